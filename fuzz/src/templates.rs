@@ -130,6 +130,7 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
         success_exit: vec![0],
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
+        sandbox: None,
     };
     let tool = Tool {
         paths: paths.clone(),

@@ -15,7 +15,7 @@ use tokio::task;
 
 use crate::terminal::ProgressScreen;
 use redact::Mask;
-use toolq_core::plan::render_invocation;
+use toolq_core::plan::{render_invocation, render_sandbox};
 use toolq_core::text::escape;
 use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
 use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply};
@@ -191,11 +191,13 @@ fn render_question(request: &ApprovalRequest, mask: &Mask) -> String {
     let shown = |text: &str| escape(&mask.apply(text)).into_owned();
     let tool = shown(&accepted.tool.name);
     let runs = render_invocation(accepted, mask);
+    let sandbox = render_sandbox(accepted, mask);
+    let sandbox = sandbox.map_or_else(String::new, |sandbox| format!("\n  {sandbox}"));
     let agent = call.parent.as_ref().map_or_else(String::new, |agent| {
         format!(", for the agent {}", shown(&agent.tool_name))
     });
     format!(
-        "\napprove {tool} ({effect}), call {id} of turn {turn}{agent}?\n  input: {input}\n  runs:  {runs}\n\
+        "\napprove {tool} ({effect}), call {id} of turn {turn}{agent}?\n  input: {input}\n  runs:  {runs}{sandbox}\n\
          [y]es, [n]o (`n REASON` tells the model why), [a]ll calls of {tool}, [q]uit the run: ",
         effect = accepted.tool.effect.name(),
         id = shown(&call.tool_use_id),

@@ -96,6 +96,7 @@ pub fn command_call(argv: &[&str]) -> TestCall {
         success_exit: vec![0],
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
+        sandbox: None,
     }));
     TestCall {
         tool,
@@ -105,6 +106,7 @@ pub fn command_call(argv: &[&str]) -> TestCall {
             argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
             stdin: StdinContent::Input,
             env: Vec::new(),
+            sandbox: None,
         })),
     }
 }

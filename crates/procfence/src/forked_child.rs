@@ -13,6 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::ProgramExit;
 use crate::limits::ResourceLimits;
+use crate::sandbox::PreparedSandbox;
 use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 use crate::sys::check_result;
 
@@ -60,12 +61,13 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     Ok(Pid::from_raw(pid))
 }
 
-/// Starts a program as [`spawn`](crate::spawn::spawn) does, but under its limits, which it can't lift.
+/// Starts a program as [`spawn`](crate::spawn::spawn) does, but under its limits and in a sandbox, which it can't lift.
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
 pub(crate) fn spawn_limited(
     request: &SpawnRequest,
+    sandbox: Option<&PreparedSandbox>,
     descriptors: &ChildDescriptors<'_>,
 ) -> Result<Pid, c_int> {
     let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
@@ -75,7 +77,7 @@ pub(crate) fn spawn_limited(
     );
     let (mut error_reader, error_writer) = UnixStream::pair().map_err(errno_of)?;
     let Some(pid) = fork().map_err(errno_of)? else {
-        let errno = exec_program(request, descriptors, &argv, &env).raw_os_error();
+        let errno = exec_program(request, sandbox, descriptors, &argv, &env).raw_os_error();
         let bytes = errno.unwrap_or(libc::EIO).to_le_bytes();
         let _ = rustix::io::write(&error_writer, &bytes);
         // SAFETY: exits at once, without running exit handlers of the parent.
@@ -93,6 +95,7 @@ pub(crate) fn spawn_limited(
 /// Replaces this process with the program. Returns only if that fails, with the cause.
 fn exec_program(
     request: &SpawnRequest,
+    sandbox: Option<&PreparedSandbox>,
     descriptors: &ChildDescriptors<'_>,
     argv: &[*mut c_char],
     env: &[*mut c_char],
@@ -110,6 +113,9 @@ fn exec_program(
             }
         }
         apply_limits(&request.limits)?;
+        if let Some(sandbox) = sandbox {
+            sandbox.enter()?;
+        }
         // SAFETY: the set is initialized before it is read.
         unsafe {
             let mut no_signals = MaybeUninit::uninit();

@@ -111,7 +111,7 @@ pub(crate) fn restrict(writable: &[PathBuf], strictness: Strictness) -> io::Resu
 }
 
 /// Returns the version of Landlock; 0 if the kernel has none.
-fn version() -> libc::c_long {
+pub(crate) fn version() -> libc::c_long {
     // SAFETY: with this flag, the kernel reads nothing.
     let version = unsafe {
         libc::syscall(

@@ -16,6 +16,7 @@
 
 mod exit;
 mod limits;
+mod sandbox;
 mod spawn;
 
 #[cfg(target_os = "linux")]
@@ -26,6 +27,8 @@ mod deadline;
 mod descendants;
 #[cfg(target_os = "linux")]
 mod fd_passing;
+#[cfg(target_os = "linux")]
+mod filter_program;
 #[cfg(target_os = "linux")]
 mod forked_child;
 #[cfg(target_os = "linux")]
@@ -95,6 +98,7 @@ pub use reaper_client::ReaperClient;
 pub use reaper_pool::{ReaperPool, Supervisor};
 #[cfg(target_os = "linux")]
 pub use reexec::{make_non_dumpable, supervise};
+pub use sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 pub use signal_setup::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::exit::{ExceededLimit, ProgramExit};
 use crate::fd_passing::receive_with_fds;
 use crate::limits::ResourceLimits;
+use crate::sandbox::ProgramSandbox;
 use crate::spawn::SpawnRequest;
 
 /// Size of a request's header: the length of the body (four bytes) and the kind of request (one).
@@ -36,6 +37,8 @@ pub enum ReaperRequest {
 pub enum ReaperReply {
     /// Nothing was started. Holds the operating system's error number.
     NotStarted(i32),
+    /// The program couldn't be confined, so nothing was started. Holds the operating system's error number.
+    NotConfined(i32),
     /// The program has exited.
     Exited {
         /// How the program itself ended.
@@ -121,7 +124,8 @@ fn encode_frame(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-/// Writes the limits, the grace period and the number of arguments, then all strings, each with its trailing NUL.
+/// Writes the limits, the grace period, the number of arguments and that of the strings of the sandbox (0 if there is none),
+/// then all strings, each with its trailing NUL.
 fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     let ResourceLimits {
         cpu,
@@ -135,16 +139,21 @@ fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
         bytes.extend(limit.unwrap_or(NO_LIMIT).to_le_bytes());
     }
     bytes.extend(encode_millis(spawn_request.host_exit_grace));
-    bytes.extend((spawn_request.argv.len() as u64).to_le_bytes());
+    let sandbox = spawn_request.sandbox.as_ref();
+    let sandbox = sandbox.map(ProgramSandbox::to_strings).unwrap_or_default();
+    for count in [spawn_request.argv.len(), sandbox.len()] {
+        bytes.extend((count as u64).to_le_bytes());
+    }
     let strings = [&spawn_request.path, &spawn_request.cwd]
         .into_iter()
         .chain(&spawn_request.argv)
+        .chain(&sandbox)
         .chain(&spawn_request.env);
     strings.for_each(|string| bytes.extend(string.as_bytes_with_nul()));
 }
 
 fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
-    let (numbers, strings) = body.split_first_chunk::<56>()?;
+    let (numbers, strings) = body.split_first_chunk::<64>()?;
     let mut numbers = numbers
         .as_chunks::<8>()
         .0
@@ -161,6 +170,7 @@ fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
     };
     let host_exit_grace = Duration::from_millis(limit()?);
     let argument_count = usize::try_from(limit()?).ok()?;
+    let sandbox_count = usize::try_from(limit()?).ok()?;
     let strings = strings.split_inclusive(|byte| *byte == 0);
     let mut strings = strings
         .map_while(|text| CStr::from_bytes_with_nul(text).ok())
@@ -169,6 +179,10 @@ fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
         path: strings.next()?,
         cwd: strings.next()?,
         argv: strings.by_ref().take(argument_count).collect(),
+        sandbox: match sandbox_count {
+            0 => None,
+            count => Some(ProgramSandbox::from_strings(strings.by_ref().take(count))?),
+        },
         env: strings.collect(),
         limits,
         host_exit_grace,
@@ -179,6 +193,7 @@ impl ReaperReply {
     pub(crate) fn encode(self) -> [u8; REPLY_BYTES] {
         let (kind, exit, number, has_survivors) = match self {
             Self::NotStarted(errno) => (b'N', ProgramExit::Code(errno), 0, false),
+            Self::NotConfined(errno) => (b'C', ProgramExit::Code(errno), 0, false),
             Self::Exited { exit, tree_is_gone } => (b'X', exit, u32::from(tree_is_gone), false),
             Self::Terminated {
                 exit,
@@ -214,6 +229,7 @@ impl ReaperReply {
         };
         Some(match kind {
             b'N' => Self::NotStarted(code),
+            b'C' => Self::NotConfined(code),
             b'X' => Self::Exited {
                 exit,
                 tree_is_gone: number == 1,
@@ -234,6 +250,7 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     use crate::fd_passing::send_with_fds;
+    use crate::sandbox::NetworkAccess;
 
     use super::*;
 
@@ -250,6 +267,12 @@ mod tests {
                 cpu: Some(Duration::from_secs(3)),
                 ..ResourceLimits::default()
             },
+            sandbox: Some(ProgramSandbox {
+                paths: Vec::new(),
+                bounds: "/".into(),
+                network: NetworkAccess::TcpPorts(vec![443]),
+                allows_gaps: false,
+            }),
             host_exit_grace: Duration::from_millis(1_500),
         };
         let (sender, receiver) = UnixStream::pair().unwrap();
@@ -284,7 +307,7 @@ mod tests {
         for reply in terminated
             .into_iter()
             .chain(exited)
-            .chain([ReaperReply::NotStarted(13)])
+            .chain([ReaperReply::NotStarted(13), ReaperReply::NotConfined(95)])
         {
             assert_eq!(ReaperReply::parse(reply.encode()), Some(reply));
         }

@@ -11,6 +11,7 @@ use crate::forked_child;
 use crate::limits::ResourceLimits;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper_call::{ReaperAction, ReaperCall};
+use crate::sandbox::PreparedSandbox;
 use crate::signal_fd::SignalFd;
 use crate::spawn::{SpawnRequest, spawn};
 
@@ -29,18 +30,34 @@ impl Reaper {
     pub(crate) fn serve(self) -> io::Result<()> {
         while let Some((request, descriptors)) = ReaperRequest::receive(&self.socket)? {
             // Requests for the previous call may arrive late; ignore them.
-            let ReaperRequest::Start(spawn_request) = request else {
+            let ReaperRequest::Start(mut spawn_request) = request else {
                 continue;
             };
-            match start_program(&spawn_request, &descriptors) {
-                Err(errno) => self.send_reply(ReaperReply::NotStarted(errno))?,
+            let sandbox = match prepare_sandbox(&mut spawn_request) {
+                Ok(sandbox) => sandbox,
+                Err(errno) => {
+                    self.send_reply(ReaperReply::NotConfined(errno))?;
+                    continue;
+                }
+            };
+            match start_program(&spawn_request, sandbox.as_ref(), &descriptors) {
+                Err(errno) => {
+                    if let Some(mut sandbox) = sandbox {
+                        sandbox.remove_unwritten_files();
+                        sandbox.clean_up(true);
+                    }
+                    self.send_reply(ReaperReply::NotStarted(errno))?;
+                }
                 Ok(program) => {
                     drop(descriptors);
-                    let mut call = ReaperCall::new(&self, program, &spawn_request);
-                    match call.run() {
-                        Ok(ReaperAction::AwaitNext) => {}
-                        Ok(ReaperAction::Quit) => break,
+                    let mut call = ReaperCall::new(&self, program, &spawn_request, sandbox);
+                    let action = match call.run() {
+                        Ok(action) => action,
                         Err(error) => return call.kill_tree().and(Err(error)),
+                    };
+                    call.clean_up();
+                    if action == ReaperAction::Quit {
+                        break;
                     }
                 }
             }
@@ -53,18 +70,36 @@ impl Reaper {
     }
 }
 
+/// Prepares the sandbox of a program, if it has one.
+///
+/// # Errors
+/// The operating system's error number. Nothing ran.
+fn prepare_sandbox(request: &mut SpawnRequest) -> Result<Option<PreparedSandbox>, i32> {
+    let Some(sandbox) = &request.sandbox else {
+        return Ok(None);
+    };
+    let prepared = PreparedSandbox::new(sandbox, &mut request.env);
+    prepared
+        .map(Some)
+        .map_err(|error| error.raw_os_error().unwrap_or(libc::EOPNOTSUPP))
+}
+
 /// Starts a program.
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
-fn start_program(request: &SpawnRequest, descriptors: &[OwnedFd]) -> Result<Pid, i32> {
+fn start_program(
+    request: &SpawnRequest,
+    sandbox: Option<&PreparedSandbox>,
+    descriptors: &[OwnedFd],
+) -> Result<Pid, i32> {
     let [stdin, stdout, stderr, status] = descriptors else {
         return Err(libc::EBADF);
     };
     let descriptors = [stdin, stdout, stderr, status].map(OwnedFd::as_fd);
-    if request.limits == ResourceLimits::default() {
+    if request.limits == ResourceLimits::default() && sandbox.is_none() {
         spawn(request, &descriptors)
     } else {
-        forked_child::spawn_limited(request, &descriptors)
+        forked_child::spawn_limited(request, sandbox, &descriptors)
     }
 }

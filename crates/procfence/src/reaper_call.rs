@@ -12,6 +12,7 @@ use crate::limits::ResourceLimits;
 use crate::program_exit::record_exit;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper::Reaper;
+use crate::sandbox::PreparedSandbox;
 use crate::spawn::SpawnRequest;
 use crate::timing::{MAX_HOST_EXIT_GRACE, PROCESS_COUNT_INTERVAL};
 
@@ -28,6 +29,7 @@ pub(crate) struct ReaperCall<'k> {
     pub(crate) too_many_processes: bool,
     /// The processes were stopped and not resumed yet.
     pub(crate) stopped: bool,
+    sandbox: Option<PreparedSandbox>,
 }
 
 /// What a reaper does after a call.
@@ -38,7 +40,12 @@ pub(crate) enum ReaperAction {
 }
 
 impl<'k> ReaperCall<'k> {
-    pub(crate) fn new(reaper: &'k Reaper, program: Pid, request: &SpawnRequest) -> Self {
+    pub(crate) fn new(
+        reaper: &'k Reaper,
+        program: Pid,
+        request: &SpawnRequest,
+        sandbox: Option<PreparedSandbox>,
+    ) -> Self {
         Self {
             reaper,
             program,
@@ -47,6 +54,7 @@ impl<'k> ReaperCall<'k> {
             exit: None,
             too_many_processes: false,
             stopped: false,
+            sandbox,
         }
     }
 
@@ -94,6 +102,7 @@ impl<'k> ReaperCall<'k> {
     fn report_exit(&mut self) -> io::Result<bool> {
         let was_running = self.exit.is_none();
         let tree_is_gone = !self.reap_exited();
+        self.remove_unwritten_files();
         match self.exit {
             Some(exit) if was_running => self
                 .reaper
@@ -101,6 +110,22 @@ impl<'k> ReaperCall<'k> {
                 .map(|()| tree_is_gone),
             // The host knows that processes were left, and will request their end.
             _ => Ok(false),
+        }
+    }
+
+    /// If the program has failed, removes the files that were created for it to write.
+    pub(crate) fn remove_unwritten_files(&mut self) {
+        if let (Some(sandbox), Some(exit)) = (&mut self.sandbox, self.exit)
+            && exit != ProgramExit::Code(0)
+        {
+            sandbox.remove_unwritten_files();
+        }
+    }
+
+    /// Removes what only the program needed, once the host knows that the call is done.
+    pub(crate) fn clean_up(&mut self) {
+        if let Some(sandbox) = self.sandbox.take() {
+            sandbox.clean_up(descendants::count_living() == 0);
         }
     }
 

@@ -31,6 +31,7 @@ impl ReaperCall<'_> {
             return self.terminate_without_host();
         }
         let has_survivors = self.kill_tree()?;
+        self.remove_unwritten_files();
         let exit = self.exit.unwrap_or(ProgramExit::Signal(libc::SIGKILL));
         let leftovers = leftovers.try_into().unwrap_or(u32::MAX);
         self.reaper.send_reply(ReaperReply::Terminated {

@@ -16,6 +16,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::limits::ResourceLimits;
+use crate::sandbox::ProgramSandbox;
 
 #[cfg(not(target_vendor = "apple"))]
 use libc::posix_spawn_file_actions_addchdir_np;
@@ -70,6 +71,8 @@ pub struct SpawnRequest {
     pub cwd: CString,
     /// Applied by reapers before the program starts; ignored by [`spawn`].
     pub limits: ResourceLimits,
+    /// What the program can reach. Applied by reapers; ignored by [`spawn`].
+    pub sandbox: Option<ProgramSandbox>,
     /// The time between SIGTERM and SIGKILL if the host is gone, at most [`MAX_HOST_EXIT_GRACE`]. Used by reapers;
     /// ignored by [`spawn`].
     ///
@@ -80,8 +83,8 @@ pub struct SpawnRequest {
 /// What becomes descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.
 pub type ChildDescriptors<'a> = [BorrowedFd<'a>; 4];
 
-/// Starts a program as the leader of its own session and process group, with default signals. Doesn't apply its limits,
-/// since no code can run in the child before the program starts.
+/// Starts a program as the leader of its own session and process group, with default signals. Doesn't apply its
+/// limits or its sandbox, since no code can run in the child before the program starts.
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.

@@ -74,6 +74,7 @@ impl SupervisorClient {
             env: open_files::supervisor_environment()?,
             cwd: c"/".to_owned(),
             limits: ResourceLimits::default(),
+            sandbox: None,
             host_exit_grace: Duration::ZERO,
         };
         let dev_null = dev_null.as_fd();

@@ -1,12 +1,69 @@
-//! Refuses system calls that reach beyond namespaces and Landlock: sockets to what isn't in the network namespace, the keys
-//! of the user, and every way around this filter. This file contains unsafe code.
+//! Refuses system calls that reach beyond namespaces and Landlock: sockets, the keys of the user, memory that processes
+//! share by number, and every way around this filter.
 
 use std::io;
-use std::mem::offset_of;
 
-use libc::{seccomp_data, sock_filter};
+use crate::filter_program::{FilterProgram, SystemCallFilter};
+use crate::sandbox::NetworkAccess;
 
-/// Which sockets programs may open.
+/// Keys aren't in a namespace: programs could use and change those of the user, and those of the shell in which toolq runs.
+/// What is asked for through an `io_uring`, such as a socket, is no system call, so no filter sees it.
+const UNCONFINED_CALLS: [libc::c_long; 4] = [
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_io_uring_setup,
+];
+
+/// Memory, semaphores and queues that other processes of the user have, and that no path leads to.
+const SHARED_BY_NUMBER: [libc::c_long; 4] = [
+    libc::SYS_shmget,
+    libc::SYS_semget,
+    libc::SYS_msgget,
+    libc::SYS_mq_open,
+];
+
+/// These change files that were only opened for reading, or not at all; Landlock doesn't see them.
+const METADATA_CALLS: &[libc::c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    libc::SYS_utimensat,
+    FILE_SETATTR,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+];
+
+/// Newer system calls, which have the same number on every architecture.
+const FCHMODAT2: libc::c_long = 452;
+const SETXATTRAT: libc::c_long = 463;
+const REMOVEXATTRAT: libc::c_long = 466;
+const FILE_SETATTR: libc::c_long = 469;
+
+/// `ioctl` requests that change the attributes of a file: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
+const ATTRIBUTE_REQUESTS: [u32; 2] = [0x4008_6602, 0x401C_5820];
+
+/// Which sockets programs on a copy may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedSockets {
     /// Those that a network namespace confines, and Unix sockets.
@@ -34,130 +91,75 @@ impl AllowedSockets {
     }
 }
 
-/// Keys aren't in a namespace: programs could use and change those of the user, and those of the shell in which toolq runs.
-/// What is asked for through an `io_uring`, such as a socket, is no system call, so no filter sees it.
-const REFUSED_CALLS: [libc::c_long; 4] = [
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
-    libc::SYS_io_uring_setup,
-];
-
-/// From here on, `x86_64` has the same calls again, for programs with short pointers (x32), with other numbers.
-const FIRST_X32_NUMBER: u32 = 0x4000_0000;
-
-/// The architecture whose system calls are filtered. A program for another one, such as a 32-bit program, is killed: its
-/// calls have other numbers.
-const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
-    Some(0xC000_003E)
-} else if cfg!(target_arch = "aarch64") {
-    Some(0xC000_00B7)
-} else {
-    None
-};
-
-const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-const JUMP_IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
-const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-
 /// Filters the system calls of this process, which must be unable to gain privileges, and of all that it starts. Socket
 /// pairs, by which a program talks to its own processes, stay.
 ///
 /// # Errors
 /// The kernel has no filters, or this architecture isn't known.
 pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
-    let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
-    let mut program = filter_program(architecture, allowed.families())?;
-    let program = libc::sock_fprog {
-        len: u16::try_from(program.len()).map_err(io::Error::other)?,
-        filter: program.as_mut_ptr(),
-    };
-    // SAFETY: the kernel only reads the program, whose length is given.
-    let result = unsafe {
-        libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const program,
-        )
-    };
-    if result == -1 {
-        return Err(io::Error::last_os_error());
+    let mut program = FilterProgram::new()?;
+    program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
+    program.allow_only(
+        (libc::SYS_socket, 0, u32::MAX),
+        &allowed
+            .families()
+            .iter()
+            .map(|family| family.unsigned_abs())
+            .collect::<Vec<_>>(),
+        libc::EACCES,
+    )?;
+    program.finish().apply()
+}
+
+/// Builds the filter of a sandbox. `changes_files` says whether the program may change any file that isn't temporary.
+///
+/// # Errors
+/// This architecture isn't known.
+pub(crate) fn sandbox_filter(
+    network: &NetworkAccess,
+    changes_files: bool,
+) -> io::Result<SystemCallFilter> {
+    let mut program = FilterProgram::new()?;
+    program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
+    program.refuse(&SHARED_BY_NUMBER, libc::EPERM)?;
+    // A limit of zero kills a process as surely as a signal.
+    program.allow_only((libc::SYS_prlimit64, 0, u32::MAX), &[0], libc::EPERM)?;
+    if !changes_files {
+        program.refuse(METADATA_CALLS, libc::EPERM)?;
+        program.refuse_values(
+            (libc::SYS_ioctl, 1, u32::MAX),
+            &ATTRIBUTE_REQUESTS,
+            libc::EPERM,
+        )?;
+    }
+    match network {
+        NetworkAccess::All => {}
+        NetworkAccess::None => program.refuse(&[libc::SYS_socket], libc::EACCES)?,
+        NetworkAccess::TcpPorts(_) => allow_tcp_clients(&mut program)?,
+    }
+    Ok(program.finish())
+}
+
+/// Leaves TCP as the only protocol, and `connect` as the only way to begin a connection, since that is what Landlock sees.
+fn allow_tcp_clients(program: &mut FilterProgram) -> io::Result<()> {
+    /// The lower bits of a socket's type; the others are flags.
+    const TYPE_MASK: u32 = 0xF;
+    let families = [libc::AF_INET, libc::AF_INET6].map(libc::c_int::unsigned_abs);
+    program.allow_only((libc::SYS_socket, 0, u32::MAX), &families, libc::EACCES)?;
+    let stream = libc::SOCK_STREAM.unsigned_abs();
+    program.allow_only((libc::SYS_socket, 1, TYPE_MASK), &[stream], libc::EACCES)?;
+    let protocols = [0, libc::IPPROTO_TCP.unsigned_abs()];
+    program.allow_only((libc::SYS_socket, 2, u32::MAX), &protocols, libc::EACCES)?;
+    // On a socket without an address, it chooses a port by itself.
+    program.refuse(&[libc::SYS_listen], libc::EACCES)?;
+    // The first data of a connection can be sent along with its beginning.
+    let fast_open = libc::MSG_FASTOPEN.unsigned_abs();
+    for (call, flags) in [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ] {
+        program.refuse_values((call, flags, fast_open), &[fast_open], libc::EACCES)?;
     }
     Ok(())
-}
-
-/// Builds the filter, which looks at a [`seccomp_data`].
-fn filter_program(architecture: u32, families: &[libc::c_int]) -> io::Result<Vec<sock_filter>> {
-    let permit = || instruction(RETURN, libc::SECCOMP_RET_ALLOW);
-    let refuse =
-        |errno: libc::c_int| instruction(RETURN, libc::SECCOMP_RET_ERRNO | errno.unsigned_abs());
-    // Each condition is followed by the one instruction that runs if it holds.
-    let mut program = vec![
-        load(offset_of!(seccomp_data, arch))?,
-        skip_one_if_equal(architecture),
-        instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
-        load(offset_of!(seccomp_data, nr))?,
-        skip_one_if_below(FIRST_X32_NUMBER),
-        // As from a kernel without them.
-        refuse(libc::ENOSYS),
-    ];
-    for call in REFUSED_CALLS {
-        program.push(skip_one_unless_equal(number(call)?));
-        program.push(refuse(libc::EPERM));
-    }
-    program.push(skip_one_if_equal(number(libc::SYS_socket)?));
-    program.push(permit());
-    // The lower half of the first argument, since these architectures are little-endian.
-    program.push(load(offset_of!(seccomp_data, args))?);
-    for family in families {
-        program.push(skip_one_unless_equal(family.unsigned_abs()));
-        program.push(permit());
-    }
-    program.push(refuse(libc::EACCES));
-    Ok(program)
-}
-
-fn load(offset: usize) -> io::Result<sock_filter> {
-    let offset = u32::try_from(offset).map_err(io::Error::other)?;
-    Ok(instruction(LOAD, offset))
-}
-
-fn skip_one_if_equal(value: u32) -> sock_filter {
-    sock_filter {
-        jt: 1,
-        ..instruction(JUMP_IF_EQUAL, value)
-    }
-}
-
-fn skip_one_unless_equal(value: u32) -> sock_filter {
-    sock_filter {
-        jf: 1,
-        ..instruction(JUMP_IF_EQUAL, value)
-    }
-}
-
-fn skip_one_if_below(value: u32) -> sock_filter {
-    sock_filter {
-        jf: 1,
-        ..instruction(JUMP_IF_AT_LEAST, value)
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the codes of instructions fit into 16 bits"
-)]
-fn instruction(code: u32, value: u32) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k: value,
-    }
-}
-
-/// Returns the number of a system call as the filter sees it.
-fn number(call: libc::c_long) -> io::Result<u32> {
-    u32::try_from(call).map_err(io::Error::other)
 }

@@ -91,6 +91,7 @@ pub(crate) fn question_job(
                 argv: vec![program.to_string_lossy().into_owned()],
                 stdin: StdinContent::Text(question),
                 env: Vec::new(),
+                sandbox: None,
             })),
             probe: None,
         },
@@ -116,6 +117,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         success_exit: vec![0],
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
+        sandbox: None,
     };
     Tool {
         backing: Some(Backing::Command(command)),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::plan::invocation_line;
 use crate::plan::json::InvocationJson;
+use crate::plan::sandbox_text::{self, SandboxJson};
 use crate::types::{AcceptedCall, ApprovalRequest, MaskedJson, MaskedText};
 use redact::Mask;
 
@@ -17,6 +18,9 @@ struct ApprovalQuestionJson<'a> {
     input: MaskedJson<'a>,
     /// `None` if the tool has no backing.
     runs: Option<InvocationJson<'a>>,
+    /// What its program can reach; missing if that isn't confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<SandboxJson>,
     turn: usize,
 }
 
@@ -35,9 +39,16 @@ pub fn render_approval_question(
         effect: accepted.tool.effect.name(),
         input: MaskedJson(accepted.input.as_raw(), mask),
         runs: InvocationJson::new(accepted, mask),
+        sandbox: SandboxJson::new(accepted, mask),
         turn: call.turn,
     };
     Ok(serde_json::to_string(&question)? + "\n")
+}
+
+/// Renders what the program of a call can reach on one line for people, with control characters escaped. `None` if it
+/// isn't confined.
+pub fn render_sandbox(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
+    sandbox_text::render_sandbox(accepted, mask)
 }
 
 /// Renders what a call would run on one line for people, with control characters escaped. `None` if its tool has no

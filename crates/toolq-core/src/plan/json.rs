@@ -7,6 +7,7 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::plan::invocation_line;
 use crate::plan::rejected_call::RejectedCall;
+use crate::plan::sandbox_text::SandboxJson;
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
@@ -62,6 +63,9 @@ struct CallJson<'a> {
     input: MaskedJson<'a>,
     /// Whether it starts only after somebody said yes.
     approve: bool,
+    /// What its program can reach; missing if that isn't confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<SandboxJson>,
 }
 
 /// What a call runs.
@@ -184,6 +188,7 @@ impl<'a> CallJson<'a> {
             effect: accepted.tool.effect.name(),
             input: MaskedJson(accepted.input.as_raw(), mask),
             approve: accepted.needs_approval,
+            sandbox: SandboxJson::new(accepted, mask),
         }
     }
 }

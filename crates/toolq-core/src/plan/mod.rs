@@ -9,6 +9,7 @@ mod json;
 mod mermaid;
 mod partition;
 mod rejected_call;
+mod sandbox_text;
 mod saving;
 mod schedule;
 mod template_json;
@@ -16,7 +17,7 @@ mod text;
 mod timeline;
 mod turn_plan;
 
-pub use approval_question::{render_approval_question, render_invocation};
+pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
 pub use json::render_plan_json;
 pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;

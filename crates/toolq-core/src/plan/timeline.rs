@@ -6,6 +6,7 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 use crate::plan::invocation_line;
+use crate::plan::sandbox_text;
 use crate::plan::text::{INDENT, MAX_NAME_COLUMNS, PlanStyle};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration, truncate_to_columns};
@@ -107,7 +108,11 @@ impl TimelineLayout {
         writeln!(out, "{gap}{}", self.style.dim(&format_reason(planned)))?;
         let runs = invocation_line::render_invocation(planned.accepted, mask);
         let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
-        writeln!(out, "{INDENT}{runs}")
+        writeln!(out, "{INDENT}{runs}")?;
+        match sandbox_text::render_sandbox(planned.accepted, mask) {
+            Some(sandbox) => writeln!(out, "{INDENT}{}", self.style.dim(&sandbox)),
+            None => Ok(()),
+        }
     }
 
     /// Draws a bar from the call's start to its end, on a scale that spans the turn.

@@ -147,6 +147,7 @@ pub fn with_program(mut checked: CheckedCall, argv: &[&str]) -> CheckedCall {
             argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
             stdin: StdinContent::None,
             env: Vec::new(),
+            sandbox: None,
         }));
     }
     checked

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::types::agent::{AgentBacking, BuiltinTool};
+use crate::types::sandbox::Sandbox;
 use crate::types::server::McpBacking;
 use crate::types::template::Template;
 
@@ -50,6 +51,8 @@ pub struct CommandBacking {
     pub leftovers: Leftovers,
     /// Resource limits of the program and its descendants.
     pub limits: CommandLimits,
+    /// What the program can reach. `None` leaves that to the system.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// What happens to processes that are still running after the program itself has exited.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
+use crate::types::sandbox::SandboxInvocation;
+
 /// What a call runs: its tool's templates, filled with its input. Environment variables are still names, so an
 /// invocation can be shown and recorded without revealing a secret.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct CommandInvocation {
     pub stdin: StdinContent,
     /// Declared environment variables.
     pub env: Vec<(String, PartialTemplate)>,
+    /// What the program can reach, if it is confined.
+    pub sandbox: Option<SandboxInvocation>,
 }
 
 /// What a command reads from stdin.

@@ -26,6 +26,7 @@ mod problem;
 mod recorded_result;
 mod resume_state;
 mod safety;
+mod sandbox;
 mod server;
 mod server_event;
 mod status;
@@ -71,6 +72,9 @@ pub use problem::{FileProblem, Severity, Span};
 pub use recorded_result::RecordedResult;
 pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
+pub use sandbox::{
+    MissingProtection, Sandbox, SandboxEntry, SandboxInvocation, SandboxNetwork, SandboxPlace,
+};
 pub use server::{
     HintPolicy, McpBacking, ResultParts, ServerConfig, ServerEndpoint, ServerProtocol,
     ServerTransport,

@@ -26,6 +26,8 @@ pub(crate) enum ChildProcess {
 pub(crate) enum ChildExit {
     /// It never ran. Holds the operating system's error number.
     NotStarted(i32),
+    /// It never ran, because it couldn't be confined. Holds the operating system's error number.
+    NotConfined(i32),
     /// It ran and ended.
     Exited {
         ending: CallEnding,

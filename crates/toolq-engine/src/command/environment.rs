@@ -22,6 +22,19 @@ impl ChildEnvironment {
         }
     }
 
+    /// Has names looked up over TCP, whatever else the options of the resolver say.
+    pub(crate) fn add_dns_over_tcp(&mut self) {
+        const VARIABLE: &str = "RES_OPTIONS";
+        let options = self.0.iter().find(|(known, _)| known == VARIABLE);
+        let mut options = options.map_or_else(OsString::new, |(_, options)| {
+            let mut options = options.clone();
+            options.push(" ");
+            options
+        });
+        options.push("use-vc");
+        self.set(VARIABLE, options);
+    }
+
     /// Returns the variables as `NAME=value`.
     pub(crate) fn into_strings(self) -> Result<Vec<CString>, NulError> {
         let join = |(mut name, value): (OsString, OsString)| {

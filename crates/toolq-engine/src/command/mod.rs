@@ -10,6 +10,7 @@ mod process_groups;
 mod program_lookup;
 mod proxied;
 mod runner;
+mod sandbox;
 mod spec;
 mod status_lines;
 #[cfg(target_os = "linux")]

@@ -72,6 +72,7 @@ impl CommandRunner {
             env: variables.collect::<io::Result<_>>()?,
             cwd: to_c_string(current_dir.as_os_str())?,
             limits: ResourceLimits::default(),
+            sandbox: None,
             host_exit_grace: SERVER_GRACE,
         })
     }

@@ -191,6 +191,7 @@ async fn run_to_exit(
     match (wait_result, exit) {
         (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
+        (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
         (WaitResult::Exited, exit) => {
             outcome_of_exit(streams, exit, spec.success_codes(), tool.effect).into()
         }

@@ -16,6 +16,7 @@ use crate::command::environment::{ChildEnvironment, add_call_variables, build_en
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
+use crate::command::sandbox::{self, SandboxContext};
 use crate::scheduler::CallJob;
 use crate::timing::SERVER_GRACE;
 use procfence::{ResourceLimits, SpawnRequest, Supervisor, spawn};
@@ -32,6 +33,8 @@ pub(crate) struct CommandSpec<'a> {
     root: &'a Path,
     cwd: PathBuf,
     request: SpawnRequest,
+    /// Why the program can't be confined, if so.
+    confinement_problem: Option<String>,
     leftovers: Leftovers,
     success_codes: &'a [i32],
     stdin: ProgramInput<'a>,
@@ -102,6 +105,19 @@ impl<'a> CommandSpec<'a> {
         let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
         let mut variables = build_environment(&commands.environment, backing, command)?;
         add_variables(&mut variables);
+        let sandbox = command.sandbox.as_ref();
+        if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
+            variables.add_dns_over_tcp();
+        }
+        let located = sandbox.map(|sandbox| {
+            let context = SandboxContext {
+                root: &commands.tools.root,
+                cwd,
+                program: &path,
+                environment: &commands.environment,
+            };
+            sandbox::locate_sandbox(sandbox, &context)
+        });
         let request = SpawnRequest {
             path: to_c_path(&path).map_err(start_error)?,
             cwd: to_c_path(cwd).map_err(start_error)?,
@@ -114,6 +130,7 @@ impl<'a> CommandSpec<'a> {
             limits: backing
                 .map(|backing| to_resource_limits(backing.limits))
                 .unwrap_or_default(),
+            sandbox: located.transpose()?,
             host_exit_grace: SERVER_GRACE,
         };
         Ok(Self {
@@ -122,6 +139,9 @@ impl<'a> CommandSpec<'a> {
             root: &commands.tools.root,
             cwd: cwd.clone(),
             request,
+            confinement_problem: sandbox.and_then(|sandbox| {
+                sandbox::find_confinement_problem(sandbox, commands.supervisor.is_some())
+            }),
             leftovers: match backing.map(|backing| backing.leftovers) {
                 // A copy is removed, or copied again, as soon as its calls have ended.
                 Some(Leftovers::Allow) if commands.requires_supervisor => Leftovers::Kill,
@@ -140,6 +160,9 @@ impl<'a> CommandSpec<'a> {
         &self,
         supervisor: Option<&Supervisor>,
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
+        if let Some(problem) = &self.confinement_problem {
+            return Err(self.not_confined(problem.clone(), Errno::NOTSUP.raw_os_error()));
+        }
         let start_error =
             |error: io::Error| not_started_outcome(self.program, None, errno_of(&error));
         let (pipes, child_ends) = ParentEnds::new(self.stdin).map_err(start_error)?;
@@ -182,6 +205,21 @@ impl<'a> CommandSpec<'a> {
         self.leftovers
     }
 
+    /// Returns the outcome of a program that couldn't be confined, for the system's error number.
+    pub(crate) fn confinement_failure(&self, errno: i32) -> Outcome {
+        let cause = io::Error::from_raw_os_error(errno).to_string();
+        self.not_confined(cause, errno)
+    }
+
+    fn not_confined(&self, cause: String, errno: i32) -> Outcome {
+        Outcome::NotStarted(SpawnError {
+            program: self.program.to_owned(),
+            directory: None,
+            confinement: Some(cause),
+            errno,
+        })
+    }
+
     /// Returns the outcome for a start error of the system, which may be about the program or its working directory.
     pub(crate) fn start_failure(&self, errno: i32) -> Outcome {
         let Some(errno) = program_lookup::directory_error(&self.cwd) else {
@@ -200,6 +238,7 @@ fn not_started_outcome(program: &str, directory: Option<&Path>, errno: i32) -> O
     Outcome::NotStarted(SpawnError {
         program: program.to_owned(),
         directory: directory.map(|directory| directory.display().to_string()),
+        confinement: None,
         errno,
     })
 }

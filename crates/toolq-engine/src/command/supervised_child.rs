@@ -116,7 +116,9 @@ impl SupervisedChild {
         // If the system is out of resources, don't keep an idle reaper, which takes some itself.
         let must_discard = match self.last_reply {
             Some(ReaperReply::Terminated { has_survivors, .. }) => has_survivors,
-            Some(ReaperReply::NotStarted(errno)) => matches!(errno, libc::EAGAIN | libc::ENOMEM),
+            Some(ReaperReply::NotStarted(errno) | ReaperReply::NotConfined(errno)) => {
+                matches!(errno, libc::EAGAIN | libc::ENOMEM)
+            }
             _ => false,
         };
         if self.is_finished()
@@ -127,6 +129,7 @@ impl SupervisedChild {
         }
         match self.last_reply {
             Some(ReaperReply::NotStarted(errno)) => ChildExit::NotStarted(errno),
+            Some(ReaperReply::NotConfined(errno)) => ChildExit::NotConfined(errno),
             Some(ReaperReply::Exited { exit, .. }) => ChildExit::Exited {
                 ending: ending_from_exit(exit),
                 leftovers: 0,
@@ -150,7 +153,11 @@ impl SupervisedChild {
     /// Returns whether no process of the call is left.
     fn is_finished(&self) -> bool {
         match self.last_reply {
-            Some(ReaperReply::NotStarted(_) | ReaperReply::Terminated { .. }) => true,
+            Some(
+                ReaperReply::NotStarted(_)
+                | ReaperReply::NotConfined(_)
+                | ReaperReply::Terminated { .. },
+            ) => true,
             Some(ReaperReply::Exited { tree_is_gone, .. }) => tree_is_gone,
             None => false,
         }

@@ -116,7 +116,9 @@ impl ProxiedServer {
         let exit = self.child.close(Leftovers::Kill, &self.control).await;
         self.backends.close_all();
         match exit {
-            ChildExit::NotStarted(errno) => Err(io::Error::from_raw_os_error(errno)),
+            ChildExit::NotStarted(errno) | ChildExit::NotConfined(errno) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
             ChildExit::Exited { ending, .. } => Ok(Some(ending)),
             ChildExit::Unknown => Ok(None),
         }

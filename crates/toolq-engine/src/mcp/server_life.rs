@@ -67,7 +67,7 @@ impl ServerLife {
         stderr: SavedStderr,
     ) {
         let ending = match exit {
-            ChildExit::NotStarted(_) => return,
+            ChildExit::NotStarted(_) | ChildExit::NotConfined(_) => return,
             ChildExit::Exited { ending, .. } => Some(*ending),
             ChildExit::Unknown => None,
         };

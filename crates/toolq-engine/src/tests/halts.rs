@@ -156,6 +156,7 @@ fn a_halt_while_a_write_waits_leaves_it_undone() {
     let busy = Outcome::NotStarted(SpawnError {
         program: "t".to_owned(),
         directory: None,
+        confinement: None,
         errno: Errno::AGAIN.raw_os_error(),
     });
     run_turn_while(

@@ -105,6 +105,7 @@ fn a_tool_that_was_not_described_does_not_run() {
         success_exit: vec![0],
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
+        sandbox: None,
     };
     let undescribed = Tool {
         describe: Some(Box::new(DescribeCommand {

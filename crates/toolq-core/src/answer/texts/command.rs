@@ -100,6 +100,10 @@ pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
     if let Some(directory) = &fault.directory {
         return ErrorText::new(directory_error(directory, fault.errno), permanent_hint);
     }
+    if let Some(cause) = &fault.confinement {
+        let error = format!("The program `{program}` can't be confined: {cause}.");
+        return ErrorText::new(error, permanent_hint);
+    }
     let (error, hint) = match fault.errno {
         libc::ENOENT => (
             format!("The program `{program}` was not found."),

@@ -6,6 +6,7 @@ mod tests;
 use serde_json::value::RawValue;
 
 use crate::check::fill::path_anchor::{anchor_path, anchored_path_start};
+use crate::check::fill::sandbox::fill_sandbox;
 use crate::check::fill::template_values::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
 };
@@ -67,7 +68,14 @@ pub(crate) fn fill_command(
             "arguments and environment variables together exceed 2 MiB",
         ));
     }
-    CommandInvocation { argv, stdin, env }
+    let sandbox = command.sandbox.as_ref();
+    let sandbox = sandbox.map(|sandbox| fill_sandbox(sandbox, input, problems));
+    CommandInvocation {
+        argv,
+        stdin,
+        env,
+        sandbox,
+    }
 }
 
 /// What the arguments and variables of one call are filled from.

@@ -8,4 +8,5 @@ pub(crate) mod invocation;
 mod path_anchor;
 pub(crate) mod path_texts;
 mod request;
+mod sandbox;
 mod template_values;

@@ -8,7 +8,8 @@ use crate::check::fill::template_values::{find_value, value_text};
 use crate::json::json_pointer;
 use crate::json::{Input, JsonText};
 use crate::types::{
-    BodyTemplate, CommandBacking, McpBacking, StdinSource, Template, TemplatePart, Tool,
+    BodyTemplate, CommandBacking, McpBacking, SandboxEntry, StdinSource, Template, TemplatePart,
+    Tool,
 };
 
 /// Where programs split what they read from a variable or stdin, as `xargs` and `tar --files-from=-` do.
@@ -57,7 +58,7 @@ fn separators(template: &Template) -> Vec<char> {
     found
 }
 
-/// Returns the texts of the arguments and variables of `command` that could be opened because of `paths`.
+/// Returns the texts of the arguments, the variables and the sandbox of `command` that could be opened because of `paths`.
 pub(crate) fn command_path_texts(
     command: &CommandBacking,
     paths: &[Vec<String>],
@@ -72,8 +73,8 @@ pub(crate) fn command_path_texts(
             &LIST_SEPARATORS,
         ));
     }
-    for argument in &command.arguments {
-        let template = &argument.template;
+    let arguments = command.arguments.iter().map(|argument| &argument.template);
+    for template in arguments.chain(sandbox_templates(command)) {
         if let [
             TemplatePart::Value {
                 path, splat: true, ..
@@ -88,6 +89,16 @@ pub(crate) fn command_path_texts(
         }
     }
     texts
+}
+
+/// Returns the paths of the sandbox of `command`.
+fn sandbox_templates(command: &CommandBacking) -> impl Iterator<Item = &Template> {
+    let sandbox = command.sandbox.iter();
+    let entries = sandbox.flat_map(|sandbox| sandbox.read.iter().chain(&sandbox.write));
+    entries.filter_map(|entry| match entry {
+        SandboxEntry::Path(template) => Some(template),
+        SandboxEntry::Root | SandboxEntry::System => None,
+    })
 }
 
 /// Returns the texts of the arguments of `mcp` that its server could open because of `paths`.

@@ -27,6 +27,7 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
         success_exit: vec![0],
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
+        sandbox: None,
     }
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value};
 
+use crate::tools_file::keys::sandbox::SandboxForm;
 use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
@@ -113,6 +114,8 @@ pub struct ServerFile {
     /// Program to run: a list of the program and its arguments, or a table. It starts at the first call of one of its tools,
     /// serves all of them, and ends with the run.
     pub command: Field<CommandForm>,
+    /// What the program, and all that it starts, can reach. Default: what the user who runs toolq can.
+    pub sandbox: Field<SandboxForm>,
     /// Address of a server that is running already, for streamable HTTP: `https://host/mcp`. A template without values
     /// from the input.
     pub url: Field<String>,

@@ -14,6 +14,7 @@ use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{LimitsFile, ServerFile};
 use crate::tools_file::keys::key_hints;
 use crate::tools_file::keys::messages::MessagesFile;
+use crate::tools_file::keys::sandbox::SandboxForm;
 use crate::tools_file::keys::tool::{Defaults, NormalizeFile, ToolFile};
 use crate::tools_file::keys::values::{PriceNumber, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
@@ -110,6 +111,8 @@ pub struct RuleFile {
     pub leftovers: Field<Leftovers>,
     /// Resource limits of a command.
     pub limits: Field<LimitsFile>,
+    /// What their programs can reach.
+    pub sandbox: Field<SandboxForm>,
 }
 
 /// Token prices of one model, in US dollars per million tokens.

@@ -8,6 +8,7 @@ mod backing;
 mod file;
 mod key_hints;
 mod messages;
+mod sandbox;
 mod scalar;
 mod tool;
 mod values;
@@ -21,5 +22,6 @@ pub(crate) use backing::{
 pub use file::generate_tools_schema;
 pub(crate) use file::{IncludedFile, PriceFile, RuleFile, ToolsFile};
 pub(crate) use messages::MessagesFile;
+pub(crate) use sandbox::{NetworkForm, NetworkWord, SandboxForm, SandboxTable};
 pub(crate) use tool::{Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

@@ -9,6 +9,7 @@ use crate::tools_file::keys::approve::ApproveForm;
 use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
 use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
+use crate::tools_file::keys::sandbox::SandboxForm;
 use crate::tools_file::keys::values::{DurationText, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
@@ -52,6 +53,8 @@ pub struct ToolFile {
     pub paths: Field<Vec<Field<String>>>,
     /// Progress text shown while the call waits or runs.
     pub status: Field<StatusFile>,
+    /// What the programs of the tool can reach. Default: what the user who runs toolq can.
+    pub sandbox: Field<SandboxForm>,
     /// Program to run: a list of the program and its arguments, or a table.
     pub command: Field<CommandForm>,
     /// HTTP request to send.
@@ -148,6 +151,8 @@ pub struct Defaults {
     pub pass_env: Field<Vec<Field<String>>>,
     /// Working directory of every program, inside the root. Only in the `defaults` of the file.
     pub cwd: Field<String>,
+    /// What the programs of tools and servers can reach.
+    pub sandbox: Field<SandboxForm>,
 }
 
 /// A JSON object, for tools.schema.json.

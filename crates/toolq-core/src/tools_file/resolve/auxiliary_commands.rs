@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::command;
 use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::sandbox::without_values;
 use crate::types::{Backing, CommandBacking, DescribeCommand, Effect, StdinSource, Template};
 
 /// Returns the command that prints the tool's schema, if the tool describes itself.
@@ -22,12 +23,14 @@ pub(crate) fn resolve_describe(
     };
     // The command runs before any call, so its arguments can't contain values from an input.
     let empty_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let sandbox = context.sandbox.as_ref().map(without_values);
     let mut context = ToolContext {
         schema: &empty_schema,
         root: context.root,
         paths: Vec::new(),
         has_no_paths: false,
         command_defaults: context.command_defaults,
+        sandbox,
         diagnostics: context.diagnostics,
     };
     let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;

@@ -69,11 +69,12 @@ pub(crate) fn resolve_command(
             .copied()
             .unwrap_or_default(),
         limits: resource_limits::resolve_resource_limits(&file.limits, &defaults.limits),
+        sandbox: context.sandbox.clone(),
     })
 }
 
-/// Resolves `describe` or `probe`: a program that gets the variables, directory and limits of the tool's own command,
-/// if there is one.
+/// Resolves `describe` or `probe`: a program that gets the variables, directory and limits of the tool's own command, if
+/// there is one, and the tool's sandbox.
 pub(crate) fn resolve_auxiliary_command(
     argv: &Spanned<Argv>,
     tool_command: Option<&CommandBacking>,
@@ -103,6 +104,7 @@ pub(crate) fn resolve_auxiliary_command(
         limits: tool_command
             .map(|command| command.limits)
             .unwrap_or_default(),
+        sandbox: context.sandbox.clone(),
     })
 }
 

@@ -35,6 +35,7 @@ impl CommandDefaults {
             root,
             paths: Vec::new(),
             has_no_paths: false,
+            sandbox: None,
             command_defaults: &no_defaults,
             diagnostics,
         };

@@ -8,7 +8,7 @@ use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::FileProblem;
+use crate::types::{FileProblem, Sandbox};
 
 /// What the checks of a file need.
 pub(crate) struct CheckContext<'c, 't> {
@@ -87,5 +87,7 @@ pub(crate) struct ToolContext<'c, 't> {
     pub(crate) has_no_paths: bool,
     /// What `defaults` says about every program.
     pub(crate) command_defaults: &'c CommandDefaults,
+    /// What the programs of the tool, or the server, can reach.
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

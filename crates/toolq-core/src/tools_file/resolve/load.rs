@@ -28,6 +28,7 @@ use crate::tools_file::resolve::normalizers;
 use crate::tools_file::resolve::output_schema;
 use crate::tools_file::resolve::prices;
 use crate::tools_file::resolve::resource_limits;
+use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::secrets;
 use crate::tools_file::resolve::server::{self, ServersByName};
 use crate::tools_file::resolve::server_tools::ServerTools;
@@ -221,6 +222,7 @@ fn resolve_tools(
     attempt_limits::check_retry(&defaults.retry, context.diagnostics);
     attempt_limits::check_max_output(&defaults.max_output, context.diagnostics);
     resource_limits::check_resource_limits(&defaults.limits, context.diagnostics);
+    sandbox::check_shared_sandbox(&defaults.sandbox, context.diagnostics);
     check_shared_approvals(file, context);
     let rules = ToolRules::read(&file.rules, context.diagnostics);
     let undeclared = server_tools.list_undeclared(context.diagnostics);
@@ -245,6 +247,7 @@ fn resolve_tools(
             paths: Vec::new(),
             has_no_paths: false,
             command_defaults,
+            sandbox: None,
             diagnostics,
         };
         tool::resolve_tool(name, tool, &shared, &mut tool_context)

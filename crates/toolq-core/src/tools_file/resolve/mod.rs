@@ -30,6 +30,7 @@ mod prices;
 mod regular_file;
 mod replay_settings;
 mod resource_limits;
+mod sandbox;
 mod schema_presence;
 mod secrets;
 mod server;

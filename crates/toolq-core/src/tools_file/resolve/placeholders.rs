@@ -42,6 +42,12 @@ impl TemplatePolicy {
         ..Self::TEXT
     };
 
+    /// A path in a sandbox, which may be a list of paths.
+    pub(crate) const SANDBOX_PATH: Self = Self {
+        allows_splat: true,
+        ..Self::WITH_VARIABLES
+    };
+
     /// Progress text, in which values may be missing.
     pub(crate) const STATUS_TEXT: Self = Self {
         allows_missing: true,

@@ -13,8 +13,10 @@ use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http::resolve_body_template;
+use crate::tools_file::resolve::sandbox::{check_shared_sandbox, resolve_sandbox};
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::server_transport::resolve_transport;
+use crate::tools_file::resolve::setting_layers::layer_sandbox;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::spanned::Spanned;
 use crate::types::{McpBacking, ServerConfig, ServerLock};
@@ -45,8 +47,10 @@ pub(crate) fn resolve_servers(
             paths: Vec::new(),
             has_no_paths: false,
             command_defaults,
+            sandbox: resolve_sandbox(&layer_sandbox(&server.value.sandbox, defaults)),
             diagnostics,
         };
+        check_shared_sandbox(&server.value.sandbox, context.diagnostics);
         check_tool_settings(name, server, context.diagnostics);
         let lock = server_tools.server_lock(name);
         if let Some(config) = resolve_server((name, lock), server, defaults, &mut context) {
@@ -81,19 +85,24 @@ fn check_tool_settings(
     let env = defaults.env.spanned().map(|field| field.key_span);
     let pass_env = defaults.pass_env.spanned().map(|field| field.key_span);
     let cwd = defaults.cwd.spanned().map(|field| field.key_span);
-    for (key, span) in [
-        ("leftovers", leftovers),
-        ("limits", limits),
-        ("env", env),
-        ("pass_env", pass_env),
-        ("cwd", cwd),
+    let sandbox = defaults.sandbox.spanned().map(|field| field.key_span);
+    let of_command =
+        "`command` has what is about its program; everything that it started ends with it";
+    let of_server = "write it beside `command`: it confines the program of the server";
+    for (key, span, hint) in [
+        ("leftovers", leftovers, of_command),
+        ("limits", limits, of_command),
+        ("env", env, of_command),
+        ("pass_env", pass_env, of_command),
+        ("cwd", cwd, of_command),
+        ("sandbox", sandbox, of_server),
     ] {
         if let Some(span) = span {
             diagnostics.error(
                 span,
                 format!("`{key}` has no meaning for the tools of a server"),
                 "",
-                "`command` has what is about its program; everything that it started ends with it",
+                hint,
             );
         }
     }

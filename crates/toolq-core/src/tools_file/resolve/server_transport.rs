@@ -42,6 +42,14 @@ pub(crate) fn resolve_transport(
             Some(ServerTransport::Program(Box::new(program)))
         }
         (None, Some(url)) => {
+            if let Some(sandbox) = server.sandbox.spanned() {
+                context.diagnostics.error(
+                    sandbox.key_span,
+                    "`sandbox` has no meaning for a server with a `url`",
+                    "",
+                    "remove it: toolq doesn't start such a server, so it can't confine it",
+                );
+            }
             let restarts = server.restarts.spanned();
             if let Some(restarts) = restarts {
                 context.diagnostics.error(

@@ -1,7 +1,7 @@
 //! Layers of settings: a value of an upper layer hides that of a lower one. Tables are layered key by key.
 
 use crate::tools_file::keys::{
-    Defaults, LimitsFile, RetryFile, TimeoutForm, TimeoutTable, ToolFile,
+    Defaults, LimitsFile, RetryFile, SandboxForm, SandboxTable, TimeoutForm, TimeoutTable, ToolFile,
 };
 use crate::tools_file::spanned::{Field, Spanned};
 
@@ -24,6 +24,7 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
         env: Field::Missing,
         pass_env: Field::Missing,
         cwd: Field::Missing,
+        sandbox: layer_table(&upper.sandbox, &lower.sandbox, layer_sandboxes),
     }
 }
 
@@ -45,6 +46,7 @@ pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static st
         ("coerce", layer.coerce.is_missing()),
         ("leftovers", layer.leftovers.is_missing()),
         ("limits", layer.limits.is_missing()),
+        ("sandbox", layer.sandbox.is_missing()),
     ];
     keys.into_iter()
         .filter(|(_, is_missing)| !is_missing)
@@ -64,6 +66,7 @@ pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
         on_doubt: tool.on_doubt.clone(),
         pause_after_failures: tool.pause_after_failures.clone(),
         coerce: tool.coerce.clone(),
+        sandbox: tool.sandbox.clone(),
         ..Defaults::default()
     };
     key == "effect" && !tool.effect.is_missing() || present_keys(&own).any(|present| present == key)
@@ -78,6 +81,23 @@ fn layer_table<T: Clone>(upper: &Field<T>, lower: &Field<T>, merge: fn(&T, &T) -
         }),
         _ => upper.or(lower),
     }
+}
+
+/// Returns the sandbox of a tool or a server: its own, and where that leaves something out, that of the defaults.
+pub(crate) fn layer_sandbox(own: &Field<SandboxForm>, defaults: &Defaults) -> Field<SandboxForm> {
+    layer_table(own, &defaults.sandbox, layer_sandboxes)
+}
+
+fn layer_sandboxes(upper: &SandboxForm, lower: &SandboxForm) -> SandboxForm {
+    let (SandboxForm::Table(above), SandboxForm::Table(below)) = (upper, lower) else {
+        return upper.clone();
+    };
+    SandboxForm::Table(Box::new(SandboxTable {
+        read: above.read.or(&below.read),
+        write: above.write.or(&below.write),
+        network: above.network.or(&below.network),
+        missing: above.missing.or(&below.missing),
+    }))
 }
 
 fn layer_timeouts(upper: &TimeoutForm, lower: &TimeoutForm) -> TimeoutForm {

@@ -12,6 +12,7 @@ use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::replay_settings;
+use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::server::ServersByName;
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::setting_layers;
@@ -65,7 +66,11 @@ pub(crate) fn resolve_tool(
     );
     context.paths.clone_from(&paths);
     context.has_no_paths = !tool.paths.is_missing() && paths.is_empty();
+    sandbox::check_sandbox(&tool.sandbox, context);
+    context.sandbox =
+        sandbox::resolve_sandbox(&setting_layers::layer_sandbox(&tool.sandbox, defaults));
     let backing = backing::resolve_backing((name, file), defaults, shared, context);
+    sandbox::report_unused_sandbox(tool, backing.as_ref(), context.diagnostics);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     messages::refuse_builtin_wording(&tool.messages, context.diagnostics);
     let mut messages = shared.messages.clone();

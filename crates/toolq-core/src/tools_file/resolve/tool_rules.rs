@@ -8,6 +8,7 @@ use crate::tools_file::keys::{Defaults, RuleFile, SafetyForm, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::resource_limits;
+use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::setting_layers;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{Effect, RuleSetting, SafetyPolicy, SafetyRule, Span};
@@ -142,6 +143,7 @@ impl RuleFile {
             coerce: self.coerce.clone(),
             leftovers: self.leftovers.clone(),
             limits: self.limits.clone(),
+            sandbox: self.sandbox.clone(),
             ..Defaults::default()
         }
     }
@@ -157,6 +159,7 @@ fn build_matcher<'f>(
     attempt_limits::check_retry(&file.retry, diagnostics);
     attempt_limits::check_max_output(&file.max_output, diagnostics);
     resource_limits::check_resource_limits(&file.limits, diagnostics);
+    sandbox::check_shared_sandbox(&file.sandbox, diagnostics);
     let sets_nothing = file.concurrency_safe.is_missing()
         && file.effect.is_missing()
         && setting_layers::present_keys(&defaults).next().is_none();

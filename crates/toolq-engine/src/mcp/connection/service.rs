@@ -94,7 +94,9 @@ impl ConnectionTask {
         };
         self.life.record_end(cause, &exit, strays, saved_stderr);
         reply_to_all(calls, listeners, || match exit {
-            ChildExit::NotStarted(errno) => CallReply::NotStarted(errno),
+            ChildExit::NotStarted(errno) | ChildExit::NotConfined(errno) => {
+                CallReply::NotStarted(errno)
+            }
             _ => lost(describe_exit(&exit, &detail)),
         });
     }
@@ -178,7 +180,9 @@ impl ConnectionTask {
 fn describe_exit(exit: &ChildExit, otherwise: &str) -> String {
     match exit {
         ChildExit::Exited { ending, .. } => describe_ending(*ending),
-        ChildExit::NotStarted(_) | ChildExit::Unknown => otherwise.to_owned(),
+        ChildExit::NotStarted(_) | ChildExit::NotConfined(_) | ChildExit::Unknown => {
+            otherwise.to_owned()
+        }
     }
 }
 

@@ -16,6 +16,7 @@ fn not_started(errno: Errno) -> Outcome {
     Outcome::NotStarted(SpawnError {
         program: "t".to_owned(),
         directory: None,
+        confinement: None,
         errno: errno.raw_os_error(),
     })
 }

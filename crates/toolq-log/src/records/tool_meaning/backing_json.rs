@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use toolq_core::types::{
     AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits, HttpBacking,
-    Leftovers, McpBacking, RequestBody, ResultParts, ServerConfig, ServerEndpoint, ServerTransport,
-    StdinSource, Template, TemplatePart,
+    Leftovers, McpBacking, MissingProtection, RequestBody, ResultParts, Sandbox, SandboxEntry,
+    SandboxNetwork, ServerConfig, ServerEndpoint, ServerTransport, StdinSource, Template,
+    TemplatePart,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -22,6 +23,7 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
         success_exit,
         leftovers,
         limits,
+        sandbox,
     } = command;
     let CommandLimits {
         cpu,
@@ -37,7 +39,7 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
              digits_only: _,
          }| template_json(template),
     );
-    json!({
+    let mut described = json!({
         "program": program,
         "arguments": arguments.collect::<Vec<_>>(),
         "stdin": match stdin {
@@ -55,6 +57,42 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
             Leftovers::Allow => "allow",
         },
         "limits": [json!(cpu.map(|limit| limit.as_secs())), json!(memory), json!(files), json!(processes), json!(file_size)],
+    });
+    // Listed only where there is one, so that logs from before it existed still match.
+    if let Some(sandbox) = sandbox {
+        described["sandbox"] = sandbox_json(sandbox);
+    }
+    described
+}
+
+/// The order of paths doesn't matter.
+fn sandbox_json(sandbox: &Sandbox) -> Value {
+    let Sandbox {
+        read,
+        write,
+        network,
+        missing,
+    } = sandbox;
+    let entries = |entries: &[SandboxEntry]| {
+        let entries = entries.iter().map(|entry| match entry {
+            SandboxEntry::Root => json!("root"),
+            SandboxEntry::System => json!("system"),
+            SandboxEntry::Path(template) => template_json(template),
+        });
+        let texts: BTreeSet<String> = entries.map(|entry| entry.to_string()).collect();
+        json!(texts)
+    };
+    json!({
+        "read": entries(read),
+        "write": entries(write),
+        "network": match network {
+            SandboxNetwork::Ports(ports) => json!(ports.iter().collect::<BTreeSet<_>>()),
+            word => json!(word.to_string()),
+        },
+        "missing": match missing {
+            MissingProtection::Refuse => "refuse",
+            MissingProtection::Warn => "warn",
+        },
     })
 }
 

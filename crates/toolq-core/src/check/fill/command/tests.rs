@@ -23,6 +23,7 @@ fn backing(argument: &str, digits_only: bool) -> CommandBacking {
         success_exit: vec![0],
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
+        sandbox: None,
     }
 }
 

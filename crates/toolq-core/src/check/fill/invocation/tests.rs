@@ -29,6 +29,7 @@ fn command_backing(arguments: &[&str]) -> CommandBacking {
         success_exit: vec![0],
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
+        sandbox: None,
     }
 }
 

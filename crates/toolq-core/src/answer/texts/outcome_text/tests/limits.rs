@@ -21,6 +21,7 @@ fn limited_tool() -> Tool {
             processes: Some(32),
             file_size: Some(100 << 20),
         },
+        sandbox: None,
     };
     Tool {
         backing: Some(Backing::Command(command)),

@@ -128,6 +128,7 @@ fn spawn_errors_are_explained() {
         Outcome::NotStarted(SpawnError {
             program: "ripgrep".to_owned(),
             directory: None,
+            confinement: None,
             errno,
         })
     });
@@ -171,6 +172,7 @@ fn too_few_descriptors_name_the_limit_and_its_cure() {
         Outcome::NotStarted(SpawnError {
             program: "ripgrep".to_owned(),
             directory: None,
+            confinement: None,
             errno,
         })
     });

@@ -1,0 +1,121 @@
+//! Builds the Landlock ruleset of a sandbox.
+
+use std::io;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
+    PathBeneath, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    Scope,
+};
+
+use crate::sandbox::opened_path::{CreatedFile, OpenedPath};
+use crate::sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
+
+/// The newest version of Landlock whose restrictions are used. Later ones would change what programs can do.
+const VERSION: ABI = ABI::V6;
+
+/// A ruleset, and the files that were created for it.
+pub(crate) struct BuiltRuleset {
+    pub(crate) ruleset: RulesetCreated,
+    pub(crate) created_files: Vec<CreatedFile>,
+}
+
+/// Builds the ruleset, which allows everything in `sandbox`, and nothing else that Landlock knows.
+///
+/// # Errors
+/// The kernel can't do it, and the sandbox doesn't allow gaps; or a system call failed.
+pub(crate) fn build_ruleset(sandbox: &ProgramSandbox) -> io::Result<BuiltRuleset> {
+    let gaps = missing_protections(&sandbox.network);
+    if !gaps.is_empty() && !sandbox.allows_gaps {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let level = if sandbox.allows_gaps {
+        CompatLevel::BestEffort
+    } else {
+        CompatLevel::HardRequirement
+    };
+    let mut builder = RulesetBuilder {
+        ruleset: empty_ruleset(&sandbox.network, level).map_err(io::Error::other)?,
+        sandbox,
+        created_files: Vec::new(),
+    };
+    for path in &sandbox.paths {
+        builder.allow(path)?;
+    }
+    Ok(BuiltRuleset {
+        ruleset: builder.ruleset,
+        created_files: builder.created_files,
+    })
+}
+
+struct RulesetBuilder<'s> {
+    ruleset: RulesetCreated,
+    sandbox: &'s ProgramSandbox,
+    created_files: Vec<CreatedFile>,
+}
+
+impl RulesetBuilder<'_> {
+    fn allow(&mut self, path: &SandboxPath) -> io::Result<()> {
+        let bounds = path.stays_inside.then_some(&*self.sandbox.bounds);
+        let opened = match OpenedPath::open(&path.path)? {
+            None if path.access == PathAccess::Write => {
+                let created = CreatedFile::create(&path.path, bounds);
+                created.map(|(file, opened)| {
+                    self.created_files.push(file);
+                    opened
+                })
+            }
+            opened => opened,
+        };
+        let Some(opened) = opened else {
+            return Ok(());
+        };
+        if bounds.is_some_and(|bounds| !opened.is_inside(bounds)) {
+            return Ok(());
+        }
+        let rule = PathBeneath::new(&opened.descriptor, rights(path.access, opened.is_directory));
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map_err(io::Error::other)?;
+        Ok(())
+    }
+}
+
+fn empty_ruleset(
+    network: &NetworkAccess,
+    level: CompatLevel,
+) -> Result<RulesetCreated, RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(level)
+        .handle_access(AccessFs::from_all(VERSION))?
+        .scope(Scope::from_all(VERSION))?;
+    let NetworkAccess::TcpPorts(ports) = network else {
+        return ruleset.create();
+    };
+    let ports = ports
+        .iter()
+        .map(|port| Ok::<_, RulesetError>(NetPort::new(*port, AccessNet::ConnectTcp)));
+    ruleset
+        .handle_access(AccessNet::from_all(VERSION))?
+        .create()?
+        .add_rules(ports)
+}
+
+/// Returns what Landlock calls an access. A program that can make device files could read the disk.
+fn rights(access: PathAccess, is_directory: bool) -> BitFlags<AccessFs> {
+    let rights = match access {
+        PathAccess::Read => AccessFs::from_read(VERSION),
+        PathAccess::Write => {
+            AccessFs::from_all(VERSION)
+                & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+        }
+        PathAccess::Device => {
+            AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
+        }
+    };
+    if is_directory {
+        rights
+    } else {
+        rights & AccessFs::from_file(VERSION)
+    }
+}

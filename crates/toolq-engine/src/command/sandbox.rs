@@ -1,0 +1,218 @@
+//! Turns the sandbox of a call into the paths that its program can reach on this machine.
+
+use std::path::{Path, PathBuf};
+
+use procfence::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
+use toolq_core::os::Environment;
+use toolq_core::types::{
+    MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace,
+};
+
+/// Where programs, their libraries and their data are installed.
+const SYSTEM_DIRECTORIES: [&str; 9] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+];
+
+/// What programs read from `/etc`. Nothing in it is secret.
+const SYSTEM_CONFIGURATION: [&str; 33] = [
+    "alternatives",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "group",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ld.so.preload",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "magic",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "pki/ca-trust",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+];
+
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// The port of name servers.
+const DNS_PORT: u16 = 53;
+
+/// What the paths of a sandbox depend on.
+pub(crate) struct SandboxContext<'a> {
+    pub(crate) root: &'a Path,
+    /// The program's working directory.
+    pub(crate) cwd: &'a Path,
+    /// The program's file.
+    pub(crate) program: &'a Path,
+    pub(crate) environment: &'a Environment,
+}
+
+/// Returns why a sandbox can't be applied on this system, if so.
+pub(crate) fn find_confinement_problem(
+    sandbox: &SandboxInvocation,
+    has_supervisor: bool,
+) -> Option<String> {
+    if !has_supervisor {
+        return Some("nothing supervises programs here".to_owned());
+    }
+    let gaps = missing_protections(&network_access(&sandbox.network));
+    if gaps.is_empty() || sandbox.missing == MissingProtection::Warn {
+        return None;
+    }
+    Some(format!("this system can't confine {}", gaps.join(", or ")))
+}
+
+/// Returns what the program can reach.
+///
+/// # Errors
+/// The outcome of the call, because a variable in a path isn't set.
+pub(crate) fn locate_sandbox(
+    sandbox: &SandboxInvocation,
+    context: &SandboxContext<'_>,
+) -> Result<ProgramSandbox, Outcome> {
+    let mut paths = Vec::new();
+    for place in &sandbox.read {
+        context.locate(place, PathAccess::Read, &mut paths)?;
+    }
+    for place in &sandbox.write {
+        context.locate(place, PathAccess::Write, &mut paths)?;
+    }
+    Ok(ProgramSandbox {
+        paths,
+        bounds: context.root.to_owned(),
+        network: network_access(&sandbox.network),
+        allows_gaps: sandbox.missing == MissingProtection::Warn,
+    })
+}
+
+/// Whether names have to be looked up over TCP, since that is all that the program can use.
+pub(crate) fn needs_dns_over_tcp(sandbox: &SandboxInvocation) -> bool {
+    matches!(&sandbox.network, SandboxNetwork::Ports(ports) if ports.contains(&DNS_PORT))
+}
+
+fn network_access(network: &SandboxNetwork) -> NetworkAccess {
+    match network {
+        SandboxNetwork::None => NetworkAccess::None,
+        SandboxNetwork::All => NetworkAccess::All,
+        SandboxNetwork::Ports(ports) => NetworkAccess::TcpPorts(ports.clone()),
+    }
+}
+
+impl SandboxContext<'_> {
+    fn locate(
+        &self,
+        place: &SandboxPlace,
+        access: PathAccess,
+        paths: &mut Vec<SandboxPath>,
+    ) -> Result<(), Outcome> {
+        let (path, stays_inside) = match place {
+            SandboxPlace::Root => (self.root.to_owned(), false),
+            SandboxPlace::System => {
+                self.locate_system(access, paths);
+                return Ok(());
+            }
+            SandboxPlace::Declared(path) => (self.root.join(self.resolve(path)?), false),
+            SandboxPlace::FromInput(path) => (self.cwd.join(self.resolve(path)?), true),
+        };
+        paths.push(SandboxPath {
+            path,
+            access,
+            stays_inside,
+        });
+        Ok(())
+    }
+
+    fn resolve(&self, path: &PartialTemplate) -> Result<String, Outcome> {
+        path.resolve(&|name| self.environment.get(name))
+            .map_err(Outcome::MissingVariable)
+    }
+
+    /// Adds what programs need to start.
+    fn locate_system(&self, access: PathAccess, paths: &mut Vec<SandboxPath>) {
+        let mut add = |path: PathBuf, access| {
+            paths.push(SandboxPath {
+                path,
+                access,
+                stays_inside: false,
+            });
+        };
+        for directory in SYSTEM_DIRECTORIES {
+            // On most systems, `/bin` and the like are links into `/usr`.
+            if !Path::new(directory).is_symlink() {
+                add(directory.into(), access);
+            }
+        }
+        for name in SYSTEM_CONFIGURATION {
+            add(Path::new("/etc").join(name), PathAccess::Read);
+        }
+        add("/proc".into(), PathAccess::Read);
+        for device in DEVICES {
+            add(device.into(), PathAccess::Device);
+        }
+        add(self.program.to_owned(), PathAccess::Read);
+        if let Some(directory) = self.program_directory() {
+            add(directory, PathAccess::Read);
+        }
+    }
+
+    /// Returns the virtual environment or the `node_modules` that the program is in. It must be a directory of its own:
+    /// neither the root nor one above it, nor a home directory.
+    fn program_directory(&self) -> Option<PathBuf> {
+        let directory = find_package_directory(self.program)?.canonicalize().ok()?;
+        let home = self.environment.get_os("HOME").map(Path::new);
+        let is_home = |home: &Path| {
+            home.canonicalize()
+                .is_ok_and(|home| home.starts_with(&directory))
+        };
+        let root = self.root.canonicalize().ok()?;
+        let is_too_wide = root.starts_with(&directory)
+            || home.is_some_and(is_home)
+            || directory
+                .parent()
+                .is_none_or(|parent| parent == Path::new("/home"));
+        (!is_too_wide).then_some(directory)
+    }
+}
+
+/// Returns the virtual environment or the `node_modules` around a program.
+fn find_package_directory(program: &Path) -> Option<&Path> {
+    let mut ancestors = program.ancestors().skip(1);
+    ancestors.find(|directory| {
+        directory
+            .file_name()
+            .is_some_and(|name| name == "node_modules")
+            || directory.join("pyvenv.cfg").is_file()
+    })
+}
