@@ -67,6 +67,8 @@ mod man_page;
 mod output;
 #[cfg(feature = "cli")]
 mod pages;
+#[cfg(feature = "cli")]
+mod plan_file;
 /// The command-line program. Not part of the library.
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -3,11 +3,13 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::args::{
     AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, ProgressFlag,
     RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
+use crate::plan_file::PlannedCalls;
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
 use toolq_engine::BudgetLimits;
@@ -22,6 +24,8 @@ pub struct SessionSettings {
     pub watch: WatchSettings,
     pub budgets: BudgetLimits,
     pub approval: ApprovalSettings,
+    /// The plan that is applied, whose calls it approves.
+    pub plan: Option<Arc<PlannedCalls>>,
     /// What commands can write; `None` is everything that the user can.
     pub confinement: Option<CopyConfinement>,
     /// Results go to stdout, so that a reader who closes it stops the run.
@@ -98,6 +102,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
+            plan: None,
             confinement: None,
             prints_results: true,
         }
@@ -111,6 +116,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
+            plan: None,
             confinement: None,
             prints_results: true,
         }
@@ -124,6 +130,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: BudgetLimits::default(),
             approval: (&arguments.approval).into(),
+            plan: None,
             confinement: None,
             prints_results: true,
         }
@@ -143,6 +150,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
+            plan: None,
             confinement: None,
             // Over HTTP, nothing goes to stdout.
             prints_results: arguments.http.is_none(),
@@ -165,6 +173,7 @@ impl SessionSettings {
             },
             budgets: BudgetLimits::default(),
             approval: ApprovalSettings::Nobody,
+            plan: None,
             confinement: None,
             prints_results: true,
         }
@@ -187,6 +196,7 @@ impl SessionSettings {
             },
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
+            plan: None,
             confinement: None,
             prints_results: false,
         }

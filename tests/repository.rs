@@ -68,6 +68,7 @@ fn generated_files_are_current() {
     for (file, arguments) in [
         ("tools.schema.json", &["generate", "schema"][..]),
         ("session-log.schema.json", &["generate", "schema", "--log"]),
+        ("plan.schema.json", &["generate", "schema", "--plan"]),
         (
             "completions/toolq.bash",
             &["generate", "completions", "bash"],

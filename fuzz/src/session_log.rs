@@ -15,7 +15,7 @@ use toolq_core::types::{
 };
 use toolq_log::{
     BeginMode, PreparedLog, RecordReader, SequenceChecker, SessionHeader, SessionLog, SyncPolicy,
-    TaskHistory,
+    TaskHistory, TaskKey,
 };
 
 use crate::choices::Choices;
@@ -59,9 +59,16 @@ fn check_any_log(path: &Path) {
         }
     }
     for mode in [BeginMode::NewTask, BeginMode::ForceNewTask] {
-        let _ = PreparedLog::open(path, mode, Some("00"));
+        let _ = PreparedLog::open(
+            path,
+            mode,
+            TaskKey {
+                input_sha256: Some("00"),
+                plan: Some("00"),
+            },
+        );
     }
-    if let Ok(log) = PreparedLog::open(path, BeginMode::Resume, None) {
+    if let Ok(log) = PreparedLog::open(path, BeginMode::Resume, TaskKey::default()) {
         if is_valid {
             LoggedFacts::read(&bytes).check(log.history());
         }
@@ -125,7 +132,7 @@ impl LogScript {
         } else {
             BeginMode::Resume
         };
-        let opened = PreparedLog::open(&self.path, mode, None).unwrap();
+        let opened = PreparedLog::open(&self.path, mode, TaskKey::default()).unwrap();
         let is_new_task = mode != BeginMode::Resume || opened.history().task_id().is_none();
         let mut log = opened
             .begin_session(
@@ -261,7 +268,7 @@ impl LogScript {
             flipped[place] = byte ^ (1 << (kind >> 1 & 7));
             fs::write(&self.path, flipped).unwrap();
             for mode in [BeginMode::Resume, BeginMode::ForceNewTask] {
-                let opened = PreparedLog::open(&self.path, mode, None);
+                let opened = PreparedLog::open(&self.path, mode, TaskKey::default());
                 assert!(
                     opened.is_err(),
                     "bit {} of byte {place} isn't missed",
@@ -272,7 +279,7 @@ impl LogScript {
     }
 
     fn check_cut(&self, log_bytes: u64) {
-        let log = PreparedLog::open(&self.path, BeginMode::Resume, None).unwrap();
+        let log = PreparedLog::open(&self.path, BeginMode::Resume, TaskKey::default()).unwrap();
         for index in 0..CALLS {
             let state = log.history().resume_state(&self.calls[index]).unwrap();
             self.check_state(&state, index, log_bytes);
@@ -300,6 +307,7 @@ fn session_header() -> SessionHeader {
         tools_path: "/work/tools.yaml".to_owned(),
         tools_sha256: "ab".repeat(32),
         input_sha256: Some("cd".repeat(32)),
+        plan: None,
         cwd: "/work".to_owned(),
         root: "/work".to_owned(),
         jobs: NonZeroUsize::MIN,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::approval::terminal_prompt::TerminalPrompt;
 use crate::output::CommandError;
+use crate::plan_file::PlannedCalls;
 use crate::settings::ApprovalSettings;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
@@ -17,6 +18,22 @@ use toolq_engine::Approver;
 /// # Errors
 /// A person should be asked, and there is no terminal.
 pub fn build_approver(
+    settings: &ApprovalSettings,
+    plan: Option<&Arc<PlannedCalls>>,
+    mask: &Arc<Mask>,
+    screen: Option<ProgressScreen>,
+    environment: &Environment,
+) -> Result<Option<Approver>, CommandError> {
+    let named = build_named_approver(settings, mask, screen, environment)?;
+    let Some(plan) = plan else { return Ok(named) };
+    Ok(Some(Approver::Planned {
+        approvals: Arc::clone(plan) as Arc<_>,
+        otherwise: named.map(Box::new),
+    }))
+}
+
+/// Returns who approves calls, as the flags about approvals say.
+fn build_named_approver(
     settings: &ApprovalSettings,
     mask: &Arc<Mask>,
     screen: Option<ProgressScreen>,
@@ -39,7 +56,7 @@ pub fn build_approver(
 }
 
 /// Returns the name of the user who runs toolq, for the log.
-fn user_name(environment: &Environment) -> Option<String> {
+pub fn user_name(environment: &Environment) -> Option<String> {
     let mut names = ["LOGNAME", "USER"].into_iter();
     names.find_map(|name| environment.get(name).filter(|user| !user.is_empty()))
 }

@@ -15,6 +15,9 @@ pub enum GeneratedFile {
         /// Print the schema of a session log record instead
         #[arg(long)]
         log: bool,
+        /// Print the schema of the file that `toolq plan --out` writes instead
+        #[arg(long, conflicts_with = "log")]
+        plan: bool,
     },
     /// Print shell completions
     Completions {

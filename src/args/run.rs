@@ -1,6 +1,8 @@
 //! The arguments of `toolq run`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 
 use crate::args::input::InputArguments;
 use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
@@ -16,6 +18,9 @@ pub struct RunArguments {
     /// Output format [default: mirrors the input]
     #[arg(long, value_name = "FORM")]
     pub to: Option<FormFlag>,
+    /// Apply a plan: approve the calls in it, and run nothing if they aren't exactly those of the input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "follow"])]
+    pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub approval: ApprovalFlags,
     #[command(flatten)]

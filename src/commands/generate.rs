@@ -7,6 +7,7 @@ use crate::commands::complete::completion_script;
 use crate::man_page;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
+use crate::plan_file::plan_schema;
 use toolq_core::tools_file;
 
 /// Prints the requested file.
@@ -15,8 +16,9 @@ use toolq_core::tools_file;
 /// Stdout can't be written.
 pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, CommandError> {
     let text = match arguments.file {
-        GeneratedFile::Schema { log: true } => format!("{:#}", toolq_log::log_schema()),
-        GeneratedFile::Schema { log: false } => {
+        GeneratedFile::Schema { log: true, .. } => format!("{:#}", toolq_log::log_schema()),
+        GeneratedFile::Schema { plan: true, .. } => format!("{:#}", plan_schema()),
+        GeneratedFile::Schema { .. } => {
             format!("{:#}", tools_file::generate_tools_schema())
         }
         GeneratedFile::Completions { shell } => render_completions(shell),

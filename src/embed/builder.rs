@@ -14,7 +14,7 @@ use toolq_core::tools_file::{self, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
 use toolq_engine::{EngineSettings, find_untrackable_tool};
-use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog};
+use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
 
 use crate::embed::error::{Error, ToolsFileProblem};
 use crate::embed::runtime_engine::RuntimeEngine;
@@ -119,7 +119,7 @@ impl ToolqBuilder {
         } else {
             BeginMode::NewTask
         };
-        let log = PreparedLog::open(path, mode, None)?;
+        let log = PreparedLog::open(path, mode, TaskKey::default())?;
         if !self.abandon_unfinished {
             log.check_finished()?;
         }

@@ -5,8 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::context::CommandContext;
 use crate::output::CommandError;
+use crate::plan_file::PlannedCalls;
 use crate::session::history_comparison::compare_with_history;
 use crate::session::log_subject::LogSubject;
 use crate::session::{previous_run, repetition, resumption};
@@ -16,7 +19,7 @@ use toolq_core::check::CallChecker;
 use toolq_core::os::Clock;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::{ToolsConfig, Turn};
-use toolq_log::{Access, BeginMode, PreparedLog, SessionHeader, SessionLog, TaskHistory};
+use toolq_log::{Access, BeginMode, PreparedLog, SessionHeader, SessionLog, TaskHistory, TaskKey};
 
 /// Maximum number of calls in doubt that a warning lists.
 const MAX_LISTED_CALLS: usize = 5;
@@ -32,6 +35,8 @@ pub struct LogRequest<'a> {
     pub checker: &'a CallChecker,
     pub mask: &'a Arc<Mask>,
     pub subject: LogSubject<'a>,
+    /// The plan that the run applies.
+    pub plan: Option<&'a PlannedCalls>,
 }
 
 impl LogRequest<'_> {
@@ -77,6 +82,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     };
     let header = SessionHeader {
         input_sha256: request.subject.digest(),
+        plan: request.plan.map(|plan| plan.id().to_owned()),
         sync: settings.sync,
         ..SessionHeader::new(tools_path, tools, request.jobs)
     };
@@ -93,16 +99,28 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
             previous_run::wait_for_exit(log.history())?;
         }
         BeginMode::NewTask if repetition::is_answered_by(&log, request)? => {
-            context.stderr.print_note(&format!(
-                "nothing runs: {} has the results of this input (`--new` runs it again)",
-                log.path().display()
-            ));
+            let path = log.path().display();
+            context.stderr.print_note(&match request.plan {
+                Some(plan) if log.has_applied_plan() => format!(
+                    "nothing runs: the plan {} was already applied, and {path} has its results",
+                    plan.id()
+                ),
+                _ => format!(
+                    "nothing runs: {path} has the results of this input (`--new` runs it again)"
+                ),
+            });
             return Ok(OpenedLog {
                 answers: Some(Arc::new(log.into_history())),
                 ..OpenedLog::default()
             });
         }
-        BeginMode::NewTask | BeginMode::ForceNewTask => {}
+        BeginMode::ForceNewTask => repetition::check_plan_is_new(&log, request)?,
+        BeginMode::NewTask => {}
+    }
+    if let Some(plan) = request.plan {
+        // Only now: an old plan that was applied in time is answered from the log.
+        let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
+        plan.check_time(Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX))?;
     }
     let log = log.begin_session(&header, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {
@@ -148,12 +166,22 @@ fn open_log(
 ) -> Result<PreparedLog, CommandError> {
     let (context, mode) = (request.context, request.settings.mode);
     let input_sha256 = header.input_sha256.as_deref();
+    let key = TaskKey {
+        input_sha256,
+        plan: header.plan.as_deref(),
+    };
     let open = |path: &Path| {
-        let opened = PreparedLog::open(path, mode, input_sha256);
+        let opened = PreparedLog::open(path, mode, key);
         opened.map_err(|error| CommandError::from_log_error(&error, request.access()))
     };
     if let Some(path) = request.settings.target.path() {
         return open(path);
+    }
+    if let Some(plan) = request.plan {
+        let created = plan.created().as_millisecond();
+        let path = toolq_log::plan_log_path(&context.environment, created, plan.id())?;
+        let opened = PreparedLog::open_default(&path, mode, key);
+        return opened.map_err(|error| CommandError::from_log_error(&error, request.access()));
     }
     match mode {
         BeginMode::Resume => {
@@ -168,7 +196,7 @@ fn open_log(
         BeginMode::ForceNewTask => {}
     }
     let path = toolq_log::default_log_path(&context.environment, clock, input_sha256)?;
-    Ok(PreparedLog::open_default(&path, mode)?)
+    Ok(PreparedLog::open_default(&path, mode, TaskKey::default())?)
 }
 
 /// Returns the log of the latest session with this input in the default directory.

@@ -8,6 +8,26 @@ use crate::settings::LogTarget;
 use toolq_core::types::Call;
 use toolq_log::{Access, PreparedLog, SessionHeader, find_killed_session};
 
+/// Checks that a run which `--new` asks for doesn't apply a plan for a second time.
+///
+/// # Errors
+/// It does.
+pub(super) fn check_plan_is_new(
+    log: &PreparedLog,
+    request: &LogRequest<'_>,
+) -> Result<(), CommandError> {
+    let Some(plan) = request.plan.filter(|_| log.has_applied_plan()) else {
+        return Ok(());
+    };
+    let (id, path) = (plan.id(), log.path().display());
+    Err(CommandError::usage(format!(
+        "the plan {id} was already applied, says {path}, and a plan is applied once; nothing ran"
+    ))
+    .with_hint(
+        "without `--new`, the results come from the log; to run the calls again, make a new plan",
+    ))
+}
+
 /// Returns whether the log has the result of each call of the input, so that the results are printed from there and
 /// nothing runs.
 ///
@@ -25,7 +45,8 @@ pub(super) fn is_answered_by(
         && !log.is_history_partial()
         && history.is_answered()
         && all_calls(request.subject, has_result)?;
-    if is_answered && history.had_effects() {
+    // A plan is applied once, even if its calls only read.
+    if is_answered && (history.had_effects() || log.has_applied_plan()) {
         return Ok(true);
     }
     let finished = log.check_finished();

@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 use crate::approval::build_approver;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
+use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
 use crate::session::log_request::{self, LogRequest};
 use crate::session::log_subject::LogSubject;
@@ -40,6 +41,8 @@ pub struct RunSession<'a> {
     pub sinks: RunSinks,
     /// What the log says about the task being resumed.
     pub resume: ResumeDecisions,
+    /// The plan that is applied.
+    pub plan: Option<Arc<PlannedCalls>>,
     /// The only turn of the input, if it was already read for the comparison with the log.
     pub compared_turn: Option<Turn>,
     runtime: Runtime,
@@ -79,6 +82,7 @@ impl<'a> RunSession<'a> {
         let mut sinks = RunSinks::new(settings, context, (&tools, jobs), &mask, clock.clone())?;
         let approver = build_approver(
             &settings.approval,
+            settings.plan.as_ref(),
             &mask,
             sinks.screen(),
             &context.environment,
@@ -91,6 +95,7 @@ impl<'a> RunSession<'a> {
             checker: &checker,
             mask: &mask,
             subject,
+            plan: settings.plan.as_deref(),
         };
         let opened = log_request::begin_log(&request, &clock)?;
         let resume = ResumeDecisions::new(&opened, &request);
@@ -116,6 +121,7 @@ impl<'a> RunSession<'a> {
             engine,
             sinks,
             resume,
+            plan: settings.plan.clone(),
             compared_turn: opened.compared_turn,
             runtime,
             termination_signal: signals.termination_signal(),

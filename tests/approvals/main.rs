@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod killed;
+mod plan;
 mod program;
 #[path = "../support/mod.rs"]
 mod support;

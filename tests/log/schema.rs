@@ -132,9 +132,9 @@ fn compile(schema: &Value) -> CompiledSchema {
     CompiledSchema::compile(schema, Path::new("/")).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
-/// Returns the records of a run of all calls, and of a second one that recovers from a torn record.
+/// Returns the records of a run of all calls, of a second one that recovers from a torn record, and of a plan.
 fn records_of_every_kind() -> Vec<Value> {
-    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 9 --approve-with ./approve < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --new --log log.jsonl --approve all < in > out; cat log.jsonl";
+    let script = "cat > in; \"$TOOLQ\" run -q --log log.jsonl --max-calls 9 --approve-with ./approve < in > out; printf '{\"seq\":99' >> log.jsonl; \"$TOOLQ\" run -q --new --log log.jsonl --approve all < in > out; echo '[{\"type\":\"tool_use\",\"id\":\"x\",\"name\":\"spend\",\"input\":{}}]' > spend.json; \"$TOOLQ\" plan -q --out plan.json spend.json > plan; \"$TOOLQ\" run -q --log log.jsonl --plan plan.json spend.json > out; cat log.jsonl";
     let tools = TOOLS.replace("URL", &silent_server());
     let ran = CliSandbox::new()
         .tools(&tools)

@@ -38,6 +38,19 @@ pub enum Approver {
     Program(PathBuf),
     /// A person is asked.
     Person(Arc<dyn ApprovalPrompt>),
+    /// Some calls were approved before the run. Another approver decides about the others.
+    Planned {
+        /// The calls that were approved.
+        approvals: Arc<dyn PriorApprovals>,
+        /// Who decides about the others, if anybody does.
+        otherwise: Option<Box<Approver>>,
+    },
+}
+
+/// Calls that were approved before the run began.
+pub trait PriorApprovals: fmt::Debug + Send + Sync {
+    /// Returns the approval of exactly this call, if it has one.
+    fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval>;
 }
 
 /// Asks a person.

@@ -32,7 +32,7 @@ pub mod testing;
 mod tests;
 mod timing;
 
-pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver};
+pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
 pub use control::RunControl;
 pub use discovery::SchemaDiscovery;
 pub use dispatcher::TurnRequest;

@@ -28,7 +28,7 @@ pub use error::{Access, LogError};
 pub use open::{
     BeginMode, KilledSession, PreparedLog, combine_digests, default_log_path, exceeds_size,
     find_killed_session, find_latest_session, find_latest_session_for_input, list_sessions,
-    list_torn_copies, sessions_dir,
+    list_torn_copies, plan_log_path, sessions_dir,
 };
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
@@ -37,7 +37,8 @@ pub use records::{
 };
 pub use resume::{
     CallConflict, CallInDoubt, InDoubtCall, InDoubtCalls, LogAgentHistory, Resolution,
-    ResolveError, RestoreError, TaskHistory, ToolChange, list_calls_in_doubt, resolve_call,
+    ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
+    resolve_call,
 };
 pub use stale_blobs::list_stale_blob_dirs;
 pub use write::SessionLog;

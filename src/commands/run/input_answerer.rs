@@ -108,6 +108,9 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         let state = |call: &Call| InputState::of_call(&turn, call.position);
         let input_states: Vec<InputState> = turn.calls.iter().map(state).collect();
         let mut calls = self.session.checker.check_turn(turn);
+        if let Some(plan) = &self.session.plan {
+            plan.check_calls(&calls)?;
+        }
         for (checked, input_state) in calls.iter_mut().zip(input_states) {
             let resume = &self.session.resume;
             checked.resume_state = resume.resume_state(checked, input_state)?;

@@ -3,6 +3,7 @@
 
 mod input_answerer;
 mod no_calls;
+mod plan_application;
 mod settings;
 mod streaming;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use crate::args::RunArguments as Arguments;
 use crate::commands::run::input_answerer::InputAnswerer;
 use crate::commands::run::no_calls::finish_without_calls;
+use crate::commands::run::plan_application::read_plan;
 use crate::commands::run::settings::RunSettings;
 use crate::context::CommandContext;
 use crate::input::CommandInput;
@@ -39,7 +41,10 @@ pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, Comm
     if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
         return finish_without_calls(inputs, run_settings, context);
     }
-    let settings = SessionSettings::of_run(arguments, &context.environment);
+    let mut settings = SessionSettings::of_run(arguments, &context.environment);
+    if let Some(path) = &arguments.plan {
+        settings.plan = Some(read_plan(path, &inputs, run_settings, &tools, context)?);
+    }
     if let ([CommandInput::Stream(stream)], BeginMode::Resume) = (&mut *inputs, settings.log.mode) {
         // Only a call shows whether this is the stream of the run to resume.
         stream.wait_for_complete_call();

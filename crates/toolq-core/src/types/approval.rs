@@ -1,5 +1,7 @@
 //! Approval: which calls start only after somebody said yes, and what was said.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::types::call::CallRef;
@@ -67,7 +69,7 @@ impl ApprovalDecision {
 }
 
 /// How a call was approved or denied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalMeans {
     /// A flag that approves all calls.
     All,
@@ -75,15 +77,35 @@ pub enum ApprovalMeans {
     Program,
     /// A person who was asked on the terminal.
     Terminal,
+    /// A plan with this id, which was reviewed and then applied.
+    Plan(Arc<str>),
+    /// The client of `toolq serve`, or whoever it asked.
+    Client,
+    /// The process that runs `toolq run --follow --control`.
+    Control,
+    /// The program that embeds toolq as a library.
+    Callback,
 }
 
 impl ApprovalMeans {
+    /// Returns the id of the plan, if it was one.
+    pub fn plan(&self) -> Option<&str> {
+        match self {
+            Self::Plan(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The name used in the log.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Program => "program",
             Self::Terminal => "terminal",
+            Self::Plan(_) => "plan",
+            Self::Client => "client",
+            Self::Control => "control",
+            Self::Callback => "callback",
         }
     }
 }

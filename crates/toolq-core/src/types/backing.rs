@@ -245,7 +245,7 @@ pub enum BodyTemplate {
 
 impl BodyTemplate {
     /// Returns the templates in the tree, in order.
-    pub(crate) fn templates(&self) -> Vec<&Template> {
+    pub fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Literal(_) => Vec::new(),
             Self::Template(template) => vec![template],

@@ -38,7 +38,7 @@ mod transport;
 mod usage;
 mod verdict;
 
-pub(crate) use agent::BuiltinTool;
+pub use agent::BuiltinTool;
 pub use agent::{
     AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
 };

@@ -29,6 +29,8 @@ enum ApprovalState {
     Asked(oneshot::Sender<()>),
     /// The call may start.
     Granted,
+    /// Nobody decides about this call.
+    Missing,
 }
 
 impl Dispatcher<'_> {
@@ -53,19 +55,48 @@ impl Dispatcher<'_> {
         {
             return;
         }
-        match self.engine.settings.approver.clone() {
-            None => {}
+        let approver = self.engine.settings.approver.clone();
+        self.decide(number, &job, approver.as_ref());
+    }
+
+    /// Lets the approver decide about a call.
+    fn decide(&mut self, number: usize, job: &Arc<CallJob>, approver: Option<&Approver>) {
+        match approver {
+            None => {
+                let state = ApprovalState::Missing;
+                self.approval = Some(PendingApproval { number, state });
+            }
             Some(Approver::All { user }) => {
                 let approval = Approval {
                     decision: ApprovalDecision::Yes,
                     means: ApprovalMeans::All,
                     reason: None,
-                    user,
+                    user: user.clone(),
                 };
                 self.apply_approval(number, &approval);
             }
-            Some(approver) => self.ask(number, &job, &approver),
+            Some(Approver::Planned {
+                approvals,
+                otherwise,
+            }) => {
+                let request = self.approval_request(number, job);
+                match request.and_then(|request| approvals.approval_of(&request)) {
+                    Some(approval) => self.apply_approval(number, &approval),
+                    None => self.decide(number, job, otherwise.as_deref()),
+                }
+            }
+            Some(approver @ (Approver::Program(_) | Approver::Person(_))) => {
+                self.ask(number, job, approver);
+            }
         }
+    }
+
+    fn approval_request(&self, number: usize, job: &CallJob) -> Option<ApprovalRequest> {
+        let entry = self.queue.get(number)?;
+        Some(ApprovalRequest {
+            call: entry.call.clone(),
+            accepted: job.accepted.clone(),
+        })
     }
 
     /// Returns whether the call with this number may start as far as approvals go.
@@ -74,6 +105,13 @@ impl Dispatcher<'_> {
             pending.number == number && matches!(pending.state, ApprovalState::Granted)
         };
         !job.accepted.needs_approval || self.approval.as_ref().is_some_and(is_granted)
+    }
+
+    /// Returns whether nobody decides about the call with this number.
+    pub(crate) fn lacks_approver(&self, number: usize) -> bool {
+        self.approval.as_ref().is_some_and(|pending| {
+            pending.number == number && matches!(pending.state, ApprovalState::Missing)
+        })
     }
 
     /// Ends a call whose approval nobody gave. Calls with effects don't run before it, so that their order is kept when
@@ -89,12 +127,8 @@ impl Dispatcher<'_> {
     }
 
     fn ask(&mut self, number: usize, job: &Arc<CallJob>, approver: &Approver) {
-        let Some(entry) = self.queue.get(number) else {
+        let Some(request) = self.approval_request(number, job) else {
             return;
-        };
-        let request = ApprovalRequest {
-            call: entry.call.clone(),
-            accepted: job.accepted.clone(),
         };
         debug!(id = job.call.id, "waits for an approval");
         self.emit(&Event::ApprovalRequested {
@@ -103,7 +137,7 @@ impl Dispatcher<'_> {
         });
         let (withdraw, withdrawn) = oneshot::channel();
         match approver {
-            Approver::All { .. } => {}
+            Approver::All { .. } | Approver::Planned { .. } => {}
             Approver::Program(program) => {
                 let job = match question_job(program, job, &request, self.engine) {
                     Ok(job) => job,

@@ -47,8 +47,9 @@ impl Dispatcher<'_> {
             if !self.is_approved(number, &job)
                 && self.check_blocked(number, &job.accepted.tool).is_none()
             {
-                if self.engine.settings.approver.is_none() {
+                if self.lacks_approver(number) {
                     self.finish_unapproved(number);
+                    self.request_approval();
                     continue;
                 }
                 break;

@@ -8,7 +8,7 @@ use crate::open::locked_log::LockedLog;
 use crate::read::Corruption;
 use crate::records::Record;
 use crate::records::SessionHeader;
-use crate::resume::{InDoubtCalls, SelectedTask, TaskHistory, TaskSelector};
+use crate::resume::{InDoubtCalls, SelectedTask, TaskHistory, TaskKey, TaskSelector};
 use crate::write::SessionLog;
 use redact::Mask;
 use toolq_core::os::Clock;
@@ -32,22 +32,19 @@ pub struct PreparedLog {
     task: SelectedTask,
     /// Whether the new session continues the task.
     resumes: bool,
+    /// The plan of the new session was applied before.
+    has_applied_plan: bool,
     /// Calls that earlier runs left in doubt. Empty if a task is resumed.
     in_doubt_calls: InDoubtCalls,
 }
 
 impl PreparedLog {
-    /// Opens the log at `path`, or creates it; its directory must exist. `input_sha256` is the digest of the new session's
-    /// input, if it is known.
+    /// Opens the log at `path`, or creates it; its directory must exist. `key` is what is known of the new session.
     ///
     /// # Errors
     /// The log can't be used. The file is left unchanged.
-    pub fn open(
-        path: &Path,
-        mode: BeginMode,
-        input_sha256: Option<&str>,
-    ) -> Result<Self, LogError> {
-        Self::open_with(mode, input_sha256, |visit| LockedLog::open(path, visit))
+    pub fn open(path: &Path, mode: BeginMode, key: TaskKey<'_>) -> Result<Self, LogError> {
+        Self::open_with(mode, key, |visit| LockedLog::open(path, visit))
     }
 
     /// Like [`Self::open`], for a path that toolq chose (see [`super::default_log_path`]): creates its parent
@@ -55,20 +52,21 @@ impl PreparedLog {
     ///
     /// # Errors
     /// Those of [`Self::open`].
-    pub fn open_default(path: &Path, mode: BeginMode) -> Result<Self, LogError> {
-        Self::open_with(mode, None, |visit| LockedLog::open_default(path, visit))
+    pub fn open_default(path: &Path, mode: BeginMode, key: TaskKey<'_>) -> Result<Self, LogError> {
+        Self::open_with(mode, key, |visit| LockedLog::open_default(path, visit))
     }
 
     fn open_with(
         mode: BeginMode,
-        input_sha256: Option<&str>,
+        key: TaskKey<'_>,
         open: impl FnOnce(
             &mut dyn FnMut(&Record, u64) -> Result<(), Corruption>,
         ) -> Result<LockedLog, LogError>,
     ) -> Result<Self, LogError> {
         let resumes = mode == BeginMode::Resume;
-        let follows_tasks = resumes || mode == BeginMode::NewTask && input_sha256.is_some();
-        let mut tasks = TaskSelector::new(input_sha256);
+        let follows_tasks = resumes || mode == BeginMode::NewTask && key.input_sha256.is_some();
+        let mut tasks = TaskSelector::new(key.input_sha256);
+        let mut planned = key.plan.map(TaskSelector::of_plan);
         let mut in_doubt_calls = InDoubtCalls::default();
         let log = open(&mut |record, end| {
             if !resumes {
@@ -77,8 +75,14 @@ impl PreparedLog {
             if follows_tasks {
                 tasks.apply_record(record, end)?;
             }
+            if let Some(planned) = &mut planned {
+                planned.apply_record(record, end)?;
+            }
             Ok(())
         })?;
+        let planned = planned.filter(TaskSelector::has_found);
+        let has_applied_plan = planned.is_some();
+        let tasks = planned.unwrap_or(tasks);
         // A run that was killed is to be finished before another one is.
         let mut task = if resumes && log.is_unfinished() {
             tasks.select_last()
@@ -91,6 +95,7 @@ impl PreparedLog {
             log,
             task,
             resumes,
+            has_applied_plan,
             in_doubt_calls,
         })
     }
@@ -104,6 +109,11 @@ impl PreparedLog {
             return Err(LogError::Unfinished(self.path().to_owned()));
         }
         Ok(())
+    }
+
+    /// Returns whether a session of this log applied the plan of the new one. The history is then that of its task.
+    pub fn has_applied_plan(&self) -> bool {
+        self.has_applied_plan
     }
 
     /// Returns whether the history is that of a task with the same input.

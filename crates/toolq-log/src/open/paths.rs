@@ -52,6 +52,23 @@ pub fn default_log_path(
     Ok(dir.join(name))
 }
 
+/// Generates the default path of the log of a run that applies a plan, from what never changes about the plan: whoever
+/// applies it again finds the same log.
+///
+/// # Errors
+/// [`LogError::NoHome`].
+pub fn plan_log_path(
+    environment: &Environment,
+    created_ms: i64,
+    plan_id: &str,
+) -> Result<PathBuf, LogError> {
+    let created = u64::try_from(created_ms).unwrap_or_default();
+    let time = format_name_timestamp(&Clock::new(move || created));
+    let (input, id) = (plan_id.get(..16), plan_id.get(16..24));
+    let (input, id) = (input.unwrap_or_default(), id.unwrap_or_default());
+    Ok(sessions_dir(environment)?.join(format!("{time}-{input}-{id}.jsonl")))
+}
+
 /// Returns whether `name` has the form of a default log name, such as `20251121T200000Z-0123abcd.jsonl`, with or without
 /// an input.
 pub(crate) fn is_default_log_name(name: &[u8]) -> bool {

@@ -21,9 +21,13 @@ pub struct ApprovalRecord<'a> {
     /// `yes` or `no`.
     #[serde(borrow)]
     pub decision: Cow<'a, str>,
-    /// By what means: `all` (a flag), `program` or `terminal`.
+    /// By what means: `all` (a flag), `program`, `terminal`, `plan`, `client` (of `toolq serve`), `control` (of
+    /// `toolq run --follow --control`) or `callback` (of the library).
     #[serde(borrow)]
     pub by: Cow<'a, str>,
+    /// The id of the plan.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Cow<'a, str>>,
     /// The reason for a no, or a note for a yes.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
@@ -40,6 +44,7 @@ impl<'a> ApprovalRecord<'a> {
             tool_name: recorded_text(&call.tool_name, mask),
             decision: approval.decision.name().into(),
             by: approval.means.name().into(),
+            plan: approval.means.plan().map(Into::into),
             reason: text(&approval.reason),
             user: text(&approval.user),
         }

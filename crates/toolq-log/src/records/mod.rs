@@ -49,7 +49,7 @@ pub use session::{
 };
 pub use session_header::{SessionHeader, SyncPolicy};
 pub(crate) use tool_meaning::ToolMeaning;
-pub use tool_meaning::do_the_same;
+pub use tool_meaning::{definition_digests, do_the_same};
 
 /// Converts a duration to whole milliseconds.
 fn to_millis(duration: Duration) -> u64 {

@@ -24,6 +24,9 @@ pub struct SessionRecord {
     /// Missing if the input isn't known before the run, as with a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_sha256: Option<String>,
+    /// The id of the plan that the session applies, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// The current directory.
     pub cwd: String,
     /// The directory in which commands run, and the base of relative paths in inputs.
@@ -81,6 +84,7 @@ impl SessionRecord {
                 sha256: header.tools_sha256.clone(),
             },
             input_sha256: header.input_sha256.clone(),
+            plan: header.plan.clone(),
             cwd: mask.apply(&header.cwd).into_owned(),
             root: Some(mask.apply(&header.root).into_owned()),
             jobs: header.jobs.get(),

@@ -14,6 +14,8 @@ pub struct SessionHeader {
     pub tools_sha256: String,
     /// SHA-256 of the input, in hexadecimal, if the input is known before anything runs.
     pub input_sha256: Option<String>,
+    /// The id of the plan that the session applies.
+    pub plan: Option<String>,
     /// The current directory.
     pub cwd: String,
     /// The directory in which commands run.
@@ -33,6 +35,7 @@ impl SessionHeader {
             tools_path: tools_path.display().to_string(),
             tools_sha256: tools.digest.clone(),
             input_sha256: None,
+            plan: None,
             cwd: current_dir.display().to_string(),
             root: tools.root.display().to_string(),
             jobs,

@@ -39,8 +39,43 @@ pub fn do_the_same(one: &Tool, other: &Tool) -> bool {
     ToolMeaning::new(one) == ToolMeaning::new(other)
 }
 
-impl ToolMeaning {
-    pub(crate) fn new(tool: &Tool) -> Self {
+/// Returns digests of all of a tool's definition that decides what a call does and how it runs, by aspect: what
+/// [`do_the_same`] compares, and the keys about time, order, failures, and approvals. They are whole, so that nobody can
+/// make another definition with the same ones. Comments, order and formatting of tools.yaml change nothing.
+pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
+    let mut aspects = Aspects::new(tool);
+    let mut add = |aspect, setting: &dyn std::fmt::Debug| {
+        aspects.add(aspect, json!(format!("{setting:?}")));
+    };
+    add("approve", &tool.approve);
+    add("concurrency_safe", &tool.safety);
+    add("timeout", &tool.timeout);
+    add("retry", &tool.retry);
+    add("on_failure", &(tool.on_failure, tool.on_doubt));
+    add("pause_after_failures", &tool.pause_after_failures);
+    add("max_output", &(tool.max_output, tool.max_saved));
+    if tool.describe.is_some() {
+        add("describe", &());
+    }
+    if let Some(Backing::Agent(agent)) = &tool.backing {
+        let headers: BTreeMap<_, _> = agent.headers.iter().cloned().collect();
+        add("api_key", &agent.api_key);
+        add("headers", &headers);
+        add("budget", &(agent.budget, agent.max_turns, agent.max_depth));
+        add("max_tokens", &agent.max_tokens);
+    }
+    let digested = aspects.0.into_iter();
+    digested
+        .map(|(aspect, value)| (aspect.to_owned(), digest(value)))
+        .collect()
+}
+
+/// What a tool means, before it is digested.
+#[derive(Default)]
+struct Aspects(BTreeMap<&'static str, Value>);
+
+impl Aspects {
+    fn new(tool: &Tool) -> Self {
         let Tool {
             effect,
             paths,
@@ -76,7 +111,7 @@ impl ToolMeaning {
             messages: _,
             approve: _,
         } = tool;
-        let mut meaning = Self::default();
+        let mut meaning = Aspects::default();
         if !tool.needs_describe() {
             meaning.add("input_schema", tool.input_schema().clone());
         }
@@ -113,18 +148,28 @@ impl ToolMeaning {
         meaning
     }
 
+    fn add(&mut self, aspect: &'static str, value: Value) {
+        self.0.insert(aspect, value);
+    }
+}
+
+impl ToolMeaning {
+    pub(crate) fn new(tool: &Tool) -> Self {
+        let aspects = Aspects::new(tool).0.into_iter();
+        let digested = aspects.map(|(aspect, value)| {
+            let mut digest = digest(value);
+            digest.truncate(DIGEST_DIGITS);
+            (Cow::Borrowed(aspect), digest)
+        });
+        Self(digested.collect())
+    }
+
     /// Returns the digests that a `tool_call` has.
     pub(crate) fn from_record(digests: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) -> Self {
         let owned = digests.iter();
         let owned =
             owned.map(|(aspect, digest)| (Cow::Owned(aspect.to_string()), digest.to_string()));
         Self(owned.collect())
-    }
-
-    fn add(&mut self, aspect: &'static str, value: Value) {
-        let mut digest = sha256_hex(sort_keys(value).to_string().as_bytes());
-        digest.truncate(DIGEST_DIGITS);
-        self.0.insert(aspect.into(), digest);
     }
 
     /// Returns the aspects in which two meanings differ.
@@ -135,6 +180,10 @@ impl ToolMeaning {
             .filter(|aspect| self.0.get(*aspect) != other.0.get(*aspect));
         differing.map(ToString::to_string).collect()
     }
+}
+
+fn digest(value: Value) -> String {
+    sha256_hex(sort_keys(value).to_string().as_bytes())
 }
 
 /// Sorts the keys of all objects in `value`.

@@ -20,5 +20,6 @@ pub use in_doubt::{CallInDoubt, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
 pub use lookup::CallConflict;
 pub use resolve::{Resolution, ResolveError, resolve_call};
 pub use restore_result::RestoreError;
+pub use task_selector::TaskKey;
 pub(crate) use task_selector::{SelectedTask, TaskSelector};
 pub use tool_changes::ToolChange;

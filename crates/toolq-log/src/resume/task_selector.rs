@@ -6,11 +6,20 @@ use crate::read::Corruption;
 use crate::records::{Record, RecordKind, SessionRecord};
 use crate::resume::TaskHistory;
 
+/// What is known of a new session before it begins, to find the task that it continues or repeats.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TaskKey<'a> {
+    /// The digest of its input, if that is known.
+    pub input_sha256: Option<&'a str>,
+    /// The id of the plan that it applies. A task that applied this plan comes before those with the same input.
+    pub plan: Option<&'a str>,
+}
+
 /// Follows the tasks of a log, record by record.
 #[derive(Debug, Default)]
 pub(crate) struct TaskSelector {
-    /// The digest of the new session's input, if it is known.
-    input_sha256: Option<String>,
+    /// What a session of the sought task has.
+    sought: Option<SoughtTask>,
     /// The task that the records belong to.
     current: TaskHistory,
     /// A session of the current task had the same input.
@@ -19,6 +28,23 @@ pub(crate) struct TaskSelector {
     is_partial: bool,
     /// The latest other task with the same input.
     same_input: Option<TaskHistory>,
+}
+
+#[derive(Debug)]
+enum SoughtTask {
+    /// An input with this digest.
+    Input(String),
+    /// The plan with this id.
+    Plan(String),
+}
+
+impl SoughtTask {
+    fn matches(&self, session: &SessionRecord) -> bool {
+        match self {
+            Self::Input(digest) => session.input_sha256.as_ref() == Some(digest),
+            Self::Plan(id) => session.plan.as_ref() == Some(id),
+        }
+    }
 }
 
 /// The chosen task.
@@ -31,11 +57,25 @@ pub(crate) struct SelectedTask {
 }
 
 impl TaskSelector {
+    /// Seeks the task with the input that has this digest.
     pub(crate) fn new(input_sha256: Option<&str>) -> Self {
         Self {
-            input_sha256: input_sha256.map(str::to_owned),
+            sought: input_sha256.map(|digest| SoughtTask::Input(digest.to_owned())),
             ..Self::default()
         }
+    }
+
+    /// Seeks the task that applied the plan with this id.
+    pub(crate) fn of_plan(id: &str) -> Self {
+        Self {
+            sought: Some(SoughtTask::Plan(id.to_owned())),
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether a sought task was found.
+    pub(crate) fn has_found(&self) -> bool {
+        self.is_same_input || self.same_input.is_some()
     }
 
     /// Applies the next record. `end` is the byte offset of its end in the file.
@@ -48,8 +88,8 @@ impl TaskSelector {
             if self.current.is_superseded_by(&session) {
                 self.switch_task(&session);
             }
-            let is_known = self.input_sha256.is_some();
-            self.is_same_input |= is_known && session.input_sha256 == self.input_sha256;
+            let sought = self.sought.as_ref();
+            self.is_same_input |= sought.is_some_and(|sought| sought.matches(&session));
         }
         self.current.apply_record(record, end)
     }

@@ -19,7 +19,7 @@ struct AgentFixture {
 impl AgentFixture {
     /// Begins a task, or resumes it.
     fn begin_in(path: &Path, begin: BeginMode) -> Self {
-        let log = PreparedLog::open(path, begin, None).unwrap();
+        let log = PreparedLog::open(path, begin, TaskKey::default()).unwrap();
         let log = log.begin_session(&session_header(), Arc::new(Mask::default()), fixed_clock());
         let mut log = log.unwrap();
         let mut lead = accepted_call(0, sample_tool("lead"), false, "{}");

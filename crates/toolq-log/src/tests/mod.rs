@@ -55,6 +55,7 @@ fn session_header() -> SessionHeader {
         tools_path: "/work/tools.yaml".to_owned(),
         tools_sha256: "ab".repeat(32),
         input_sha256: Some("cd".repeat(32)),
+        plan: None,
         cwd: "/work".to_owned(),
         root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,

@@ -18,14 +18,14 @@ fn resolve_as_done(path: &Path, id: &str) -> Result<bool, ResolveError> {
 
 /// Begins another session, which runs these calls as far as they come.
 fn run_again(path: &Path, mode: BeginMode, calls: &[CheckedCall]) {
-    let log = PreparedLog::open(path, mode, None).unwrap();
+    let log = PreparedLog::open(path, mode, TaskKey::default()).unwrap();
     let log = log.begin_session(&session_header(), Arc::new(Mask::default()), fixed_clock());
     emit_until(&mut log.unwrap(), calls);
 }
 
 /// Begins another session, which starts these calls.
 fn start_again(path: &Path, mode: BeginMode, calls: &[CheckedCall]) {
-    let log = PreparedLog::open(path, mode, None).unwrap();
+    let log = PreparedLog::open(path, mode, TaskKey::default()).unwrap();
     let log = log.begin_session(&session_header(), Arc::new(Mask::default()), fixed_clock());
     let mut log = log.unwrap();
     emit_until(&mut log, &[]);
@@ -158,7 +158,7 @@ fn a_resolution_is_the_result_of_its_call() {
         };
         let mask = Mask::default();
         resolve_call(&path, "toolu_3", &resolution, None, &mask, fixed_clock()).unwrap();
-        let log = PreparedLog::open(&path, BeginMode::Resume, None).unwrap();
+        let log = PreparedLog::open(&path, BeginMode::Resume, TaskKey::default()).unwrap();
         match log.history().resume_state(&calls[0]).unwrap() {
             ResumeState::Answered(restored) if done => {
                 assert!(matches!(restored.content, ResultContent::Text(text) if text == "paid"));

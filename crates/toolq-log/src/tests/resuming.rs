@@ -191,7 +191,7 @@ fn calls_in_doubt_are_listed_from_a_torn_log_but_not_from_a_damaged_one() {
 fn a_session_that_was_resumed_without_an_end_counts_as_killed() {
     let calls = calls_of_a_turn();
     let (_dir, path) = cut_off_log(&calls[3..4]);
-    let log = PreparedLog::open(&path, BeginMode::Resume, None).unwrap();
+    let log = PreparedLog::open(&path, BeginMode::Resume, TaskKey::default()).unwrap();
     let log = log.begin_session(&session_header(), Arc::new(Mask::default()), fixed_clock());
     drop(log.unwrap());
     let listed = list_calls_in_doubt(&path).unwrap();

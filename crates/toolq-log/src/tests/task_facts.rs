@@ -96,7 +96,7 @@ fn a_result_that_changed_since_the_log_was_opened_is_refused() {
     let checked = [accepted_call(0, sample_tool("save"), false, "{}")];
     let large = "x".repeat(10_000);
     let (_dir, path, _) = write_log(|log| emit_turn(log, &checked, &large).unwrap());
-    let log = PreparedLog::open(&path, BeginMode::Resume, None).unwrap();
+    let log = PreparedLog::open(&path, BeginMode::Resume, TaskKey::default()).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.len() / 2;
     bytes[at] ^= 1;

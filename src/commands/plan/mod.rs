@@ -1,11 +1,14 @@
 //! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
 //! log.
 
+mod plan_writer;
+
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::input::files;
@@ -32,7 +35,11 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let describer = arguments
         .describe
         .then(|| ToolDescriber::new(&tools, context));
-    let mask = context.build_mask(&tools);
+    let mask = Arc::new(context.build_mask(&tools));
+    let file = arguments
+        .out
+        .as_ref()
+        .map(|path| PlanWriter::new(path, arguments.valid, &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, |source| source)?;
     let mut printer = PlanPrinter {
         arguments,
@@ -45,6 +52,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
         tools,
         mask,
+        file: file.transpose()?,
         turns_printed: 0,
         has_rejected: false,
     };
@@ -58,6 +66,12 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
                 for index in 0..recording.len() {
                     printer.print_turn(recording.turn(index, arguments.input.all)?)?;
                 }
+            }
+            CommandInput::Stream(_) if printer.file.is_some() => {
+                return Err(CommandError::usage(
+                    "the calls of a stream can't be approved by a plan: `toolq run` starts them before all of them are known",
+                )
+                .with_hint("plan the complete response instead"));
             }
             CommandInput::Stream(mut stream) => {
                 let (turns, stream_error) = stream.read_to_end();
@@ -74,6 +88,9 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     }
     printer.note_undescribed();
     printer.note_answered();
+    if let Some(file) = printer.file.take() {
+        file.write()?;
+    }
     let has_problems = arguments.strict && printer.has_rejected;
     Ok(stream_exit.max(if has_problems {
         Exit::ProblemsFound
@@ -88,7 +105,9 @@ struct PlanPrinter<'a> {
     context: &'a CommandContext,
     tools: Arc<ToolsConfig>,
     checker: CallChecker,
-    mask: Mask,
+    mask: Arc<Mask>,
+    /// The file that the plan is written to.
+    file: Option<PlanWriter<'a>>,
     /// Runs the `describe` programs of tools, with `--describe`.
     describer: Option<ToolDescriber<'a>>,
     /// Tools with calls whose `describe` program didn't run.
@@ -122,6 +141,9 @@ impl PlanPrinter<'_> {
                 .extend(undescribed.iter().map(|tool| tool.name.clone())),
         }
         let calls = self.checker.check_turn(turn.with_number(number));
+        if let Some(file) = &mut self.file {
+            file.add_turn(number, &calls)?;
+        }
         let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
         self.has_rejected |= !plan.rejected.is_empty();
         if number > 0 && format == PlanFormat::Text {

@@ -1,0 +1,148 @@
+//! Builds a plan from checked calls: to write it, and again to see whether it is still what would run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::output::CommandError;
+use crate::plan_file::digester::PlanDigester;
+use crate::plan_file::file::{CallEntry, PLAN_FORMAT, PlanBody};
+use crate::plan_file::reachable_tools::{ReachableTools, add_reachable_tools, used_variables};
+use redact::Mask;
+use toolq_core::plan::{TurnPlan, render_plan_json};
+use toolq_core::types::{ApprovalPolicy, Backing, CheckedCall, ToolsConfig};
+use toolq_log::records::definition_digests;
+
+/// Collects the turns of a plan.
+pub struct PlanBuilder {
+    tools: Arc<ToolsConfig>,
+    mask: Arc<Mask>,
+    digester: PlanDigester,
+    reachable: ReachableTools,
+    calls: Vec<CallEntry>,
+    turns: Vec<Box<RawValue>>,
+}
+
+impl PlanBuilder {
+    pub fn new(tools: Arc<ToolsConfig>, mask: Arc<Mask>, digester: PlanDigester) -> Self {
+        Self {
+            tools,
+            mask,
+            digester,
+            reachable: ReachableTools::new(),
+            calls: Vec::new(),
+            turns: Vec::new(),
+        }
+    }
+
+    /// Adds the checked calls of a turn.
+    ///
+    /// # Errors
+    /// There is no key for secrets.
+    pub fn add_turn(&mut self, number: usize, checked: &[CheckedCall]) -> Result<(), CommandError> {
+        for checked in checked {
+            let call = &checked.call;
+            let digests = self
+                .digester
+                .digest_call(checked)
+                .map_err(|why| key_error(&why))?;
+            self.calls.push(CallEntry {
+                turn: call.turn,
+                position: call.position,
+                tool_use_id: self.mask.apply(&call.id).into_owned(),
+                tool_name: self.mask.apply(&call.name).into_owned(),
+                input: digests.input,
+                verdict: digests.verdict,
+            });
+            if let Some(tool) = self.tools.get(&call.name) {
+                add_reachable_tools(&mut self.reachable, &self.tools, tool);
+            }
+        }
+        // `-j` changes how long it takes, but not what was approved.
+        let plan = TurnPlan::new(number, checked, &self.tools, self.tools.concurrency);
+        let line = render_plan_json(&plan, &self.mask);
+        let turn = RawValue::from_string(line);
+        self.turns.push(turn.map_err(CommandError::usage)?);
+        Ok(())
+    }
+
+    /// Returns the names of tools whose `describe` decides what their calls mean.
+    pub fn described_tools(&self) -> Vec<&str> {
+        let described = self.reachable.values();
+        let described = described.filter(|tool| tool.describe.is_some());
+        described.map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// Returns the names of tools with calls that need approvals and that the plan can't know: those that agents make.
+    pub fn unplanned_tools(&self) -> Vec<&str> {
+        let mut called_by_agents = ReachableTools::new();
+        for tool in self.reachable.values() {
+            if matches!(tool.backing, Some(Backing::Agent(_) | Backing::Builtin(_))) {
+                let mut own = ReachableTools::new();
+                add_reachable_tools(&mut own, &self.tools, tool);
+                own.remove(&tool.name);
+                called_by_agents.extend(own);
+            }
+        }
+        let names: BTreeSet<String> = called_by_agents
+            .into_values()
+            .filter(|tool| tool.approve != ApprovalPolicy::Never)
+            .map(|tool| tool.name.clone())
+            .collect();
+        let found = self.reachable.keys();
+        let found = found.filter(|name| names.contains(*name));
+        found.map(String::as_str).collect()
+    }
+
+    pub fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Returns the plan of all turns.
+    ///
+    /// # Errors
+    /// There is no key for secrets.
+    pub fn finish(
+        self,
+        created: Timestamp,
+        valid_until: Timestamp,
+        salt: String,
+    ) -> Result<PlanBody, CommandError> {
+        let names: BTreeSet<String> = self
+            .reachable
+            .values()
+            .flat_map(|tool| used_variables(tool))
+            .collect();
+        let variables = names.into_iter().map(|name| {
+            let digest = self.digester.digest_variable(&name)?;
+            Ok((name, digest))
+        });
+        let variables: Result<BTreeMap<_, _>, String> = variables.collect();
+        let variables = variables.map_err(|why| key_error(&why))?;
+        let tools = self.reachable.iter();
+        let tools = tools.map(|(name, tool)| (name.clone(), definition_digests(tool)));
+        let root = self.tools.root.display().to_string();
+        Ok(PlanBody {
+            format: PLAN_FORMAT,
+            toolq: env!("CARGO_PKG_VERSION").to_owned(),
+            created,
+            valid_until,
+            salt,
+            key: self.digester.key_check(),
+            root: self.mask.apply(&root).into_owned(),
+            calls: self.calls,
+            tools: tools.collect(),
+            variables,
+            turns: self.turns,
+        })
+    }
+}
+
+fn key_error(why: &str) -> CommandError {
+    CommandError::usage(format!(
+        "the plan has digests of secrets, which need a key: {why}"
+    ))
+    .with_hint("set TOOLQ_PLAN_KEY to a random text of at least 16 characters, the same for `plan --out` and `run --plan`")
+}

@@ -1,0 +1,124 @@
+//! What has changed between a plan and what would run now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan_file::file::{CallEntry, PlanBody};
+
+/// Returns each difference in words. Empty if the plan is what would run.
+pub fn find_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
+    if plan.toolq != now.toolq {
+        let (by, this) = (&plan.toolq, &now.toolq);
+        return vec![format!("it was made by toolq {by}, and this is {this}")];
+    }
+    let mut differences = Vec::new();
+    if plan.root != now.root {
+        differences.push(format!("root is {} and was {}", now.root, plan.root));
+    }
+    let key_differs = plan.key != now.key && plan.key.is_some() && now.key.is_some();
+    if key_differs {
+        let message =
+            "its secrets are under another key; set TOOLQ_PLAN_KEY to that of `plan --out`";
+        differences.push(message.to_owned());
+    }
+    differences.extend(tool_differences(plan, now));
+    if !key_differs {
+        differences.extend(variable_differences(&plan.variables, &now.variables));
+        // Changes of tools and variables change calls, too.
+        let explained = !differences.is_empty();
+        differences.extend(call_differences(&plan.calls, &now.calls, explained));
+    }
+    let lines = |body: &PlanBody| -> Vec<String> {
+        body.turns
+            .iter()
+            .map(|turn| turn.get().to_owned())
+            .collect()
+    };
+    if differences.is_empty() && (lines(plan) != lines(now) || plan.key != now.key) {
+        let message = "what it shows for reading isn't what would run";
+        differences.push(message.to_owned());
+    }
+    differences
+}
+
+fn tool_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
+    let mut differences = Vec::new();
+    for (name, was) in &plan.tools {
+        // A tool that is no longer called shows in the calls.
+        let Some(is) = now.tools.get(name) else {
+            continue;
+        };
+        let aspects: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+        let changed = aspects.into_iter();
+        let changed: Vec<&str> = changed
+            .filter(|aspect| was.get(*aspect) != is.get(*aspect))
+            .map(String::as_str)
+            .collect();
+        if !changed.is_empty() {
+            let changed = changed.join(", ");
+            differences.push(format!("the tool {name} has changed: {changed}"));
+        }
+    }
+    let added = now.tools.keys();
+    for name in added.filter(|name| !plan.tools.contains_key(*name)) {
+        if !now.calls.iter().any(|call| call.tool_name == *name) {
+            differences.push(format!("an agent has the tool {name} now"));
+        }
+    }
+    differences
+}
+
+fn variable_differences(
+    plan: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let differing = plan.iter().filter(|(name, digest)| {
+        let is = now.get(*name);
+        is.is_some_and(|is| is != *digest)
+    });
+    differing
+        .map(|(name, _)| format!("the variable {name} has another value"))
+        .collect()
+}
+
+fn call_differences(plan: &[CallEntry], now: &[CallEntry], explained: bool) -> Vec<String> {
+    let identity = |call: &CallEntry| (call.tool_use_id.clone(), call.tool_name.clone());
+    let sorted = |calls: &[CallEntry]| {
+        let mut calls: Vec<_> = calls.iter().map(identity).collect();
+        calls.sort();
+        calls
+    };
+    let has_moved = |(was, is): (&CallEntry, &CallEntry)| {
+        identity(was) != identity(is) || (was.turn, was.position) != (is.turn, is.position)
+    };
+    if plan.len() == now.len() && plan.iter().zip(now).any(has_moved) && sorted(plan) == sorted(now)
+    {
+        return vec!["its calls are in another order".to_owned()];
+    }
+    let mut differences = Vec::new();
+    for (was, is) in plan.iter().zip(now) {
+        if has_moved((was, is)) {
+            let (was, is) = (name_call(was), name_call(is));
+            differences.push(format!("it has {was} where the input has {is}"));
+        } else if was.input != is.input {
+            differences.push(format!("{} has another input", name_call(is)));
+        } else if was.verdict != is.verdict && !explained {
+            differences.push(format!("{} would run something else", name_call(is)));
+        }
+    }
+    let more = now.iter().skip(plan.len());
+    differences.extend(more.map(|call| format!("it doesn't have {}", name_call(call))));
+    let missing = plan.iter().skip(now.len());
+    let missing = missing.map(|call| format!("the input doesn't have {}", name_call(call)));
+    differences.extend(missing);
+    differences
+}
+
+/// `the call toolu_2 of pay`.
+fn name_call(call: &CallEntry) -> String {
+    let CallEntry {
+        tool_use_id,
+        tool_name,
+        ..
+    } = call;
+    format!("the call {tool_use_id} of {tool_name}")
+}

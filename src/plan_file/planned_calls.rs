@@ -1,0 +1,176 @@
+//! The calls that a plan holds, while it is applied.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::output::CommandError;
+use crate::plan_file::builder::PlanBuilder;
+use crate::plan_file::comparison::find_differences;
+use crate::plan_file::digester::{CallDigests, CallIdentity, PlanDigester};
+use crate::plan_file::file::PlanFile;
+use redact::Mask;
+use toolq_core::os::Environment;
+use toolq_core::types::{
+    Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CheckedCall, ToolsConfig,
+};
+use toolq_engine::PriorApprovals;
+
+/// How many differences a message lists.
+const MAX_LISTED: usize = 5;
+
+/// The calls of a plan that is being applied. Every call is compared once more when it is about to run: an input in a
+/// file may have changed since the plan was compared with it.
+pub struct PlannedCalls {
+    file: PlanFile,
+    digester: Mutex<PlanDigester>,
+    /// By turn and position.
+    calls: HashMap<(usize, usize), CallDigests>,
+    user: Option<String>,
+}
+
+impl fmt::Debug for PlannedCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlannedCalls")
+            .field("id", &self.file.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PlannedCalls {
+    /// Takes the calls of `file`. Nothing has been compared yet.
+    pub fn new(
+        file: PlanFile,
+        tools: &ToolsConfig,
+        mask: &Arc<Mask>,
+        environment: &Arc<Environment>,
+        user: Option<String>,
+    ) -> Self {
+        let salt = file.plan.salt.clone();
+        let digester = PlanDigester::new(salt, tools, Arc::clone(mask), Arc::clone(environment));
+        let calls = file.plan.calls.iter().map(|call| {
+            let digests = CallDigests {
+                input: call.input.clone(),
+                verdict: call.verdict.clone(),
+            };
+            ((call.turn, call.position), digests)
+        });
+        Self {
+            calls: calls.collect(),
+            digester: Mutex::new(digester),
+            file,
+            user,
+        }
+    }
+
+    /// Returns the id of the plan.
+    pub fn id(&self) -> &str {
+        &self.file.id
+    }
+
+    /// Returns when the plan was made.
+    pub fn created(&self) -> Timestamp {
+        self.file.plan.created
+    }
+
+    /// Checks that the plan may be applied at this time.
+    ///
+    /// # Errors
+    /// It is too old, or from the future.
+    pub fn check_time(&self, now: Timestamp) -> Result<(), CommandError> {
+        self.file.check_time(now)
+    }
+
+    /// Compares the plan with what would run: `turns` are all turns of the input, checked.
+    ///
+    /// # Errors
+    /// Something differs.
+    pub fn compare(
+        &self,
+        tools: &Arc<ToolsConfig>,
+        mask: &Arc<Mask>,
+        environment: &Arc<Environment>,
+        turns: impl Iterator<Item = Result<(usize, Vec<CheckedCall>), CommandError>>,
+    ) -> Result<(), CommandError> {
+        let plan = &self.file.plan;
+        let digester = PlanDigester::new(
+            plan.salt.clone(),
+            tools,
+            Arc::clone(mask),
+            Arc::clone(environment),
+        );
+        let mut builder = PlanBuilder::new(Arc::clone(tools), Arc::clone(mask), digester);
+        for turn in turns {
+            let (number, calls) = turn?;
+            builder.add_turn(number, &calls)?;
+        }
+        let now = builder.finish(plan.created, plan.valid_until, plan.salt.clone())?;
+        let differences = find_differences(plan, &now);
+        if !differences.is_empty() {
+            return Err(self.differs(&differences));
+        }
+        // Equal in every part, so equal as a whole; if a part were forgotten above, this would find it.
+        match PlanFile::new(now) {
+            Ok(now) if now.id == self.file.id => Ok(()),
+            _ => Err(self.differs(&["it isn't what would run".to_owned()])),
+        }
+    }
+
+    /// Checks that the calls of a turn are still those of the plan.
+    ///
+    /// # Errors
+    /// One isn't.
+    pub fn check_calls(&self, calls: &[CheckedCall]) -> Result<(), CommandError> {
+        let digester = self.digester.lock().unwrap_or_else(PoisonError::into_inner);
+        for checked in calls {
+            let call = &checked.call;
+            let digests = digester.digest_call(checked).map_err(CommandError::usage)?;
+            if self.calls.get(&(call.turn, call.position)) != Some(&digests) {
+                return Err(CommandError::usage(format!(
+                    "the input has changed since it was compared with the plan {}: the call {} isn't the one in the plan",
+                    self.file.id, call.id
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn differs(&self, differences: &[String]) -> CommandError {
+        let listed = differences[..differences.len().min(MAX_LISTED)].join("; ");
+        let more = match differences.len().saturating_sub(MAX_LISTED) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        CommandError::usage(format!(
+            "the plan {} isn't what would run now, so nothing ran: {listed}{more}",
+            self.file.id
+        ))
+        .with_hint("make a new plan with `toolq plan --out FILE`, and have it reviewed")
+    }
+}
+
+impl PriorApprovals for PlannedCalls {
+    fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
+        let call = &request.call;
+        if call.parent.is_some() {
+            return None;
+        }
+        let identity = CallIdentity {
+            turn: call.turn,
+            position: call.position,
+            id: &call.tool_use_id,
+            name: &call.tool_name,
+        };
+        let digester = self.digester.lock().unwrap_or_else(PoisonError::into_inner);
+        let digests = digester.digest_accepted(identity, &request.accepted).ok()?;
+        let planned = self.calls.get(&(call.turn, call.position))?;
+        (*planned == digests).then(|| Approval {
+            decision: ApprovalDecision::Yes,
+            means: ApprovalMeans::Plan(self.file.id.as_str().into()),
+            reason: None,
+            user: self.user.clone(),
+        })
+    }
+}
