@@ -194,6 +194,7 @@ impl LogScript {
             accepted,
             attempt,
             idempotency_key: "key",
+            waited: None,
         };
         log.emit(&[started]).unwrap();
         self.note(ScriptedEventKind::Started(index));

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use redact::Mask;
+use toolq_core::schedule::StartWait;
 use toolq_core::types::{CallAnswer, CallRef, MaskedText, Outcome, ResultContent, Status};
 
 /// The `state` of a call in an event.
@@ -52,6 +53,12 @@ pub(crate) struct EventLine<'a> {
     /// Whether a call was approved: `yes` or `no`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decision: Option<&'static str>,
+    /// The key that makes a call wait for its turn: `rate` or `max_parallel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<&'static str>,
+    /// Whose limit that is: the name of the tool, `server NAME` or `host NAME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limited_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +110,15 @@ impl<'a> EventLine<'a> {
             batch: Some(batch),
             calls: Some(calls.collect()),
             ..Self::new("batch_started")
+        }
+    }
+
+    /// Creates the event of a call that waits for its turn, without the members that all events of a call have.
+    pub(crate) fn throttled(wait: &StartWait, mask: &Mask) -> Self {
+        Self {
+            limit: Some(wait.limit_name()),
+            limited_by: Some(mask.apply(&wait.subject.to_string()).into_owned()),
+            ..Self::new("tool_throttled")
         }
     }
 

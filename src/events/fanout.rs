@@ -157,6 +157,7 @@ mod tests {
             accepted,
             attempt: 1,
             idempotency_key: "key",
+            waited: None,
         };
         let events = [
             Event::TurnStarted {

@@ -86,6 +86,10 @@ impl NdjsonSink {
                 self.write_call_event(call, EventLine::new("approval_requested"));
             }
             Event::ApprovalDecided { call, approval } => self.on_approval_decided(call, approval),
+            Event::Throttled { call, wait } => {
+                let line = EventLine::throttled(wait, &self.mask);
+                self.write_call_event(call, line);
+            }
             Event::Started { call, attempt, .. } => self.on_started(call, *attempt),
             Event::Status {
                 call,

@@ -15,6 +15,7 @@ use crate::terminal::{
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
+use toolq_core::schedule::StartWait;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
@@ -24,6 +25,9 @@ pub const MAX_FRAMES_PER_SECOND: u8 = 20;
 /// Maximum width of a tool's name in a row, to leave room for its status.
 const MAX_NAME_COLUMNS: usize = 24;
 
+/// Maximum number of rows of calls that wait for their turn. More wouldn't fit on a screen.
+const MAX_WAITING_ROWS: usize = 50;
+
 /// Shows a row per running call, above a bar for all calls.
 pub struct ProgressBars {
     screen: ProgressScreen,
@@ -31,7 +35,8 @@ pub struct ProgressBars {
     mask: Arc<Mask>,
     /// The captions of unfinished calls.
     calls: HashMap<RowKey, CallCaption>,
-    /// The rows of calls whose input is still arriving, or which haven't started since.
+    /// The rows of calls whose input is still arriving, or which haven't started since, for example because they wait for
+    /// their turn.
     arriving: HashSet<RowKey>,
 }
 
@@ -80,6 +85,7 @@ impl ProgressBars {
                 let label = batch_label(calls.len(), self.options.jobs);
                 self.screen.set_batch_label(label.unwrap_or_default());
             }
+            Event::Throttled { call, wait } => self.on_throttled(call, wait),
             Event::Started { call, .. } => self.on_started(call),
             Event::Status {
                 call,
@@ -187,6 +193,23 @@ impl ProgressBars {
             self.screen.add_row(key, None, &text);
         } else {
             self.screen.set_text(&key, &text);
+        }
+    }
+
+    /// Shows that a call waits for its turn, in a row of its own unless it already runs and is to be retried.
+    fn on_throttled(&mut self, call: &CallRef, wait: &StartWait) {
+        let label = outcome_label::throttle_label(wait);
+        let key = row_key(call);
+        if self.screen.has_row(&key) {
+            return self.on_status(call, Some(&label), None);
+        }
+        if let Some(known) = self.calls.get(&key)
+            && self.arriving.len() < MAX_WAITING_ROWS
+        {
+            let text = format!("{}: {}", known.name, mask_and_escape(&label, &self.mask));
+            let parent = call.parent.as_deref().map(row_key);
+            self.screen.add_row(key.clone(), parent.as_ref(), &text);
+            self.arriving.insert(key);
         }
     }
 

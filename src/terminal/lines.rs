@@ -93,6 +93,10 @@ impl ProgressLines {
                     outcome_label::PROBING_LABEL
                 ));
             }
+            Event::Throttled { call, wait } => {
+                let label = outcome_label::throttle_label(wait);
+                self.write_line(&format!("{}: {label}", self.call_name(call)));
+            }
             Event::Describing { tool } => {
                 self.write_line(&format!(
                     "{}: {}",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use toolq_core::schedule::StartWait;
 use toolq_core::text::format_duration;
 use toolq_core::types::{CallEnding, Event, Outcome};
 
@@ -11,6 +12,12 @@ pub(crate) const DESCRIBING_LABEL: &str = "getting its schema";
 pub(crate) const ARRIVING_LABEL: &str = "receiving its input";
 /// The status of a call while its tool's `probe` runs.
 pub(crate) const PROBING_LABEL: &str = "checking whether it was done";
+
+/// Says what a call waits for: `waits for its turn: rate of save`.
+pub(crate) fn throttle_label(wait: &StartWait) -> String {
+    let (limit, subject) = (wait.limit_name(), &wait.subject);
+    format!("waits for its turn: {limit} of {subject}")
+}
 
 /// Describes how a call ended: `ok`, `exit 2`, `HTTP 503`, `timeout after 30s`, `unknown tool`.
 fn outcome_label(outcome: &Outcome) -> String {

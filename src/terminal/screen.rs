@@ -132,6 +132,10 @@ impl ProgressScreen {
         self.assign_free_bars(&mut rows);
     }
 
+    pub(super) fn has_row(&self, key: &RowKey) -> bool {
+        self.lock_rows().iter().any(|row| row.key == *key)
+    }
+
     pub(super) fn set_text(&self, key: &RowKey, text: &str) {
         if let Some(row) = self.lock_rows().iter_mut().find(|row| row.key == *key) {
             row.text = self.options.tree_prefix(row.depth) + text;

@@ -21,8 +21,8 @@ use toolq_core::types::{
     CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink,
     FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt,
     OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent,
-    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StatusTemplates, StdinContent,
-    StdinSource, Template, Tool, ToolsConfig, Verdict,
+    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates,
+    StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -38,6 +38,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         destructive: None,
         open_world: None,
         timeout: CallTimeouts {
@@ -343,6 +344,7 @@ impl TestTurn {
                 env_file: toolq_core::types::EnvFile::default(),
                 secrets: Vec::new(),
                 messages: BTreeMap::default(),
+                hosts: Vec::new(),
                 prices: toolq_core::types::PriceTable::default(),
                 formats: FormatPolicy::Annotate,
                 digest: String::new(),

@@ -32,7 +32,7 @@ tools:
   count: {input_schema: {type: object, properties: {n: {type: integer}, l: {type: array}}, required: [n]}, effect: read, command: [echo, "{n}"]}
   flood: {input_schema: {type: object}, effect: read, command: [head, -c, "9000", /dev/zero]}
   block: {input_schema: {type: object}, output: content, command: [echo, '[{"type":"text","text":"a"}]']}
-  again: {input_schema: {type: object}, effect: idempotent, retry: {times: 1, on: ["exit:75"], backoff: 1ms}, command: {argv: [sh, -c, "[ -e done ] || { touch done; exit 75; }"]}}
+  again: {input_schema: {type: object}, effect: idempotent, rate: 30/m, retry: {times: 1, on: ["exit:75"], backoff: 1ms}, command: {argv: [sh, -c, "[ -e done ] || { touch done; exit 75; }"]}}
   late: {input_schema: {type: object}, timeout: {after: 100ms, grace: 50ms}, command: [sleep, "30"]}
   dies: {input_schema: {type: object}, command: [sh, -c, 'kill -SEGV $$']}
   gone: {input_schema: {type: object}, command: [no-such-program]}

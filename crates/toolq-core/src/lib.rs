@@ -2,7 +2,8 @@
 //! a request, or is async.
 //!
 //! The stages, in the order of the data flow: [`transcript`] parses calls, [`tools_file`] parses tools.yaml, [`check`]
-//! decides whether a call may run and resolves what it runs, [`plan`] arranges calls into batches, and [`answer`] turns
+//! decides whether a call may run and resolves what it runs, [`plan`] arranges calls into batches, [`schedule`] says
+//! when they may start, and [`answer`] turns
 //! outcomes into results.
 
 pub mod answer;
@@ -12,6 +13,7 @@ pub mod json;
 pub mod json_schema;
 pub mod os;
 pub mod plan;
+pub mod schedule;
 pub mod template;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -17,7 +17,7 @@ use toolq_core::types::{
     AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest,
     Backing, CallEnding, CallTimeouts, CommandBacking, CommandInvocation, CommandLimits, Effect,
     Invocation, Leftovers, OnFailure, Outcome, OutputKind, ResultContent, SafetySource,
-    StatusTemplates, StdinContent, StdinSource, Tool,
+    StartLimits, StatusTemplates, StdinContent, StdinSource, Tool,
 };
 
 /// How long an approval program may think. It may wait for a person, so this only ends one that was forgotten.
@@ -138,6 +138,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         probe: None,
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         paths: Vec::new(),
         status: StatusTemplates::default(),
         output: OutputKind::Text,

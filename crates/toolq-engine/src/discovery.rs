@@ -10,15 +10,15 @@ use crate::attempt::AttemptRunner;
 use crate::control::RunControl;
 use crate::engine::Engine;
 use crate::run_budget::RunBudget;
-use crate::scheduler::{CallLimits, CircuitBreakers};
+use crate::scheduler::{CallLimits, CircuitBreakers, SharedStartLimiter};
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
     ApprovalPolicy, Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event,
-    EventSink, OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StatusTemplates, Tool,
-    ToolsConfig, TurnOrigin,
+    EventSink, OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StartLimits,
+    StatusTemplates, Tool, ToolsConfig, TurnOrigin,
 };
 
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
@@ -96,6 +96,7 @@ impl SchemaDiscovery {
                 run_budget: self.run_budget.clone(),
                 control: self.control.clone(),
                 call_limits: self.call_limits.clone(),
+                start_limiter: SharedStartLimiter::default(),
                 agent_scope: None,
                 turn_origin: TurnOrigin::default(),
             },
@@ -113,6 +114,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         paths: Vec::new(),
         status: StatusTemplates::default(),
         output: OutputKind::Text,

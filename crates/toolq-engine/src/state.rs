@@ -4,7 +4,9 @@ use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::run_budget::RunBudget;
-use crate::scheduler::{CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit};
+use crate::scheduler::{
+    CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter,
+};
 use crate::settings::EngineSettings;
 use std::sync::Arc;
 use toolq_core::types::{ToolsConfig, TurnOrigin};
@@ -17,6 +19,7 @@ pub(crate) struct EngineState {
     pub(crate) run_budget: RunBudget,
     pub(crate) control: RunControl,
     pub(crate) call_limits: CallLimits,
+    pub(crate) start_limiter: SharedStartLimiter,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
     /// Where the turns come from that it runs from now on.
@@ -30,6 +33,7 @@ impl EngineState {
             run_budget: RunBudget::new(settings.budget_limits),
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
+            start_limiter: SharedStartLimiter::default(),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
             settings,
@@ -38,7 +42,7 @@ impl EngineState {
     }
 
     /// Returns the state for the turns of an agent that this engine runs. It has its own tools and circuit breakers,
-    /// and a control that can halt this agent alone; permits and budgets are shared.
+    /// and a control that can halt this agent alone; permits, limits and budgets are shared.
     pub(crate) fn for_agent(&self, tools: Arc<ToolsConfig>, agent_scope: Arc<AgentScope>) -> Self {
         Self {
             settings: EngineSettings {
@@ -50,6 +54,7 @@ impl EngineState {
             run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
             call_limits: self.call_limits.clone(),
+            start_limiter: self.start_limiter.clone(),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
         }
@@ -72,6 +77,7 @@ impl EngineState {
             run_budget: self.run_budget.clone(),
             control: self.control.for_scope(),
             call_limits: self.call_limits.clone(),
+            start_limiter: self.start_limiter.clone(),
             agent_scope: None,
             turn_origin,
         }

@@ -173,6 +173,7 @@ impl<'s> CallRecorder<'s> {
                 accepted: &accepted,
                 attempt: 1,
                 idempotency_key: &key,
+                waited: None,
             },
         ]);
         let open = OpenCall {

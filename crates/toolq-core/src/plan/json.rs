@@ -1,6 +1,7 @@
 //! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::ser::{Serialize, Serializer};
@@ -10,10 +11,11 @@ use crate::plan::rejected_call::RejectedCall;
 use crate::plan::sandbox_text::SandboxJson;
 use crate::plan::schedule::TurnEstimate;
 use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
-use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
+use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan, known_limits};
+use crate::schedule::LimitedSubject;
 use crate::types::{
     AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText,
-    ProblemDetail, Status,
+    ProblemDetail, StartLimits, Status, ToolsConfig,
 };
 use redact::Mask;
 
@@ -21,7 +23,7 @@ use redact::Mask;
 pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
     let line = PlanJson {
         turn: plan.turn,
-        batches: BatchesJson(&plan.batches, mask),
+        batches: BatchesJson(&plan.batches, (plan.tools, mask)),
         rejected: RejectedCallsJson(&plan.rejected, mask),
         estimate: EstimateJson::new(&plan.estimate),
     };
@@ -66,6 +68,21 @@ struct CallJson<'a> {
     /// What its program can reach; missing if that isn't confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
+    /// What limits when it starts, beside the calls before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<LimitsJson>,
+}
+
+/// The limits of a tool, a server or a host.
+#[derive(serde::Serialize)]
+struct LimitsJson {
+    of: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_parallel: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u32>,
 }
 
 /// What a call runs.
@@ -168,7 +185,7 @@ struct EstimateJson {
 }
 
 impl<'a> CallJson<'a> {
-    fn new(planned: &PlannedCall<'a>, mask: &'a Mask) -> Self {
+    fn new(planned: &PlannedCall<'a>, (tools, mask): (&ToolsConfig, &'a Mask)) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
         Self {
             position: call.position,
@@ -189,6 +206,24 @@ impl<'a> CallJson<'a> {
             input: MaskedJson(accepted.input.as_raw(), mask),
             approve: accepted.needs_approval,
             sandbox: SandboxJson::new(accepted, mask),
+            limits: known_limits(accepted, tools)
+                .iter()
+                .map(LimitsJson::new)
+                .collect(),
+        }
+    }
+}
+
+impl LimitsJson {
+    fn new((subject, limits): &(LimitedSubject, StartLimits)) -> Self {
+        Self {
+            of: subject.to_string(),
+            max_parallel: limits.max_parallel.map(NonZeroUsize::get),
+            rate: limits.rate.map(|rate| rate.per_period()),
+            burst: limits
+                .rate
+                .map(|rate| rate.burst.get())
+                .filter(|burst| *burst > 1),
         }
     }
 }
@@ -238,7 +273,7 @@ fn to_millis(duration: Duration) -> u64 {
 }
 
 /// Batches and their calls are converted one at a time while the line is written: a turn may have many.
-struct BatchesJson<'a>(&'a [PlannedBatch<'a>], &'a Mask);
+struct BatchesJson<'a>(&'a [PlannedBatch<'a>], (&'a ToolsConfig, &'a Mask));
 
 impl Serialize for BatchesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -249,7 +284,7 @@ impl Serialize for BatchesJson<'_> {
     }
 }
 
-struct CallsJson<'a>(&'a [PlannedCall<'a>], &'a Mask);
+struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a ToolsConfig, &'a Mask));
 
 impl Serialize for CallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

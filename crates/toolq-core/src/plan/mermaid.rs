@@ -51,17 +51,18 @@ fn write_batch(out: &mut String, plan: &TurnPlan<'_>, number: usize, mask: &Mask
         "    subgraph t{turn}b{number}[\"{title}\"]\n      direction TB"
     )?;
     for planned in &plan.batches[number].calls {
-        write_call(out, turn, planned, mask)?;
+        write_call(out, plan, planned, mask)?;
     }
     writeln!(out, "    end")
 }
 
 fn write_call(
     out: &mut String,
-    turn: usize,
+    plan: &TurnPlan<'_>,
     planned: &PlannedCall<'_>,
     mask: &Mask,
 ) -> fmt::Result {
+    let turn = plan.turn;
     let PlannedCall { call, accepted, .. } = planned;
     write!(
         out,
@@ -72,7 +73,11 @@ fn write_call(
     if let Some(estimate) = accepted.tool.estimate {
         write!(out, " · {}", format_duration(estimate))?;
     }
-    writeln!(out, "<br/>{}\"]", escape_label(&planned.safety_reason()))
+    writeln!(
+        out,
+        "<br/>{}\"]",
+        escape_label(&planned.safety_reason(plan.tools))
+    )
 }
 
 fn write_rejected(

@@ -10,6 +10,7 @@ use crate::plan::sandbox_text;
 use crate::plan::text::{INDENT, MAX_NAME_COLUMNS, PlanStyle};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration, truncate_to_columns};
+use crate::types::ToolsConfig;
 use redact::Mask;
 
 /// Bars narrower than this are useless; reasons then move to a line of their own.
@@ -22,8 +23,9 @@ const MAX_COLUMNS: usize = 1_000;
 const BREAK_AND_INDENT: &str = "\n       ";
 
 /// The columns that all calls of a turn share.
-pub(crate) struct TimelineLayout {
+pub(crate) struct TimelineLayout<'a> {
     style: PlanStyle,
+    tools: &'a ToolsConfig,
     /// Width of the name column.
     name_columns: usize,
     /// Width of the bars; 0 if there are no estimates.
@@ -36,15 +38,15 @@ pub(crate) struct TimelineLayout {
     reasons_inline: bool,
 }
 
-impl TimelineLayout {
-    pub(crate) fn new(plan: &TurnPlan<'_>, style: PlanStyle) -> Self {
+impl<'a> TimelineLayout<'a> {
+    pub(crate) fn new(plan: &TurnPlan<'a>, style: PlanStyle) -> Self {
         let widest = |width: &dyn Fn(&PlannedCall<'_>) -> usize| {
             plan.planned_calls().map(width).max().unwrap_or_default()
         };
         let name_columns =
             widest(&|planned| escape(&planned.call.name).width()).min(MAX_NAME_COLUMNS);
         let estimate_columns = widest(&|planned| format_estimate(planned).width());
-        let reason_columns = widest(&|planned| format_reason(planned).width());
+        let reason_columns = widest(&|planned| format_reason(planned, plan.tools).width());
         let total = plan.estimate.planned;
         let has_estimates = !total.is_zero();
         // Position, name and estimate with the gaps between them, and one free column at the end.
@@ -68,6 +70,7 @@ impl TimelineLayout {
         };
         Self {
             style,
+            tools: plan.tools,
             name_columns,
             bar_columns: if has_estimates { bar_columns } else { 0 },
             estimate_columns,
@@ -105,7 +108,11 @@ impl TimelineLayout {
         } else {
             BREAK_AND_INDENT
         };
-        writeln!(out, "{gap}{}", self.style.dim(&format_reason(planned)))?;
+        writeln!(
+            out,
+            "{gap}{}",
+            self.style.dim(&format_reason(planned, self.tools))
+        )?;
         let runs = invocation_line::render_invocation(planned.accepted, mask);
         let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
         writeln!(out, "{INDENT}{runs}")?;
@@ -142,8 +149,8 @@ fn format_estimate(planned: &PlannedCall<'_>) -> String {
     estimate.map_or_else(|| "?".to_owned(), format_duration)
 }
 
-fn format_reason(planned: &PlannedCall<'_>) -> String {
-    escape(&planned.safety_reason()).into_owned()
+fn format_reason(planned: &PlannedCall<'_>, tools: &ToolsConfig) -> String {
+    escape(&planned.safety_reason(tools)).into_owned()
 }
 
 /// Truncates text to `columns` columns, or pads it with spaces.

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
-use crate::plan::schedule::{SlotSchedule, TurnEstimate};
+use crate::plan::schedule::{TurnEstimate, TurnSimulation};
+use crate::schedule::{AppliedLimits, LimitedSubject, applied_limits};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
@@ -24,6 +25,8 @@ pub struct TurnPlan<'a> {
     pub turn: usize,
     /// Maximum number of calls that run at once.
     pub jobs: NonZeroUsize,
+    /// What limits them further.
+    pub tools: &'a ToolsConfig,
     /// In execution order.
     pub batches: Vec<PlannedBatch<'a>>,
     /// The calls that won't run, in call order.
@@ -69,6 +72,7 @@ impl<'a> TurnPlan<'a> {
         let mut plan = Self {
             turn,
             jobs,
+            tools,
             batches: Vec::new(),
             rejected: Vec::new(),
             estimate: TurnEstimate::default(),
@@ -153,35 +157,30 @@ impl<'a> TurnPlan<'a> {
         plan.estimate.planned
     }
 
-    /// Computes when each batch and call starts: batches follow one another, and the calls of a batch share `jobs`
-    /// slots in call order. Agents have `jobs` slots of their own, except that a single job runs everything in turn.
+    /// Computes when each batch and call starts, as the engine would start them.
     fn schedule_calls(&mut self) {
-        let mut now = Duration::ZERO;
+        let mut simulation = TurnSimulation::new(self.jobs);
         for batch in &mut self.batches {
-            let mut call_slots = SlotSchedule::new(self.jobs, now);
-            let mut agent_slots = SlotSchedule::new(self.jobs, now);
-            let mut last_start = now;
-            for planned in &mut batch.calls {
+            let accepted = batch.calls.iter().map(|call| call.accepted);
+            let limits: Vec<AppliedLimits> = accepted
+                .map(|accepted| known_limits(accepted, self.tools))
+                .collect();
+            batch.start = simulation.now();
+            simulation.run_batch(&mut batch.calls, &limits);
+            batch.duration = simulation.now().saturating_sub(batch.start);
+            for planned in &batch.calls {
                 let estimate = planned.accepted.tool.estimate;
-                let duration = estimate.unwrap_or_default();
-                let slots = if planned.is_agent() && self.jobs > NonZeroUsize::MIN {
-                    &mut agent_slots
-                } else {
-                    &mut call_slots
-                };
-                // Calls start in call order, so a call also waits for the slots of those before it.
-                planned.start = slots.schedule_call(duration, last_start);
-                last_start = planned.start;
                 self.estimate.serial += estimate.unwrap_or_default();
                 self.estimate.unestimated_calls += usize::from(estimate.is_none());
             }
-            batch.start = now;
-            let end = call_slots.end().max(agent_slots.end());
-            batch.duration = end.saturating_sub(now);
-            now = end;
         }
-        self.estimate.planned = now;
+        self.estimate.planned = simulation.now();
     }
+}
+
+/// Returns what limits a call, as far as the file says: the environment may name another host.
+pub(crate) fn known_limits(accepted: &AcceptedCall, tools: &ToolsConfig) -> AppliedLimits {
+    applied_limits(accepted, tools, 0, &|_| None)
 }
 
 /// Returns the tools whose failure stops the rest of the turn.
@@ -205,12 +204,12 @@ impl PlannedBatch<'_> {
 }
 
 impl PlannedCall<'_> {
-    fn is_agent(&self) -> bool {
+    pub(crate) fn is_agent(&self) -> bool {
         matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
-    /// `safe: rule get_*; needs an approval`.
-    pub(crate) fn safety_reason(&self) -> String {
+    /// `safe: rule get_*; 10/s; needs an approval`.
+    pub(crate) fn safety_reason(&self, tools: &ToolsConfig) -> String {
         let word = if self.accepted.safe {
             "safe"
         } else {
@@ -225,7 +224,12 @@ impl PlannedCall<'_> {
         } else {
             ""
         };
-        safety + &settings.collect::<String>() + approval
+        let limits = known_limits(self.accepted, tools);
+        let limits = limits.iter().map(|(subject, limits)| match subject {
+            LimitedSubject::Tool(..) => format!("; {limits}"),
+            LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("; {subject}: {limits}"),
+        });
+        safety + &settings.collect::<String>() + &limits.collect::<String>() + approval
     }
 }
 

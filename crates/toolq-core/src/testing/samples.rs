@@ -13,8 +13,8 @@ use crate::types::{
     AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts,
     CaptureStats, CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink,
     Invocation, OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
-    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StatusTemplates,
-    StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
+    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StartLimits,
+    StatusTemplates, StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -28,6 +28,7 @@ pub fn sample_tool(name: &str) -> Tool {
         describe: None,
         safety: SafetyPolicy::Default,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         effect: Effect::Write,
         destructive: None,
         open_world: None,
@@ -77,6 +78,7 @@ pub fn sample_tools(tools: Vec<Tool>) -> ToolsConfig {
         env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
+        hosts: Vec::new(),
         prices: crate::types::PriceTable::default(),
         formats: crate::types::FormatPolicy::Annotate,
         digest: "00".repeat(32),
@@ -230,6 +232,7 @@ pub fn emit_turn(
             accepted,
             attempt: 1,
             idempotency_key: "key",
+            waited: None,
         }])?;
     }
     for (call, _) in &running {

@@ -48,6 +48,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: BTreeMap::default(),
+        hosts: Vec::new(),
         prices: crate::types::PriceTable::default(),
         formats: crate::types::FormatPolicy::Annotate,
         digest: String::new(),

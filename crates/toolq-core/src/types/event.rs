@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use crate::schedule::StartWait;
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
 use crate::types::approval::Approval;
@@ -95,6 +96,13 @@ pub enum Event<'a> {
         /// Why.
         why: &'a str,
     },
+    /// A call could start, but its tool, server or host limits how many run at once, or how far starts are apart.
+    Throttled {
+        /// The call.
+        call: &'a CallRef,
+        /// What it waits for.
+        wait: &'a StartWait,
+    },
     /// An attempt is about to start. It starts only if every sink accepts this event.
     Started {
         /// The call.
@@ -105,6 +113,8 @@ pub enum Event<'a> {
         attempt: u32,
         /// The same for all attempts of the call, in every run.
         idempotency_key: &'a str,
+        /// How long the attempt waited because of the limits of its tool, server or host. `None` if it didn't.
+        waited: Option<Duration>,
     },
     /// A tool's probe is about to find out whether a call that an earlier run started has taken effect.
     Probing {

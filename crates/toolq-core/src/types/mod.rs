@@ -29,6 +29,7 @@ mod safety;
 mod sandbox;
 mod server;
 mod server_event;
+mod start_limits;
 mod status;
 mod template;
 mod tool;
@@ -80,6 +81,7 @@ pub use server::{
     ServerTransport,
 };
 pub use server_event::{ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
+pub use start_limits::{HostLimits, RatePeriod, StartLimits, StartRate};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
 pub use tool::{

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::types::backing::{BodyTemplate, CommandBacking};
+use crate::types::start_limits::StartLimits;
 use crate::types::template::Template;
 use crate::types::tool_lock::ToolLock;
 
@@ -27,6 +28,8 @@ pub struct ServerConfig {
     pub protocol: ServerProtocol,
     /// Which parts of its results the model reads, unless a tool says otherwise.
     pub result: ResultParts,
+    /// How many calls of its tools run at once, and how often they start.
+    pub start_limits: StartLimits,
     /// Whether tools.lock has the server, so that its tools are compared with it.
     pub is_locked: bool,
     /// The SHA-256 of what tools.lock has of the server. It is read from the server again after that has changed.
@@ -65,8 +68,12 @@ impl ServerEndpoint {
 impl ServerConfig {
     /// Returns whether a process or session of `other` can serve the calls of this server.
     pub fn is_same_as(&self, other: &Self) -> bool {
-        // Every field counts, so that a new one does, too.
-        format!("{self:?}") == format!("{other:?}")
+        // Every field counts, so that a new one does, too, except for what applies to its next call.
+        let without_limits = |server: &Self| Self {
+            start_limits: StartLimits::default(),
+            ..server.clone()
+        };
+        format!("{:?}", without_limits(self)) == format!("{:?}", without_limits(other))
     }
 
     /// Returns the program that serves the tools, unless the server runs elsewhere.

@@ -22,6 +22,7 @@ use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy
 use crate::types::price::PriceTable;
 use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
 use crate::types::server::ServerConfig;
+use crate::types::start_limits::{HostLimits, StartLimits};
 use crate::types::template::Template;
 use redact::Mask;
 
@@ -47,6 +48,8 @@ pub struct ToolsConfig {
     pub env_file: EnvFile,
     /// The file's own texts for models. Texts of a tool are in [`Tool::messages`].
     pub messages: MessageTemplates,
+    /// Limits on requests, by host.
+    pub hosts: Vec<HostLimits>,
     /// Token prices by model name.
     pub prices: PriceTable,
     /// What `format` in an `input_schema` does.
@@ -100,6 +103,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Which of its calls start only after somebody said yes.
     pub approve: ApprovalPolicy,
+    /// How many of its calls run at once, and how often they start.
+    pub start_limits: StartLimits,
     /// Whether it may destroy something, as far as MCP clients are told.
     pub destructive: Option<bool>,
     /// Whether it reaches systems that nobody here controls, as far as MCP clients are told.

@@ -66,6 +66,26 @@ fn ip_address<S>(host: Option<Host<S>>) -> Option<IpAddr> {
 /// # Errors
 /// Why the entry is invalid, and what to write instead.
 pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
+    let pattern = parse_host_name_pattern(text)?;
+    let is_public = match &pattern {
+        HostPattern::Subdomains(name) => !is_loopback_name(name),
+        HostPattern::Exact(name) if is_loopback_name(name) => false,
+        HostPattern::Exact(name) => ip_address(Host::parse(name).ok()).is_none_or(is_public),
+    };
+    if is_public {
+        return Ok(pattern);
+    }
+    Err((
+        format!("`{text}` isn't public, so it would never be contacted"),
+        "to reach a server of your own, put it into `url`: `http://127.0.0.1:8080/{path}`",
+    ))
+}
+
+/// Parses a host, or `*.` followed by a domain, whether it is public or not.
+///
+/// # Errors
+/// See [`parse_host_pattern`].
+pub(crate) fn parse_host_name_pattern(text: &str) -> Result<HostPattern, (String, &'static str)> {
     let not_a_host = (
         format!("`{text}` isn't a host"),
         "write `api.example.com`, or `*.example.com` for all of its subdomains: no scheme, no port, no path",
@@ -80,17 +100,9 @@ pub(crate) fn parse_host_pattern(text: &str) -> Result<HostPattern, (String, &'s
     let Ok(host) = Host::parse(name) else {
         return Err(not_a_host);
     };
-    let not_public = (
-        format!("`{text}` isn't public, so it would never be contacted"),
-        "to reach a server of your own, put it into `url`: `http://127.0.0.1:8080/{path}`",
-    );
     match &host {
-        Host::Domain(name) if is_loopback_name(name) => Err(not_public),
         Host::Domain(name) if is_wildcard => Ok(HostPattern::Subdomains(name.clone())),
         _ if is_wildcard => Err(not_a_host),
-        _ if ip_address(Some(host.clone())).is_some_and(|address| !is_public(address)) => {
-            Err(not_public)
-        }
         _ => Ok(HostPattern::Exact(host.to_string())),
     }
 }

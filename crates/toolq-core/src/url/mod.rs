@@ -5,7 +5,7 @@ mod public_address;
 mod query;
 mod request_url;
 
-pub(crate) use hosts::parse_host_pattern;
+pub(crate) use hosts::{parse_host_name_pattern, parse_host_pattern};
 pub use public_address::is_public;
 pub(crate) use query::encode_query_text;
 pub use request_url::{RequestUrlError, build_request_url};

@@ -45,7 +45,9 @@ impl Dispatcher<'_> {
         {
             let _ = withdraw.send(());
         }
-        let Some(number) = next.filter(|_| self.approval.is_none()) else {
+        // Calls before it that wait for their turn haven't started.
+        let may_ask = self.approval.is_none() && !self.throttled.has_unstarted();
+        let Some(number) = next.filter(|_| may_ask) else {
             return;
         };
         let Some(job) = self.queue.waiting_job(number) else {

@@ -139,7 +139,13 @@ impl Dispatcher<'_> {
     /// Rejects a waiting call after all. A call that has started continues.
     fn revoke_call(&mut self, position: usize, rejection: Rejection) {
         let number = self.queue.number_at_position(position);
-        if let Some(number) = number.filter(|&number| self.gate.remove(number)) {
+        let is_withdrawn = |dispatcher: &mut Self, number| {
+            dispatcher.gate.remove(number)
+                || !dispatcher
+                    .withdraw_throttled(|other| other == number)
+                    .is_empty()
+        };
+        if let Some(number) = number.filter(|number| is_withdrawn(self, *number)) {
             self.stats.rejected += 1;
             self.finish_call(number, Outcome::Rejected(rejection));
         }
@@ -149,7 +155,7 @@ impl Dispatcher<'_> {
     fn end_arrivals(&mut self, cause: &NotExecutedCause) {
         self.arrivals_ended_by.get_or_insert_with(|| cause.clone());
         let outcome = Outcome::NotExecuted(cause.clone());
-        let waiting = self.gate.withdraw_while(|_| true);
+        let waiting = self.withdraw_waiting(|_| true);
         self.skip_calls(waiting, &outcome);
     }
 
@@ -175,7 +181,7 @@ impl Dispatcher<'_> {
             self.engine
                 .circuit_breakers
                 .record_outcome(tool, ticket, outcome);
-            self.push_on_failure(number, call_ref, tool, outcome);
+            self.push_on_failure(number, tool, outcome);
         }
         self.apply_effects();
     }

@@ -2,7 +2,7 @@
 //! after another, and the consequences of one in the order in which they arose.
 
 use crate::dispatcher::turn_loop::Dispatcher;
-use toolq_core::types::{CallRef, NotExecutedCause, OnDoubt, OnFailure, Outcome, Tool};
+use toolq_core::types::{NotExecutedCause, OnDoubt, OnFailure, Outcome, Tool};
 
 /// Something that remains to be done because a call has ended.
 #[derive(Debug)]
@@ -11,8 +11,8 @@ pub(crate) enum CallEffect {
     Finish(usize, Outcome),
     /// Skip all calls after the one with this number.
     SkipLater(usize, NotExecutedCause),
-    /// Cancel the other calls of the batch of this call, whose tool is named.
-    CancelSiblings(CallRef, String),
+    /// Cancel the other calls of the batch of the call with this number, whose tool is named.
+    CancelSiblings(usize, String),
 }
 
 impl Dispatcher<'_> {
@@ -38,7 +38,7 @@ impl Dispatcher<'_> {
             match effect {
                 CallEffect::Finish(number, outcome) => self.end_call(number, &outcome),
                 CallEffect::SkipLater(last, cause) => self.skip_later(last, cause),
-                CallEffect::CancelSiblings(call, tool) => self.cancel_siblings(&call, &tool),
+                CallEffect::CancelSiblings(number, tool) => self.cancel_siblings(number, &tool),
             }
         }
         self.deliver_answers();
@@ -46,13 +46,7 @@ impl Dispatcher<'_> {
 
     /// Adds what the tool's `on_doubt` and `on_failure` do to the other calls of the turn. A call that was skipped or stopped from
     /// outside cancels no siblings, but stops later calls just like one that failed: they build on its result.
-    pub(crate) fn push_on_failure(
-        &mut self,
-        number: usize,
-        call: &CallRef,
-        tool: &Tool,
-        outcome: &Outcome,
-    ) {
+    pub(crate) fn push_on_failure(&mut self, number: usize, tool: &Tool, outcome: &Outcome) {
         if !outcome.is_error() {
             return;
         }
@@ -67,7 +61,7 @@ impl Dispatcher<'_> {
                 if !outcome.is_skipped() && !outcome.is_stopped_externally() =>
             {
                 self.effects
-                    .push_back(CallEffect::CancelSiblings(call.clone(), tool_name));
+                    .push_back(CallEffect::CancelSiblings(number, tool_name));
             }
             OnFailure::Continue | OnFailure::CancelSiblings => {}
             OnFailure::Stop => {
@@ -89,17 +83,18 @@ impl Dispatcher<'_> {
         }
         let outcome = Outcome::NotExecuted(cause.clone());
         self.stopped_by = Some(cause);
-        let later = self.gate.withdraw_while(|number| number > last);
+        let later = self.withdraw_waiting(|number| number > last);
         self.push_skips(later, &outcome);
     }
 
     /// Cancels the other calls of the batch, both running and waiting.
-    fn cancel_siblings(&mut self, call: &CallRef, tool: &str) {
-        if call.batch.is_none() {
+    fn cancel_siblings(&mut self, number: usize, tool: &str) {
+        let entry = self.queue.get(number);
+        let Some(failed_batch) = entry.and_then(|entry| entry.call.batch) else {
             return;
-        }
+        };
         for (batch, run) in self.queue.running_calls() {
-            if batch == call.batch {
+            if batch == Some(failed_batch) {
                 run.cancelled_by.get_or_insert_with(|| tool.to_owned());
                 run.cancel_attempt();
             }
@@ -107,13 +102,18 @@ impl Dispatcher<'_> {
         let sibling = Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
             tool: tool.to_owned(),
         });
-        let queue = &self.queue;
-        let is_same_batch = |number| {
-            queue
-                .get(number)
-                .is_some_and(|entry| entry.call.batch == call.batch)
-        };
-        let waiting = self.gate.withdraw_while(is_same_batch);
+        for (number, outcome) in self.withdraw_cancelled_retries() {
+            self.effects.push_back(CallEffect::Finish(number, outcome));
+        }
+        let in_batch = self.queue.batch_range(number);
+        let waiting = self.withdraw_waiting(|number| in_batch.contains(&number));
         self.push_skips(waiting, &sibling);
+    }
+
+    /// Takes waiting calls away from the gate, also those that wait for their turn. Returns their numbers, in call order.
+    pub(crate) fn withdraw_waiting(&mut self, matches: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut numbers = self.withdraw_throttled(&matches);
+        numbers.extend(self.gate.withdraw_while(&matches));
+        numbers
     }
 }

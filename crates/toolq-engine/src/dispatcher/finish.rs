@@ -113,7 +113,7 @@ impl Dispatcher<'_> {
         self.engine
             .circuit_breakers
             .record_outcome(tool, job.ticket, outcome);
-        self.push_on_failure(number, &call_ref, tool, outcome);
+        self.push_on_failure(number, tool, outcome);
         if let (Some(Invocation::Completion(_)), false) =
             (&job.accepted.invocation, outcome.is_error())
         {

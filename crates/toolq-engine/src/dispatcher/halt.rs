@@ -36,7 +36,10 @@ impl Dispatcher<'_> {
             .running_calls()
             .for_each(|(_, run)| run.cancel_attempt());
         let outcome = Outcome::NotExecuted(NotExecutedCause::Halted(cause));
-        let waiting = self.gate.withdraw_while(|_| true);
+        for (number, outcome) in self.withdraw_cancelled_retries() {
+            self.finish_call(number, outcome);
+        }
+        let waiting = self.withdraw_waiting(|_| true);
         self.skip_calls(waiting, &outcome);
     }
 }

@@ -1,7 +1,8 @@
 //! The dispatcher of one turn. It alone knows which calls are waiting, running or answered, and it alone emits events.
 //!
 //! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `effects` is the work list of what the
-//! end of a call does to others, and `halt` stops all calls.
+//! end of a call does to others, and `halt` stops all calls. Between arrival and
+//! start, a call may wait for an approval (`approve`) or for its turn (`throttle`).
 
 mod agent_requests;
 mod approve;
@@ -18,6 +19,7 @@ mod shared_sink;
 mod start;
 mod sub_turns;
 mod task_events;
+mod throttle;
 mod turn_loop;
 
 pub use concurrent_turns::TurnRequest;

@@ -8,7 +8,7 @@ use tracing::{debug, debug_span};
 use crate::attempt::Attempt;
 use crate::digests::idempotency_key;
 use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::{CallState, QueueEntry, RunningCall};
+use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::os::failpoint;
 use toolq_core::types::{Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
 
@@ -16,12 +16,14 @@ impl Dispatcher<'_> {
     /// Starts every call that may run now.
     pub(crate) fn start_ready_calls(&mut self) {
         loop {
+            self.awaited_limit = None;
+            let mut admitted = self.start_throttled();
             self.request_approval();
-            let admitted = self.admit_calls();
-            let Some(first) = admitted.first() else {
+            admitted.extend(self.admit_calls());
+            if admitted.is_empty() {
                 return;
-            };
-            match self.emit_starts(*first, &admitted) {
+            }
+            match self.emit_starts(&admitted) {
                 Ok(()) => {
                     return admitted
                         .iter()
@@ -37,7 +39,6 @@ impl Dispatcher<'_> {
     /// Admits calls through the gate. Those that may not run after all are answered here.
     fn admit_calls(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
-        self.awaited_limit = None;
         while let Some(number) = self.gate.peek() {
             let job = self.queue.waiting_job(number);
             let Some(job) = job else {
@@ -54,6 +55,14 @@ impl Dispatcher<'_> {
                 }
                 break;
             }
+            let limits = self.limits_of(&job);
+            if !limits.is_empty() {
+                self.gate.enter();
+                self.throttle_call(number, &limits, false);
+                admitted.extend(self.start_throttled());
+                self.request_approval();
+                continue;
+            }
             let limit = self.engine.limit_for(&job);
             let Some(permit) = limit.try_acquire() else {
                 debug!(
@@ -69,14 +78,7 @@ impl Dispatcher<'_> {
                 self.gate.leave();
                 self.finish_call(number, outcome);
             } else {
-                let task = &self.engine.settings.task_id;
-                let logged_key = job
-                    .prior_attempts
-                    .as_ref()
-                    .and_then(|prior| prior.idempotency_key.clone());
-                let key = logged_key
-                    .unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
-                let run = RunningCall::new(job, key, self.engine.control.now(), permit);
+                let run = self.new_running_call(job, permit);
                 self.queue.set_running(number, run);
                 admitted.push(number);
                 self.request_approval();
@@ -85,9 +87,19 @@ impl Dispatcher<'_> {
         admitted
     }
 
+    /// Returns a call that is about to start for the first time in this run.
+    pub(crate) fn new_running_call(&self, job: Arc<CallJob>, permit: Permit) -> RunningCall {
+        let task = &self.engine.settings.task_id;
+        let prior = job.prior_attempts.as_ref();
+        let logged_key = prior.and_then(|prior| prior.idempotency_key.clone());
+        let key =
+            logged_key.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
+        RunningCall::new(job, key, self.engine.control.now(), permit)
+    }
+
     /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget
     /// of calls is used up. Charges any other call to that budget.
-    fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+    pub(crate) fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
         if let Some(outcome) = self.check_blocked(number, tool) {
             return Some(outcome);
         }
@@ -126,21 +138,26 @@ impl Dispatcher<'_> {
     }
 
     /// Emits the starts of these calls in one slice, so that a log can record them together.
-    fn emit_starts(&mut self, first: usize, admitted: &[usize]) -> Result<(), EmitError> {
-        let batch = self.queue.get(first).and_then(|entry| entry.call.batch);
-        let new = batch.filter(|batch| *batch >= self.batches_started);
-        let calls = new.map(|batch| (batch, self.queue.batch_calls_from(first)));
-        let mut events = Vec::with_capacity(admitted.len() + 1);
-        if let Some((batch, calls)) = &calls {
-            self.batches_started = batch + 1;
-            events.push(Event::BatchStarted {
-                turn: self.turn_number,
-                batch: *batch,
-                calls,
-            });
+    fn emit_starts(&mut self, admitted: &[usize]) -> Result<(), EmitError> {
+        let mut new_batches = Vec::new();
+        for number in admitted {
+            let batch = self.queue.get(*number).and_then(|entry| entry.call.batch);
+            let new = batch.filter(|batch| self.started_batches.insert(*batch));
+            new_batches.push(new.map(|batch| (batch, self.queue.batch_calls(*number))));
         }
-        let entries = admitted.iter().filter_map(|number| self.queue.get(*number));
-        events.extend(entries.filter_map(start_event));
+        let mut events = Vec::with_capacity(admitted.len() + 1);
+        for (number, new_batch) in admitted.iter().zip(&new_batches) {
+            events.extend(
+                new_batch
+                    .as_ref()
+                    .map(|(batch, calls)| Event::BatchStarted {
+                        turn: self.turn_number,
+                        batch: *batch,
+                        calls,
+                    }),
+            );
+            events.extend(self.queue.get(*number).and_then(start_event));
+        }
         self.sink.emit(&events)
     }
 
@@ -168,6 +185,9 @@ impl Dispatcher<'_> {
         debug!(parent: &span, "started");
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
+        if let Some(slot) = &run.slot {
+            slot.note_started(self.engine.control.now());
+        }
         let attempt = Attempt {
             job: Arc::clone(&run.job),
             is_probe: run.is_probing,
@@ -202,5 +222,6 @@ pub(crate) fn start_event(entry: &QueueEntry) -> Option<Event<'_>> {
         accepted: &run.job.accepted,
         attempt: run.attempt,
         idempotency_key: &run.idempotency_key,
+        waited: run.waited,
     })
 }

@@ -1,5 +1,6 @@
 //! Handles events from running calls: progress, the end of an attempt, and the retry that may follow.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -25,7 +26,7 @@ impl Dispatcher<'_> {
                     self.finish_attempt(number, result);
                 }
             }
-            TaskEvent::BackoffElapsed(number) => self.start_retry(number),
+            TaskEvent::BackoffElapsed(number) => self.finish_backoff(number),
             TaskEvent::ApprovalReplied(number, reply) => self.handle_reply(number, reply),
             TaskEvent::AgentRequest(number, request) => self.handle_agent_request(number, request),
         }
@@ -94,9 +95,23 @@ impl Dispatcher<'_> {
             .spawn_backoff(number, wait, cancelled, control);
     }
 
-    /// Starts the next attempt after its backoff. If a sink refuses the start, the call finishes with the outcome of
-    /// the previous attempt.
-    fn start_retry(&mut self, number: usize) {
+    /// Starts the next attempt after its backoff, or lets it wait for its turn.
+    fn finish_backoff(&mut self, number: usize) {
+        let Some((_, run)) = self.queue.running_call(number) else {
+            return;
+        };
+        run.cancel = None;
+        let job = Arc::clone(&run.job);
+        let limits = self.limits_of(&job);
+        if limits.is_empty() {
+            self.start_retry(number);
+        } else {
+            self.throttle_call(number, &limits, true);
+        }
+    }
+
+    /// Starts the next attempt. If a sink refuses the start, the call finishes with the outcome of the previous attempt.
+    pub(crate) fn start_retry(&mut self, number: usize) {
         let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
@@ -117,9 +132,24 @@ impl Dispatcher<'_> {
         if self.abort_probe(number) {
             return;
         }
-        let Some((_, run)) = self.queue.running_call(number) else {
-            return;
-        };
+        if let Some(outcome) = self.outcome_of_cancelled(number, output, cancel_point) {
+            self.finish_call(number, outcome);
+        }
+    }
+
+    /// Returns the outcome of a call that was canceled while it waited for another attempt.
+    pub(crate) fn cancelled_retry_outcome(&mut self, number: usize) -> Option<Outcome> {
+        let cancel_point = CancelPoint::WhileRunning;
+        self.outcome_of_cancelled(number, CallOutput::default(), cancel_point)
+    }
+
+    fn outcome_of_cancelled(
+        &mut self,
+        number: usize,
+        output: CallOutput,
+        cancel_point: CancelPoint,
+    ) -> Option<Outcome> {
+        let (_, run) = self.queue.running_call(number)?;
         let accepted = &run.job.accepted;
         // What an agent does is known call by call.
         let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
@@ -134,11 +164,12 @@ impl Dispatcher<'_> {
             (None, CancelPoint::WhileRunning) if writes && !by_agent => CancelPoint::Unknown,
             (_, cancel_point) => cancel_point,
         };
-        let outcome = match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
-            (None, Some(by)) => interrupted_outcome(by, output, cancel_point),
-            (by, _) => cancelled_outcome(by.unwrap_or_default(), output, cancel_point),
-        };
-        self.finish_call(number, outcome);
+        Some(
+            match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
+                (None, Some(by)) => interrupted_outcome(by, output, cancel_point),
+                (by, _) => cancelled_outcome(by.unwrap_or_default(), output, cancel_point),
+            },
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! The main loop of a dispatcher. Arrivals and task events come in one at a time, and all consequences of one are
 //! handled before the next.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::pending;
 use std::mem;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
+use crate::dispatcher::throttle::ThrottledCalls;
 use crate::scheduler::{CallQueue, ConcurrencyLimit, Gate};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
@@ -47,6 +48,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) partition: BatchPartition,
     pub(crate) queue: CallQueue,
     pub(crate) gate: Gate,
+    /// The calls that the gate let pass, and those to be retried, that wait for their turn.
+    pub(crate) throttled: ThrottledCalls,
     /// The approval of the call that is next in order.
     pub(crate) approval: Option<PendingApproval>,
     /// The tool of the first call whose approval nobody gave.
@@ -55,8 +58,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) awaited_limit: Option<ConcurrencyLimit>,
     pub(crate) stats: TurnStats,
     pub(crate) attempt_tasks: AttemptTasks,
-    /// How many batches have started.
-    pub(crate) batches_started: usize,
+    /// The batches that have started.
+    pub(crate) started_batches: HashSet<usize>,
     /// Batches canceled by a call that failed in an earlier run, each with the tool of that call.
     pub(crate) cancelled_batches: HashMap<usize, String>,
     /// What remains to be done because a call has ended. Empty between two events.
@@ -88,12 +91,13 @@ impl<'e> Dispatcher<'e> {
             partition: BatchPartition::default(),
             queue: CallQueue::default(),
             gate: Gate::default(),
+            throttled: ThrottledCalls::default(),
             approval: None,
             unapproved_tool: None,
             awaited_limit: None,
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),
-            batches_started: 0,
+            started_batches: HashSet::new(),
             cancelled_batches: HashMap::new(),
             effects: VecDeque::new(),
             stopped_by: None,
@@ -115,7 +119,8 @@ impl<'e> Dispatcher<'e> {
     pub(crate) async fn run(self, arrivals: mpsc::UnboundedReceiver<TurnArrival>) -> TurnStats {
         let agent = self.parent.as_ref().map(|call| call.tool_name.as_str());
         let span = debug_span!("turn", number = self.turn_number, agent);
-        self.run_arrivals(arrivals).instrument(span).await
+        // On the heap, since what runs turns is nested in turn.
+        Box::pin(self.run_arrivals(arrivals)).instrument(span).await
     }
 
     async fn run_arrivals(
@@ -147,6 +152,7 @@ impl<'e> Dispatcher<'e> {
                 event = self.attempt_tasks.next_event() => self.handle_task_event(event),
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
                 () = permit_released(self.awaited_limit.as_ref()) => {}
+                () = self.throttled.wait_for_turn(self.engine) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }
         }

@@ -7,6 +7,7 @@ mod permits;
 mod queue;
 pub(crate) mod retry;
 mod running_call;
+mod start_limits;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
@@ -15,4 +16,5 @@ pub(crate) use permits::CallLimits;
 pub use permits::{ConcurrencyLimit, Permit};
 pub(crate) use queue::{CallQueue, CallState, QueueEntry};
 pub(crate) use running_call::{CallJob, RunningCall};
+pub(crate) use start_limits::SharedStartLimiter;
 pub(crate) use timeout::AttemptTimeout;

@@ -5,6 +5,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::scheduler::running_call::{CallJob, RunningCall};
@@ -104,10 +105,8 @@ impl CallQueue {
     pub(crate) fn running_calls(
         &mut self,
     ) -> impl Iterator<Item = (Option<usize>, &mut RunningCall)> {
-        // Calls start in order, so no call after a waiting one is running.
         self.entries
             .iter_mut()
-            .take_while(|entry| !matches!(entry.state, CallState::Waiting(_)))
             .filter_map(move |entry| match &mut entry.state {
                 CallState::Running(run) => Some((entry.call.batch, run)),
                 _ => None,
@@ -155,14 +154,29 @@ impl CallQueue {
         Some((call, answer))
     }
 
-    /// Returns the unfinished calls of the batch in which `number` is the first call to run.
-    pub(crate) fn batch_calls_from(&self, number: usize) -> Vec<CallRef> {
+    /// Returns the numbers from the first to the last undelivered call of the batch of this call. The calls of a batch
+    /// follow one another, except that calls that don't run may stand between them.
+    pub(crate) fn batch_range(&self, number: usize) -> Range<usize> {
         let Some(batch) = self.get(number).and_then(|entry| entry.call.batch) else {
-            return Vec::new();
+            return number..number;
         };
+        let may_belong = |entry: &&QueueEntry| entry.call.batch.is_none_or(|other| other == batch);
+        let at = number - self.delivered_count;
+        let before = self
+            .entries
+            .range(..at)
+            .rev()
+            .take_while(may_belong)
+            .count();
+        let after = self.entries.range(at..).take_while(may_belong).count();
+        number - before..number + after
+    }
+
+    /// Returns the unfinished calls of the batch of this call.
+    pub(crate) fn batch_calls(&self, number: usize) -> Vec<CallRef> {
+        let Range { start, end } = self.batch_range(number);
         self.entries
-            .range(number - self.delivered_count..)
-            .take_while(|entry| entry.call.batch.is_none_or(|other| other == batch))
+            .range(start - self.delivered_count..end - self.delivered_count)
             .filter(|entry| entry.call.batch.is_some() && !entry.state.is_finished())
             .map(|entry| entry.call.clone())
             .collect()

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::scheduler::circuit_breaker::Ticket;
 use crate::scheduler::permits::Permit;
+use crate::scheduler::start_limits::StartSlot;
 use crate::scheduler::timeout::AttemptTimeout;
 use toolq_core::types::{
     AcceptedCall, AgentUsage, Call, CallTimeouts, Invocation, Outcome, PriorAttempts,
@@ -55,6 +56,10 @@ pub(crate) struct RunningCall {
     pub(crate) last_outcome: Option<Outcome>,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
+    /// How long the current attempt waited for its turn. `None` if it didn't.
+    pub(crate) waited: Option<Duration>,
+    /// Its place in the limits of its tool, server or host.
+    pub(crate) slot: Option<StartSlot>,
     _permit: Permit,
 }
 
@@ -80,6 +85,8 @@ impl RunningCall {
             cancel: None,
             cancelled_by: None,
             last_outcome: None,
+            waited: None,
+            slot: None,
         }
     }
 

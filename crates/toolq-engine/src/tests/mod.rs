@@ -6,6 +6,7 @@ mod halts;
 mod nested_agents;
 mod restore;
 mod scripted_runner;
+mod start_limits;
 
 use std::sync::Arc;
 

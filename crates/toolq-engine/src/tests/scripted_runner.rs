@@ -22,7 +22,7 @@ use toolq_core::types::{
     AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallOutput, CallRef, CallTimeouts,
     CaptureStats, CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure,
     Outcome, OutputKind, Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy,
-    SafetyPolicy, SafetySource, StatusTemplates, Tool, ToolsConfig, Verdict,
+    SafetyPolicy, SafetySource, StartLimits, StatusTemplates, Tool, ToolsConfig, Verdict,
 };
 
 /// Attempts that wait for the test, by the id of their call.
@@ -125,6 +125,10 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
             format!("batch {batch} [{}]", ids.join(" "))
         }
         Event::Started { call, attempt, .. } => format!("started {} {attempt}", call.tool_use_id),
+        Event::Throttled { call, wait } => {
+            let (id, limit) = (&call.tool_use_id, wait.limit_name());
+            format!("throttled {id} {limit} of {}", wait.subject)
+        }
         Event::Status { call, .. } => format!("status {}", call.tool_use_id),
         Event::ApprovalRequested { call, .. } => format!("asked {}", call.tool_use_id),
         Event::ApprovalDecided { call, approval } => {
@@ -174,6 +178,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         safety: SafetyPolicy::Default,
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         destructive: None,
         open_world: None,
         timeout: CallTimeouts {
@@ -301,6 +306,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
             env_file: toolq_core::types::EnvFile::default(),
             secrets: Vec::new(),
             messages: BTreeMap::default(),
+            hosts: Vec::new(),
             prices: toolq_core::types::PriceTable::default(),
             formats: toolq_core::types::FormatPolicy::Annotate,
             digest: String::new(),

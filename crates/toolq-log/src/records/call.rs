@@ -201,6 +201,10 @@ pub struct StartRecord<'a> {
     /// Whether it starts only after a yes, which an `approval` before it records.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// How long the attempt waited because its tool, server or host limits how many calls run at once or how far their
+    /// starts are apart. Waiting for calls before it doesn't count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<u64>,
 }
 
 /// A failed attempt that was followed by another.
@@ -222,7 +226,7 @@ impl<'a> StartRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         accepted: &'a AcceptedCall,
-        (attempt, idempotency_key): (u32, &'a str),
+        (attempt, idempotency_key, waited): (u32, &'a str, Option<Duration>),
         after: Option<FailedAttempt>,
         mask: &Mask,
     ) -> Self {
@@ -236,6 +240,7 @@ impl<'a> StartRecord<'a> {
             after,
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
             needs_approval: accepted.needs_approval,
+            waited_ms: waited.map(to_millis),
         }
     }
 }

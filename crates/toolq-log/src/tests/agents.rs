@@ -114,6 +114,7 @@ pub(super) fn emit_start(log: &mut SessionLog, call: &CallRef, checked: &Checked
         accepted,
         attempt: 1,
         idempotency_key: "key",
+        waited: None,
     };
     log.emit(&[started]).unwrap();
 }

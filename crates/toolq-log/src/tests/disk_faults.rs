@@ -92,6 +92,7 @@ fn started_event<'e>(checked: &'e CheckedCall, call: &'e CallRef) -> Event<'e> {
         accepted,
         attempt: 1,
         idempotency_key: "key",
+        waited: None,
     }
 }
 

@@ -154,6 +154,7 @@ fn a_retry_records_the_previous_attempt() {
         accepted,
         attempt,
         idempotency_key: "key",
+        waited: None,
     };
     let outcome = Outcome::TimedOut {
         no_calls_started: false,

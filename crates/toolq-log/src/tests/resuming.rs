@@ -45,6 +45,7 @@ pub(super) fn emit_until(log: &mut SessionLog, calls: &[CheckedCall]) {
                     accepted,
                     attempt: 1,
                     idempotency_key: "key",
+                    waited: None,
                 };
                 log.emit(&[started]).unwrap();
             }

@@ -25,8 +25,7 @@ impl SessionLog {
         &mut self,
         call: &CallRef,
         accepted: &AcceptedCall,
-        attempt: u32,
-        idempotency_key: &str,
+        (attempt, idempotency_key, waited): (u32, &str, Option<Duration>),
     ) -> io::Result<()> {
         let open = self.open_calls.get_mut(&call.key());
         let known = open.map(|open| {
@@ -34,7 +33,7 @@ impl SessionLog {
             (open.record_id, open.failed_attempt.take())
         });
         let (parent, failed_attempt) = known.unzip();
-        let start = (attempt, idempotency_key);
+        let start = (attempt, idempotency_key, waited);
         let fields = StartRecord::new(call, accepted, start, failed_attempt.flatten(), &self.mask);
         self.journal
             .append(&RecordKind::ToolStart, parent, &(), &fields)?;

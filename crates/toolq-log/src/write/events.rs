@@ -75,7 +75,8 @@ impl SessionLog {
                 accepted,
                 attempt,
                 idempotency_key,
-            } => self.record_start(call, accepted, *attempt, idempotency_key)?,
+                waited,
+            } => self.record_start(call, accepted, (*attempt, idempotency_key, *waited))?,
             Event::Retrying {
                 call,
                 outcome,
@@ -117,6 +118,7 @@ impl SessionLog {
             Event::ServerEnded(end) => self.record_server_end(end)?,
             Event::ToolsChanged(change) => self.record_tools_change(change)?,
             Event::ApprovalRequested { .. }
+            | Event::Throttled { .. }
             | Event::ApproverStopped { .. }
             | Event::AgentStarted { .. }
             | Event::AgentProgress { .. }

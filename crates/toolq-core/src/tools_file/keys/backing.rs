@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use crate::tools_file::keys::sandbox::SandboxForm;
+use crate::tools_file::keys::start_limits::RateForm;
 use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
@@ -139,6 +140,11 @@ pub struct ServerFile {
     pub hints: Field<HintPolicy>,
     /// Which parts of its results the model reads. Default: `content`.
     pub result: Field<ResultParts>,
+    /// Maximum number of calls of all its tools that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of its tools start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`.
+    pub rate: Field<RateForm>,
     /// Defaults for its tools, before those of the file.
     pub defaults: Field<Defaults>,
 }

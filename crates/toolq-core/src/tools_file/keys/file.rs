@@ -15,6 +15,7 @@ use crate::tools_file::keys::backing::{LimitsFile, ServerFile};
 use crate::tools_file::keys::key_hints;
 use crate::tools_file::keys::messages::MessagesFile;
 use crate::tools_file::keys::sandbox::SandboxForm;
+use crate::tools_file::keys::start_limits::{HostFile, RateForm};
 use crate::tools_file::keys::tool::{Defaults, NormalizeFile, ToolFile};
 use crate::tools_file::keys::values::{PriceNumber, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable, deserialize_node};
@@ -59,6 +60,9 @@ pub struct ToolsFile {
     pub normalize: Field<Vec<Field<NormalizeFile>>>,
     /// Programs that serve tools by the Model Context Protocol (MCP), by name.
     pub servers: Field<SpannedTable<ServerFile>>,
+    /// Limits on the requests of `http` tools, by host: `api.example.com`, or `*.example.com` for all of its subdomains
+    /// together.
+    pub hosts: Field<SpannedTable<HostFile>>,
     /// Token prices by model name, in US dollars per million tokens.
     pub prices: Field<SpannedTable<PriceFile>>,
     /// The tools, by name.
@@ -88,6 +92,11 @@ pub struct RuleFile {
     pub effect: Field<Effect>,
     /// Whether their calls start only after somebody said yes.
     pub approve: Field<ApproveForm>,
+    /// Maximum number of calls of each tool that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of each tool start.
+    pub rate: Field<RateForm>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.

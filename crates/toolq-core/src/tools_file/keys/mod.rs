@@ -10,6 +10,7 @@ mod key_hints;
 mod messages;
 mod sandbox;
 mod scalar;
+mod start_limits;
 mod tool;
 mod values;
 
@@ -23,5 +24,6 @@ pub use file::generate_tools_schema;
 pub(crate) use file::{IncludedFile, PriceFile, RuleFile, ToolsFile};
 pub(crate) use messages::MessagesFile;
 pub(crate) use sandbox::{NetworkForm, NetworkWord, SandboxForm, SandboxTable};
+pub(crate) use start_limits::{HostFile, RateForm, RateText};
 pub(crate) use tool::{Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

@@ -10,6 +10,7 @@ use crate::tools_file::keys::attempts::{RetryFile, TimeoutForm};
 use crate::tools_file::keys::backing::{Argv, CommandForm, HttpFile, LimitsFile, McpFile};
 use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
 use crate::tools_file::keys::sandbox::SandboxForm;
+use crate::tools_file::keys::start_limits::RateForm;
 use crate::tools_file::keys::values::{DurationText, SizeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
@@ -39,6 +40,11 @@ pub struct ToolFile {
     /// Whether calls start only after somebody said yes: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
     /// of the inputs that need it. Default: false.
     pub approve: Field<ApproveForm>,
+    /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often its calls and their retries start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`. Default: no limit.
+    pub rate: Field<RateForm>,
     /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
     /// isn't `read`.
     pub destructive: Field<bool>,
@@ -120,6 +126,11 @@ pub struct NormalizeFile {
 pub struct Defaults {
     /// Whether calls start only after somebody said yes.
     pub approve: Field<ApproveForm>,
+    /// Maximum number of calls of each tool that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of each tool start.
+    pub rate: Field<RateForm>,
     /// Time limit of one attempt, or a table of time limits.
     pub timeout: Field<TimeoutForm>,
     /// Format of the output.

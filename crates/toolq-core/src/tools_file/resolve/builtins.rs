@@ -16,7 +16,7 @@ use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
     ApprovalPolicy, Backing, BuiltinTool, Compare, Effect, MessageKey, MessageTemplates, OnDoubt,
-    OnFailure, OutputKind, SafetyPolicy, StatusTemplates, Template, Tool,
+    OnFailure, OutputKind, SafetyPolicy, StartLimits, StatusTemplates, Template, Tool,
 };
 
 /// Names of the built-in tools.
@@ -173,6 +173,7 @@ fn builtin_tool(
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         destructive: None,
         open_world: None,
         timeout: attempt_limits::resolve_timeout([&Field::default(), &Field::default()]),

@@ -32,6 +32,7 @@ use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::secrets;
 use crate::tools_file::resolve::server::{self, ServersByName};
 use crate::tools_file::resolve::server_tools::ServerTools;
+use crate::tools_file::resolve::start_limits;
 use crate::tools_file::resolve::tool;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::resolve::tool_rules::ToolRules;
@@ -170,6 +171,7 @@ fn resolve_tools_file(
         own_files,
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
+        hosts: start_limits::resolve_hosts(&file.hosts, context.diagnostics),
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     };
@@ -223,6 +225,7 @@ fn resolve_tools(
     attempt_limits::check_max_output(&defaults.max_output, context.diagnostics);
     resource_limits::check_resource_limits(&defaults.limits, context.diagnostics);
     sandbox::check_shared_sandbox(&defaults.sandbox, context.diagnostics);
+    start_limits::check_start_limits(&defaults.max_parallel, &defaults.rate, context.diagnostics);
     check_shared_approvals(file, context);
     let rules = ToolRules::read(&file.rules, context.diagnostics);
     let undeclared = server_tools.list_undeclared(context.diagnostics);

@@ -37,6 +37,7 @@ mod server;
 mod server_tools;
 mod server_transport;
 mod setting_layers;
+mod start_limits;
 mod stdin;
 mod tool;
 mod tool_name;

@@ -17,6 +17,7 @@ use crate::tools_file::resolve::sandbox::{check_shared_sandbox, resolve_sandbox}
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::server_transport::resolve_transport;
 use crate::tools_file::resolve::setting_layers::layer_sandbox;
+use crate::tools_file::resolve::start_limits;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::spanned::Spanned;
 use crate::types::{McpBacking, ServerConfig, ServerLock};
@@ -80,6 +81,7 @@ fn check_tool_settings(
     attempt_limits::check_timeout(&defaults.timeout, diagnostics);
     attempt_limits::check_retry(&defaults.retry, diagnostics);
     attempt_limits::check_max_output(&defaults.max_output, diagnostics);
+    start_limits::check_start_limits(&defaults.max_parallel, &defaults.rate, diagnostics);
     let leftovers = defaults.leftovers.spanned().map(|field| field.key_span);
     let limits = defaults.limits.spanned().map(|field| field.key_span);
     let env = defaults.env.spanned().map(|field| field.key_span);
@@ -115,6 +117,7 @@ fn resolve_server(
     context: &mut ToolContext<'_, '_>,
 ) -> Option<ServerConfig> {
     let server = &file.value;
+    start_limits::check_start_limits(&server.max_parallel, &server.rate, context.diagnostics);
     let transport = resolve_transport(name, file, defaults, context)?;
     Some(ServerConfig {
         name: name.to_owned(),
@@ -127,6 +130,7 @@ fn resolve_server(
         restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
         protocol: server.protocol.value().copied().unwrap_or_default(),
         result: server.result.value().copied().unwrap_or_default(),
+        start_limits: start_limits::resolve_start_limits(&server.max_parallel, &server.rate),
         is_locked: lock.is_some(),
         lock_digest: lock.map(ServerLock::digest),
     })

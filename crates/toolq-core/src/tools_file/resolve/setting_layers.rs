@@ -9,6 +9,8 @@ use crate::tools_file::spanned::{Field, Spanned};
 pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
     Defaults {
         approve: upper.approve.or(&lower.approve),
+        max_parallel: upper.max_parallel.or(&lower.max_parallel),
+        rate: upper.rate.or(&lower.rate),
         timeout: layer_table(&upper.timeout, &lower.timeout, layer_timeouts),
         output: upper.output.or(&lower.output),
         max_output: upper.max_output.or(&lower.max_output),
@@ -32,6 +34,8 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
 pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static str> {
     let keys = [
         ("approve", layer.approve.is_missing()),
+        ("max_parallel", layer.max_parallel.is_missing()),
+        ("rate", layer.rate.is_missing()),
         ("timeout", layer.timeout.is_missing()),
         ("output", layer.output.is_missing()),
         ("max_output", layer.max_output.is_missing()),
@@ -57,6 +61,8 @@ pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static st
 pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
     let own = Defaults {
         approve: tool.approve.clone(),
+        max_parallel: tool.max_parallel.clone(),
+        rate: tool.rate.clone(),
         timeout: tool.timeout.clone(),
         output: tool.output.clone(),
         max_output: tool.max_output.clone(),

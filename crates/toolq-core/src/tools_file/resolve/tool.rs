@@ -16,6 +16,7 @@ use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::server::ServersByName;
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::setting_layers;
+use crate::tools_file::resolve::start_limits;
 use crate::tools_file::resolve::tool_name::check_tool_name;
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
@@ -87,6 +88,10 @@ pub(crate) fn resolve_tool(
         describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
         safety: resolve_safety(name, tool, shared, locked_effect),
         approve: resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),
+        start_limits: start_limits::resolve_start_limits(
+            pick(&tool.max_parallel, &defaults.max_parallel),
+            pick(&tool.rate, &defaults.rate),
+        ),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
         destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
@@ -175,6 +180,11 @@ fn resolve_approval(form: Option<&ApproveForm>, effect: Effect) -> ApprovalPolic
     }
 }
 
+/// Returns the tool's own field, or the default if it has none.
+fn pick<'s, T>(own: &'s Field<T>, default: &'s Field<T>) -> &'s Field<T> {
+    if own.value().is_some() { own } else { default }
+}
+
 fn first_valid<'s, T>(own: &'s Field<T>, default: &'s Field<T>) -> Option<&'s T> {
     own.value().or(default.value())
 }
@@ -187,6 +197,7 @@ fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
     attempt_limits::check_timeout(&tool.timeout, context.diagnostics);
     attempt_limits::check_retry(&tool.retry, context.diagnostics);
     attempt_limits::check_max_output(&tool.max_output, context.diagnostics);
+    start_limits::check_start_limits(&tool.max_parallel, &tool.rate, context.diagnostics);
 }
 
 /// Returns whether clients are told that the tool may destroy something. A tool that changes nothing can't.

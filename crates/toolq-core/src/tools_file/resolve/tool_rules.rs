@@ -10,6 +10,7 @@ use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::resource_limits;
 use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::setting_layers;
+use crate::tools_file::resolve::start_limits;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{Effect, RuleSetting, SafetyPolicy, SafetyRule, Span};
 
@@ -132,6 +133,8 @@ impl RuleFile {
     fn to_defaults(&self) -> Defaults {
         Defaults {
             approve: self.approve.clone(),
+            max_parallel: self.max_parallel.clone(),
+            rate: self.rate.clone(),
             timeout: self.timeout.clone(),
             output: self.output.clone(),
             max_output: self.max_output.clone(),
@@ -158,6 +161,7 @@ fn build_matcher<'f>(
     attempt_limits::check_timeout(&file.timeout, diagnostics);
     attempt_limits::check_retry(&file.retry, diagnostics);
     attempt_limits::check_max_output(&file.max_output, diagnostics);
+    start_limits::check_start_limits(&file.max_parallel, &file.rate, diagnostics);
     resource_limits::check_resource_limits(&file.limits, diagnostics);
     sandbox::check_shared_sandbox(&file.sandbox, diagnostics);
     let sets_nothing = file.concurrency_safe.is_missing()

@@ -55,7 +55,7 @@ fn a_batch_starts_with_its_unfinished_calls() {
         queue.push(call_ref(position, batch), state);
     }
     let batch_from = |queue: &CallQueue, number| -> Vec<usize> {
-        let calls = queue.batch_calls_from(number).into_iter();
+        let calls = queue.batch_calls(number).into_iter();
         calls.map(|call| call.position).collect()
     };
     assert_eq!(batch_from(&queue, 1), [1, 4]);

@@ -195,6 +195,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         restarts: _,
         protocol: _,
         result: _,
+        start_limits: _,
         is_locked: _,
         lock_digest: _,
     } = &**server;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::answer::declare::declarations::{DeclarationFormat, render_declarations};
 use crate::types::{
     ApprovalPolicy, CallTimeouts, Compare, Effect, OnDoubt, OnFailure, OutputKind, RetryPolicy,
-    SafetyPolicy, StatusTemplates, Tool, ToolsConfig,
+    SafetyPolicy, StartLimits, StatusTemplates, Tool, ToolsConfig,
 };
 
 fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value) -> Arc<Tool> {
@@ -21,6 +21,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         describe: None,
         safety: SafetyPolicy::Default,
         approve: ApprovalPolicy::Never,
+        start_limits: StartLimits::default(),
         effect,
         destructive: None,
         open_world: None,
@@ -83,6 +84,7 @@ fn tools() -> ToolsConfig {
         env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),
         messages: std::collections::BTreeMap::default(),
+        hosts: Vec::new(),
         prices: crate::types::PriceTable::default(),
         formats: crate::types::FormatPolicy::Annotate,
         digest: String::new(),

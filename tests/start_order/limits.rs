@@ -1,0 +1,139 @@
+//! `max_parallel`, `rate` and `hosts`.
+
+use serde_json::{Value, json};
+
+use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines};
+
+const TOOLS: &str = r#"
+version: 1
+concurrency: 8
+hosts: {127.0.0.1: {rate: 2/s}}
+servers: {files: {command: ["false"], max_parallel: 1}}
+defaults: {retry: {times: 0}}
+rules: [{tools: "slow_*", max_parallel: 1}]
+tools:
+  often: {effect: read, input_schema: {type: object}, rate: 10/s, command: ["true"]}
+  save: {effect: read, input_schema: {type: object}, rate: {per: 60/m, burst: 3}, max_parallel: 2, estimate: 1s, command: ["true"]}
+  slow_one: {effect: read, input_schema: {type: object}, estimate: 3s, command: ["true"]}
+  get: {effect: read, input_schema: {type: object}, http: {url: "http://127.0.0.1:9/get"}}
+  find: {effect: read, input_schema: {type: object}, http: {url: "http://127.0.0.1:9/find"}}
+  list: {effect: read, input_schema: {type: object}, mcp: {server: files}}
+  stat: {effect: read, input_schema: {type: object}, mcp: {server: files}}
+"#;
+
+fn sandbox(tools: &[&str]) -> CliSandbox {
+    let calls: Vec<(&str, Value)> = tools.iter().map(|tool| (*tool, json!({}))).collect();
+    CliSandbox::new().tools(TOOLS).stdin(model_response(&calls))
+}
+
+fn run(tools: &[&str]) -> CliOutput {
+    sandbox(tools)
+        .run(&["run", "--events", "events"])
+        .assert_exit(0)
+}
+
+/// Returns the times of all starts, in milliseconds.
+fn start_times(output: &CliOutput) -> Vec<u64> {
+    let records = output.log_records();
+    let starts = records
+        .iter()
+        .filter(|record| record["type"] == "tool_start");
+    starts
+        .map(|start| start["timestamp"].as_u64().unwrap())
+        .collect()
+}
+
+/// Returns what each event `tool_throttled` says.
+fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
+    let events = parse_json_lines(&output.file("events").unwrap()).into_iter();
+    let throttled = events.filter(|event| event["type"] == "tool_throttled");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let line = |event: Value| {
+        [
+            text(&event["tool_use_id"]),
+            text(&event["limit"]),
+            text(&event["limited_by"]),
+            text(&event["state"]["state"]),
+        ]
+    };
+    throttled.map(line).collect()
+}
+
+/// Over ten seconds of real time, no two starts are closer than the rate allows. How much slower they are depends on the
+/// machine; a second of ten is a lot.
+#[test]
+fn a_rate_holds_in_real_time() {
+    let output = run(&["often"; 101]);
+    let starts = start_times(&output);
+    let gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The log has milliseconds, so a gap may be rounded down.
+    assert!(gaps.iter().all(|gap| *gap >= 97), "{gaps:?}");
+    let took = starts[100] - starts[0];
+    eprintln!("100 intervals of 100 ms took {took} ms");
+    assert!((9_990..=11_000).contains(&took), "{took}");
+    let records = output.log_records();
+    let waited = |record: &&Value| record["metadata"]["waited_ms"].as_u64() > Some(0);
+    assert_eq!(records.iter().filter(waited).count(), 100);
+}
+
+/// All tools that send requests to a host share its rate, and all tools of a server its limits.
+#[test]
+fn hosts_and_servers_limit_all_their_tools() {
+    let output = run(&["get", "find", "get"]);
+    let starts = start_times(&output);
+    assert!(
+        starts.windows(2).all(|pair| pair[1] - pair[0] >= 489),
+        "{starts:?}"
+    );
+    let by_host = |id: &str| [id, "rate", "host 127.0.0.1", "wait"].map(str::to_owned);
+    assert_eq!(throttled(&output), [by_host("toolu_1"), by_host("toolu_2")]);
+    let output = run(&["list", "stat"]);
+    let by_server = ["toolu_1", "max_parallel", "server files", "wait"].map(str::to_owned);
+    assert_eq!(throttled(&output), [by_server]);
+}
+
+/// A call that waits for calls before it isn't throttled.
+#[test]
+fn waiting_for_the_gate_is_told_from_waiting_for_a_turn() {
+    let output = run(&["slow_one", "slow_one"]);
+    let by_rule = ["toolu_1", "max_parallel", "slow_one", "wait"].map(str::to_owned);
+    assert_eq!(throttled(&output), [by_rule]);
+    let output = sandbox(&["slow_one", "slow_one"])
+        .run(&["run", "-j", "1", "--progress", "plain"])
+        .assert_exit(0);
+    assert!(!output.stderr.contains("waits for its turn"));
+    let output = sandbox(&["slow_one", "slow_one"])
+        .run(&["run", "--progress", "plain"])
+        .assert_exit(0);
+    let line = "#1 slow_one: waits for its turn: max_parallel of slow_one\n";
+    assert!(output.stderr.contains(line), "{}", output.stderr);
+}
+
+/// The plan estimates with the limits, and says which apply.
+#[test]
+fn the_plan_shows_limits_and_estimates_with_them() {
+    let plan = |tools: &[&str], arguments: &[&str]| {
+        let arguments = [&["plan"], arguments].concat();
+        sandbox(tools).run(&arguments).assert_exit(0).stdout
+    };
+    let json = |tools: &[&str]| parse_json_lines(&plan(tools, &["--format", "json"])).remove(0);
+    let planned = json(&["save"; 6]);
+    // Two at once: the third of the burst starts after a second, and those after it as they become due.
+    assert_eq!(planned["estimate"]["planned_ms"], 4_000);
+    assert_eq!(
+        planned["batches"][0]["calls"][0]["limits"],
+        json!([{"of": "save", "max_parallel": 2, "rate": "60/m", "burst": 3}])
+    );
+    let planned = json(&["slow_one", "slow_one"]);
+    assert_eq!(planned["estimate"]["planned_ms"], 6_000);
+    let call = &planned["batches"][0]["calls"][0];
+    assert_eq!(call["set_by_rules"], json!({"max_parallel": "slow_*"}));
+    let text = plan(&["save", "get", "list"], &[]);
+    for line in [
+        "safe: effect; at most 2 at once, 60/m with bursts of 3\n",
+        "safe: effect; host 127.0.0.1: 2/s\n",
+        "safe: effect; server files: at most 1 at once\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
