@@ -2,9 +2,14 @@
 
 use clap::Args;
 
+use crate::args::values::CheckFormat;
+
 #[derive(Debug, Args)]
 pub struct CheckArguments {
     /// Also exit 1 if there are only warnings
     #[arg(long)]
     pub strict: bool,
+    /// Where to report the problems, and how
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: CheckFormat,
 }

@@ -41,8 +41,8 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{ApprovalFlags, LogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AnswerFormat, ApproveFlag, CallFormat, DialectFlag, IdsFlag, McpClient, PlanFormat,
-    ProgressFlag, ServersFormat, ToolsFormat,
+    AnswerFormat, ApproveFlag, CallFormat, CheckFormat, DialectFlag, IdsFlag, McpClient,
+    PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;

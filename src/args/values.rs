@@ -59,6 +59,19 @@ pub enum ProgressFlag {
     None,
 }
 
+/// What `toolq check` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// The problems on stderr, for people
+    Text,
+    /// One JSON object on stdout
+    Json,
+    /// Annotations for GitHub Actions on stdout
+    Github,
+    /// A SARIF log on stdout, for editors and code scanning
+    Sarif,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
     /// A timeline for people

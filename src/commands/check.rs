@@ -1,11 +1,14 @@
 //! `toolq check`: reports every problem of tools.yaml with its location.
 
-use crate::args::CheckArguments;
-use crate::context::CommandContext;
-use crate::output::{CommandError, Exit};
+use crate::args::{CheckArguments, CheckFormat};
+use crate::context::{CommandContext, ToolsFile};
+use crate::output::stdout;
+use crate::output::{
+    CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif,
+};
 use toolq_core::text::format_count;
 use toolq_core::tools_file;
-use toolq_core::types::Severity;
+use toolq_core::types::{FileProblem, Severity};
 
 /// Prints the problems and a summary.
 ///
@@ -31,10 +34,13 @@ pub fn check_tools_file(
         .filter(|problem| problem.severity == Severity::Error)
         .count();
     let warnings = problems.len() - errors;
-    if context.stderr.quiet {
+    if context.stderr.quiet && arguments.format == CheckFormat::Text {
         problems.retain(|problem| problem.severity == Severity::Error);
     }
-    context.print_problems(&file, &problems);
+    match arguments.format {
+        CheckFormat::Text => context.print_problems(&file, &problems),
+        format => print_report(format, &file, &problems)?,
+    }
     let tools = file.loaded.tools.as_ref().map(|tools| tools.tools.len());
     context.stderr.print_note(&summarize(
         &file.path.display().to_string(),
@@ -47,6 +53,31 @@ pub fn check_tools_file(
         (0, _) if !arguments.strict => Exit::Ok,
         _ => Exit::ProblemsFound,
     })
+}
+
+/// Prints the problems to stdout, for another program.
+fn print_report(
+    format: CheckFormat,
+    file: &ToolsFile,
+    problems: &[FileProblem],
+) -> Result<(), CommandError> {
+    let placed = problems.iter().map(|problem| {
+        let place = file.loaded.sources.locate(problem.span);
+        let path = file.path_of(problem.span).display().to_string();
+        let problem = FileProblem {
+            span: place.span,
+            ..problem.clone()
+        };
+        PlacedProblem::new(&problem, &path, place.text, &file.mask)
+    });
+    let placed: Vec<PlacedProblem> = placed.collect();
+    let report = match format {
+        CheckFormat::Github if placed.is_empty() => return Ok(()),
+        CheckFormat::Github => problems_for_github(&placed),
+        CheckFormat::Sarif => problems_sarif(&placed),
+        CheckFormat::Text | CheckFormat::Json => problems_json(&placed),
+    };
+    Ok(stdout::write_line(&report)?)
 }
 
 fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {

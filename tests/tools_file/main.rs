@@ -4,13 +4,18 @@
 //! a file, the text that its one problem points to, and a part of the problem's message. A line for
 //! [`assert_no_problems`] has only the fragment. `⏎` stands for a line break in the file.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod commands;
 mod file_structure;
 mod foreign_syntax;
 mod placeholders;
+mod report_formats;
 mod requests;
 mod schemas;
 mod settings;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::path::Path;
 

@@ -1,0 +1,91 @@
+//! `toolq check --format`: the same problems for other programs.
+
+use serde_json::Value;
+
+use crate::support::{CliOutput, CliSandbox};
+
+/// An error in tools.yaml, and one with a warning in a file that it includes.
+fn check(format: &str) -> CliOutput {
+    let tools = "version: 1\ninclude: [more.yaml]\ntools:\n  a: {input_schema: {type: object}, effect: reads}\n";
+    let more = "tools:\n  b:\n    input_schema: {type: object}\n    timout: 3s\n";
+    CliSandbox::new()
+        .tools(tools)
+        .file("more.yaml", more)
+        .run(&["check", "--format", format])
+        .assert_exit(1)
+}
+
+#[test]
+fn json_has_each_problem_with_its_place() {
+    let report = check("json").json();
+    let places: Vec<(&str, u64, u64)> = report["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|problem| problem["severity"] == "error")
+        .map(|problem| {
+            let number = |key: &str| problem[key].as_u64().unwrap();
+            (
+                problem["file"].as_str().unwrap(),
+                number("line"),
+                number("column"),
+            )
+        })
+        .collect();
+    assert_eq!(places, [("tools.yaml", 4, 45), ("more.yaml", 4, 5)]);
+    assert_eq!(report["errors"], 2);
+}
+
+#[test]
+fn github_gets_a_line_for_each_problem() {
+    let ran = check("github");
+    let errors: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("::error "))
+        .collect();
+    assert_eq!(errors.len(), 2, "{}", ran.stdout);
+    assert!(
+        errors[1].starts_with("::error file=more.yaml,line=4,col=5,"),
+        "{}",
+        errors[1]
+    );
+    assert!(
+        ran.stdout.lines().all(|line| line.starts_with("::")),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn sarif_has_what_the_specification_requires() {
+    let log = check("sarif").json();
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    assert!(run["tool"]["driver"]["name"].is_string());
+    let results = run["results"].as_array().unwrap();
+    let files: Vec<&Value> = results
+        .iter()
+        .filter(|result| result["level"] == "error")
+        .map(|result| &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+        .collect();
+    assert_eq!(files, ["tools.yaml", "more.yaml"]);
+    assert!(
+        results
+            .iter()
+            .all(|result| result["message"]["text"].is_string())
+    );
+}
+
+#[test]
+fn a_file_without_problems_has_an_empty_report() {
+    let tools = "version: 1\ntools:\n  a: {description: A., input_schema: {type: object}, effect: read, command: [echo, a]}\n";
+    let check = |format| {
+        CliSandbox::new()
+            .tools(tools)
+            .run(&["check", "--format", format])
+            .assert_exit(0)
+    };
+    assert_eq!(check("github").stdout, "");
+    assert_eq!(check("json").json()["problems"], Value::Array(Vec::new()));
+}
