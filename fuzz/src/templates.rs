@@ -131,6 +131,7 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     };
     let tool = Tool {
         paths: paths.clone(),

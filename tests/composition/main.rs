@@ -7,6 +7,7 @@ mod env_file;
 mod include;
 #[path = "../support/mod.rs"]
 mod support;
+mod wrapper;
 
 use support::CliOutput;
 

@@ -98,6 +98,7 @@ pub fn command_call(argv: &[&str]) -> TestCall {
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     }));
     TestCall {
         tool,

@@ -131,6 +131,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     };
     Tool {
         backing: Some(Backing::Command(command)),

@@ -60,6 +60,9 @@ struct CallJson<'a> {
     estimate_ms: Option<u64>,
     /// `None` if the tool has no backing.
     runs: Option<InvocationJson<'a>>,
+    /// The program in the wrapper that hands over to a daemon or another host, whose processes don't end with the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hands_over_to: Option<&'a str>,
     effect: &'static str,
     /// The input that would run.
     input: MaskedJson<'a>,
@@ -202,6 +205,7 @@ impl<'a> CallJson<'a> {
             timeout_ms: to_millis(accepted.tool.timeout.after),
             estimate_ms: accepted.tool.estimate.map(to_millis),
             runs: InvocationJson::new(accepted, mask),
+            hands_over_to: accepted.tool.hands_over_to(),
             effect: accepted.tool.effect.name(),
             input: MaskedJson(accepted.input.as_raw(), mask),
             approve: accepted.needs_approval,

@@ -116,6 +116,13 @@ impl<'a> TimelineLayout<'a> {
         let runs = invocation_line::render_invocation(planned.accepted, mask);
         let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
         writeln!(out, "{INDENT}{runs}")?;
+        if let Some(program) = planned.accepted.tool.hands_over_to() {
+            let program = escape(program);
+            let note = format!(
+                "{program} hands this over: what it starts elsewhere doesn't end with the call"
+            );
+            writeln!(out, "{INDENT}{}", self.style.dim(&note))?;
+        }
         match sandbox_text::render_sandbox(planned.accepted, mask) {
             Some(sandbox) => writeln!(out, "{INDENT}{}", self.style.dim(&sandbox)),
             None => Ok(()),

@@ -8,6 +8,8 @@ use crate::types::Span;
 /// The texts of a tools.yaml and its included files.
 #[derive(Debug, Clone)]
 pub struct SourceMap {
+    /// The directory of tools.yaml.
+    dir: PathBuf,
     text: String,
     files: Vec<SourceFile>,
 }
@@ -33,12 +35,13 @@ pub struct SourcePosition<'s> {
 
 impl SourceMap {
     /// Starts with the text of tools.yaml.
-    pub(crate) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str, dir: &Path) -> Self {
         let main = SourceFile {
             name: None,
             start: 0,
         };
         Self {
+            dir: dir.to_owned(),
             text: text.to_owned(),
             files: vec![main],
         }
@@ -55,6 +58,11 @@ impl SourceMap {
             start,
         });
         start
+    }
+
+    /// Returns the directory of tools.yaml.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Returns all texts, one after another.
@@ -121,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_span_is_in_the_file_in_which_it_begins() {
-        let mut sources = SourceMap::new("a: 1\nb: 2");
+        let mut sources = SourceMap::new("a: 1\nb: 2", Path::new("/"));
         let start = sources.append(PathBuf::from("sub/more.yaml"), "c: 3\nd: 4\n");
         let last = sources.append(PathBuf::from("empty.yaml"), "");
         let at = |start| sources.locate(Span { start, len: 1 });

@@ -12,6 +12,7 @@ use crate::types::agent::{AgentBacking, BuiltinTool};
 use crate::types::sandbox::Sandbox;
 use crate::types::server::McpBacking;
 use crate::types::template::Template;
+use crate::types::wrapper::CommandWrapper;
 
 /// What does the work of a tool.
 #[derive(Debug, Clone)]
@@ -31,7 +32,8 @@ pub enum Backing {
 /// `command`: a program, its arguments, and its environment.
 #[derive(Debug, Clone)]
 pub struct CommandBacking {
-    /// As declared. A relative path that contains a slash is resolved against the directory of tools.yaml.
+    /// As declared. A relative path that contains a slash is resolved against the directory of tools.yaml; in a wrapper, it
+    /// has been.
     pub program: String,
     /// The arguments after the program name, in order.
     pub arguments: Vec<ArgumentTemplate>,
@@ -53,6 +55,8 @@ pub struct CommandBacking {
     pub limits: CommandLimits,
     /// What the program can reach. `None` leaves that to the system.
     pub sandbox: Option<Sandbox>,
+    /// What runs the program.
+    pub wrapper: Option<CommandWrapper>,
 }
 
 /// What happens to processes that are still running after the program itself has exited.

@@ -38,6 +38,7 @@ mod tools_change;
 mod transport;
 mod usage;
 mod verdict;
+mod wrapper;
 
 pub use agent::BuiltinTool;
 pub use agent::{
@@ -97,3 +98,4 @@ pub use verdict::{
     AcceptedCall, CheckedCall, ProblemDetail, Rejection, RejectionReason, SafetySource,
     TurnArrival, Verdict,
 };
+pub use wrapper::{CommandWrapper, WrapperQuoting};

@@ -173,6 +173,14 @@ impl Tool {
         }
     }
 
+    /// Returns the program that hands over the tool's command to a daemon or another host, if its wrapper has one.
+    pub fn hands_over_to(&self) -> Option<&str> {
+        match &self.backing {
+            Some(Backing::Command(command)) => command.wrapper.as_ref()?.hands_over_to.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns the result of `describe`, or `None` if the tool has no `describe` or it hasn't run yet.
     pub fn describe_result(&self) -> Option<&DescribeResult> {
         self.describe.as_ref()?.result.get()

@@ -107,6 +107,7 @@ fn a_tool_that_was_not_described_does_not_run() {
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     };
     let undescribed = Tool {
         describe: Some(Box::new(DescribeCommand {

@@ -41,6 +41,11 @@ pub(crate) fn fill_command(
         let arguments = problems.record(filler.fill_argument(argument));
         argv.extend(arguments.into_iter().flatten());
     }
+    if let Some(wrapper) = &command.wrapper {
+        argv = wrapper.wrap(argv);
+        let last = argv.last().map_or(0, String::len);
+        problems.0.extend(check_length(&[], last).err());
+    }
     let mut env = Vec::new();
     for (name, template) in &command.env {
         let value = problems.record(filler.fill_variable(name, template));

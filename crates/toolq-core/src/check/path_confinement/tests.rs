@@ -28,6 +28,7 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     }
 }
 

@@ -7,10 +7,14 @@ mod interpreters;
 mod risky_programs;
 mod stdin_code;
 mod steering_variables;
+mod wrapper_argv;
 mod wrappers;
 
 pub(crate) use classify::{ArgRole, classify_args};
 pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
 pub(crate) use stdin_code::find_stdin_code_reader;
 pub(crate) use steering_variables::is_steering_variable;
+pub(crate) use wrapper_argv::{
+    WrapperKind, classify_wrapped_args, classify_wrapper, find_handover,
+};
 pub(crate) use wrappers::{CONTAINER_OPTIONS, base_name};

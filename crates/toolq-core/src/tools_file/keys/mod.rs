@@ -13,6 +13,7 @@ mod scalar;
 mod start_limits;
 mod tool;
 mod values;
+mod wrapper;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
 pub(crate) use approve::{ApproveForm, ApproveWord};
@@ -27,3 +28,4 @@ pub(crate) use sandbox::{NetworkForm, NetworkWord, SandboxForm, SandboxTable};
 pub(crate) use start_limits::{HostFile, RateForm, RateText};
 pub(crate) use tool::{Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};
+pub(crate) use wrapper::WrapperForm;

@@ -2,7 +2,7 @@
 
 use crate::template::{VariableMode, parse_with_marks};
 use crate::tools_file::argv::{
-    ArgRole, SCRIPT_VALUE_HINT, base_name, classify_args, code_value_hint,
+    ArgRole, SCRIPT_VALUE_HINT, base_name, classify_wrapped_args, code_value_hint,
 };
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::option_values::{
@@ -46,7 +46,9 @@ pub(crate) fn resolve_arguments(
         .iter()
         .map(|element| element.value().map_or("", String::as_str))
         .collect();
-    let each = argv.iter().zip(classify_args(&texts));
+    let each = argv
+        .iter()
+        .zip(classify_wrapped_args(&texts, context.wrapper.as_ref()));
     let each: Vec<(&Spanned<String>, ArgRole)> = each
         .filter_map(|(element, role)| Some((element.spanned()?, role)))
         .collect();
@@ -95,13 +97,18 @@ pub(crate) fn resolve_arguments(
     context.warn_about_script_arguments(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?.template;
-    let program = place_program(program.sole_text()?, key, context);
+    let mut program = place_program(program.sole_text()?, key, context);
+    // A wrapper doesn't look beside tools.yaml.
+    if context.wrapper.is_some() && program.contains('/') {
+        let dir = context.diagnostics.sources().dir();
+        program = dir.join(program).display().to_string();
+    }
     Some((program, arguments.collect()))
 }
 
 /// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the file
 /// that it stands in.
-fn place_program(program: &str, key: Span, context: &ToolContext<'_, '_>) -> String {
+pub(crate) fn place_program(program: &str, key: Span, context: &ToolContext<'_, '_>) -> String {
     let dir = context.diagnostics.sources().dir_of(key);
     let is_beside_file = program.contains('/') && !program.starts_with('/');
     if !is_beside_file || dir.as_os_str().is_empty() {

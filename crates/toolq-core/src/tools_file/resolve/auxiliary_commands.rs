@@ -31,6 +31,7 @@ pub(crate) fn resolve_describe(
         has_no_paths: false,
         command_defaults: context.command_defaults,
         sandbox,
+        wrapper: context.wrapper.clone(),
         diagnostics: context.diagnostics,
     };
     let mut command = command::resolve_auxiliary_command(argv, tool_command, &mut context)?;

@@ -70,6 +70,7 @@ pub(crate) fn resolve_command(
             .unwrap_or_default(),
         limits: resource_limits::resolve_resource_limits(&file.limits, &defaults.limits),
         sandbox: context.sandbox.clone(),
+        wrapper: context.wrapper.clone(),
     })
 }
 
@@ -105,6 +106,7 @@ pub(crate) fn resolve_auxiliary_command(
             .map(|command| command.limits)
             .unwrap_or_default(),
         sandbox: context.sandbox.clone(),
+        wrapper: context.wrapper.clone(),
     })
 }
 

@@ -9,7 +9,8 @@ use crate::tools_file::resolve::command::resolve_cwd;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::env_variables;
-use crate::types::Template;
+use crate::tools_file::resolve::wrapper::resolve_wrapper;
+use crate::types::{CommandWrapper, Template};
 
 /// What a program gets if its own keys don't say otherwise.
 #[derive(Debug, Default)]
@@ -18,6 +19,7 @@ pub(crate) struct CommandDefaults {
     pub(crate) pass_env: Vec<String>,
     /// Absolute.
     pub(crate) cwd: Option<PathBuf>,
+    pub(crate) wrapper: Option<CommandWrapper>,
 }
 
 impl CommandDefaults {
@@ -37,12 +39,14 @@ impl CommandDefaults {
             has_no_paths: false,
             sandbox: None,
             command_defaults: &no_defaults,
+            wrapper: None,
             diagnostics,
         };
         Self {
             env: env_variables::resolve_default_env(&defaults.env, &mut context),
             pass_env: env_variables::resolve_pass_env(&defaults.pass_env, &mut context),
             cwd: resolve_cwd(&defaults.cwd, &mut context),
+            wrapper: resolve_wrapper(&defaults.wrapper, None, &mut context),
         }
     }
 

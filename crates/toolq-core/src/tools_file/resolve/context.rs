@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown_keywords};
+use crate::tools_file::keys::WrapperForm;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::wrapper::resolve_wrapper;
+use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{FileProblem, Sandbox};
+use crate::types::{CommandWrapper, FileProblem, Sandbox};
 
 /// What the checks of a file need.
 pub(crate) struct CheckContext<'c, 't> {
@@ -77,6 +80,14 @@ impl CheckContext<'_, '_> {
     }
 }
 
+impl ToolContext<'_, '_> {
+    /// Sets what runs the programs: the wrapper in `field`, or that of `defaults`.
+    pub(crate) fn set_wrapper(&mut self, field: &Field<WrapperForm>) {
+        let default = self.command_defaults.wrapper.as_ref();
+        self.wrapper = resolve_wrapper(field, default, self);
+    }
+}
+
 /// What resolving one tool needs.
 pub(crate) struct ToolContext<'c, 't> {
     pub(crate) schema: &'c Value,
@@ -89,5 +100,7 @@ pub(crate) struct ToolContext<'c, 't> {
     pub(crate) command_defaults: &'c CommandDefaults,
     /// What the programs of the tool, or the server, can reach.
     pub(crate) sandbox: Option<Sandbox>,
+    /// What runs the programs.
+    pub(crate) wrapper: Option<CommandWrapper>,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }

@@ -78,7 +78,7 @@ pub fn parse_locked_tools_file(
     current_dir: &Path,
     lock: LockUse<'_>,
 ) -> ParsedToolsFile {
-    let mut sources = SourceMap::new(text);
+    let mut sources = SourceMap::new(text, dir);
     let mut tree = match parse_yaml(text) {
         Ok(tree) => tree,
         Err(problems) => {
@@ -251,6 +251,7 @@ fn resolve_tools(
             has_no_paths: false,
             command_defaults,
             sandbox: None,
+            wrapper: None,
             diagnostics,
         };
         tool::resolve_tool(name, tool, &shared, &mut tool_context)

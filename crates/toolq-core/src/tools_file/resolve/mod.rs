@@ -44,6 +44,7 @@ mod tool_name;
 mod tool_rules;
 mod url_template;
 mod value_names;
+mod wrapper;
 
 pub(crate) use agent_tool_checks::agent_cycle_warnings;
 pub(crate) use builtins::new_task_tool;

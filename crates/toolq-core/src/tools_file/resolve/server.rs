@@ -49,10 +49,12 @@ pub(crate) fn resolve_servers(
             has_no_paths: false,
             command_defaults,
             sandbox: resolve_sandbox(&layer_sandbox(&server.value.sandbox, defaults)),
+            wrapper: None,
             diagnostics,
         };
         check_shared_sandbox(&server.value.sandbox, context.diagnostics);
         check_tool_settings(name, server, context.diagnostics);
+        context.set_wrapper(&server.value.wrapper);
         let lock = server_tools.server_lock(name);
         if let Some(config) = resolve_server((name, lock), server, defaults, &mut context) {
             servers.insert(name.to_owned(), Arc::new(config));
@@ -86,11 +88,12 @@ fn check_tool_settings(
     let limits = defaults.limits.spanned().map(|field| field.key_span);
     let env = defaults.env.spanned().map(|field| field.key_span);
     let pass_env = defaults.pass_env.spanned().map(|field| field.key_span);
+    let wrapper = defaults.wrapper.spanned().map(|field| field.key_span);
     let cwd = defaults.cwd.spanned().map(|field| field.key_span);
     let sandbox = defaults.sandbox.spanned().map(|field| field.key_span);
     let of_command =
         "`command` has what is about its program; everything that it started ends with it";
-    let of_server = "write it beside `command`: it confines the program of the server";
+    let of_server = "write it beside `command`: it is about the program of the server";
     for (key, span, hint) in [
         ("leftovers", leftovers, of_command),
         ("limits", limits, of_command),
@@ -98,6 +101,7 @@ fn check_tool_settings(
         ("pass_env", pass_env, of_command),
         ("cwd", cwd, of_command),
         ("sandbox", sandbox, of_server),
+        ("wrapper", wrapper, of_server),
     ] {
         if let Some(span) = span {
             diagnostics.error(

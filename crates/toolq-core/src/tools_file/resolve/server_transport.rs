@@ -50,6 +50,14 @@ pub(crate) fn resolve_transport(
                     "remove it: toolq doesn't start such a server, so it can't confine it",
                 );
             }
+            if let Some(wrapper) = server.wrapper.spanned() {
+                context.diagnostics.error(
+                    wrapper.key_span,
+                    "`wrapper` has no meaning for a server with a `url`",
+                    "",
+                    "remove it: toolq starts no program for it",
+                );
+            }
             let restarts = server.restarts.spanned();
             if let Some(restarts) = restarts {
                 context.diagnostics.error(

@@ -27,6 +27,7 @@ pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
         pass_env: Field::Missing,
         cwd: Field::Missing,
         sandbox: layer_table(&upper.sandbox, &lower.sandbox, layer_sandboxes),
+        wrapper: Field::Missing,
     }
 }
 

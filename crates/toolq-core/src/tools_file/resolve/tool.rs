@@ -70,6 +70,8 @@ pub(crate) fn resolve_tool(
     sandbox::check_sandbox(&tool.sandbox, context);
     context.sandbox =
         sandbox::resolve_sandbox(&setting_layers::layer_sandbox(&tool.sandbox, defaults));
+    context.set_wrapper(&tool.wrapper);
+    check_wrapped(tool, context.diagnostics);
     let backing = backing::resolve_backing((name, file), defaults, shared, context);
     sandbox::report_unused_sandbox(tool, backing.as_ref(), context.diagnostics);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
@@ -132,6 +134,20 @@ pub(crate) fn resolve_tool(
             context.diagnostics,
         ),
         messages,
+    }
+}
+
+/// Reports a wrapper of a tool that has no program.
+fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) {
+    let has_program =
+        !(tool.command.is_missing() && tool.describe.is_missing() && tool.probe.is_missing());
+    if let Some(wrapper) = tool.wrapper.spanned().filter(|_| !has_program) {
+        diagnostics.error(
+            wrapper.key_span,
+            "this tool has no program that the wrapper could run",
+            "",
+            "a server has its own: `servers: {NAME: {command: […], wrapper: […]}}`",
+        );
     }
 }
 

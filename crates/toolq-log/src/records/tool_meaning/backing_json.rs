@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use toolq_core::types::{
-    AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits, HttpBacking,
-    Leftovers, McpBacking, MissingProtection, RequestBody, ResultParts, Sandbox, SandboxEntry,
-    SandboxNetwork, ServerConfig, ServerEndpoint, ServerTransport, StdinSource, Template,
-    TemplatePart,
+    AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits,
+    CommandWrapper, HttpBacking, Leftovers, McpBacking, MissingProtection, RequestBody,
+    ResultParts, Sandbox, SandboxEntry, SandboxNetwork, ServerConfig, ServerEndpoint,
+    ServerTransport, StdinSource, Template, TemplatePart, WrapperQuoting,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -24,6 +24,7 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
         leftovers,
         limits,
         sandbox,
+        wrapper,
     } = command;
     let CommandLimits {
         cpu,
@@ -61,6 +62,14 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
     // Listed only where there is one, so that logs from before it existed still match.
     if let Some(sandbox) = sandbox {
         described["sandbox"] = sandbox_json(sandbox);
+    }
+    if let Some(CommandWrapper {
+        argv,
+        quoting,
+        hands_over_to: _,
+    }) = wrapper
+    {
+        described["wrapper"] = json!({"argv": argv, "quoted": *quoting == WrapperQuoting::Posix});
     }
     described
 }

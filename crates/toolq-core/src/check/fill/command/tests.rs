@@ -24,6 +24,7 @@ fn backing(argument: &str, digits_only: bool) -> CommandBacking {
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     }
 }
 

@@ -30,6 +30,7 @@ fn command_backing(arguments: &[&str]) -> CommandBacking {
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
+        wrapper: None,
     }
 }
 

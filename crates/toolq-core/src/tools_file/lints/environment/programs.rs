@@ -18,8 +18,9 @@ pub(crate) fn program_warnings(
     let span_at = |pointer: &str| tree.span_at(&["tools", &tool.name], pointer);
     let program_warning = |command: &CommandBacking, span: Span, hint: &str| {
         let why = program_start_obstacle(command, tools, environment)?;
-        let hint = program_hint(&command.program, &tools.dir).unwrap_or_else(|| hint.to_owned());
-        let message = format!("`{}` {why}", command.program);
+        let hint =
+            program_hint(started_program(command), &tools.dir).unwrap_or_else(|| hint.to_owned());
+        let message = format!("`{}` {why}", started_program(command));
         Some(FileProblem::warning(span, message, "").with_hint(hint))
     };
     let mut found = Vec::new();
@@ -52,7 +53,7 @@ pub(crate) fn server_warnings(
 ) -> Vec<FileProblem> {
     let warning = |server: &ServerConfig| {
         let command = server.program()?;
-        let program = &command.program;
+        let program = started_program(command);
         let why = program_start_obstacle(command, tools, environment)?;
         let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
         let span = span_at("/command/argv/0").max(span_at("/command/0"));
@@ -64,14 +65,22 @@ pub(crate) fn server_warnings(
     servers.filter_map(|server| warning(server)).collect()
 }
 
+/// Returns the program that toolq itself starts. What a wrapper runs may be somewhere else.
+fn started_program(command: &CommandBacking) -> &str {
+    let wrapper = command.wrapper.as_ref();
+    let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
+    wrapper.unwrap_or(&command.program)
+}
+
 /// Returns why the program of a command can't be started, or `None` if it can.
 fn program_start_obstacle(
     command: &CommandBacking,
     tools: &ToolsConfig,
     environment: &Environment,
 ) -> Option<&'static str> {
-    let program = Path::new(&command.program);
-    let candidates: Vec<PathBuf> = if command.program.contains('/') {
+    let name = started_program(command);
+    let program = Path::new(name);
+    let candidates: Vec<PathBuf> = if name.contains('/') {
         vec![tools.dir.join(program)]
     } else {
         let path = environment

@@ -22,6 +22,7 @@ fn limited_tool() -> Tool {
             file_size: Some(100 << 20),
         },
         sandbox: None,
+        wrapper: None,
     };
     Tool {
         backing: Some(Backing::Command(command)),
