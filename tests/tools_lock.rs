@@ -213,10 +213,7 @@ fn a_tool_that_is_gone_is_refused() {
     fs::write(sandbox.path().join("in.json"), calls(&["notes_pay"])).unwrap();
     let output = after_lock(sandbox, script).assert_exit(0);
     let text = &output.result_texts()[0].0;
-    assert!(
-        text.contains("its server doesn't have it any more"),
-        "{text}"
-    );
+    assert!(text.contains("its server has dropped it"), "{text}");
     assert_eq!(output.file("calls"), None);
 }
 
@@ -385,7 +382,7 @@ fn problems_with_the_lock_are_errors_with_a_hint() {
     for (tools, script, code, message) in [
         (
             TOOLS,
-            r#"rm tools.lock; "$TOOLQ" check"#,
+            r#"rm tools.lock; "$TOOLQ" check --strict"#,
             1,
             "`toolq servers lock` asks",
         ),

@@ -11,7 +11,7 @@ use crate::session::ToolDescriber;
 use toolq_core::answer;
 use toolq_core::answer::DeclarationFormat;
 use toolq_core::json::indent_json;
-use toolq_core::types::{DescribeResult, Tool, ToolsConfig};
+use toolq_core::types::{DescribeResult, Tool, ToolsConfig, UnlockedServer};
 
 /// Renders the formats that show how tools run, rather than how a model sees them.
 fn render_listing(
@@ -37,10 +37,55 @@ fn render_listing(
     })
 }
 
+/// Says which servers have tools that aren't listed, since nothing is started for that.
+fn note_unlocked(tools: &ToolsConfig, context: &CommandContext) {
+    for server in &tools.unlocked {
+        let name = &server.server.name;
+        context.stderr.print_note(&format!(
+            "not all tools of {name} are listed, since tools.lock doesn't have the server; `toolq servers {name}` asks it"
+        ));
+    }
+}
+
+/// Gets what tools and servers say about themselves.
+///
+/// # Errors
+/// A tool can't be declared.
+fn complete_definitions(
+    tools: &Arc<ToolsConfig>,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    let undescribed = tools.tools.iter().filter(|tool| tool.describe.is_some());
+    let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
+    if !undescribed.is_empty() || !tools.unlocked.is_empty() {
+        let describer = ToolDescriber::new(tools, context)?;
+        describer.list_servers(&tools.unlocked);
+        describer.describe_tools(&undescribed);
+        describer.close();
+    }
+    let is_unasked = |server: &&Arc<UnlockedServer>| !matches!(server.listing(), Some(Ok(_)));
+    if let Some(server) = tools.unlocked.iter().find(is_unasked) {
+        let name = &server.server.name;
+        let message = format!("the tools of the server {name} can't be declared");
+        return Err(CommandError::usage(message));
+    }
+    let failed_to_describe =
+        |tool: &Tool| matches!(tool.describe_result(), Some(DescribeResult::Err(_)));
+    let known = tools.known_tools();
+    let mut known = known.iter();
+    match known.find(|tool| tool.needs_describe() || failed_to_describe(tool)) {
+        Some(tool) => {
+            let message = format!("{} can't be declared without its schema", tool.name);
+            Err(CommandError::usage(message))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Prints the declarations.
 ///
 /// # Errors
-/// tools.yaml is invalid, a tool can't describe itself, or stdout can't be written.
+/// tools.yaml is invalid, a tool can't describe itself, a server can't be asked, or stdout can't be written.
 pub fn print_declarations(
     arguments: &Arguments,
     context: &CommandContext,
@@ -48,23 +93,10 @@ pub fn print_declarations(
     let tools = Arc::new(context.load_tools()?);
     if let Some(text) = render_listing(&tools, arguments.format, context)? {
         stdout::write_line(&text)?;
+        note_unlocked(&tools, context);
         return Ok(Exit::Ok);
     }
-    let undescribed = tools.tools.iter().filter(|tool| tool.needs_describe());
-    let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-    if !undescribed.is_empty() {
-        ToolDescriber::new(&tools, context)?.describe_tools(&undescribed);
-    }
-    let failed_to_describe =
-        |tool: &&Arc<Tool>| matches!(tool.describe_result(), Some(DescribeResult::Err(_)));
-    if let Some(tool) = tools
-        .tools
-        .iter()
-        .find(|tool| tool.needs_describe() || failed_to_describe(tool))
-    {
-        let message = format!("{} can't be declared without its schema", tool.name);
-        return Err(CommandError::usage(message));
-    }
+    complete_definitions(&tools, context)?;
     let format = match arguments.format {
         ToolsFormat::Anthropic => DeclarationFormat::Anthropic,
         ToolsFormat::OpenaiChat => DeclarationFormat::OpenAiChat,

@@ -13,7 +13,7 @@ use toolq_core::os::{Clock, Environment};
 use toolq_core::tools_file::{self, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
-use toolq_engine::{EngineSettings, find_untrackable_tool};
+use toolq_engine::{EngineSettings, find_untrackable};
 use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
 
 use crate::embed::error::{Error, ToolsFileProblem};
@@ -70,9 +70,9 @@ impl ToolqBuilder {
         let (tools, mut warnings) = load_tools(path)?;
         warnings.extend(unsupervised_limits(&tools));
         if can_supervise()
-            && let Some(tool) = find_untrackable_tool(&tools)
+            && let Some(name) = find_untrackable(&tools)
         {
-            return Err(Error::UntrackableProcesses(tool.name.clone()));
+            return Err(Error::UntrackableProcesses(name.to_owned()));
         }
         let environment: Environment = std::env::vars_os().collect();
         let mask = Arc::new(tools.build_mask(&environment));

@@ -66,6 +66,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A server that tools.lock doesn't have couldn't be asked for its tools.
+    #[error("the tools of the server {server} can't be declared: {reason}")]
+    UnlistedServer {
+        /// Its name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
     /// The session log can't be opened or written.
     #[error("{message}{}", hint_suffix(hint.as_deref()))]
     Log {

@@ -103,14 +103,18 @@ impl EmbeddedSession {
         Ok(())
     }
 
-    /// Runs the `describe` commands of tools that have one, unless they ran before.
+    /// Runs the `describe` commands of tools that have one, and asks the servers that aren't locked, unless that was done
+    /// before.
     pub(crate) async fn describe_tools(&mut self) -> Result<(), Error> {
         let undescribed = self.tools.tools.iter().filter(|tool| tool.needs_describe());
         let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-        if !undescribed.is_empty() {
+        if !undescribed.is_empty() || !self.tools.unlocked.is_empty() {
             let discovery = self.engine.current()?.schema_discovery();
             let mut callback = None;
             let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, &mut callback);
+            discovery
+                .list_servers(&self.tools.unlocked, &mut sink)
+                .await;
             discovery.discover(&undescribed, &mut sink).await;
         }
         Ok(())

@@ -59,10 +59,20 @@ impl Toolq {
     /// tools that have one, once.
     ///
     /// # Errors
-    /// [`Error::UndescribedTool`] if a tool fails to describe itself.
+    /// [`Error::UndescribedTool`] if a tool fails to describe itself, and [`Error::UnlistedServer`] if a server that tools.lock
+    /// doesn't have can't be asked for its tools.
     pub async fn declarations(&self, format: DeclarationFormat) -> Result<String, Error> {
         self.session.lock().await.describe_tools().await?;
-        for tool in &self.tools.tools {
+        for server in &self.tools.unlocked {
+            let reason = match server.listing() {
+                Some(Ok(_)) => continue,
+                Some(Err(why)) => why.to_owned(),
+                None => "it didn't answer".to_owned(),
+            };
+            let server = server.server.name.clone();
+            return Err(Error::UnlistedServer { server, reason });
+        }
+        for tool in &self.tools.known_tools() {
             let reason = match tool.describe_result() {
                 Some(DescribeResult::Err(reason)) => reason.clone(),
                 _ if tool.needs_describe() => "its `describe` command didn't finish".to_owned(),

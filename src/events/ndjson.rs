@@ -67,6 +67,8 @@ impl NdjsonSink {
             | Event::Probed { .. }
             | Event::Describing { .. }
             | Event::Described { .. }
+            | Event::ListingTools { .. }
+            | Event::ToolsListed { .. }
             | Event::ToolsChanged(_) => {}
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),

@@ -14,7 +14,7 @@ use crate::log_view::deferred_calls::DeferredCalls;
 use crate::log_view::describe_tracker::DescribeTracker;
 use crate::log_view::preview::OutputPreview;
 use crate::log_view::resolution_view::resolution_label;
-use crate::log_view::server_view::{server_end_label, server_start_label};
+use crate::log_view::server_view::{list_end_label, server_end_label, server_start_label};
 use crate::log_view::session_view::{session_end_label, session_title, turn_origin_label};
 use crate::log_view::text_layout::TextLayout;
 use crate::log_view::tools_change_view::tools_change_label;
@@ -96,6 +96,7 @@ impl LogRenderer {
                 let remark = self.describes.end(record)?;
                 self.render_remark(&remark)
             }
+            RecordKind::ListEnd => self.render_remark(&list_end_label(&record.parse_metadata()?)),
             RecordKind::ServerStart => {
                 self.render_remark(&server_start_label(&record.parse_metadata()?))
             }

@@ -4,7 +4,23 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use toolq_core::text::{format_count, format_duration};
-use toolq_log::records::{ServerEndRecord, ServerStartRecord};
+use toolq_log::records::{ListRecord, ServerEndRecord, ServerStartRecord};
+
+/// Formats a `list_end`: `server notes announced 3 tools (12ms)`.
+pub(crate) fn list_end_label(list: &ListRecord<'_>) -> String {
+    let server = &list.server;
+    let took = format_duration(Duration::from_millis(list.duration_ms.unwrap_or(0)));
+    match (&list.error, list.tools) {
+        (Some(why), _) => {
+            format!("server {server} couldn't be asked for its tools ({took}): {why}")
+        }
+        (None, Some(tools)) => {
+            let tools = format_count(tools as u64, "tool");
+            format!("server {server} announced {tools} ({took})")
+        }
+        (None, None) => format!("server {server} didn't announce its tools ({took})"),
+    }
+}
 
 /// Formats a `server_start`: `server notes was ready after 12ms: notes 1.0, 2025-11-25 (legacy)`.
 pub(crate) fn server_start_label(start: &ServerStartRecord<'_>) -> String {

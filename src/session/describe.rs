@@ -1,5 +1,5 @@
-//! Runs the `describe` programs of tools for commands that run nothing else, and warns about tools that fail to
-//! describe themselves. A tool's `describe` runs at most once, when its schema is first needed.
+//! Runs the `describe` programs of tools, and asks servers that aren't locked for theirs, for commands that run nothing
+//! else, and warns about those that fail. Each is asked at most once, when its answer is first needed.
 
 use std::sync::Arc;
 
@@ -9,13 +9,16 @@ use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
 use crate::session::runtime::{build_runtime, default_engine_settings, require_trackable_tools};
 use crate::terminal::ProgressScreen;
-use toolq_core::types::{DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig};
-use toolq_engine::{Engine, SchemaDiscovery};
+use toolq_core::text::escape;
+use toolq_core::types::{
+    DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig, UnlockedServer,
+};
+use toolq_engine::Engine;
 
 /// Runs the `describe` commands of tools, for commands that run nothing else.
 pub struct ToolDescriber<'a> {
     runtime: Runtime,
-    discovery: SchemaDiscovery,
+    engine: Engine,
     context: &'a CommandContext,
 }
 
@@ -30,10 +33,9 @@ impl<'a> ToolDescriber<'a> {
     ) -> Result<Self, CommandError> {
         require_trackable_tools(tools)?;
         let mask = Arc::new(context.build_mask(tools));
-        let engine = Engine::new(default_engine_settings(tools, &mask, context));
         Ok(Self {
             runtime: build_runtime()?,
-            discovery: engine.schema_discovery(),
+            engine: Engine::new(default_engine_settings(tools, &mask, context)),
             context,
         })
     }
@@ -42,8 +44,24 @@ impl<'a> ToolDescriber<'a> {
     pub fn describe_tools(&self, tools: &[Arc<Tool>]) {
         let mut null_sink = NullSink;
         let mut sink = DescribeWarningSink::new(&mut null_sink, &self.context.stderr, None);
-        self.runtime
-            .block_on(self.discovery.discover(tools, &mut sink));
+        let discovery = self.engine.schema_discovery();
+        self.runtime.block_on(discovery.discover(tools, &mut sink));
+    }
+
+    /// Asks `servers` for their tools, all at the same time. Each answer is stored with its server.
+    pub fn list_servers(&self, servers: &[Arc<UnlockedServer>]) {
+        let mut null_sink = NullSink;
+        let mut sink = DescribeWarningSink::new(&mut null_sink, &self.context.stderr, None);
+        let discovery = self.engine.schema_discovery();
+        let listing = discovery.list_servers(servers, &mut sink);
+        self.runtime.block_on(listing);
+    }
+
+    /// Ends the servers that were asked.
+    pub fn close(self) {
+        // Nothing records what happened to them.
+        let _ = self.engine.end_servers(&mut NullSink);
+        self.engine.close();
     }
 }
 
@@ -77,9 +95,29 @@ impl<'a> DescribeWarningSink<'a> {
     }
 
     fn warn_undescribed(&self, name: &str, why: &str) {
-        let message =
-            format!("{name} could not describe itself, so none of its calls will run: {why}");
-        let warn = || self.stderr.print_warning(&message);
+        self.warn(&format!(
+            "{name} could not describe itself, so none of its calls will run: {why}"
+        ));
+    }
+
+    fn warn_unlisted(&self, server: &UnlockedServer) {
+        let name = &server.server.name;
+        match server.listing() {
+            Some(Err(why)) => self.warn(&format!(
+                "the server {name} couldn't be asked for its tools, so none of them can be called: {}",
+                escape(why)
+            )),
+            Some(Ok(listing)) => {
+                for problem in &listing.problems {
+                    self.warn(&format!("{name}: {}", escape(problem)));
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn warn(&self, message: &str) {
+        let warn = || self.stderr.print_warning(message);
         match &self.screen {
             Some(screen) => screen.suspend(warn),
             None => warn(),
@@ -95,6 +133,9 @@ impl EventSink for DescribeWarningSink<'_> {
                 && let Some(DescribeResult::Err(why)) = tool.describe_result()
             {
                 self.warn_undescribed(&tool.name, why);
+            }
+            if let Event::ToolsListed { server, .. } = event {
+                self.warn_unlisted(server);
             }
         }
         result

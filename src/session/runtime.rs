@@ -16,7 +16,7 @@ use crate::output::{CommandError, Exit};
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::{EngineSettings, RunControl, find_untrackable_tool};
+use toolq_engine::{EngineSettings, RunControl, find_untrackable};
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
@@ -45,12 +45,11 @@ pub fn default_engine_settings(
 /// # Errors
 /// `/proc` is missing or belongs to another PID namespace, and a tool isn't declared with `leftovers: allow`.
 pub fn require_trackable_tools(tools: &ToolsConfig) -> Result<(), CommandError> {
-    let Some(tool) = find_untrackable_tool(tools) else {
+    let Some(name) = find_untrackable(tools) else {
         return Ok(());
     };
     let message = format!(
-        "/proc is missing or shows another PID namespace, so the processes of {} couldn't all be ended; nothing ran",
-        tool.name
+        "/proc is missing or shows another PID namespace, so the processes of {name} couldn't all be ended; nothing ran"
     );
     Err(CommandError::usage(message).with_hint(
         "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \

@@ -127,6 +127,20 @@ impl ProgressBars {
                 self.screen
                     .add_row(RowKey::Describe(tool.name.clone()), None, &text);
             }
+            Event::ListingTools { server } => {
+                let name = mask_and_escape(&server.server.name, &self.mask);
+                let text = format!(
+                    "{}: {}",
+                    truncate_to_columns(&name, MAX_NAME_COLUMNS),
+                    outcome_label::LISTING_LABEL
+                );
+                self.screen
+                    .add_row(RowKey::Server(server.server.name.clone()), None, &text);
+            }
+            Event::ToolsListed { server, .. } => {
+                let key = RowKey::Server(server.server.name.clone());
+                self.screen.remove_row(&key);
+            }
             Event::Described { tool, .. } => {
                 self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
             }

@@ -104,6 +104,13 @@ impl ProgressLines {
                     outcome_label::DESCRIBING_LABEL
                 ));
             }
+            Event::ListingTools { server } => {
+                self.write_line(&format!(
+                    "{}: {}",
+                    mask_and_escape(&server.server.name, &self.mask),
+                    outcome_label::LISTING_LABEL
+                ));
+            }
             Event::Retrying { call, .. } => {
                 let label = outcome_label::retry_label(event).unwrap_or_default();
                 self.write_line(&format!("{}: {label}", self.call_name(call)));

@@ -30,6 +30,8 @@ enum RowKey {
     Call(CallKey),
     /// The `describe` program of the tool with this name.
     Describe(String),
+    /// A server that is asked for its tools.
+    Server(String),
 }
 
 fn row_key(call: &CallRef) -> RowKey {

@@ -147,3 +147,41 @@ fn an_unfinished_agent_has_its_tools_described_again() {
         "the resumed agent repeats its request"
     );
 }
+
+/// A server that tools.lock doesn't have is asked before the agent starts, so that its model learns of the tool.
+#[test]
+fn the_model_gets_what_an_unlocked_server_announces() {
+    let server = r#"#!/bin/sh
+while read -r line; do
+  rest=${line#*'"id":'}
+  id=${rest%%,*}
+  case $line in
+  *discover*) result='"error":{"code":-32601,"message":"what?"}' ;;
+  *initialize\"*) result='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+  *tools/list*) result='"result":{"tools":[{"name":"say","description":"Says it.","inputSchema":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]}},{"name":"other","inputSchema":{"type":"object"}}]}' ;;
+  *tools/call*) result='"result":{"content":[{"type":"text","text":"hello"}]}' ;;
+  *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$result"
+done
+"#;
+    let api = ScriptedApi::new(&[
+        calls_response(&[
+            ("s_say", json!({"x": "hello"})),
+            ("s_say", json!({})),
+            ("s_other", json!({})),
+        ]),
+        text_response("It is so."),
+    ]);
+    let tools = expert_tools("      tools: [s_say]") + "servers:\n  s: {command: [./server]}\n";
+    let ran = run_expert_in(toolq(&api, "").tools(&tools).program("server", server)).assert_exit(0);
+    assert_eq!(single_result(&ran), ("It is so.".to_owned(), false));
+    let declared = &api.requests()[0].body["tools"];
+    assert_eq!(declared.as_array().unwrap().len(), 1);
+    assert_eq!(declared[0]["description"], "Says it.");
+    let results = api.messages(1)[2]["content"].clone();
+    assert_eq!(results[0]["content"], "hello");
+    let [invalid, unknown] = [1, 2].map(|index| results[index]["content"].to_string());
+    assert!(invalid.contains("/x: is required"), "{invalid}");
+    assert!(unknown.contains("Unknown tool"), "{unknown}");
+}

@@ -24,6 +24,8 @@ const TOOLS: &str = r#"
 defaults: {max_output: 1KiB, on_doubt: continue}
 servers:
   notes: {command: [./server], protocol: "2025-11-25"}
+  unlocked: {command: [./server], protocol: "2025-11-25"}
+  missing: {command: [./no-such-server]}
 tools:
   read_note: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
   crash_server: {input_schema: {type: object}, effect: read, mcp: {server: notes}}
@@ -56,6 +58,7 @@ while read -r line; do
   id=${id%%,*}
   case $line in
   *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
+  *'"tools/list"'*) result='{"tools":[{"name":"hum","inputSchema":{"type":"object"}}]}' ;;
   *'"crash_server"'*) kill -9 $$ ;;
   *'"tools/call"'*) result='{"content":[{"type":"audio","data":"AAAA","mimeType":"audio/wav"}]}' ;;
   *) continue ;;
@@ -73,6 +76,8 @@ fn calls_of_every_kind() -> String {
         ("count", json!({"n": "3", "l": large_list()})),
         ("inside", json!({"p": "/etc/passwd"})),
         ("missing", json!({})),
+        ("missing_tool", json!({})),
+        ("unlocked_hum", json!({})),
         ("say", json!({"y": 1})),
         ("say", json!("not an object")),
     ];
@@ -264,6 +269,8 @@ fn every_record_matches_the_published_schema() {
         "approval",
         "describe_end",
         "describe_start",
+        "list_end",
+        "list_start",
         "model_response",
         "probe_end",
         "probe_start",

@@ -136,6 +136,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
     Tool {
         backing: Some(Backing::Command(command)),
         describe: None,
+        awaits_list: false,
         probe: None,
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,

@@ -11,13 +11,13 @@ use tokio::time::sleep;
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
 use crate::dispatcher::DispatcherHandle;
-use crate::mcp::ServerNotice;
+use crate::mcp::{ServerAnnouncement, ServerNotice};
 use crate::progress::ProgressSender;
 use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, Outcome, ToolsConfig};
+use toolq_core::types::{CallOutput, Outcome, ServerConfig, ToolsConfig};
 
 /// The inputs of one attempt.
 pub(crate) struct Attempt {
@@ -99,10 +99,23 @@ pub(crate) async fn cancelled(cancel: oneshot::Receiver<()>, control: &RunContro
 /// A running attempt.
 pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> + Send + 'r>>;
 
+/// What a server announces, or why that isn't known.
+pub(crate) type ListFuture<'r> =
+    Pin<Box<dyn Future<Output = Result<Arc<ServerAnnouncement>, String>> + Send + 'r>>;
+
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
 pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Attempt) -> AttemptFuture<'_>;
+
+    /// Asks a server for its tools, and starts it if it isn't running.
+    fn list_tools<'r>(
+        &'r self,
+        _server: &'r Arc<ServerConfig>,
+        _control: &'r RunControl,
+    ) -> ListFuture<'r> {
+        Box::pin(async { Err("nothing can ask it".to_owned()) })
+    }
 
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}

@@ -1,16 +1,16 @@
 //! Runs attempts with the backend that their tool declares.
 
 use crate::agent::AgentRunner;
-use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
 use crate::command::CommandRunner;
-use crate::control::Suspendable;
+use crate::control::{RunControl, Suspendable};
 use crate::http::HttpRunner;
 use crate::mcp::{McpRunner, ServerNotice};
 use crate::settings::EngineSettings;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::check::{PathLimits, recheck_paths};
-use toolq_core::types::{Backing, Invocation, Outcome, ToolsConfig};
+use toolq_core::types::{Backing, Invocation, Outcome, ServerConfig, ToolsConfig};
 
 /// Runs attempts of all kinds of backings in tools.yaml.
 pub(crate) struct BackendRunner {
@@ -96,6 +96,14 @@ impl Suspendable for BackendRunner {
 impl AttemptRunner for BackendRunner {
     fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
         Box::pin(self.run_backend(attempt))
+    }
+
+    fn list_tools<'r>(
+        &'r self,
+        server: &'r Arc<ServerConfig>,
+        control: &'r RunControl,
+    ) -> ListFuture<'r> {
+        Box::pin(self.servers.list_tools(server, control, &self.commands))
     }
 
     fn end_servers(&self) {

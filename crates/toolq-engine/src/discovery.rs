@@ -1,4 +1,4 @@
-//! Runs the `describe` commands of tools that describe themselves.
+//! Runs the `describe` commands of tools that describe themselves, and asks servers that aren't locked for their tools.
 //!
 //! Such a command runs like a call of its tool: with the same variables, directory, limits and timeouts, and without
 //! leaving processes running. The descriptions are stored with the tools.
@@ -25,9 +25,9 @@ use toolq_core::types::{
 /// control and time budget; the other budgets are for calls only.
 pub struct SchemaDiscovery {
     settings: EngineSettings,
-    runner: Arc<dyn AttemptRunner>,
-    run_budget: RunBudget,
-    control: RunControl,
+    pub(crate) runner: Arc<dyn AttemptRunner>,
+    pub(crate) run_budget: RunBudget,
+    pub(crate) control: RunControl,
     call_limits: CallLimits,
 }
 
@@ -45,12 +45,23 @@ impl Engine {
 }
 
 impl SchemaDiscovery {
-    /// Runs the `describe` commands of `tools`, all at the same time, and returns when they have finished. Events go to
-    /// `sink`; if it refuses the start of a command, that command doesn't run.
+    /// Runs the `describe` commands of `tools`, or asks their servers, all at the same time, and returns when they have
+    /// finished. Events go to `sink`; if it refuses the start of a command, that command doesn't run.
     ///
-    /// The results are stored with the tools. If the run is halted before a tool has been described, nothing is stored
+    /// The results are stored with the tools and the servers. If the run is halted before a tool has been described, nothing is stored
     /// for it, and its calls won't run.
     pub async fn discover(&self, tools: &[Arc<Tool>], sink: &mut dyn EventSink) {
+        let (awaiting, tools): (Vec<_>, Vec<_>) =
+            tools.iter().cloned().partition(|tool| tool.awaits_list);
+        let servers = awaiting
+            .iter()
+            .flat_map(|tool| self.settings.tools.servers_to_ask(tool));
+        let servers: Vec<_> = servers.collect();
+        self.list_servers(&servers, sink).await;
+        self.run_describe_commands(&tools, sink).await;
+    }
+
+    async fn run_describe_commands(&self, tools: &[Arc<Tool>], sink: &mut dyn EventSink) {
         if tools.is_empty() {
             return;
         }

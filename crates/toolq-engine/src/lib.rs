@@ -24,6 +24,7 @@ mod partial_values;
 mod progress;
 mod run_budget;
 mod scheduler;
+mod server_listing;
 mod settings;
 mod state;
 #[doc(hidden)]
@@ -41,5 +42,5 @@ pub use http::Resolver;
 pub use mcp::{ProxiedServer, ServerAnnouncement, ServerLister, outcome_of_answer};
 pub use message_feeder::{MessageEnd, MessageSource, PriorCalls};
 pub use run_budget::BudgetLimits;
-pub use settings::{AnswerDelivery, EngineSettings, find_untrackable_tool, random_task_id};
+pub use settings::{AnswerDelivery, EngineSettings, find_untrackable, random_task_id};
 pub use timing::KILL_DEADLINE;

@@ -73,9 +73,9 @@ pub fn random_task_id() -> String {
     format!("{:032x}", fastrand::u128(..))
 }
 
-/// Returns the first tool whose processes couldn't all be ended in the end, because `/proc` doesn't show them, although it
-/// isn't declared with `leftovers: allow`.
-pub fn find_untrackable_tool(tools: &ToolsConfig) -> Option<&Tool> {
+/// Returns the name of the first tool or server whose processes couldn't all be ended in the end, because `/proc` doesn't show
+/// them, although it isn't declared with `leftovers: allow`.
+pub fn find_untrackable(tools: &ToolsConfig) -> Option<&str> {
     let starts_processes = |tool: &Tool| match &tool.backing {
         Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
         Some(Backing::Mcp(mcp)) => mcp.server.program().is_some(),
@@ -84,8 +84,12 @@ pub fn find_untrackable_tool(tools: &ToolsConfig) -> Option<&Tool> {
     if procfence::shows_own_pid_namespace() {
         return None;
     }
-    let mut tools = tools.tools.iter().map(Arc::as_ref);
-    tools.find(|tool| starts_processes(tool))
+    let untracked = tools.tools.iter().find(|tool| starts_processes(tool));
+    let mut unlocked = tools.unlocked.iter().map(|server| &server.server);
+    untracked.map(|tool| tool.name.as_str()).or_else(|| {
+        let program = unlocked.find(|server| server.program().is_some());
+        program.map(|server| server.name.as_str())
+    })
 }
 
 /// Receives the answers to calls.

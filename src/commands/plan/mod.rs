@@ -3,7 +3,7 @@
 
 mod plan_writer;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -47,6 +47,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         checker: CallChecker::new(Arc::clone(&tools)),
         describer: describer.transpose()?,
         undescribed: BTreeSet::new(),
+        unlocked: BTreeMap::new(),
         call_count: 0,
         answered_count: 0,
         jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
@@ -112,6 +113,8 @@ struct PlanPrinter<'a> {
     describer: Option<ToolDescriber<'a>>,
     /// Tools with calls whose `describe` program didn't run.
     undescribed: BTreeSet<String>,
+    /// Servers that no plan asks, and those of their tools that have calls.
+    unlocked: BTreeMap<String, BTreeSet<String>>,
     /// Number of calls in the plans.
     call_count: usize,
     /// Number of calls that are left out, since the input has their results.
@@ -134,6 +137,12 @@ impl PlanPrinter<'_> {
         let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
         let mut undescribed = undescribed_tools(&self.tools, &turn.calls);
         undescribed.retain(is_called);
+        for tool in undescribed.extract_if(.., |tool| tool.awaits_list) {
+            for server in self.tools.servers_to_ask(&tool) {
+                let called = self.unlocked.entry(server.server.name.clone());
+                called.or_default().insert(tool.name.clone());
+            }
+        }
         match &self.describer {
             Some(describer) => describer.describe_tools(&undescribed),
             None => self
@@ -183,6 +192,13 @@ impl PlanPrinter<'_> {
             let names: Vec<&str> = self.undescribed.iter().map(String::as_str).collect();
             self.context.stderr.print_note(&format!(
                 "any input is accepted for {}; use --describe to check it against the tool's own schema",
+                names.join(", ")
+            ));
+        }
+        for (server, called) in &self.unlocked {
+            let names: Vec<&str> = called.iter().map(String::as_str).collect();
+            self.context.stderr.print_note(&format!(
+                "any input is accepted for {}, and not checked: tools.lock doesn't have the server {server}, and a plan asks none; `toolq servers lock {server}` does",
                 names.join(", ")
             ));
         }

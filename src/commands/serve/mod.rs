@@ -64,7 +64,10 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         stdout::check_open()?;
     }
     let tools = Arc::new(context.load_tools_with_secret(arguments.token_env.as_deref())?);
-    let served = served_tools::select_tools(&tools, arguments, context)?;
+    if tools.unlocked.is_empty() {
+        // Whatever is wrong with the selection is known before anything runs.
+        served_tools::select_tools(&tools, arguments, context)?;
+    }
     if let Some(client) = arguments.print {
         let configuration =
             client_configuration::client_configuration(client, arguments, &tools, context)?;
@@ -77,8 +80,8 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let settings = SessionSettings::of_serve(arguments, &context.environment);
     let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
     let result = session.block_on(async |session| {
-        let reloader = ToolsReloader::new(session, arguments, &served)?;
-        serve(session, &served, endpoint, reloader).await
+        let reloader = ToolsReloader::new(session, arguments)?;
+        serve(session, arguments, endpoint, reloader).await
     });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
     result.map_err(|failure| CommandError { exit, ..failure })?;
@@ -105,13 +108,13 @@ fn open_endpoint(
 /// Serves clients until none can come any more.
 async fn serve(
     session: &mut RunSession<'_>,
-    served: &[Arc<Tool>],
+    arguments: &Arguments,
     endpoint: Endpoint,
     reloader: ToolsReloader<'_>,
 ) -> Result<(), CommandError> {
-    describe_tools(session, served).await;
-    let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(served)?));
-    let reloader = reloader.with_catalog(catalog.clone());
+    let served = complete_definitions(session, arguments).await?;
+    let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(&served)?));
+    let reloader = reloader.with_catalog(catalog.clone(), served);
     let mask = Arc::clone(&session.mask);
     match endpoint {
         Endpoint::Pipe(input) => {
@@ -177,8 +180,22 @@ async fn with_heartbeats(running: impl Future<Output = ()>, calls: &OpenCalls) {
     }
 }
 
-/// Runs the `describe` programs of the tools that are served: the list needs their schemas.
-async fn describe_tools(session: &mut RunSession<'_>, served: &[Arc<Tool>]) {
+/// Asks the servers that aren't locked for their tools, and runs the `describe` programs of the tools that are served: the
+/// list needs their schemas. Returns the tools that are served.
+///
+/// # Errors
+/// As [`served_tools::select_tools`].
+async fn complete_definitions(
+    session: &mut RunSession<'_>,
+    arguments: &Arguments,
+) -> Result<Vec<Arc<Tool>>, CommandError> {
+    let (tools, context) = (Arc::clone(&session.tools), session.context);
+    if !tools.unlocked.is_empty() {
+        let discovery = session.engine.schema_discovery();
+        let mut sink = session.warning_sink();
+        discovery.list_servers(&tools.unlocked, &mut sink).await;
+    }
+    let served = served_tools::select_tools(&tools, arguments, context)?;
     let undescribed = served.iter().filter(|tool| tool.needs_describe());
     let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
     if !undescribed.is_empty() {
@@ -187,4 +204,5 @@ async fn describe_tools(session: &mut RunSession<'_>, served: &[Arc<Tool>]) {
             .discover(&undescribed, &mut session.warning_sink())
             .await;
     }
+    Ok(served)
 }

@@ -16,8 +16,8 @@ use toolq_core::types::{DescribeResult, Effect, Tool, ToolsConfig};
 /// The longest name that all clients accept.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Selects the tools that are served, in the order of the file. Those without a backing aren't, since their calls
-/// would only fail.
+/// Selects the tools that are served, in the order of the file, and then those that servers have announced. Those without a
+/// backing aren't, since their calls would only fail.
 ///
 /// # Errors
 /// A glob is invalid, none of the tools is left, or clients would refuse the name of one.
@@ -31,15 +31,15 @@ pub(crate) fn select_tools(
         compiled.map_err(|error| CommandError::usage(format!("--only {glob}: {error}")))
     });
     let globs = globs.collect::<Result<Vec<_>, _>>()?;
-    let is_selected = |tool: &&Arc<Tool>| {
+    let is_selected = |tool: &Arc<Tool>| {
         let is_named = globs.is_empty() || globs.iter().any(|glob| glob.is_match(&tool.name));
-        is_named && (!arguments.read_only || tool.effect == Effect::Read)
+        let is_known = !tool.awaits_list;
+        is_known && is_named && (!arguments.read_only || tool.effect == Effect::Read)
     };
     let (served, without_backing): (Vec<_>, Vec<_>) = tools
-        .tools
-        .iter()
+        .known_tools()
+        .into_iter()
         .filter(is_selected)
-        .cloned()
         .partition(|tool| tool.backing.is_some());
     for tool in without_backing {
         let note = format!("{} isn't served: nothing runs it", tool.name);

@@ -14,7 +14,6 @@ use crate::session::{SurveyReply, survey_servers};
 use toolq_core::text::{escape, format_count};
 use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{Effect, ServerLock, ToolLock};
-use toolq_engine::ServerAnnouncement;
 
 /// Locks the servers, and prints what differs from an earlier lock.
 ///
@@ -87,7 +86,7 @@ fn lock_server(
             return Ok(false);
         }
     }
-    let mut new = build_lock(&now, old);
+    let mut new = now.to_lock(old, today());
     if arguments.accept_hints {
         accept_hints(&mut new);
     }
@@ -100,25 +99,6 @@ fn lock_server(
     context.stderr.print_note(&describe_lock(name, &new));
     lock.servers.insert(name.clone(), new);
     Ok(true)
-}
-
-/// Builds the lock of a server. Tools that haven't changed keep the effects that a person gave them.
-fn build_lock(now: &ServerAnnouncement, old: Option<&ServerLock>) -> ServerLock {
-    let tools = now.tools.iter().map(|(name, definition)| {
-        let old = old.and_then(|old| old.tools.get(name));
-        let mut tool = ToolLock::new(definition.clone());
-        if let Some(old) = old.filter(|old| old.sha256 == tool.sha256) {
-            tool.effect = old.effect;
-        }
-        (name.clone(), tool)
-    });
-    ServerLock {
-        name: now.name.clone(),
-        version: now.version.clone(),
-        protocol: now.protocol.clone(),
-        date: today(),
-        tools: tools.collect(),
-    }
 }
 
 fn today() -> String {

@@ -59,7 +59,7 @@ hostile_servers! {
         let tools = [json!({"name": format!("t{next}"), "description": "x".repeat(15 << 20), "inputSchema": {"type": "object"}})];
         since_the_lock(wire, request, json!({"tools": tools, "nextCursor": next.to_string()}));
     }).all(Fails("isn't started again")).hello(Fails("more than 64 MiB"));
-    lists_nothing_since_the_lock => legacy().locked().on_list(|wire, request| since_the_lock(wire, request, json!({"tools": []}))).all(Fails("doesn't have it any more"));
+    lists_nothing_since_the_lock => legacy().locked().on_list(|wire, request| since_the_lock(wire, request, json!({"tools": []}))).all(Fails("its server has dropped it"));
     refuses_to_list_since_the_lock => legacy().locked().on_list(|wire, request| {
         if wire.earlier_starts == 0 { return wire.answer_list(request) }
         wire.refuse(request, -32603, "not today");

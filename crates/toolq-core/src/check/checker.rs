@@ -25,6 +25,14 @@ use crate::types::{
 #[derive(Debug)]
 pub struct CallChecker {
     tools: Arc<ToolsConfig>,
+    declared: ToolIndex,
+    /// For each unlocked server, once it has announced its tools.
+    announced: Vec<OnceLock<ToolIndex>>,
+}
+
+/// Finds tools of a list, and has their schemas.
+#[derive(Debug)]
+struct ToolIndex {
     by_name: HashMap<String, usize>,
     schemas: Vec<CompiledSchemas>,
 }
@@ -40,25 +48,29 @@ struct CompiledSchemas {
 impl CallChecker {
     /// Creates a checker for `tools`.
     pub fn new(tools: Arc<ToolsConfig>) -> Self {
-        let names = tools.tools.iter().enumerate();
         Self {
-            by_name: names
-                .map(|(index, tool)| (tool.name.clone(), index))
-                .collect(),
-            schemas: tools
-                .tools
-                .iter()
-                .map(|_| CompiledSchemas::default())
-                .collect(),
+            declared: ToolIndex::new(&tools.tools),
+            announced: tools.unlocked.iter().map(|_| OnceLock::new()).collect(),
             tools,
         }
     }
 
-    /// Returns the tool with exactly this name.
+    /// Returns the tool with exactly this name, if it is known.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.by_name
-            .get(name)
-            .map(|index| &self.tools.tools[*index])
+        self.look_up(name).map(|(tool, _)| tool)
+    }
+
+    fn look_up(&self, name: &str) -> Option<(&Arc<Tool>, &CompiledSchemas)> {
+        let unlocked = self.tools.unlocked.iter().zip(&self.announced);
+        let mut announced = unlocked.filter_map(|(server, index)| {
+            let tools = &server.listing()?.ok()?.tools;
+            index
+                .get_or_init(|| ToolIndex::new(tools))
+                .find(name, tools)
+        });
+        announced
+            .next()
+            .or_else(|| self.declared.find(name, &self.tools.tools))
     }
 
     /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so are the last call of a
@@ -104,12 +116,16 @@ impl CallChecker {
     }
 
     fn accept_call(&self, call: &Call) -> Result<AcceptedCall, Rejection> {
-        let index = *self
-            .by_name
-            .get(&call.name)
-            .ok_or_else(|| rejection::unknown_tool(&call.name, &self.tools))?;
-        let tool = &self.tools.tools[index];
-        let compiled = &self.schemas[index];
+        // Nothing is compiled for a tool that is only expected.
+        let (expected, no_schemas);
+        let (tool, compiled) = if let Some(found) = self.look_up(&call.name) {
+            found
+        } else {
+            let found = self.tools.find(&call.name);
+            expected = found.ok_or_else(|| rejection::unknown_tool(&call.name, &self.tools))?;
+            no_schemas = CompiledSchemas::default();
+            (&expected, &no_schemas)
+        };
         let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
         let valid = self.validate_input(tool, compiled, input)?;
         let limits = self.tools.path_limits();
@@ -150,6 +166,9 @@ impl CallChecker {
     ) -> Result<ValidInput, Rejection> {
         if let Some(DescribeResult::Err(why)) = tool.describe_result() {
             return Err(rejection::undescribed_tool(why));
+        }
+        if let Some(why) = self.tools.listing_failure(tool) {
+            return Err(rejection::unlisted_tool(&why));
         }
         // Any object is accepted until the tool is described. Nothing may be compiled yet: the real schema couldn't
         // replace it.
@@ -202,6 +221,28 @@ impl CallChecker {
                 schema.input_problems(&filled, &value),
             )),
         }
+    }
+}
+
+impl ToolIndex {
+    fn new(tools: &[Arc<Tool>]) -> Self {
+        let names = tools.iter().enumerate();
+        Self {
+            by_name: names
+                .map(|(index, tool)| (tool.name.clone(), index))
+                .collect(),
+            schemas: tools.iter().map(|_| CompiledSchemas::default()).collect(),
+        }
+    }
+
+    /// Finds a tool of the list that this was made for.
+    fn find<'t>(
+        &'t self,
+        name: &str,
+        tools: &'t [Arc<Tool>],
+    ) -> Option<(&'t Arc<Tool>, &'t CompiledSchemas)> {
+        let index = *self.by_name.get(name)?;
+        Some((&tools[index], &self.schemas[index]))
     }
 }
 

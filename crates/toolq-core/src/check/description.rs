@@ -55,16 +55,16 @@ pub fn parse_description(output: &str, dir: &Path) -> Result<ToolDescription, St
     })
 }
 
-/// Returns the tools that must be described before `calls` can be checked: those that the calls name and, for agents,
-/// those that the agents may call. Lists each tool once.
+/// Returns the tools that must be described before `calls` can be checked, by themselves or by their servers: those that
+/// the calls name and, for agents, those that the agents may call. Lists each tool once.
 pub fn undescribed_tools<'c>(
     tools: &ToolsConfig,
     calls: impl IntoIterator<Item = &'c Call>,
 ) -> Vec<Arc<Tool>> {
     let mut collector = UndescribedCollector::default();
     for call in calls {
-        if let Some(tool) = tools.get(&call.name) {
-            collector.visit(tools, tool, Some(call));
+        if let Some(tool) = tools.find(&call.name) {
+            collector.visit(tools, &tool, Some(call));
         }
     }
     collector.undescribed
@@ -99,7 +99,8 @@ impl UndescribedCollector {
             _ if !self.seen.insert(tool.name.clone()) => return,
             _ => {}
         }
-        if tool.needs_describe() {
+        let is_asked = tool.awaits_list && tools.servers_to_ask(tool).is_empty();
+        if tool.needs_describe() && !is_asked {
             self.undescribed.push(Arc::clone(tool));
         }
         if let Some(Backing::Agent(agent)) = &tool.backing {

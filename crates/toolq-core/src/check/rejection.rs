@@ -13,7 +13,8 @@ const MAX_LISTED_TOOLS: usize = 50;
 
 /// Rejects a call to a tool that doesn't exist. Suggests the closest name and lists the known ones.
 pub(crate) fn unknown_tool(name: &str, tools: &ToolsConfig) -> Rejection {
-    let known: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let known = tools.known_tools();
+    let known: Vec<&str> = known.iter().map(|tool| tool.name.as_str()).collect();
     let shown = truncate(name, MAX_NAME_CHARS);
     let mut lines = vec![match suggest_name(name, known.iter().copied()) {
         _ if name.is_empty() => "the call has no name".to_owned(),
@@ -25,6 +26,19 @@ pub(crate) fn unknown_tool(name: &str, tools: &ToolsConfig) -> Rejection {
         _ if known.is_empty() => {}
         0 => lines.push(format!("known: {listed}")),
         more => lines.push(format!("known: {listed} and {more} more")),
+    }
+    for server in tools
+        .unlocked
+        .iter()
+        .filter(|server| server.may_serve(name))
+    {
+        if let Some(Err(why)) = server.listing() {
+            let why = truncate(why, 4 * MAX_NAME_CHARS);
+            let server = &server.server.name;
+            lines.push(format!(
+                "the server {server} couldn't be asked for its tools: {why}"
+            ));
+        }
     }
     let details = lines.into_iter().map(input_detail).collect();
     Rejection {
@@ -118,6 +132,11 @@ pub(crate) fn undescribed_tool(why: &str) -> Rejection {
     let why = truncate(why, 4 * MAX_NAME_CHARS);
     let detail = input_detail(format!("it failed to describe its input: {why}"));
     unusable_tool(vec![detail])
+}
+
+/// Rejects a call to a tool whose server couldn't be asked for its definition.
+pub(crate) fn unlisted_tool(why: &str) -> Rejection {
+    unusable_tool(vec![input_detail(truncate(why, 4 * MAX_NAME_CHARS))])
 }
 
 /// Rejects a call to a tool whose schema doesn't compile. tools.yaml was checked when it was loaded, so this only

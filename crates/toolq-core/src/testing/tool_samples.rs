@@ -44,6 +44,7 @@ pub fn tools_with_root(tools: Vec<Tool>, root: PathBuf) -> Arc<ToolsConfig> {
         dir: root.clone(),
         root,
         servers: Vec::new(),
+        unlocked: Vec::new(),
         own_files: Vec::new(),
         env_file: crate::types::EnvFile::default(),
         secrets: Vec::new(),

@@ -13,13 +13,13 @@ pub fn select_agent_tools(
     agent: &Tool,
     backing: &AgentBacking,
 ) -> Vec<Arc<Tool>> {
-    let named = backing.tools.iter().filter_map(|name| all.get(name));
+    let named = backing.tools.iter().filter_map(|name| all.find(name));
     let selected = named.filter_map(|tool| match &tool.backing {
         Some(Backing::Builtin(BuiltinTool::NewTask(agents))) => {
             let agents = allowed_delegates(agents, agent, backing);
             (!agents.is_empty()).then(|| Arc::new(new_task_tool(agents, &tool.messages)))
         }
-        _ => Some(Arc::clone(tool)),
+        _ => Some(tool),
     });
     selected.collect()
 }

@@ -11,6 +11,8 @@ pub enum LockUse<'l> {
     Read(&'l ToolsLock),
     /// What the lock says, which is about to be written anew. Tools may lack what it will have.
     Rewrite(&'l ToolsLock),
+    /// What the lock says, and what servers have announced that it doesn't have. Others haven't been asked yet.
+    Announced(&'l ToolsLock),
 }
 
 impl<'l> LockUse<'l> {
@@ -18,7 +20,7 @@ impl<'l> LockUse<'l> {
     pub fn lock(self) -> Option<&'l ToolsLock> {
         match self {
             Self::None => None,
-            Self::Read(lock) | Self::Rewrite(lock) => Some(lock),
+            Self::Read(lock) | Self::Rewrite(lock) | Self::Announced(lock) => Some(lock),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::types::outcome::Outcome;
 use crate::types::server_event::{ServerEnd, ServerStart};
 use crate::types::tool::Tool;
 use crate::types::tools_change::ToolsChange;
+use crate::types::unlocked_server::UnlockedServer;
 use crate::types::verdict::{AcceptedCall, CheckedCall};
 
 /// Something that happens to a call, emitted as it happens. One stream feeds the log, the terminal, and `--events`.
@@ -52,6 +53,19 @@ pub enum Event<'a> {
         duration: Duration,
         /// How many times it was started.
         attempts: u32,
+    },
+    /// A server that tools.lock doesn't have is about to be asked for its tools, and started for that if it isn't running. That
+    /// happens only if every sink accepts this event.
+    ListingTools {
+        /// The server.
+        server: &'a UnlockedServer,
+    },
+    /// Such a server has been asked. Its answer is stored with it, unless the run was halted before it came.
+    ToolsListed {
+        /// The server.
+        server: &'a UnlockedServer,
+        /// How long it took.
+        duration: Duration,
     },
     /// A server is ready for calls, or has ended before it was.
     ServerStarted(&'a ServerStart),

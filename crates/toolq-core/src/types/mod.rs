@@ -36,6 +36,7 @@ mod tool;
 mod tool_lock;
 mod tools_change;
 mod transport;
+mod unlocked_server;
 mod usage;
 mod verdict;
 mod wrapper;
@@ -93,6 +94,7 @@ pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};
 pub use tools_change::ToolsChange;
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
+pub use unlocked_server::{ServerListing, ToolResolver, UnlockedServer};
 pub use usage::{ReportedUsage, Usage};
 pub use verdict::{
     AcceptedCall, CheckedCall, ProblemDetail, Rejection, RejectionReason, SafetySource,

@@ -24,6 +24,7 @@ use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
 use crate::types::server::ServerConfig;
 use crate::types::start_limits::{HostLimits, StartLimits};
 use crate::types::template::Template;
+use crate::types::unlocked_server::UnlockedServer;
 use redact::Mask;
 
 /// A valid tools.yaml, with every default applied and every template parsed.
@@ -33,6 +34,8 @@ pub struct ToolsConfig {
     pub tools: Vec<Arc<Tool>>,
     /// The servers whose tools are declared, in the order of the file.
     pub servers: Vec<Arc<ServerConfig>>,
+    /// Those of them whose tools aren't known until they are asked, because tools.lock doesn't have them.
+    pub unlocked: Vec<Arc<UnlockedServer>>,
     /// Maximum number of calls running at the same time, over everything.
     pub concurrency: NonZeroUsize,
     /// Absolute path. Commands run here, and inputs named in `paths` must stay inside.
@@ -59,9 +62,72 @@ pub struct ToolsConfig {
 }
 
 impl ToolsConfig {
-    /// Returns the tool with exactly this name.
+    /// Returns the tool with exactly this name. What a server has announced takes the place of what the file has of its
+    /// tool.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.tools.iter().find(|tool| tool.name == name)
+        let mut unlocked = self.unlocked.iter();
+        unlocked
+            .find_map(|server| server.tool(name))
+            .or_else(|| self.tools.iter().find(|tool| tool.name == name))
+    }
+
+    /// Like [`get`](Self::get), but a tool that a server may have that wasn't asked yet is found, too, and accepts any object.
+    pub fn find(&self, name: &str) -> Option<Arc<Tool>> {
+        self.get(name).cloned().or_else(|| {
+            let mut unlocked = self.unlocked.iter();
+            unlocked.find_map(|server| server.placeholder(name))
+        })
+    }
+
+    /// Returns the tools of the file in its order, and then those that servers have announced.
+    pub fn known_tools(&self) -> Vec<Arc<Tool>> {
+        let declared = self.tools.iter();
+        let declared = declared.map(|tool| Arc::clone(self.get(&tool.name).unwrap_or(tool)));
+        let mut known: Vec<Arc<Tool>> = declared.collect();
+        let is_declared = |tool: &&Arc<Tool>| self.tools.iter().any(|own| own.name == tool.name);
+        for server in &self.unlocked {
+            let Some(Ok(listing)) = server.listing() else {
+                continue;
+            };
+            let announced = listing.tools.iter().filter(|tool| !is_declared(tool));
+            known.extend(announced.cloned());
+        }
+        known
+    }
+
+    /// Returns the servers that have to be asked before calls of `tool` can be checked: its own, and others that may have one
+    /// of its name, so that the order in which servers are asked doesn't matter.
+    pub fn servers_to_ask(&self, tool: &Tool) -> Vec<Arc<UnlockedServer>> {
+        let own = self.unlocked_server_of(tool);
+        let Some(own) = own.filter(|server| server.listing().is_none()) else {
+            return Vec::new();
+        };
+        let is_declared = self.tools.iter().any(|known| known.name == tool.name);
+        let is_asked = |server: &&Arc<UnlockedServer>| {
+            let may_have_it = !is_declared && server.may_serve(&tool.name);
+            Arc::ptr_eq(server, own) || may_have_it && server.listing().is_none()
+        };
+        self.unlocked.iter().filter(is_asked).cloned().collect()
+    }
+
+    /// Returns why the definition of a tool isn't known although its server was asked.
+    pub(crate) fn listing_failure(&self, tool: &Tool) -> Option<String> {
+        let server = self.unlocked_server_of(tool)?;
+        let name = &server.server.name;
+        match server.listing()? {
+            Ok(_) => Some(format!("the server {name} has no such tool")),
+            Err(why) => Some(format!(
+                "the server {name} couldn't be asked for its tools: {why}"
+            )),
+        }
+    }
+
+    fn unlocked_server_of(&self, tool: &Tool) -> Option<&Arc<UnlockedServer>> {
+        let Some(Backing::Mcp(mcp)) = tool.backing.as_ref().filter(|_| tool.awaits_list) else {
+            return None;
+        };
+        let mut unlocked = self.unlocked.iter();
+        unlocked.find(|server| server.server.name == mcp.server.name)
     }
 
     /// Builds the mask over the values of `secrets` and of `env_file`.
@@ -95,6 +161,9 @@ pub struct Tool {
     pub input_schema: Value,
     /// The program that reports the schema, if the file doesn't have it.
     pub describe: Option<Box<DescribeCommand>>,
+    /// Whether it is a tool of a server that has to be asked for its definition. What the server says takes its place, so
+    /// this never changes.
+    pub awaits_list: bool,
     /// Decides whether calls may run concurrently with others.
     pub safety: SafetyPolicy,
     /// The settings that come from `rules`, except for the safety.
@@ -186,9 +255,9 @@ impl Tool {
         self.describe.as_ref()?.result.get()
     }
 
-    /// Whether the tool has a `describe` that hasn't run yet.
+    /// Whether the schema isn't known: the tool has a `describe` that hasn't run yet, or its server has to be asked.
     pub fn needs_describe(&self) -> bool {
-        self.describe.is_some() && self.describe_result().is_none()
+        self.awaits_list || self.describe.is_some() && self.describe_result().is_none()
     }
 }
 

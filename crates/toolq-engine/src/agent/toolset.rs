@@ -67,6 +67,8 @@ impl AgentToolset {
     fn new(all: &ToolsConfig, agent: &Tool, backing: &AgentBacking) -> Self {
         let tools = Arc::new(ToolsConfig {
             tools: select_agent_tools(all, agent, backing),
+            // Its list says which tools of servers it has.
+            unlocked: Vec::new(),
             ..all.clone()
         });
         let format = match backing.api {

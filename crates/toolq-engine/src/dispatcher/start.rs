@@ -112,8 +112,11 @@ impl Dispatcher<'_> {
     /// sibling failed in an earlier run, or its tool is paused.
     pub(crate) fn check_blocked(&self, number: usize, tool: &Tool) -> Option<Outcome> {
         if tool.needs_describe() {
-            let message =
-                "its input wasn't checked, since the tool's `describe` command didn't run";
+            let message = if tool.awaits_list {
+                "its input wasn't checked, since its server wasn't asked for its tools"
+            } else {
+                "its input wasn't checked, since the tool's `describe` command didn't run"
+            };
             return Some(Outcome::InternalError(message.to_owned()));
         }
         if let Some(unapproved) = self

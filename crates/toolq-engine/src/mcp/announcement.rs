@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redact::Mask;
-use toolq_core::types::ToolDefinition;
+use toolq_core::types::{ServerLock, ToolDefinition, ToolLock};
 use toolq_mcp::client::{ServerIdentity, ToolList};
 use toolq_mcp::{ProtocolEra, Tool};
 
@@ -28,6 +28,26 @@ impl ServerAnnouncement {
     /// The era of the protocol's revision: `legacy` or `modern`.
     pub fn era(&self) -> &'static str {
         if self.is_modern { "modern" } else { "legacy" }
+    }
+
+    /// Returns the announcement in the form of tools.lock. Tools that are as they were in `old` keep the effects that a person
+    /// gave them.
+    pub fn to_lock(&self, old: Option<&ServerLock>, date: String) -> ServerLock {
+        let tools = self.tools.iter().map(|(name, definition)| {
+            let old = old.and_then(|old| old.tools.get(name));
+            let mut tool = ToolLock::new(definition.clone());
+            if let Some(old) = old.filter(|old| old.sha256 == tool.sha256) {
+                tool.effect = old.effect;
+            }
+            (name.clone(), tool)
+        });
+        ServerLock {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            protocol: self.protocol.clone(),
+            date,
+            tools: tools.collect(),
+        }
     }
 
     /// Masks the secrets in what a server said.

@@ -70,7 +70,7 @@ impl ServerConnection {
             is_expired: Arc::clone(&is_expired),
             expiry: "",
             is_ready: false,
-            is_locked: server.is_locked,
+            compares_tools: server.compares_tools,
             identity: None,
             announcement: None,
             waiting: Vec::new(),
@@ -171,7 +171,7 @@ struct ConnectionTask {
     was_idle: Arc<Mutex<bool>>,
     is_ready: bool,
     /// Whether calls have to wait for the list of tools, too.
-    is_locked: bool,
+    compares_tools: bool,
     identity: Option<ServerIdentity>,
     announcement: Option<Arc<ServerAnnouncement>>,
     /// Who waits for the announcement.

@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backends::BackendRunner;
-use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::runner::McpRunner;
 use crate::settings::EngineSettings;
-use toolq_core::answer::failure_cause;
 use toolq_core::types::ServerConfig;
 
 /// Starts servers and lists their tools.
@@ -38,27 +35,8 @@ impl ServerLister {
     ) -> Result<(Arc<ServerAnnouncement>, Duration), String> {
         let begin = Instant::now();
         let (servers, commands) = self.backends.server_runners();
-        let announcement = self.ask(server, servers, commands).await?;
+        let announcement = servers.list_tools(server, &self.control, commands).await?;
         Ok((announcement, begin.elapsed()))
-    }
-
-    async fn ask(
-        &self,
-        server: &Arc<ServerConfig>,
-        servers: &McpRunner,
-        commands: &CommandRunner,
-    ) -> Result<Arc<ServerAnnouncement>, String> {
-        let cause = |outcome| {
-            let why = failure_cause(&outcome);
-            why.unwrap_or_else(|| "it can't be started".to_owned())
-        };
-        let connection = servers.connect(server, &self.control, commands).await;
-        match connection.map_err(cause)?.list_tools().await {
-            Ok(announcement) => Ok(announcement),
-            Err(reply) => {
-                Err(reply.describe(|errno| cause(commands.server_start_failure(server, errno))))
-            }
-        }
     }
 
     /// Ends all servers, and waits until they have ended.

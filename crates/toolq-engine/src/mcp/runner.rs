@@ -14,6 +14,7 @@ use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
+use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::notices::ServerNotice;
@@ -29,6 +30,7 @@ use crate::partial_values::resolve_json;
 use crate::progress::ProgressSender;
 use crate::settings::EngineSettings;
 use redact::Mask;
+use toolq_core::answer::failure_cause;
 use toolq_core::os::Environment;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
@@ -271,13 +273,36 @@ impl McpRunner {
     }
 
     /// As [`ServerConnections::connect`].
-    pub(crate) async fn connect(
+    async fn connect(
         &self,
         server: &Arc<ServerConfig>,
         control: &RunControl,
         commands: &CommandRunner,
     ) -> Result<ServerConnection, Outcome> {
         self.connections.connect(server, control, commands).await
+    }
+
+    /// Asks a server for its tools. `commands` starts it if it isn't running.
+    ///
+    /// # Errors
+    /// Why there is no list, without secrets.
+    pub(crate) async fn list_tools(
+        &self,
+        server: &Arc<ServerConfig>,
+        control: &RunControl,
+        commands: &CommandRunner,
+    ) -> Result<Arc<ServerAnnouncement>, String> {
+        let cause = |outcome| {
+            let why = failure_cause(&outcome);
+            why.unwrap_or_else(|| "it can't be started".to_owned())
+        };
+        let connection = self.connect(server, control, commands).await;
+        match connection.map_err(cause)?.list_tools().await {
+            Ok(announcement) => Ok(announcement),
+            Err(reply) => {
+                Err(reply.describe(|errno| cause(commands.server_start_failure(server, errno))))
+            }
+        }
     }
 
     /// As [`ServerConnections::retain`].

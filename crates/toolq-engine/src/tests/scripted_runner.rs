@@ -137,6 +137,8 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::ApproverStopped { call, why } => format!("stopped {} {why}", call.tool_use_id),
         Event::Describing { tool } => format!("describing {}", tool.name),
         Event::Described { tool, .. } => format!("described {}", tool.name),
+        Event::ListingTools { server } => format!("listing {}", server.server.name),
+        Event::ToolsListed { server, .. } => format!("listed {}", server.server.name),
         Event::ServerStarted(start) => format!("server {} started", start.server),
         Event::ServerEnded(end) => format!("server {} ended", end.server),
         Event::ToolsChanged(change) => format!("tools changed {:?}", change.changed),
@@ -175,6 +177,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         category: None,
         input_schema: serde_json::Value::Bool(true),
         describe: None,
+        awaits_list: false,
         safety: SafetyPolicy::Default,
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
@@ -298,6 +301,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
     EngineSettings {
         tools: Arc::new(ToolsConfig {
             servers: Vec::new(),
+            unlocked: Vec::new(),
             tools: tools.iter().map(|tool| Arc::new((*tool).clone())).collect(),
             concurrency: jobs.try_into().unwrap(),
             root: PathBuf::new(),

@@ -21,6 +21,8 @@ pub struct SequenceChecker {
     calls: HashMap<Uuid, CallLog>,
     /// The `describe_start` records of the open session that have no end yet.
     open_describes: HashSet<Uuid>,
+    /// The `list_start` records of the open session that have no end yet.
+    open_lists: HashSet<Uuid>,
     /// The `server_start` records of the open session that have no end yet.
     open_servers: HashSet<Uuid>,
     /// The calls that agents requested, with the turn in which they did.
@@ -58,6 +60,7 @@ impl SequenceChecker {
             RecordKind::Session => {
                 self.open_session = Some(record.id);
                 self.open_describes.clear();
+                self.open_lists.clear();
                 self.open_servers.clear();
                 self.calls.values_mut().for_each(CallLog::forget_approval);
                 Ok(())
@@ -85,6 +88,16 @@ impl SequenceChecker {
             RecordKind::ToolsChange => {
                 let is_in_session = record.parent == self.open_session;
                 require(is_in_session, "it doesn't belong to the open session")
+            }
+            RecordKind::ListStart => {
+                self.open_lists.insert(record.id);
+                let is_in_session = record.parent == self.open_session;
+                require(is_in_session, "it doesn't belong to the open session")
+            }
+            RecordKind::ListEnd => {
+                let start = record.parent;
+                let was_open = start.is_some_and(|start| self.open_lists.remove(&start));
+                require(was_open, "it has no open list_start")
             }
             RecordKind::ServerStart => {
                 self.open_servers.insert(record.id);

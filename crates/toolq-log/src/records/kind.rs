@@ -31,6 +31,10 @@ pub enum RecordKind {
     DescribeStart,
     /// The `describe` program ended.
     DescribeEnd,
+    /// A server that tools.lock doesn't have is about to be asked for its tools.
+    ListStart,
+    /// It was asked.
+    ListEnd,
     /// A server is ready for calls, or has ended before it was.
     ServerStart,
     /// A server has ended.
@@ -64,6 +68,8 @@ impl RecordKind {
             "probe_end" => Self::ProbeEnd,
             "describe_start" => Self::DescribeStart,
             "describe_end" => Self::DescribeEnd,
+            "list_start" => Self::ListStart,
+            "list_end" => Self::ListEnd,
             "server_start" => Self::ServerStart,
             "server_end" => Self::ServerEnd,
             "tools_change" => Self::ToolsChange,
@@ -90,6 +96,8 @@ impl RecordKind {
             Self::ProbeEnd => "probe_end",
             Self::DescribeStart => "describe_start",
             Self::DescribeEnd => "describe_end",
+            Self::ListStart => "list_start",
+            Self::ListEnd => "list_end",
             Self::ServerStart => "server_start",
             Self::ServerEnd => "server_end",
             Self::ToolsChange => "tools_change",

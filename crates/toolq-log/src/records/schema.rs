@@ -6,9 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::records::{
-    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ModelResponseRecord,
-    ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord, ServerStartRecord,
-    SessionEndRecord, SessionRecord, StartRecord, StoredBlob, ToolsChangeRecord, TurnRecord,
+    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ListRecord,
+    ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord,
+    ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob, ToolsChangeRecord,
+    TurnRecord,
 };
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
@@ -76,6 +77,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     let probe = generator.subschema_for::<ProbeRecord<'_>>();
     let describe = generator.subschema_for::<DescribeRecord<'_>>();
     let description = inline_or_blob_schema(generator, description_schema);
+    let list = generator.subschema_for::<ListRecord<'_>>();
     let server_start = generator.subschema_for::<ServerStartRecord<'_>>();
     let server_end = generator.subschema_for::<ServerEndRecord<'_>>();
     let tools_change = generator.subschema_for::<ToolsChangeRecord>();
@@ -97,6 +99,8 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
         (RecordKind::ProbeEnd, null(), probe),
         (RecordKind::DescribeStart, null(), describe.clone()),
         (RecordKind::DescribeEnd, description, describe),
+        (RecordKind::ListStart, null(), list.clone()),
+        (RecordKind::ListEnd, null(), list),
         (RecordKind::ServerStart, null(), server_start),
         (RecordKind::ServerEnd, null(), server_end),
         (RecordKind::ToolsChange, null(), tools_change),

@@ -85,9 +85,10 @@ impl Aspects {
             empty_output,
             output_schema,
             coerce,
-            // What counts of these two is the schema that they result in.
+            // What counts of these is the schema that they result in.
             input_schema: _,
             describe: _,
+            awaits_list: _,
             name: _,
             description: _,
             display_name: _,

@@ -54,17 +54,18 @@ impl TaskHistory {
         changes
     }
 
-    fn add_changes<'t>(
+    fn add_changes(
         &self,
-        name: &'t str,
-        tools: &'t ToolsConfig,
-        seen: &mut BTreeSet<&'t str>,
+        name: &str,
+        tools: &ToolsConfig,
+        seen: &mut BTreeSet<String>,
         changes: &mut BTreeSet<ToolChange>,
     ) {
-        if !seen.insert(name) {
+        if !seen.insert(name.to_owned()) {
             return;
         }
-        let tool = tools.get(name).map(|tool| &**tool);
+        let tool = tools.find(name);
+        let tool = tool.as_deref();
         changes.extend(self.tool_change(name, tool));
         if let Some(Backing::Agent(agent)) = tool.and_then(|tool| tool.backing.as_ref()) {
             for name in &agent.tools {
@@ -81,7 +82,7 @@ impl TaskHistory {
             (Some(_), None) => ToolChangeKind::Unknown,
             (Some(tool), Some(logged)) => {
                 let mut aspects = logged.difference(&ToolMeaning::new(tool));
-                // What its `describe` will print isn't known yet.
+                // What its `describe` will print, or its server will say, isn't known yet.
                 aspects.retain(|aspect| !(tool.needs_describe() && aspect == "input_schema"));
                 if aspects.is_empty() {
                     return None;

@@ -29,7 +29,10 @@ impl EventSink for SessionLog {
 
 /// Returns whether the event announces that something is about to run.
 fn is_start_event(event: &Event<'_>) -> bool {
-    matches!(event, Event::Started { .. } | Event::Describing { .. })
+    matches!(
+        event,
+        Event::Started { .. } | Event::Describing { .. } | Event::ListingTools { .. }
+    )
 }
 
 /// Returns whether the event starts a call that isn't `read`.
@@ -43,7 +46,7 @@ impl SessionLog {
     fn durability_of(&self, event: &Event<'_>) -> Durability {
         match event {
             _ if self.sync == SyncPolicy::All => match event {
-                Event::Started { .. } | Event::Describing { .. } => Durability::Immediate,
+                event if is_start_event(event) => Durability::Immediate,
                 Event::Finished { .. } => Durability::BeforeDelivery,
                 _ => Durability::Lazy,
             },
@@ -114,6 +117,8 @@ impl SessionLog {
                 duration,
                 attempts,
             } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
+            Event::ListingTools { server } => self.record_list_start(server)?,
+            Event::ToolsListed { server, duration } => self.record_list_end(server, *duration)?,
             Event::ServerStarted(start) => self.record_server_start(start)?,
             Event::ServerEnded(end) => self.record_server_end(end)?,
             Event::ToolsChanged(change) => self.record_tools_change(change)?,

@@ -40,6 +40,7 @@ pub struct SessionLog {
     /// The `describe_start` records of tools whose `describe` is running, by tool name.
     pub(crate) open_describes: HashMap<String, Uuid>,
     /// The `server_start` records of servers that are running, by name.
+    pub(crate) open_lists: HashMap<String, Uuid>,
     pub(crate) open_servers: HashMap<String, Uuid>,
     /// Whether the input differs from the log from some call on. With a stream, this shows only when the call arrives.
     /// From there on, nothing is recorded and nothing runs.
@@ -105,6 +106,7 @@ impl SessionLog {
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
             open_describes: HashMap::new(),
+            open_lists: HashMap::new(),
             open_servers: HashMap::new(),
             has_conflict: false,
             counts: SessionEndRecord::default(),

@@ -21,7 +21,8 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::{RunSession, require_trackable_tools};
 use redact::Mask;
-use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig};
+use toolq_core::text::escape;
+use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
 
 /// Reads the tools again whenever the signal comes.
 pub(crate) struct ToolsReloader<'a> {
@@ -51,7 +52,6 @@ impl<'a> ToolsReloader<'a> {
     pub(crate) fn new(
         session: &RunSession<'a>,
         arguments: &'a ServeArguments,
-        served: &[Arc<Tool>],
     ) -> Result<Self, CommandError> {
         Ok(Self {
             signal: signal(SignalKind::user_defined1()).map_err(CommandError::usage)?,
@@ -59,15 +59,16 @@ impl<'a> ToolsReloader<'a> {
             arguments,
             mask: Arc::clone(&session.mask),
             tools: Arc::clone(&session.tools),
-            served: served.to_vec(),
+            served: Vec::new(),
             catalog: None,
         })
     }
 
-    /// Replaces this catalog when the tools change.
-    pub(crate) fn with_catalog(self, catalog: SharedCatalog) -> Self {
+    /// Replaces this catalog, which has these tools, when the tools change.
+    pub(crate) fn with_catalog(self, catalog: SharedCatalog, served: Vec<Arc<Tool>>) -> Self {
         Self {
             catalog: Some(catalog),
+            served,
             ..self
         }
     }
@@ -108,6 +109,9 @@ impl<'a> ToolsReloader<'a> {
         require_trackable_tools(&tools)?;
         for tool in &mut tools.tools {
             self.keep_description(tool);
+        }
+        for server in &tools.unlocked {
+            self.keep_listing(server);
         }
         let mut served = served_tools::select_tools(&tools, self.arguments, self.context)?;
         // A `describe` program would have to run in between, while calls wait.
@@ -170,6 +174,33 @@ impl<'a> ToolsReloader<'a> {
         match tools.secrets.iter().find(is_new_secret) {
             Some(name) => refuse(&format!("what is secret ({name} is new)")),
             None => Ok(()),
+        }
+    }
+
+    /// Lets what a server has announced hold on, if it would be reached as before. It isn't asked, since calls wait.
+    fn keep_listing(&self, server: &UnlockedServer) {
+        let mut old = self.tools.unlocked.iter();
+        let old = old.find(|old| old.server.is_same_as(&server.server));
+        match old.and_then(|old| old.listing()) {
+            Some(Ok(listing)) => {
+                server.set_announced(Ok((listing.lock.clone(), Vec::new())));
+            }
+            Some(Err(why)) => server.set_announced(Err(why.to_owned())),
+            None => {
+                let warning = format!(
+                    "the tools of the server {} aren't served until toolq is started again: tools.lock doesn't have it",
+                    server.server.name
+                );
+                self.context.stderr.print_warning(&warning);
+            }
+        }
+        if let Some(Err(why)) = server.listing() {
+            let warning = format!(
+                "the tools of the server {} aren't served: {}",
+                server.server.name,
+                escape(why)
+            );
+            self.context.stderr.print_warning(&warning);
         }
     }
 

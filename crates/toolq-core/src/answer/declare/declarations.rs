@@ -51,14 +51,14 @@ impl DeclarationFormat {
 /// Renders the declarations of all tools, in the order of the file: compact JSON or Markdown, without a trailing
 /// newline.
 pub fn render_declarations(tools: &ToolsConfig, format: DeclarationFormat) -> String {
-    let declare_all =
-        |of: fn(&Tool) -> Value| tools.tools.iter().map(|tool| of(tool)).collect::<Value>();
+    let known = tools.known_tools();
+    let declare_all = |of: fn(&Tool) -> Value| known.iter().map(|tool| of(tool)).collect::<Value>();
     match format {
         DeclarationFormat::Anthropic => declare_all(anthropic_declaration).to_string(),
         DeclarationFormat::OpenAiChat => declare_all(openai_chat_declaration).to_string(),
         DeclarationFormat::OpenAiResponses => declare_all(openai_responses_declaration).to_string(),
         DeclarationFormat::Mcp => json!({ "tools": declare_all(mcp_declaration) }).to_string(),
-        DeclarationFormat::Markdown => markdown::render_section(&tools.tools),
+        DeclarationFormat::Markdown => markdown::render_section(&known),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
 /// Says how a tool differs from what was locked, without the server's own words: no model should read them.
 pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
     match drift {
-        ToolDrift::Gone => "its server doesn't have it any more".to_owned(),
+        ToolDrift::Gone => "its server has dropped it".to_owned(),
         ToolDrift::Changed(parts) => {
             let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
             let what = match parts.split_last() {
@@ -44,7 +44,7 @@ pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
                 None => "definition".to_owned(),
             };
-            format!("its server has changed its {what} since tools.lock was written")
+            format!("its server has changed its {what}")
         }
     }
 }

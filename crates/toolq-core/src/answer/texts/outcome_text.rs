@@ -174,7 +174,7 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
         | Outcome::ToolDrifted(_)
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
-        | Outcome::InternalError(_) => rejected::explain_unable(name, outcome),
+        | Outcome::InternalError(_) => rejected::explain_unable(name, tool, outcome),
         Outcome::Cancelled {
             failed_tool: by, ..
         } => rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr)),

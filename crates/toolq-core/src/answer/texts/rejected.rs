@@ -4,7 +4,8 @@ use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::failure_cause::describe_drift;
 use crate::answer::texts::halted;
 use crate::types::{
-    Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection, RejectionReason, Tool,
+    Backing, Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection,
+    RejectionReason, Tool,
 };
 
 /// What to do if only the user can help.
@@ -193,14 +194,24 @@ pub(crate) fn explain_denial(name: &str, reason: Option<&str>) -> ErrorText {
     .with_details(reason.unwrap_or_default().to_owned())
 }
 
+/// Returns whether tools.lock doesn't have the tool's server.
+fn is_unlocked(tool: Option<&Tool>) -> bool {
+    let backing = tool.and_then(|tool| tool.backing.as_ref());
+    matches!(backing, Some(Backing::Mcp(mcp)) if mcp.server.lock_digest.is_none())
+}
+
 /// Explains a failure that only the user can fix.
-pub(crate) fn explain_unable(name: &str, outcome: &Outcome) -> ErrorText {
+pub(crate) fn explain_unable(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
     let error = match outcome {
         Outcome::MissingVariable(variable) => {
             format!("{name} can't run: the environment variable {variable} is unset or empty.")
         }
+        Outcome::ToolDrifted(drift) if is_unlocked(tool) => format!(
+            "{name} can't run: {} since the beginning of this run.",
+            describe_drift(drift)
+        ),
         Outcome::ToolDrifted(drift) => format!(
-            "{name} can't run: {}. `toolq servers` shows the change, and `toolq servers lock --update` accepts it.",
+            "{name} can't run: {} since tools.lock was written. `toolq servers` shows the change, and `toolq servers lock --update` accepts it.",
             describe_drift(drift)
         ),
         Outcome::NoBacking => format!("{name} can't run: it has no backing."),

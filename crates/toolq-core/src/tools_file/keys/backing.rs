@@ -134,9 +134,9 @@ pub struct ServerFile {
     pub restarts: Field<u32>,
     /// Revision of the protocol to speak. Default: `auto`.
     pub protocol: Field<ServerProtocol>,
-    /// What comes before the server's own names of the tools in tools.lock. Default: the server's name and `_`.
+    /// What comes before the server's own names of the tools. Default: the server's name and `_`.
     pub prefix: Field<String>,
-    /// Globs for the server's own names of the tools in tools.lock that may be called: `*`, `?`, `[a-z]`, `{get,list}_*`.
+    /// Globs for the server's own names of the tools that may be called: `*`, `?`, `[a-z]`, `{get,list}_*`.
     /// Default: all.
     pub tools: Field<Vec<Field<String>>>,
     /// Whether what the server says about the effects of its tools counts. Default: `locked`.

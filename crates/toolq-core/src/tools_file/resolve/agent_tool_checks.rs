@@ -18,7 +18,7 @@ pub(crate) fn check_agent_tool(
     tools: &ToolsConfig,
     diagnostics: &mut Diagnostics<'_>,
 ) {
-    let Some(tool) = tools.get(&tool_name.value) else {
+    let Some(tool) = tools.find(&tool_name.value) else {
         let known = tools.tools.iter().map(|tool| tool.name.as_str());
         let hint = match suggest_name(&tool_name.value, known) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -40,7 +40,11 @@ pub(crate) fn check_agent_tool(
             diagnostics,
         );
     }
-    if static_safety(agent) == Some(true) && static_safety(tool) == Some(false) {
+    // What a server will say may make a call of its tool safe; one that isn't doesn't start.
+    if tool.awaits_list {
+        return;
+    }
+    if static_safety(agent) == Some(true) && static_safety(&tool) == Some(false) {
         diagnostics.error(
             tool_name.span,
             format!(

@@ -170,6 +170,7 @@ fn builtin_tool(
         category: None,
         input_schema,
         describe: None,
+        awaits_list: false,
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
         approve: ApprovalPolicy::Never,

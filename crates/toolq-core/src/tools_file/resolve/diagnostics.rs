@@ -49,6 +49,11 @@ impl<'t> Diagnostics<'t> {
         self.push(FileProblem::warning(span, message, label).with_hint(hint));
     }
 
+    /// Returns the problems so far.
+    pub(crate) fn problems(&self) -> &[FileProblem] {
+        &self.problems
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.problems
             .iter()

@@ -8,6 +8,7 @@ use crate::json_schema::bundle_schema;
 use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::context::CheckContext;
 use crate::tools_file::resolve::server_tools::{ServerTools, find_schema_problem};
+use crate::tools_file::resolve::unlocked_servers::takes_server_schema;
 use crate::tools_file::spanned::Spanned;
 
 /// Accepts every value.
@@ -35,8 +36,11 @@ pub(crate) fn resolve_input_schema<'f>(
         return Cow::Owned(json!({"type": "object"}));
     }
     let Some(schema) = field.spanned() else {
+        if server_tools.awaits_list(name, &file.value) {
+            return Cow::Owned(json!({"type": "object"}));
+        }
         let lock = server_tools.tool_lock(name, &file.value.mcp);
-        let gets_input = gets_input(&file.value);
+        let gets_input = takes_server_schema(&file.value);
         if let Some(lock) = lock.filter(|_| gets_input) {
             let schema = &lock.definition.input_schema;
             if let Some(problem) = find_schema_problem(schema) {
@@ -98,12 +102,6 @@ pub(crate) fn resolve_input_schema<'f>(
         );
     }
     effective_schema
-}
-
-/// Whether a tool of a server gets the input as its arguments.
-fn gets_input(tool: &ToolFile) -> bool {
-    let mcp = tool.mcp.value();
-    mcp.is_some_and(|mcp| mcp.arguments.is_missing()) && tool.input_schema.is_missing()
 }
 
 /// Whether a schema is for objects, as the APIs require. With a `$ref`, the type may be declared elsewhere.

@@ -20,6 +20,7 @@ use crate::tools_file::resolve::builtins;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::document::{ResolvedDocument, ToolsDocument};
 use crate::tools_file::resolve::env_file;
 use crate::tools_file::resolve::include::include_files;
 use crate::tools_file::resolve::input_schema;
@@ -36,6 +37,7 @@ use crate::tools_file::resolve::start_limits;
 use crate::tools_file::resolve::tool;
 use crate::tools_file::resolve::tool::SharedSettings;
 use crate::tools_file::resolve::tool_rules::ToolRules;
+use crate::tools_file::resolve::unlocked_servers;
 use crate::tools_file::secret_names::guess_secret_names;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Field;
@@ -96,39 +98,47 @@ pub fn parse_locked_tools_file(
     if let Some(file) = file.value_mut() {
         problems.extend(include_files(file, &mut tree, &mut sources, dir));
     }
-    let mut diagnostics = Diagnostics::new(&sources, problems);
-    let tools = file.value().map(|file| {
-        let mut context = CheckContext {
-            tree: &tree,
-            dir,
-            diagnostics: &mut diagnostics,
-        };
-        resolve_tools_file((file, lock), current_dir, &mut context)
+    let document = Arc::new(ToolsDocument {
+        file,
+        tree,
+        sources,
+        dir: dir.to_owned(),
+        current_dir: current_dir.to_owned(),
     });
+    let ResolvedDocument {
+        tools,
+        has_errors,
+        problems,
+    } = document.resolve(lock, problems);
     let secrets = match &tools {
         Some(tools) => tools.secrets.clone(),
-        None => guess_secret_names(sources.text()),
+        None => guess_secret_names(document.sources.text()),
+    };
+    let env_file = tools.as_ref().map(|tools| tools.env_file.clone());
+    let tools = tools.filter(|_| !has_errors);
+    // Servers without a lock keep the document.
+    let (tree, sources) = match Arc::try_unwrap(document) {
+        Ok(document) => (document.tree, document.sources),
+        Err(shared) => (shared.tree.clone(), shared.sources.clone()),
     };
     ParsedToolsFile {
+        tools,
+        problems,
         secrets,
-        env_file: tools
-            .as_ref()
-            .map(|tools| tools.env_file.clone())
-            .unwrap_or_default(),
-        tools: tools.filter(|_| !diagnostics.has_errors()),
-        problems: diagnostics.into_sorted(),
+        env_file: env_file.unwrap_or_default(),
         tree: Some(tree),
         sources,
     }
 }
 
-fn resolve_tools_file(
+pub(crate) fn resolve_tools_file(
     (file, lock): (&ToolsFile, LockUse<'_>),
-    current_dir: &Path,
+    document: &Arc<ToolsDocument>,
     context: &mut CheckContext<'_, '_>,
 ) -> ToolsConfig {
     check_version(&file.version, context.diagnostics);
-    let root: PathBuf = current_dir
+    let root: PathBuf = document
+        .current_dir
         .join(file.root.value().map_or("", String::as_str))
         .components()
         .collect();
@@ -155,7 +165,14 @@ fn resolve_tools_file(
     let env_file = env_file::resolve_env_file(&file.env_file, context);
     let mut own_files = included_files(context);
     own_files.extend(env_file.path().map(Path::to_owned));
+    let unlocked = unlocked_servers::list_unlocked(
+        &server_tools,
+        &servers,
+        document,
+        context.diagnostics.problems(),
+    );
     let tools = ToolsConfig {
+        unlocked,
         secrets: secrets::resolve_secrets(
             (file, &command_defaults),
             &tools,
@@ -175,7 +192,10 @@ fn resolve_tools_file(
         prices: prices::resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     };
-    agent_checks::check_agents(file, &tools, context.diagnostics);
+    // What servers announce can't make an agent invalid.
+    if !server_tools.has_announced() {
+        agent_checks::check_agents(file, &tools, context.diagnostics);
+    }
     tools
 }
 
@@ -207,16 +227,13 @@ fn resolve_tools(
     ),
     context: &mut CheckContext<'_, '_>,
 ) -> Vec<Arc<Tool>> {
-    if file.tools.is_missing() && !server_tools.is_locked() {
-        let hint = if file.servers.is_missing() {
-            "add `tools:` with each tool below it, by name; `toolq init` writes an example"
-        } else {
-            "`toolq servers lock` asks the servers for theirs, and writes tools.lock; or declare them under `tools`"
-        };
-        let message = "the file has no `tools`";
-        context
-            .diagnostics
-            .error(Span::default(), message, "", hint);
+    if file.tools.is_missing() && file.servers.entries().next().is_none() {
+        context.diagnostics.error(
+            Span::default(),
+            "the file has no `tools`",
+            "",
+            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
+        );
     }
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
@@ -260,6 +277,7 @@ fn resolve_tools(
         let schema = input_schema::resolve_input_schema(name, tool, server_tools, context);
         when_schema::check_when(name, tool, &schema, context);
         let mut resolved = resolve(name, tool, &schema, context.diagnostics);
+        resolved.awaits_list = server_tools.awaits_list(name, &tool.value);
         resolved.output_schema =
             output_schema::resolve_output_schema(name, &tool.value, resolved.output, context);
         tools.push(Arc::new(resolved));

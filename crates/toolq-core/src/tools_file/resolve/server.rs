@@ -56,7 +56,12 @@ pub(crate) fn resolve_servers(
         check_tool_settings(name, server, context.diagnostics);
         context.set_wrapper(&server.value.wrapper);
         let lock = server_tools.server_lock(name);
+        let is_unlocked = server_tools.is_unlocked(name, &server.value);
         if let Some(config) = resolve_server((name, lock), server, defaults, &mut context) {
+            let config = ServerConfig {
+                compares_tools: lock.is_some() || is_unlocked,
+                ..config
+            };
             servers.insert(name.to_owned(), Arc::new(config));
         }
     }
@@ -135,7 +140,7 @@ fn resolve_server(
         protocol: server.protocol.value().copied().unwrap_or_default(),
         result: server.result.value().copied().unwrap_or_default(),
         start_limits: start_limits::resolve_start_limits(&server.max_parallel, &server.rate),
-        is_locked: lock.is_some(),
+        compares_tools: lock.is_some(),
         lock_digest: lock.map(ServerLock::digest),
     })
 }

@@ -9,15 +9,16 @@ use serde_json::Value;
 use crate::json_schema::{NO_SCHEMA_DIRECTORY, find_schema_errors};
 use crate::tools_file::keys::{Defaults, McpFile, ServerFile, ToolFile, ToolsFile};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::unlocked_servers::warn_about_missing_lock;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_lock::{LockUse, ToolsLock};
 use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
 
 /// What a file and its lock say about the tools of servers.
 pub(crate) struct ServerTools<'f> {
-    file: &'f ToolsFile,
+    pub(super) file: &'f ToolsFile,
     lock: Option<&'f ToolsLock>,
-    is_being_written: bool,
+    use_of_lock: LockUse<'f>,
 }
 
 /// A tool that is only in the lock.
@@ -35,18 +36,23 @@ impl<'f> ServerTools<'f> {
         Self {
             file,
             lock: lock.lock(),
-            is_being_written: matches!(lock, LockUse::Rewrite(_)),
+            use_of_lock: lock,
         }
-    }
-
-    /// Returns whether the file may leave out `tools`.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.lock.is_some() && self.file.servers.entries().next().is_some()
     }
 
     /// Returns whether a lock is about to be written, which will have what isn't known yet.
     pub(crate) fn is_being_written(&self) -> bool {
-        self.is_being_written
+        matches!(self.use_of_lock, LockUse::Rewrite(_))
+    }
+
+    /// Returns whether the definitions hold what servers have announced so far, beside what the lock says.
+    pub(crate) fn has_announced(&self) -> bool {
+        matches!(self.use_of_lock, LockUse::Announced(_))
+    }
+
+    /// Returns the lock.
+    pub(crate) fn lock(&self) -> Option<&'f ToolsLock> {
+        self.lock
     }
 
     /// Returns the lock of a server.
@@ -98,8 +104,9 @@ impl<'f> ServerTools<'f> {
         let mut found = Vec::new();
         for (server, file) in self.file.servers.entries() {
             let Some(lock) = self.server_lock(server) else {
-                let is_declared = declared.iter().any(|(owner, _)| *owner == server);
-                warn_about_missing_lock(server, file, is_declared, diagnostics);
+                if self.is_unlocked(server, &file.value) {
+                    warn_about_missing_lock(server, file, diagnostics);
+                }
                 continue;
             };
             let globs = read_globs(&file.value.tools, lock, diagnostics);
@@ -152,25 +159,6 @@ impl<'f> ServerTools<'f> {
     }
 }
 
-fn warn_about_missing_lock(
-    server: &str,
-    file: &Spanned<ServerFile>,
-    is_declared: bool,
-    diagnostics: &mut Diagnostics<'_>,
-) {
-    let keys = &file.value;
-    let needs_lock =
-        !keys.tools.is_missing() || !keys.prefix.is_missing() || !keys.hints.is_missing();
-    if needs_lock || !is_declared {
-        diagnostics.warning(
-            file.key_span,
-            format!("tools.lock doesn't have the server `{server}`, so only tools that are declared under `tools` can be called"),
-            "not locked",
-            "`toolq servers lock` asks the server for its tools, and writes the file",
-        );
-    }
-}
-
 /// Reads the globs of `tools`; `None` chooses every tool.
 fn read_globs(
     tools: &Field<Vec<Field<String>>>,
@@ -208,7 +196,7 @@ fn read_globs(
 }
 
 /// Returns the name for models. They accept only letters, digits, `_` and `-`.
-fn model_name(server: &str, prefix: &Field<String>, tool: &str) -> String {
+pub(crate) fn model_name(server: &str, prefix: &Field<String>, tool: &str) -> String {
     let default = || format!("{server}_");
     let prefix = prefix.value().cloned().unwrap_or_else(default);
     let is_portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -87,6 +87,7 @@ pub(crate) fn resolve_tool(
         display_name: tool.display_name.value().cloned(),
         category: tool.category.value().cloned(),
         input_schema: context.schema.clone(),
+        awaits_list: false,
         describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
         safety: resolve_safety(name, tool, shared, locked_effect),
         approve: resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),

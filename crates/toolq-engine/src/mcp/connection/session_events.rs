@@ -30,7 +30,7 @@ impl ConnectionTask {
                 SessionEvent::Ready(identity) => {
                     let needs_tools = self.transport.agree_on(identity.version);
                     self.identity = Some(identity);
-                    if needs_tools || self.is_locked || !self.listeners.is_empty() {
+                    if needs_tools || self.compares_tools || !self.listeners.is_empty() {
                         self.session.list_tools();
                     } else {
                         self.begin_waiting_calls();
@@ -72,7 +72,7 @@ impl ConnectionTask {
             let _ = reply.send(Ok(Arc::clone(announcement)));
             return;
         }
-        // A server that is ready and not locked hasn't been asked yet.
+        // A server that is ready and whose tools aren't compared hasn't been asked yet.
         if self.is_ready && self.listeners.is_empty() {
             self.session.list_tools();
         }

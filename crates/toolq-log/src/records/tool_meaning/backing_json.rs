@@ -205,7 +205,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         protocol: _,
         result: _,
         start_limits: _,
-        is_locked: _,
+        compares_tools: _,
         lock_digest: _,
     } = &**server;
     let mut described = json!({

@@ -19,6 +19,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         category: category.map(str::to_owned),
         input_schema,
         describe: None,
+        awaits_list: false,
         safety: SafetyPolicy::Default,
         approve: ApprovalPolicy::Never,
         start_limits: StartLimits::default(),
@@ -72,6 +73,7 @@ fn tools() -> ToolsConfig {
     });
     ToolsConfig {
         servers: Vec::new(),
+        unlocked: Vec::new(),
         tools: vec![
             tool("now", None, Effect::Idempotent, json!({"type": "object"})),
             tool("read", Some("files"), Effect::Read, schema.clone()),
