@@ -208,6 +208,23 @@ fn a_server_that_cannot_be_asked_takes_only_its_own_tools_along() {
 }
 
 #[test]
+fn declarations_lack_only_the_tools_of_a_server_that_cannot_be_asked() {
+    let tools = MIXED.replace("[./server, mail]", "[./missing]")
+        + "  post: {mcp: {server: mail, tool: send}}\n";
+    let output = sandbox(&tools).run(&["tools"]).assert_exit(1);
+    let declared = output.json();
+    let names: Vec<&Value> = declared
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
+    assert_eq!(names, ["say", "notes_odd_name", "notes_pay", "notes_read"]);
+    let expected = "the server mail couldn't be asked for its tools";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
+}
+
+#[test]
 fn names_that_meet_are_said_plainly() {
     let tools = MIXED.replace("mail]}", "mail], prefix: notes_}");
     let sandbox = sandbox(&tools).stdin(call("notes_read"));

@@ -11,7 +11,7 @@ use crate::session::ToolDescriber;
 use toolq_core::answer;
 use toolq_core::answer::DeclarationFormat;
 use toolq_core::json::indent_json;
-use toolq_core::types::{DescribeResult, Tool, ToolsConfig, UnlockedServer};
+use toolq_core::types::{DescribeResult, Tool, ToolsConfig};
 
 /// Renders the formats that show how tools run, rather than how a model sees them.
 fn render_listing(
@@ -47,14 +47,14 @@ fn note_unlocked(tools: &ToolsConfig, context: &CommandContext) {
     }
 }
 
-/// Gets what tools and servers say about themselves.
+/// Gets what tools and servers say about themselves. The tools of a server that can't be asked aren't declared.
 ///
 /// # Errors
 /// A tool can't be declared.
 fn complete_definitions(
     tools: &Arc<ToolsConfig>,
     context: &CommandContext,
-) -> Result<(), CommandError> {
+) -> Result<Exit, CommandError> {
     let undescribed = tools.tools.iter().filter(|tool| tool.describe.is_some());
     let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
     if !undescribed.is_empty() || !tools.unlocked.is_empty() {
@@ -63,29 +63,28 @@ fn complete_definitions(
         describer.describe_tools(&undescribed);
         describer.close();
     }
-    let is_unasked = |server: &&Arc<UnlockedServer>| !matches!(server.listing(), Some(Ok(_)));
-    if let Some(server) = tools.unlocked.iter().find(is_unasked) {
-        let name = &server.server.name;
-        let message = format!("the tools of the server {name} can't be declared");
-        return Err(CommandError::usage(message));
-    }
     let failed_to_describe =
         |tool: &Tool| matches!(tool.describe_result(), Some(DescribeResult::Err(_)));
-    let known = tools.known_tools();
-    let mut known = known.iter();
-    match known.find(|tool| tool.needs_describe() || failed_to_describe(tool)) {
-        Some(tool) => {
-            let message = format!("{} can't be declared without its schema", tool.name);
-            Err(CommandError::usage(message))
-        }
-        None => Ok(()),
+    if let Some(tool) = undescribed
+        .iter()
+        .find(|tool| tool.needs_describe() || failed_to_describe(tool))
+    {
+        let message = format!("{} can't be declared without its schema", tool.name);
+        return Err(CommandError::usage(message));
     }
+    let mut unlocked = tools.unlocked.iter();
+    let are_all_known = unlocked.all(|server| matches!(server.listing(), Some(Ok(_))));
+    Ok(if are_all_known {
+        Exit::Ok
+    } else {
+        Exit::ProblemsFound
+    })
 }
 
 /// Prints the declarations.
 ///
 /// # Errors
-/// tools.yaml is invalid, a tool can't describe itself, a server can't be asked, or stdout can't be written.
+/// tools.yaml is invalid, a tool can't describe itself, or stdout can't be written.
 pub fn print_declarations(
     arguments: &Arguments,
     context: &CommandContext,
@@ -96,7 +95,7 @@ pub fn print_declarations(
         note_unlocked(&tools, context);
         return Ok(Exit::Ok);
     }
-    complete_definitions(&tools, context)?;
+    let exit = complete_definitions(&tools, context)?;
     let format = match arguments.format {
         ToolsFormat::Anthropic => DeclarationFormat::Anthropic,
         ToolsFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
@@ -112,5 +111,5 @@ pub fn print_declarations(
     } else {
         stdout::write_line(text.trim_end())?;
     }
-    Ok(Exit::Ok)
+    Ok(exit)
 }

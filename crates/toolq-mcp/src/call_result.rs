@@ -41,6 +41,9 @@ pub enum ContentBlock {
         data: String,
         /// Its media type, such as `image/png`.
         mime_type: String,
+        /// What else it has, such as `annotations`.
+        #[serde(flatten)]
+        more: Map<String, Value>,
     },
     /// A sound.
     Audio {
@@ -48,6 +51,9 @@ pub enum ContentBlock {
         data: String,
         /// Its media type, such as `audio/wav`.
         mime_type: String,
+        /// What else it has, such as `annotations`.
+        #[serde(flatten)]
+        more: Map<String, Value>,
     },
     /// A resource that the client may read.
     ResourceLink {
@@ -59,11 +65,17 @@ pub enum ContentBlock {
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
+        /// What else it has, such as `annotations`.
+        #[serde(flatten)]
+        more: Map<String, Value>,
     },
     /// A resource with its contents.
     Resource {
         /// The resource.
         resource: ResourceContents,
+        /// What else it has, such as `annotations`.
+        #[serde(flatten)]
+        more: Map<String, Value>,
     },
     /// A kind of block that this version doesn't know.
     #[serde(other)]
@@ -85,6 +97,9 @@ pub struct ResourceContents {
     /// Its bytes in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+    /// What else it has.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
 }
 
 /// Reads each block alone, so that one without its parts doesn't take the others with it.

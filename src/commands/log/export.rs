@@ -77,7 +77,7 @@ fn recorded_answer(
         tool_name: call.name.clone(),
         content: reply.result.content,
         is_error: reply.result.is_error.unwrap_or_default(),
-        structured: None,
+        for_clients: None,
         report: CallReport::default(),
     }))
 }

@@ -1,6 +1,7 @@
 //! The answer of a call as the result of `tools/call`.
 
 use serde::Deserialize;
+use serde_json::Map;
 use serde_json::value::RawValue;
 use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
 
@@ -44,9 +45,13 @@ pub(crate) enum StructuredSource {
 /// Returns the result with this answer. Clients refuse a result without the structured content that they were promised,
 /// so such a result is an error that says so.
 pub(crate) fn call_result(answer: &CallAnswer, source: StructuredSource) -> CallToolResult {
-    let mut content = match &answer.content {
-        ResultContent::Text(text) => vec![text_block(text.clone())],
-        ResultContent::Blocks(blocks) => blocks.iter().map(|block| content_block(block)).collect(),
+    let for_clients = answer.for_clients.as_deref();
+    let own_blocks = for_clients.and_then(|content| content.blocks.as_ref());
+    let mut content = match (&answer.content, own_blocks) {
+        (_, Some(blocks)) | (ResultContent::Blocks(blocks), None) => {
+            blocks.iter().map(|block| content_block(block)).collect()
+        }
+        (ResultContent::Text(text), None) => vec![text_block(text.clone())],
     };
     let status = answer.report.status.as_str().into();
     let structured_content = match (source, content.first()) {
@@ -54,7 +59,7 @@ pub(crate) fn call_result(answer: &CallAnswer, source: StructuredSource) -> Call
         (StructuredSource::Text, Some(ContentBlock::Text { text })) => {
             RawValue::from_string(text.clone()).ok()
         }
-        (StructuredSource::Server, _) => answer.structured.clone(),
+        (StructuredSource::Server, _) => for_clients.and_then(|content| content.structured.clone()),
         _ => None,
     };
     let lacks_promised = source == StructuredSource::Server && structured_content.is_none();
@@ -76,7 +81,7 @@ fn text_block(text: String) -> ContentBlock {
 /// Returns a result that says why a call wasn't even tried.
 pub(crate) fn refusal(text: String) -> CallToolResult {
     CallToolResult {
-        meta: serde_json::Map::new(),
+        meta: Map::new(),
         content: vec![text_block(text)],
         structured_content: None,
         is_error: true,
@@ -92,6 +97,7 @@ fn content_block(block: &RawValue) -> ContentBlock {
         }) => ContentBlock::Image {
             data,
             mime_type: media_type,
+            more: Map::new(),
         },
         Ok(AnswerBlock::Document {
             source: MediaSource::Base64 { media_type, data },
@@ -101,7 +107,9 @@ fn content_block(block: &RawValue) -> ContentBlock {
                 mime_type: Some(media_type),
                 text: None,
                 blob: Some(data),
+                more: Map::new(),
             },
+            more: Map::new(),
         },
         Ok(AnswerBlock::Document {
             source: MediaSource::Text { data },
@@ -137,9 +145,9 @@ mod tests {
             r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"BBBB"}}"#,
             r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"b"}}"#,
             r#"{"type":"search_result","n":12345678901234567890.10}"#,
-            r#"{"type":"audio","mimeType":"audio/wav","data":"CCCC"}"#,
+            r#"{"type":"audio","mimeType":"audio/wav","data":"CCCC","annotations":{"priority":0.5}}"#,
             r#"{"type":"resource","resource":{"uri":"a:b","mimeType":"text/plain","text":"c"}}"#,
-            r#"{"type":"resource_link","uri":"a:c","name":"c"}"#,
+            r#"{"type":"resource_link","uri":"a:c","name":"c","title":"C","size":3,"_meta":{"d":1}}"#,
         ];
         let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
         let answer = CallAnswer {
@@ -147,7 +155,7 @@ mod tests {
             tool_name: "t".to_owned(),
             content: ResultContent::Blocks(blocks.map(raw).into()),
             is_error: true,
-            structured: None,
+            for_clients: None,
             report: CallReport {
                 status: Status::Failed,
                 ..CallReport::default()

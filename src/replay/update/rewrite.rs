@@ -149,7 +149,7 @@ mod tests {
             tool_name: "tool".to_owned(),
             content: ResultContent::Text(text.to_owned()),
             is_error,
-            structured: None,
+            for_clients: None,
             report: toolq_core::types::CallReport::default(),
         };
         rewrite_reply(&reply, dialect, &actual).unwrap().text

@@ -166,7 +166,7 @@ pub fn success_outcome(text: &str) -> Outcome {
             ..CaptureStats::default()
         },
         ending: CallEnding::ExitCode(0),
-        structured: None,
+        for_clients: None,
     }
 }
 
@@ -177,7 +177,7 @@ pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
         tool_name: call.tool_name.clone(),
         content: ResultContent::Text(text.to_owned()),
         is_error,
-        structured: None,
+        for_clients: None,
         report: CallReport::default(),
     }
 }

@@ -26,6 +26,15 @@ impl ResultContent {
     }
 }
 
+/// What a server answered that MCP clients can read, and models can't. Secrets are masked.
+#[derive(Debug, Clone, Default)]
+pub struct ClientContent {
+    /// The content as JSON, if the server describes such content.
+    pub structured: Option<Box<RawValue>>,
+    /// The server's own content blocks, if some of them aren't text.
+    pub blocks: Option<Vec<Box<RawValue>>>,
+}
+
 /// The one result of a call, in no particular dialect.
 #[derive(Debug, Clone)]
 pub struct CallAnswer {
@@ -37,8 +46,8 @@ pub struct CallAnswer {
     pub content: ResultContent,
     /// Whether the model receives the result as an error.
     pub is_error: bool,
-    /// The content as JSON, for MCP clients, if the tool belongs to a server that describes it.
-    pub structured: Option<Box<RawValue>>,
+    /// What MCP clients get beside the content or in its place, if the tool belongs to a server.
+    pub for_clients: Option<Box<ClientContent>>,
     /// How it came about. The model doesn't read it.
     pub report: CallReport,
 }

@@ -46,7 +46,7 @@ pub use agent::{
     AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
 };
 pub use agent_history::{AgentHistory, LoggedResponse};
-pub use answer::{CallAnswer, CallReport, ResultContent};
+pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub(crate) use backing::StatusRange;
 pub use backing::{

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
 use crate::types::agent::AgentFailure;
-use crate::types::answer::ResultContent;
+use crate::types::answer::{ClientContent, ResultContent};
 use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
@@ -27,8 +25,8 @@ pub enum Outcome {
         captured: CaptureStats,
         /// How the process or request ended.
         ending: CallEnding,
-        /// The same as JSON, if the tool belongs to a server that describes such content.
-        structured: Option<Box<RawValue>>,
+        /// The same for MCP clients, if the tool belongs to a server.
+        for_clients: Option<Box<ClientContent>>,
     },
     /// The program exited with an unsuccessful code or was killed by a signal, or the response had an error status.
     Failed {

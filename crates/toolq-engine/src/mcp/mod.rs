@@ -2,6 +2,7 @@
 
 mod announcement;
 mod attachments;
+mod client_blocks;
 mod connection;
 mod http_endpoint;
 mod http_event_stream;

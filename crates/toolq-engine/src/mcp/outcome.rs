@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::{CallReply, describe_loss};
 use crate::output::OutputCollector;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    CallEnding, CallOutput, DoubtCause, Effect, Outcome, OutputKind, ResultContent, TransportCause,
-    TransportError, TransportPhase,
+    CallEnding, CallOutput, ClientContent, DoubtCause, Effect, Outcome, OutputKind, ResultContent,
+    TransportCause, TransportError, TransportPhase,
 };
 use toolq_mcp::client::CallError;
 use toolq_mcp::{CallToolResult, ContentBlock};
@@ -102,13 +101,11 @@ fn lost_outcome(error: TransportError, effect: Effect, output: CallOutput) -> Ou
     }
 }
 
-/// Adds the structured content to the outcome of a call, if it ended well.
-pub(crate) fn add_structured_content(
-    mut outcome: Outcome,
-    content: Option<Box<RawValue>>,
-) -> Outcome {
-    if let Outcome::Succeeded { structured, .. } = &mut outcome {
-        *structured = content;
+/// Adds what MCP clients get to the outcome of a call, if it ended well.
+pub(crate) fn add_client_content(mut outcome: Outcome, content: ClientContent) -> Outcome {
+    if let Outcome::Succeeded { for_clients, .. } = &mut outcome {
+        let has_content = content.structured.is_some() || content.blocks.is_some();
+        *for_clients = has_content.then(|| Box::new(content));
     }
     outcome
 }
@@ -119,7 +116,7 @@ pub(crate) fn refuse_output(outcome: Outcome, problem: String) -> Outcome {
         content,
         captured,
         ending,
-        structured: _,
+        for_clients: _,
     } = outcome
     else {
         return outcome;
@@ -172,7 +169,9 @@ fn document_of(
 fn blocks_of(result: &CallToolResult, max_bytes: u64, attachments: &Attachments) -> String {
     let mut room = max_bytes;
     let blocks = result.content.iter().map(|block| {
-        if let ContentBlock::Image { data, mime_type } = block
+        if let ContentBlock::Image {
+            data, mime_type, ..
+        } = block
             && MODEL_IMAGE_TYPES.contains(&&**mime_type)
         {
             let image = json!({
@@ -202,15 +201,15 @@ fn text_of(result: &CallToolResult, attachments: &Attachments) -> String {
 }
 
 /// Returns a block as text. What isn't text is kept beside the log, and named.
-fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
+pub(crate) fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
     match block {
         ContentBlock::Text { text } => text.clone(),
-        ContentBlock::Image { data, mime_type } => {
-            attachments.keep(&format!("an image of type {mime_type}"), mime_type, data)
-        }
-        ContentBlock::Audio { data, mime_type } => {
-            attachments.keep(&format!("a sound of type {mime_type}"), mime_type, data)
-        }
+        ContentBlock::Image {
+            data, mime_type, ..
+        } => attachments.keep(&format!("an image of type {mime_type}"), mime_type, data),
+        ContentBlock::Audio {
+            data, mime_type, ..
+        } => attachments.keep(&format!("a sound of type {mime_type}"), mime_type, data),
         ContentBlock::ResourceLink { uri, name, .. } => {
             let mut text = format!("[a link to {uri}");
             if !name.is_empty() {
@@ -218,7 +217,7 @@ fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
             }
             text + "]"
         }
-        ContentBlock::Resource { resource } => match (&resource.text, &resource.blob) {
+        ContentBlock::Resource { resource, .. } => match (&resource.text, &resource.blob) {
             (Some(text), _) => text.clone(),
             (None, Some(blob)) => {
                 let mime_type = resource.mime_type.as_deref().unwrap_or_default();

@@ -16,10 +16,11 @@ use crate::control::RunControl;
 use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::attachments::Attachments;
+use crate::mcp::client_blocks::client_blocks;
 use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::notices::ServerNotice;
 use crate::mcp::outcome::{
-    add_structured_content, outcome_of_reply, refuse_output, timeout_outcome, transport_error,
+    add_client_content, outcome_of_reply, refuse_output, timeout_outcome, transport_error,
 };
 use crate::mcp::result_parts::choose_parts;
 use crate::mcp::sent_call::SentCall;
@@ -34,7 +35,8 @@ use toolq_core::answer::failure_cause;
 use toolq_core::os::Environment;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    Backing, CallOutput, Effect, McpBacking, McpInvocation, Outcome, ServerConfig, Tool,
+    Backing, CallOutput, ClientContent, Effect, McpBacking, McpInvocation, Outcome, OutputKind,
+    ServerConfig, Tool,
 };
 
 /// Calls the tools of the servers of a tools.yaml.
@@ -203,6 +205,8 @@ impl McpRunner {
             reply => reply,
         };
         let retry_after = reply.retry_after();
+        let max_shown = output.max_shown();
+        let is_json = output.kind() == OutputKind::Json;
         let effect = (tool.effect, was_sent);
         let attachments = Attachments {
             dir: self.outputs.clone(),
@@ -210,10 +214,16 @@ impl McpRunner {
             mask: Arc::clone(&self.mask),
             kept: RefCell::default(),
         };
+        let blocks = match &reply {
+            CallReply::Answered(Ok(result)) if !result.is_error && !is_json => {
+                client_blocks(result, max_shown, (&self.mask, &attachments))
+            }
+            _ => None,
+        };
         let name = &server.name;
         let outcome = outcome_of_reply(reply, name, effect, output, &attachments, start_failure);
         let outcome = match structured {
-            Ok(structured) => add_structured_content(outcome, structured),
+            Ok(structured) => add_client_content(outcome, ClientContent { structured, blocks }),
             Err(problem) => refuse_output(outcome, problem),
         };
         AttemptResult::Finished {

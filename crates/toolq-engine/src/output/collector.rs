@@ -142,7 +142,7 @@ impl OutputCollector {
                     content,
                     captured,
                     ending,
-                    structured: None,
+                    for_clients: None,
                 };
             }
             OutputCapture::Document(document) => document,
@@ -164,7 +164,7 @@ impl OutputCollector {
                     ..captured
                 },
                 ending,
-                structured: None,
+                for_clients: None,
             },
             Err(problem) => {
                 let max_shown = self.limits.max_shown.min(MAX_BAD_OUTPUT_BYTES);

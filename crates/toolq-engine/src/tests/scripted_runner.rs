@@ -265,7 +265,7 @@ pub(crate) fn success_outcome() -> Outcome {
         content: ResultContent::Text(String::new()),
         captured: CaptureStats::default(),
         ending: CallEnding::ExitCode(0),
-        structured: None,
+        for_clients: None,
     }
 }
 

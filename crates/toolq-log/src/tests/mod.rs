@@ -453,7 +453,7 @@ fn content_blocks_keep_their_form() {
         tool_name: String::new(),
         content: ResultContent::Blocks(vec![raw("{\"type\": \"text\",\n \"text\": \"a\"}")]),
         is_error: false,
-        structured: None,
+        for_clients: None,
         report: toolq_core::types::CallReport::default(),
     };
     let finished = Event::Finished {

@@ -19,7 +19,7 @@ fn actual(text: &str) -> CallAnswer {
         tool_name: "tool".to_owned(),
         content: ResultContent::Text(text.to_owned()),
         is_error: false,
-        structured: None,
+        for_clients: None,
         report: toolq_core::types::CallReport::default(),
     }
 }

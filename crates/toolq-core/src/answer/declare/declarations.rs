@@ -48,10 +48,11 @@ impl DeclarationFormat {
     }
 }
 
-/// Renders the declarations of all tools, in the order of the file: compact JSON or Markdown, without a trailing
+/// Renders the declarations of all tools whose schemas are known, in the order of the file: compact JSON or Markdown, without a trailing
 /// newline.
 pub fn render_declarations(tools: &ToolsConfig, format: DeclarationFormat) -> String {
-    let known = tools.known_tools();
+    let mut known = tools.known_tools();
+    known.retain(|tool| !tool.awaits_list);
     let declare_all = |of: fn(&Tool) -> Value| known.iter().map(|tool| of(tool)).collect::<Value>();
     match format {
         DeclarationFormat::Anthropic => declare_all(anthropic_declaration).to_string(),

@@ -55,8 +55,8 @@ pub fn build_answer(
         _ => ResultContent::Text(render_error(call, tool, outcome, messages)),
     };
     let content = leftovers::append_notice(content, outcome, tool);
-    let structured = match outcome {
-        Outcome::Succeeded { structured, .. } => structured.clone(),
+    let for_clients = match outcome {
+        Outcome::Succeeded { for_clients, .. } => for_clients.clone(),
         _ => None,
     };
     CallAnswer {
@@ -64,7 +64,7 @@ pub fn build_answer(
         tool_name: call.name.clone(),
         content: mask_content(content, mask),
         is_error: outcome.is_error(),
-        structured,
+        for_clients,
         report: CallReport {
             status: outcome.status(),
             error: outcome.is_error().then(|| error_summary(outcome, mask)),

@@ -20,7 +20,7 @@ fn answer(id: &str, content: ResultContent) -> CallAnswer {
         tool_name: "tool".to_owned(),
         content,
         is_error: false,
-        structured: None,
+        for_clients: None,
         report: CallReport::default(),
     }
 }

@@ -72,7 +72,7 @@ fn leftovers_are_reported_where_declared() {
             ..CaptureStats::default()
         },
         ending: CallEnding::ExitCode(0),
-        structured: None,
+        for_clients: None,
     };
     let text = |tool: &Tool, outcome| answer_text(Some(tool), &outcome);
     let reporting_tool = limited_tool();

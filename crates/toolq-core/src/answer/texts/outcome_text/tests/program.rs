@@ -192,7 +192,7 @@ fn an_empty_text_says_that_there_was_no_output() {
         content: ResultContent::Text(text.to_owned()),
         captured: CaptureStats::default(),
         ending: CallEnding::ExitCode(0),
-        structured: None,
+        for_clients: None,
     };
     assert_eq!(
         answer_text(Some(&read_tool()), &succeeded("")),

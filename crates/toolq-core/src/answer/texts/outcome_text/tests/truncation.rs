@@ -9,7 +9,7 @@ fn succeeded(content: ResultContent, captured: CaptureStats) -> Outcome {
         content,
         captured,
         ending: CallEnding::ExitCode(0),
-        structured: None,
+        for_clients: None,
     }
 }
 

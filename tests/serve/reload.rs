@@ -1,0 +1,240 @@
+//! tools.yaml is read again while a client is connected.
+
+use std::fs;
+use std::io::Read as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, PATIENCE, is_running, text_of, wait_until, wait_until_gone};
+use crate::support::CliSandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// Definitions before and after a signal. The tool `slow` ends when a file appears.
+fn reloadable(word: &str, more: &str) -> String {
+    format!(
+        "version: 1
+tools:
+  say: {{effect: read, input_schema: {{type: object}}, command: [echo, {word}]}}
+  slow:
+    effect: read
+    timeout: 100s
+    input_schema: {{type: object, properties: {{file: {{type: string}}}}}}
+    command: [sh, -c, 'echo $$ >> pids; until [ -e \"$1\" ]; do sleep 0.01; done; echo {word}', --, \"{{file}}\"]
+{more}"
+    )
+}
+
+const RELOADED_TOOL: &str =
+    "  new: {effect: read, input_schema: {type: object}, command: [echo, fresh]}\n";
+
+impl Client {
+    /// Replaces tools.yaml, and asks the server to read it.
+    fn reload(&self, tools: &str) {
+        fs::write(self.dir().join("tools.yaml"), tools).unwrap();
+        let server = Pid::from_child(&self.server);
+        kill_process(server, Signal::USR1).unwrap();
+    }
+
+    fn listed_names(&mut self) -> Vec<String> {
+        self.send("list", "tools/list", &json!({}));
+        let listed = loop {
+            let message = self.receive();
+            if message["id"] == "list" {
+                break message;
+            }
+        };
+        let tools = listed["result"]["tools"].as_array().unwrap().iter();
+        tools
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn wait_until_listed(&mut self, names: &[&str]) {
+        let begin = Instant::now();
+        while self.listed_names() != names {
+            assert!(begin.elapsed() < PATIENCE, "waiting for {names:?}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Reads stderr until a line contains `text`, and returns all of it.
+    fn stderr_until(&mut self, text: &str) -> String {
+        let stderr = self.server.stderr.as_mut().unwrap();
+        let (mut read, mut byte) = (Vec::new(), [0]);
+        while !String::from_utf8_lossy(&read).contains(text) {
+            assert_eq!(stderr.read(&mut byte).unwrap(), 1, "no {text:?} on stderr");
+            read.push(byte[0]);
+        }
+        String::from_utf8(read).unwrap()
+    }
+}
+
+fn reloading_client(tools: &str) -> Client {
+    let sandbox = CliSandbox::new().tools(tools);
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    client
+}
+
+#[test]
+fn a_signal_puts_new_definitions_into_force_and_running_calls_keep_theirs() {
+    let old = reloadable(
+        "before",
+        "  old: {effect: read, input_schema: {type: object}, command: [echo, old]}\n",
+    );
+    let mut client = reloading_client(&old);
+    assert_eq!(client.result(1, "say", &json!({})).0, "before");
+    client.call(2, "slow", &json!({"file": "go"}));
+    client.pids(1);
+    client.reload(&reloadable("after", RELOADED_TOOL));
+    client.wait_until_listed(&["say", "slow", "new"]);
+    assert_eq!(client.result(3, "new", &json!({})).0, "fresh");
+    assert_eq!(client.result(4, "say", &json!({})).0, "after");
+    let refused = client.ask(5, "tools/call", &json!({"name": "old", "arguments": {}}));
+    assert_eq!(refused["error"]["code"], -32602);
+    client.create("go");
+    assert_eq!(text_of(&client.receive()), ("before".to_owned(), false));
+    assert_eq!(client.result(6, "slow", &json!({"file": "go"})).0, "after");
+    let ended = client.leave();
+    assert_eq!(ended.code, Some(0));
+    let note = "tools.yaml was read again; added: new; removed: old; changed: say, slow";
+    assert!(ended.stderr.contains(note), "{}", ended.stderr);
+    let log = ended.log();
+    let changes: Vec<&Value> = log
+        .iter()
+        .filter(|record| record["type"] == "tools_change")
+        .collect();
+    let [change] = changes[..] else {
+        panic!("{changes:?}");
+    };
+    let metadata = &change["metadata"];
+    assert_eq!(
+        (
+            &metadata["added"],
+            &metadata["removed"],
+            &metadata["changed"]
+        ),
+        (&json!(1), &json!(1), &json!(2))
+    );
+    assert_ne!(
+        metadata["tools"]["sha256"],
+        log[0]["metadata"]["tools"]["sha256"]
+    );
+}
+
+#[test]
+fn included_files_are_read_again() {
+    let main = format!("include: [more.yaml]\n{}", reloadable("before", ""));
+    let sandbox = CliSandbox::new()
+        .tools(&main)
+        .file("more.yaml", format!("tools:\n{RELOADED_TOOL}"));
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    assert_eq!(client.listed_names(), ["say", "slow", "new"]);
+    let renamed = RELOADED_TOOL.replace("new", "newer");
+    fs::write(client.dir().join("more.yaml"), format!("tools:\n{renamed}")).unwrap();
+    client.reload(&main);
+    client.wait_until_listed(&["say", "slow", "newer"]);
+}
+
+#[test]
+fn what_cannot_come_into_force_is_said_and_changes_nothing() {
+    let mut client = reloading_client(&reloadable("before", ""));
+    fs::write(client.dir().join(".env"), "A=1\n").unwrap();
+    client.reload("version: 1\ntools:\n  say: {timout: 5s}\n");
+    let stderr = client.stderr_until("can't be used; the tools stay as they were");
+    assert!(stderr.contains("tools.yaml:3:"), "{stderr}");
+    assert_eq!(client.result(1, "say", &json!({})).0, "before");
+    for (tools, why) in [
+        (
+            format!("root: /\n{}", reloadable("after", "")),
+            "`root` can't change",
+        ),
+        (
+            format!("concurrency: 99\n{}", reloadable("after", "")),
+            "`concurrency` can't change",
+        ),
+        (
+            format!("env_file: .env\n{}", reloadable("after", "")),
+            "what `env_file` says can't change",
+        ),
+        (
+            format!("secrets: [PATH]\n{}", reloadable("after", "")),
+            "PATH is new",
+        ),
+        (
+            "version: 1\ntools: {a: {input_schema: {type: object}}}\n".to_owned(),
+            "no tool is left to serve",
+        ),
+    ] {
+        client.reload(&tools);
+        client.stderr_until(why);
+        assert_eq!(client.result(1, "say", &json!({})).0, "before");
+        assert_eq!(client.listed_names(), ["say", "slow"]);
+    }
+    client.reload(&reloadable("after", RELOADED_TOOL));
+    client.wait_until_listed(&["say", "slow", "new"]);
+}
+
+/// A server that answers with its pid, or first waits for a file.
+const PID_SERVER: &str = r#"#!/bin/sh
+while read -r line; do
+  rest=${line#*'"id":'}
+  id=${rest%%,*}
+  case $line in
+  *'"method":"initialize"'*)
+    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+  *'"method":"tools/call"'*)
+    case $line in *'"wait"'*) : > waiting; until [ -e go ]; do sleep 0.01; done ;; esac
+    result='{"content":[{"type":"text","text":"'$$'"}]}' ;;
+  *)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
+    continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+fn two_servers(argument: &str, with_third: bool) -> String {
+    let tool = |name: &str| {
+        format!(
+            "  {name}: {{effect: read, timeout: 100s, input_schema: {{type: object}}, mcp: {{server: {name}, tool: pid}}}}\n"
+        )
+    };
+    let (mut servers, mut tools) = (String::new(), String::new());
+    for (name, argument) in [("same", "x"), ("other", argument), ("gone", "x")] {
+        if name != "gone" || with_third {
+            let server = format!("  {name}: {{command: [./server, {argument}]}}\n");
+            servers += &server;
+            tools += &tool(name);
+        }
+    }
+    format!("version: 1\nservers:\n{servers}tools:\n{tools}")
+}
+
+#[test]
+fn only_servers_that_are_configured_differently_end_once_their_calls_have() {
+    let sandbox = CliSandbox::new()
+        .tools(&two_servers("one", true))
+        .program("server", PID_SERVER);
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    let pid = |client: &mut Client, tool: &str| client.result("p", tool, &json!({})).0;
+    let [same, other, gone] = ["same", "other", "gone"].map(|tool| pid(&mut client, tool));
+    client.call("w", "other", &json!({"wait": true}));
+    let waiting = client.dir().join("waiting");
+    wait_until("the server works", || waiting.exists());
+    client.reload(&two_servers("two", false));
+    client.wait_until_listed(&["same", "other"]);
+    wait_until_gone(&[gone]);
+    assert_eq!(pid(&mut client, "same"), same);
+    client.create("go");
+    assert_eq!(text_of(&client.receive()), (other.clone(), false));
+    let restarted = pid(&mut client, "other");
+    assert_ne!(restarted, other);
+    assert!(!is_running(&other) && is_running(&restarted));
+    let ended = client.leave();
+    ended.log();
+    wait_until_gone(&[same, restarted]);
+}
