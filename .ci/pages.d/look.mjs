@@ -1,8 +1,8 @@
-// Opens pages in headless Chromium, light and dark, wide and narrow: node look.mjs FEW.html MANY.html.
+// Opens pages in headless Chromium, light and dark, wide and narrow: node look.mjs FEW.html MANY.html REPLAY.html.
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-const [few, many] = process.argv.slice(2);
+const [few, many, replay] = process.argv.slice(2);
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 let failures = 0;
@@ -45,6 +45,16 @@ function filterTime(page, field, value) {
   }, [field, value]);
 }
 
+/** Expects that nothing from outside became an element or ran, that the page fits, and that axe-core finds no barrier. */
+async function expectText(page, context, name) {
+  expect((await page.evaluate(() => globalThis.broken)) === undefined, `${name}: nothing from outside runs`);
+  expect((await page.locator("img").count()) === 0, `${name}: nothing from outside is an element`);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(overflow <= 0, `${name}: ${overflow} pixels too wide`);
+  const found = await barriers(context, page);
+  expect(found === "[]", `${name}: axe-core finds ${found}`);
+}
+
 for (const colorScheme of ["light", "dark"]) {
   for (const width of [1400, 400]) {
     await open(few, { colorScheme, viewport: { width, height: 900 } }, async (page, context) => {
@@ -54,12 +64,18 @@ for (const colorScheme of ["light", "dark"]) {
       const details = await page.locator("#details").innerText();
       expect(details.includes("</script><img"), `${name}: the hostile result is shown as text`);
       expect(details.includes("\\u202e"), `${name}: what can't be seen is written out`);
-      expect((await page.evaluate(() => globalThis.broken)) === undefined, `${name}: nothing of it runs`);
-      expect((await page.locator("img").count()) === 0, `${name}: nothing of it is an element`);
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      expect(overflow <= 0, `${name}: ${overflow} pixels too wide`);
-      const found = await barriers(context, page);
-      expect(found === "[]", `${name}: axe-core finds ${found}`);
+      await expectText(page, context, name);
+    });
+    await open(replay, { colorScheme, viewport: { width, height: 900 } }, async (page, context) => {
+      const name = `${replay}, ${colorScheme}, ${width} wide`;
+      expect((await page.locator("li").count()) === 3, `${name}: three calls`);
+      expect((await page.locator("details[open]").count()) === 2, `${name}: two of them differ, and are open`);
+      const now = await page.locator("td.after").first().innerText();
+      expect(now.includes("</script><img"), `${name}: the hostile result is shown as text`);
+      await filterTime(page, "state", "matches");
+      expect((await page.locator("li:visible").count()) === 1, `${name}: the filter leaves the one that matches`);
+      await filterTime(page, "state", "");
+      await expectText(page, context, name);
     });
   }
 }

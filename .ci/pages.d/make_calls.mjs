@@ -23,6 +23,12 @@ write("few.json", [
   call(hostile, hostile, {}),
 ]);
 
+const result = (id, content) => ({ type: "tool_result", tool_use_id: id, content });
+writeFileSync("few.rec", [
+  { role: "assistant", content: [call("toolu_1", "show", {}), call("toolu_3", "flaky", {}), call("toolu_4", "gone", {})] },
+  { role: "user", content: [result("toolu_1", "poem"), result("toolu_3", "(no output)"), result("toolu_4", hostile)] },
+].map((line) => JSON.stringify(line)).join("\n"));
+
 writeFileSync("many.yaml", `version: 1
 tools:
   read: {input_schema: {type: object}, effect: read, command: ["true"]}

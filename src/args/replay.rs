@@ -52,6 +52,9 @@ pub struct ReplayArguments {
     /// Write a Markdown summary, for the page of a CI run
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
+    /// Write a page with what holds and what differs, for a reviewer (HTML)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// Write new results into the recordings
     #[arg(long)]
     pub update: bool,

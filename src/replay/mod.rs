@@ -26,7 +26,7 @@ pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
 pub(crate) use relocation::Relocation;
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
-    JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
+    HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
 pub(crate) use settings::ReplaySettings;
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

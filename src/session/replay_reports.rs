@@ -8,7 +8,9 @@ use crate::args::ReplayArguments as Arguments;
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
 use crate::output::{CommandError, StderrWriter};
-use crate::replay::{JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport};
+use crate::replay::{
+    HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
+};
 use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
 use toolq_core::types::Span;
@@ -23,7 +25,12 @@ pub fn open_reports(
     context: &CommandContext,
     tools: &ToolsFile,
 ) -> Result<Vec<Box<dyn ReplayReport>>, CommandError> {
-    let wanted = [&arguments.json, &arguments.junit, &arguments.markdown];
+    let wanted = [
+        &arguments.json,
+        &arguments.junit,
+        &arguments.markdown,
+        &arguments.html,
+    ];
     let to_stdout = |path: &&PathBuf| path.as_path() == Path::new("-");
     if wanted.into_iter().flatten().filter(to_stdout).count() > 1 {
         return Err(CommandError::usage("only one report can go to stdout")
@@ -46,6 +53,9 @@ pub fn open_reports(
     }
     if let Some(path) = &arguments.markdown {
         reports.push(Box::new(MarkdownReport::new(open_writer(path)?)));
+    }
+    if let Some(path) = &arguments.html {
+        reports.push(Box::new(HtmlReport::new(open_writer(path)?)));
     }
     Ok(reports)
 }

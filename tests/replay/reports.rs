@@ -1,4 +1,4 @@
-//! Reports as `JUnit`, Markdown, and text on stderr.
+//! Reports as `JUnit`, Markdown, a page, and text on stderr.
 
 use serde_json::json;
 
@@ -70,6 +70,8 @@ fn replay_hostile_recording() -> CliOutput {
             "m.md",
             "--json",
             "j",
+            "--html",
+            "page.html",
         ])
         .assert_exit(1)
 }
@@ -296,4 +298,29 @@ fn an_unwritable_report_is_an_error() {
     // A reader that goes away ends the replay silently.
     let ran = sandbox().run_shell("\"$TOOLQ\" replay r.jsonl --json - 2>err | true; cat err");
     assert!(!ran.stdout.contains("panic"), "{}", ran.stdout);
+}
+
+/// `.ci/pages` looks at it in a browser.
+#[test]
+fn the_page_has_every_call_and_no_foreign_markup() {
+    let ran = replay_hostile_recording();
+    let page = ran.file("page.html").unwrap();
+    assert_eq!(page.matches("<li ").count(), 6, "{page}");
+    assert_eq!(page.matches("data-state=\"differs\"").count(), 3, "{page}");
+    assert_eq!(
+        page.matches("<script").count(),
+        2,
+        "its data and its own script"
+    );
+    assert!(!page.contains("<b>") && !page.contains("<r>"), "{page}");
+    assert!(
+        !page.contains('\u{202e}') && !page.contains('\u{1b}'),
+        "{page}"
+    );
+    let policy = "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-";
+    assert!(page.contains(policy), "{page}");
+    assert!(
+        page.contains("<td class=\"after\">so much depends</td>"),
+        "{page}"
+    );
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use crate::log_view::format_time;
+use crate::pages::filter_form::filter_form;
 use crate::pages::frame::Page;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::call_data::calls_json;
@@ -38,7 +39,7 @@ pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
             p.path { (visible_text(path)) }
             @for run in &timeline.runs { p { (run_line(run)) } }
             p { (summary(timeline)) }
-            (filter_form(timeline))
+            (filter_of(timeline))
         }
         main {
             (legend())
@@ -55,7 +56,7 @@ pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
         title,
         body,
         data: calls_json(timeline),
-        script: include_str!("timeline.js"),
+        script: concat!(include_str!("../filter.js"), include_str!("timeline.js")),
     }
     .into_html()
 }
@@ -110,30 +111,14 @@ fn summary(timeline: &LogTimeline) -> String {
     parts.join(" · ")
 }
 
-fn filter_form(timeline: &LogTimeline) -> Markup {
-    let mut tools: Vec<&str> = timeline
-        .calls
-        .iter()
-        .map(|call| call.tool_name.as_str())
-        .collect();
-    tools.sort_unstable();
-    tools.dedup();
+fn filter_of(timeline: &LogTimeline) -> Markup {
+    let tools = timeline.calls.iter().map(|call| call.tool_name.as_str());
     let has = |outcome: &CallOutcome| timeline.calls.iter().any(|call| call.outcome == *outcome);
-    html! {
-        form #filter role="search" {
-            label { "Tool " select name="tool" {
-                option value="" { "all" }
-                @for tool in tools { option value=(visible_text(tool)) { (visible_text(tool)) } }
-            } }
-            label { "State " select name="state" {
-                option value="" { "all" }
-                @for outcome in CallOutcome::ALL.into_iter().filter(has) { option { (outcome.label()) } }
-                option value="retried" { "retried" }
-            } }
-            label { "Text " input name="text" type="search" autocomplete="off"; }
-            output name="shown" { (format_count(timeline.calls.len() as u64, "call")) }
-        }
-    }
+    let states = CallOutcome::ALL
+        .into_iter()
+        .filter(has)
+        .map(CallOutcome::label);
+    filter_form(tools, states.chain(["retried"]))
 }
 
 /// Explains what the parts of a bar mean.

@@ -1,38 +1,14 @@
-"use strict";
 // Every row is in the page already. This script filters the rows, moves between them, and shows the details of one.
 
 const calls = JSON.parse(document.getElementById("data").textContent);
 const rows = Array.from(document.querySelectorAll("li"), (item) => {
   const call = calls[item.id.slice("call-".length)];
   const text = call.rows.map((row) => row[1]).join("\n") + "\n" + call.tool;
-  return { item, call, text: text.toLowerCase(), section: item.closest("section") };
+  const states = call.retried ? [call.state, "retried"] : [call.state];
+  return { item, call, states, tool: call.tool, text: text.toLowerCase() };
 });
 const byItem = new Map(rows.map((row) => [row.item, row]));
-const filter = document.getElementById("filter");
 const details = document.getElementById("details");
-
-function matches(row, tool, state, text) {
-  return (tool === "" || row.call.tool === tool)
-    && (state === "" || row.call.state === state || (state === "retried" && row.call.retried))
-    && (text === "" || row.text.includes(text));
-}
-
-function applyFilter() {
-  const [tool, state] = [filter.tool.value, filter.state.value];
-  const text = filter.text.value.toLowerCase();
-  const sections = new Map();
-  let shown = 0;
-  for (const row of rows) {
-    const isShown = matches(row, tool, state, text);
-    row.item.hidden = !isShown;
-    shown += isShown;
-    sections.set(row.section, sections.get(row.section) || isShown);
-  }
-  for (const [section, isShown] of sections) section.hidden = !isShown;
-  const all = rows.length === 1 ? "1 call" : `${rows.length} calls`;
-  filter.shown.value = shown === rows.length ? all : `${shown} of ${all}`;
-  document.getElementById("none").hidden = shown > 0;
-}
 
 function element(name, text) {
   const made = document.createElement(name);
@@ -58,8 +34,6 @@ function move(from, step) {
   if (next) next.item.firstElementChild.focus();
 }
 
-filter.addEventListener("input", applyFilter);
-filter.addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("mouseover", (event) => {
   const item = event.target.closest("li");
   // A call that was chosen with the keyboard or by a click stays until the focus moves.
@@ -77,12 +51,8 @@ document.addEventListener("keydown", (event) => {
     move(document.activeElement.closest("li"), step);
     event.preventDefault();
   }
-  if (event.key === "/") {
-    filter.text.focus();
-    event.preventDefault();
-  }
   if (event.key === "Escape") document.activeElement.blur();
 });
 
-applyFilter();
+installFilter(rows, "call");
 if (location.hash) document.querySelector(`${CSS.escape ? "#" + CSS.escape(location.hash.slice(1)) : location.hash} a`)?.focus();

@@ -152,7 +152,7 @@ fn common_prefix_len(one: &str, other: &str) -> usize {
 }
 
 /// Splits a text into its lines. Any other value becomes a single line.
-fn value_lines(json: Option<&str>) -> Vec<String> {
+pub(super) fn value_lines(json: Option<&str>) -> Vec<String> {
     let Some(json) = json else {
         return Vec::new();
     };

@@ -2,6 +2,7 @@
 //! the totals keep the rest in an unlinked file until the end, so that memory use doesn't grow with the recordings.
 
 mod diff;
+mod html;
 mod json;
 mod junit;
 mod labels;
@@ -11,6 +12,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use html::HtmlReport;
 pub(crate) use json::JsonReport;
 pub(crate) use junit::JunitReport;
 pub(crate) use labels::totals_label;

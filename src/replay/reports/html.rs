@@ -1,0 +1,111 @@
+//! The HTML report, a page for the reviewer of a CI run.
+
+use std::io::{self, Write};
+
+use crate::pages::{ReplayRow, ReplayState, replay_page, side_rows};
+use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase, ReplayTotals};
+use crate::replay::reports::ReplayReport;
+use crate::replay::reports::diff::value_lines;
+use crate::replay::reports::labels;
+
+/// Maximum number of calls that have a row.
+const MAX_ROWS: usize = 20_000;
+/// Maximum number of calls whose values are shown.
+const MAX_DIFFS: usize = 1_000;
+
+/// The HTML report. Its size is bounded, whatever is replayed.
+pub struct HtmlReport {
+    rows: Vec<ReplayRow>,
+    diffs: usize,
+    omitted: usize,
+    unreadable: Vec<String>,
+    out: Box<dyn Write>,
+}
+
+impl HtmlReport {
+    /// Creates a report that is written to `out` at the end.
+    pub fn new(out: Box<dyn Write>) -> Self {
+        Self {
+            rows: Vec::new(),
+            diffs: 0,
+            omitted: 0,
+            unreadable: Vec::new(),
+            out,
+        }
+    }
+
+    fn finding(&mut self, difference: &CaseDifference) -> (String, Vec<crate::pages::SideRow>) {
+        let label = labels::difference_label(difference);
+        if self.diffs == MAX_DIFFS
+            || matches!(
+                difference.kind,
+                DifferenceKind::Missing | DifferenceKind::UnknownTool
+            )
+        {
+            return (label, Vec::new());
+        }
+        self.diffs += 1;
+        // What is expected of an input is a rule, which the label names.
+        let expected = difference.expected.as_deref();
+        let expected = expected.filter(|_| difference.kind == DifferenceKind::Result);
+        let (before, after) = (
+            value_lines(expected),
+            value_lines(difference.actual.as_deref()),
+        );
+        (label, side_rows(&before, &after))
+    }
+}
+
+impl ReplayReport for HtmlReport {
+    fn add_case(&mut self, case: &ReplayCase<'_>) -> io::Result<()> {
+        let (state, differences, note) = match &case.result {
+            CaseResult::Matched => (ReplayState::Matches, &[][..], None),
+            CaseResult::Served => (ReplayState::Served, &[][..], None),
+            CaseResult::Incomplete(_) => (ReplayState::NotCompared, &[][..], None),
+            CaseResult::Differs(differences) => (ReplayState::Differs, &differences[..], None),
+            CaseResult::Stale {
+                after,
+                differences,
+                is_failure,
+            } => {
+                let state = if *is_failure {
+                    ReplayState::Differs
+                } else {
+                    ReplayState::Stale
+                };
+                (state, &differences[..], Some(labels::stale_label(after)))
+            }
+        };
+        if self.rows.len() >= MAX_ROWS {
+            self.omitted += 1;
+            return Ok(());
+        }
+        let mut findings: Vec<_> = note.into_iter().map(|note| (note, Vec::new())).collect();
+        for difference in differences {
+            findings.push(self.finding(difference));
+        }
+        self.rows.push(ReplayRow {
+            file: case.file.to_owned(),
+            turn: case.call.turn,
+            tool_use_id: case.call.tool_use_id.clone(),
+            tool_name: case.call.tool_name.clone(),
+            state,
+            findings,
+        });
+        Ok(())
+    }
+
+    fn add_unreadable(&mut self, _: &str, message: &str) -> io::Result<()> {
+        if self.unreadable.len() < MAX_ROWS {
+            self.unreadable.push(message.to_owned());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+        let totals = labels::totals_label(totals);
+        let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
+        self.out.write_all(page.as_bytes())?;
+        self.out.flush()
+    }
+}
