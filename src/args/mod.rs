@@ -27,9 +27,9 @@ pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
-    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments, LogFileArguments,
-    LogFormat, LogListArguments, LogPageArguments, LogPruneArguments, LogResolveArguments,
-    LogShowArguments, LogStatsArguments,
+    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogDiffArguments, LogExportArguments,
+    LogFileArguments, LogFormat, LogListArguments, LogPageArguments, LogPruneArguments,
+    LogResolveArguments, LogShowArguments, LogStatsArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;

@@ -1,10 +1,12 @@
 //! The calls of a session log with their times: read once, drawn as a page or written as trace events.
 
+mod comparison;
 mod lanes;
 mod log_timeline;
 mod logged_call;
 mod trace_events;
 
+pub(crate) use comparison::{CallDifference, CallDifferenceKind, ComparedCall, compare_timelines};
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
 pub(crate) use logged_call::{CallOutcome, LoggedCall};
 pub(crate) use trace_events::write_trace_events;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod cost;
+mod diff;
 mod follow;
 mod list;
 mod log_builder;

@@ -81,6 +81,10 @@ fn add_names(command: Command, names: &NameSource) -> Command {
             .mut_subcommand("verify", |verify| {
                 verify.mut_arg("files", |files| files.add(names.log_completer()))
             })
+            .mut_subcommand("diff", |diff| {
+                diff.mut_arg("before", |file| file.add(names.log_completer()))
+                    .mut_arg("after", |file| file.add(names.log_completer()))
+            })
             .mut_subcommand("timeline", |timeline| {
                 timeline.mut_arg("file", |file| file.add(names.log_completer()))
             })
