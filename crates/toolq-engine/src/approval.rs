@@ -67,6 +67,8 @@ pub type ApprovalFuture<'a> = Pin<Box<dyn Future<Output = ApprovalReply> + Send 
 pub enum ApprovalReply {
     /// The call was approved or denied.
     Decided(Approval),
+    /// Nobody can decide about this call, so it doesn't run.
+    Unavailable,
     /// The run stops, for this reason: nobody could be asked, or who was asked said so.
     Stopped(String),
 }

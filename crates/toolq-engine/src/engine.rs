@@ -95,8 +95,9 @@ impl Engine {
             .await;
     }
 
-    /// Runs turns of one call each, at the same time: safe calls share the engine, and any other runs alone. Ends when
-    /// the sender of `requests` has been dropped and every call has been answered and delivered, each as soon as it ends.
+    /// Runs turns at the same time: safe calls share the engine, and any other runs alone. Ends when the sender of `requests`
+    /// has been dropped and every call has been answered and delivered, each as soon as it and those before it in its turn
+    /// have ended.
     ///
     /// Dropping the future stops whatever it runs.
     pub async fn run_concurrent_turns(

@@ -102,10 +102,11 @@ impl OpenCalls {
         let turn = one_call_turn(number, call, origin.clone());
         let checked = checker.check_turn(turn);
         let mut table = self.lock();
-        for call in checked {
-            let (call, origin) = (Box::new(call), origin.clone());
-            table.send(TurnRequest::Run { call, origin });
-        }
+        table.send(TurnRequest::Run {
+            number,
+            calls: checked,
+            origin,
+        });
         if table.turns.is_none() {
             table.calls.remove(&number);
             return Err(ending());

@@ -22,6 +22,9 @@ struct ApprovalQuestionJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
     turn: usize,
+    /// The agent that makes the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<MaskedText<'a>>,
 }
 
 /// Renders the question that an approval program reads: an object on one line. The input in it is whole, whatever its size.
@@ -41,6 +44,10 @@ pub fn render_approval_question(
         runs: InvocationJson::new(accepted, mask),
         sandbox: SandboxJson::new(accepted, mask),
         turn: call.turn,
+        agent: call
+            .parent
+            .as_ref()
+            .map(|agent| MaskedText(&agent.tool_name, mask)),
     };
     Ok(serde_json::to_string(&question)? + "\n")
 }

@@ -201,6 +201,10 @@ impl Dispatcher<'_> {
         }
         match reply {
             ApprovalReply::Decided(approval) => self.apply_approval(number, &approval),
+            ApprovalReply::Unavailable => {
+                self.approval = None;
+                self.finish_unapproved(number);
+            }
             ApprovalReply::Stopped(why) => self.stop_for_approver(number, &why),
         }
     }

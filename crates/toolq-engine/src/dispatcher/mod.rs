@@ -20,6 +20,7 @@ mod start;
 mod sub_turns;
 mod task_events;
 mod throttle;
+mod turn_gate;
 mod turn_loop;
 
 pub use concurrent_turns::TurnRequest;

@@ -39,7 +39,7 @@ impl Dispatcher<'_> {
     /// Admits calls through the gate. Those that may not run after all are answered here.
     fn admit_calls(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
-        while let Some(number) = self.gate.peek() {
+        while let Some(number) = self.next_at_gate() {
             let job = self.queue.waiting_job(number);
             let Some(job) = job else {
                 self.gate.enter();
@@ -50,9 +50,11 @@ impl Dispatcher<'_> {
             {
                 if self.lacks_approver(number) {
                     self.finish_unapproved(number);
-                    self.request_approval();
                     continue;
                 }
+                break;
+            }
+            if !self.enter_turn_gate(job.accepted.safe) {
                 break;
             }
             let limits = self.limits_of(&job);
@@ -81,9 +83,9 @@ impl Dispatcher<'_> {
                 let run = self.new_running_call(job, permit);
                 self.queue.set_running(number, run);
                 admitted.push(number);
-                self.request_approval();
             }
         }
+        self.request_approval();
         admitted
     }
 
@@ -95,6 +97,33 @@ impl Dispatcher<'_> {
         let key =
             logged_key.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
         RunningCall::new(job, key, self.engine.control.now(), permit)
+    }
+
+    /// Returns the call that may enter the gate, if there is one. Whether it needs an approval is known then.
+    fn next_at_gate(&mut self) -> Option<usize> {
+        self.request_approval();
+        self.gate.peek()
+    }
+
+    /// Lets the turn in to start a call, if other turns run at the same time and let it.
+    fn enter_turn_gate(&mut self, safe: bool) -> bool {
+        // With a single job nothing runs in parallel, not even agents, which need no permit.
+        let safe = safe && self.engine.settings.jobs.get() > 1;
+        let gate = self.turn_gate.as_mut();
+        gate.is_none_or(|gate| gate.try_enter(safe))
+    }
+
+    /// Lets other turns in while no call of this one runs.
+    pub(crate) fn leave_turn_gate(&mut self) {
+        let has_work = self.gate.has_admitted() || self.awaited_limit.is_some();
+        let is_ready = self.gate.next_waiting().is_some_and(|number| {
+            let job = self.queue.waiting_job(number);
+            job.is_some_and(|job| self.is_approved(number, &job))
+        });
+        let gate = self.turn_gate.as_mut().filter(|_| !has_work);
+        if let Some(gate) = gate.filter(|gate| !gate.is_waiting() || !is_ready) {
+            gate.leave();
+        }
     }
 
     /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget

@@ -16,6 +16,7 @@ use crate::dispatcher::halt::wait_for_halt_or_budget;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
 use crate::dispatcher::throttle::ThrottledCalls;
+use crate::dispatcher::turn_gate::TurnGate;
 use crate::scheduler::{CallQueue, ConcurrencyLimit, Gate};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
@@ -50,6 +51,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) gate: Gate,
     /// The calls that the gate let pass, and those to be retried, that wait for their turn.
     pub(crate) throttled: ThrottledCalls,
+    /// The place among turns that run at the same time, if there are any.
+    pub(crate) turn_gate: Option<TurnGate>,
     /// The approval of the call that is next in order.
     pub(crate) approval: Option<PendingApproval>,
     /// The tool of the first call whose approval nobody gave.
@@ -92,6 +95,7 @@ impl<'e> Dispatcher<'e> {
             queue: CallQueue::default(),
             gate: Gate::default(),
             throttled: ThrottledCalls::default(),
+            turn_gate: None,
             approval: None,
             unapproved_tool: None,
             awaited_limit: None,
@@ -104,6 +108,14 @@ impl<'e> Dispatcher<'e> {
             arrivals_ended_by: None,
             needs_flush: false,
             halted_by: None,
+        }
+    }
+
+    /// Makes this one of several turns that run at the same time.
+    pub(crate) fn with_turn_gate(self, gate: TurnGate) -> Self {
+        Self {
+            turn_gate: Some(gate),
+            ..self
         }
     }
 
@@ -143,6 +155,7 @@ impl<'e> Dispatcher<'e> {
             // calls, such as a rejection that stops the turn, applies from the start.
             let is_open = self.receive_arrivals(&mut arrivals);
             self.start_ready_calls();
+            self.leave_turn_gate();
             self.flush_if_needed();
             if !is_open && self.queue.is_empty() {
                 break;
@@ -153,6 +166,7 @@ impl<'e> Dispatcher<'e> {
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
                 () = permit_released(self.awaited_limit.as_ref()) => {}
                 () = self.throttled.wait_for_turn(self.engine) => {}
+                () = turn_gate_changed(self.turn_gate.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }
         }
@@ -188,6 +202,14 @@ impl<'e> Dispatcher<'e> {
     /// has failed keeps track of that itself.
     pub(crate) fn emit(&mut self, event: &Event<'_>) {
         let _ = self.sink.emit(std::slice::from_ref(event));
+    }
+}
+
+/// Waits until the turn should try again to enter the gate that it waits for.
+async fn turn_gate_changed(gate: Option<&TurnGate>) {
+    match gate.filter(|gate| gate.is_waiting()) {
+        Some(gate) => gate.wait_for_change().await,
+        None => pending().await,
     }
 }
 

@@ -43,6 +43,11 @@ impl Gate {
         self.waiting.front().map(|waiting| waiting.call)
     }
 
+    /// Returns whether an admitted call hasn't left yet.
+    pub fn has_admitted(&self) -> bool {
+        self.admitted > 0
+    }
+
     /// Admits the first waiting call, if it may enter.
     pub fn enter(&mut self) -> Option<usize> {
         self.peek()?;

@@ -6,17 +6,20 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
-use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver};
+use crate::approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
+use crate::dispatcher::TurnRequest;
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, ScriptedRunner, call, engine_settings, play_script, tool,
+    EventRecorder, PendingAttempts, ScriptedRunner, call, engine_settings, play_script,
+    success_outcome, tool,
 };
 use tokio::sync::mpsc;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CheckedCall, Effect, HaltCause,
-    Tool,
+    Tool, TurnOrigin,
 };
 
 /// Replies to the question about each call, by id. A call without a reply is never decided.
@@ -222,4 +225,100 @@ fn a_halt_withdraws_the_question() {
     let mut finished = recorder.lines_for("finished");
     finished.sort();
     assert_eq!(finished, ["A? not_executed 0", "b not_executed 0"]);
+}
+
+/// Among turns that run at the same time, one whose call waits for an approval holds nobody up, not even a call that has to
+/// run alone.
+#[test]
+fn a_turn_that_waits_for_an_approval_gives_way() {
+    let prompt = prompt(&[]);
+    let tools = tools();
+    let (mut engine, mut attempts) = engine(&[&tools[0], &tools[1]], Some(&prompt));
+    let mut recorder = EventRecorder::default();
+    let (mut delivery, watched) = (recorder.clone(), recorder.clone());
+    let (sender, receiver) = mpsc::unbounded_channel();
+    for (number, mut checked) in calls("A? B", &tools).into_iter().enumerate() {
+        (checked.call.turn, checked.call.position) = (number, 0);
+        let request = TurnRequest::Run {
+            number,
+            calls: vec![checked],
+            origin: TurnOrigin::default(),
+        };
+        sender.send(request).unwrap();
+    }
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let meanwhile = async {
+            let (id, end) = attempts.recv().await.unwrap();
+            assert_eq!(id, "B");
+            end.send(success_outcome()).unwrap();
+            while watched.lines_for("delivered") != ["B"] {
+                yield_now().await;
+            }
+            sender.send(TurnRequest::Cancel(0)).unwrap();
+            drop(sender);
+        };
+        tokio::join!(
+            engine.run_concurrent_turns(receiver, &mut recorder, &mut delivery),
+            meanwhile
+        );
+    });
+    assert_eq!(recorder.lines_for("delivered"), ["B", "A?"]);
+    assert!(
+        !recorder
+            .lines()
+            .iter()
+            .any(|line| line.contains("started A?"))
+    );
+}
+
+/// What a plan holds is approved; nobody decides about the rest.
+#[test]
+fn a_plan_approves_its_calls_and_no_others() {
+    #[derive(Debug)]
+    struct OneCall;
+    impl PriorApprovals for OneCall {
+        fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
+            (request.call.tool_use_id == "A?").then(|| Approval {
+                decision: ApprovalDecision::Yes,
+                means: ApprovalMeans::Plan("p".into()),
+                reason: None,
+                user: None,
+            })
+        }
+    }
+    let tools = tools();
+    let (send, mut attempts) = mpsc::unbounded_channel();
+    let settings = EngineSettings {
+        approver: Some(Approver::Planned {
+            approvals: Arc::new(OneCall),
+            otherwise: None,
+        }),
+        ..engine_settings(&[&tools[0], &tools[1]], 8)
+    };
+    let mut engine = Engine::with_runner(settings, Arc::new(ScriptedRunner(send)));
+    let mut recorder = EventRecorder::default();
+    let mut delivery = recorder.clone();
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::join!(
+            engine.run_turn(0, calls("A? B? c? d", &tools), &mut recorder, &mut delivery),
+            play_script(&mut attempts, "A? d")
+        );
+    });
+    let mut finished = recorder.lines_for("finished");
+    finished.sort();
+    let expected = [
+        "A? ok 1",
+        "B? needs_approval 0",
+        "c? needs_approval 0",
+        "d ok 1",
+    ];
+    assert_eq!(finished, expected);
 }

@@ -16,8 +16,11 @@ use toolq_core::types::{CheckedCall, Tool, TurnOrigin};
 fn requests(calls: Vec<CheckedCall>) -> Vec<TurnRequest> {
     let numbered = calls.into_iter().enumerate().map(|(turn, mut call)| {
         call.call.turn = turn;
-        let (call, origin) = (Box::new(call), TurnOrigin::default());
-        TurnRequest::Run { call, origin }
+        TurnRequest::Run {
+            number: turn,
+            calls: vec![call],
+            origin: TurnOrigin::default(),
+        }
     });
     numbered.collect()
 }

@@ -1,0 +1,115 @@
+//! The gate that turns share which run at the same time. A turn is inside while calls of it run: together with others if
+//! these are concurrency-safe, else alone. Turns wait in the order in which they are ready to start a call, so a turn whose
+//! next call waits for an approval holds nobody up.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::scheduler::Gate;
+
+/// What all turns share.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTurnGate {
+    tickets: Mutex<Tickets>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Tickets {
+    gate: Gate,
+    next: usize,
+}
+
+/// The place of one turn.
+#[derive(Debug)]
+pub(crate) struct TurnGate {
+    shared: Arc<SharedTurnGate>,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Outside,
+    Waiting { ticket: usize, safe: bool },
+    Inside { safe: bool },
+}
+
+impl SharedTurnGate {
+    fn lock(&self) -> MutexGuard<'_, Tickets> {
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnGate {
+    /// Creates the place of a turn that hasn't started a call.
+    pub(crate) fn new(shared: &Arc<SharedTurnGate>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            place: Place::Outside,
+        }
+    }
+
+    /// Lets the turn in to start a call, if it may come in now. Otherwise, it waits from now on.
+    pub(crate) fn try_enter(&mut self, safe: bool) -> bool {
+        match self.place {
+            Place::Inside { safe: true } if safe => return true,
+            Place::Waiting { safe: wanted, .. } if wanted == safe => {}
+            _ => self.leave(),
+        }
+        let mut tickets = self.shared.lock();
+        let ticket = if let Place::Waiting { ticket, .. } = self.place {
+            ticket
+        } else {
+            let ticket = tickets.next;
+            tickets.next += 1;
+            tickets.gate.push(ticket, safe);
+            ticket
+        };
+        let may_enter = tickets.gate.peek() == Some(ticket);
+        self.place = if may_enter {
+            tickets.gate.enter();
+            Place::Inside { safe }
+        } else {
+            Place::Waiting { ticket, safe }
+        };
+        drop(tickets);
+        if may_enter {
+            // The next turn may be able to come in, too.
+            self.shared.changed.notify_waiters();
+        }
+        may_enter
+    }
+
+    /// Leaves the gate, or no longer waits for it.
+    pub(crate) fn leave(&mut self) {
+        let mut tickets = self.shared.lock();
+        match self.place {
+            Place::Outside => return,
+            Place::Waiting { ticket, .. } => {
+                tickets.gate.remove(ticket);
+            }
+            Place::Inside { .. } => tickets.gate.leave(),
+        }
+        drop(tickets);
+        self.place = Place::Outside;
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Returns whether the turn waits for other turns.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.place, Place::Waiting { .. })
+    }
+
+    /// Waits until the turn should try again.
+    pub(crate) async fn wait_for_change(&self) {
+        self.shared.changed.notified().await;
+    }
+}
+
+/// A turn that is dropped in the middle holds nobody up.
+impl Drop for TurnGate {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
