@@ -1,5 +1,7 @@
 //! `toolq check`: reports every problem of tools.yaml with its location.
 
+use std::path::PathBuf;
+
 use crate::args::{CheckArguments, CheckFormat};
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
@@ -8,7 +10,9 @@ use crate::output::{
 };
 use toolq_core::text::format_count;
 use toolq_core::tools_file;
+use toolq_core::tools_file::SandboxSurroundings;
 use toolq_core::types::{FileProblem, Severity};
+use toolq_engine::find_sandbox_gaps;
 
 /// Prints the problems and a summary.
 ///
@@ -26,6 +30,14 @@ pub fn check_tools_file(
             (tree, &file.loaded.sources),
             &file.path,
             &context.environment.with_env_file(&tools.env_file),
+        ));
+        problems.extend(tools_file::find_sandbox_warnings(
+            tools,
+            tree,
+            &SandboxSurroundings {
+                gaps: &find_sandbox_gaps,
+                logs: log_places(context),
+            },
         ));
     }
     problems.sort_by_key(|problem| problem.span);
@@ -78,6 +90,17 @@ fn print_report(
         CheckFormat::Text | CheckFormat::Json => problems_json(&placed),
     };
     Ok(stdout::write_line(&report)?)
+}
+
+/// Returns where runs write their session logs, as far as that is known.
+fn log_places(context: &CommandContext) -> Vec<PathBuf> {
+    let named = context.environment.get_os("TOOLQ_LOG_FILE");
+    let default = toolq_log::sessions_dir(&context.environment).ok();
+    named
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(default)
+        .collect()
 }
 
 fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::log_view::table::{left_aligned, render_rows, row_name};
-use toolq_core::text::format_duration;
-use toolq_core::types::{Backing, SafetyPolicy, Tool, ToolsConfig};
+use toolq_core::text::{escape, format_duration};
+use toolq_core::types::{Backing, SafetyPolicy, Sandbox, Tool, ToolsConfig};
 
 /// One tool.
 #[derive(Serialize)]
@@ -18,6 +18,9 @@ struct ToolListing<'t> {
     timeout_ms: u128,
     /// Attempts after the first.
     retries: u32,
+    /// What its programs can reach; missing if they aren't confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<String>,
 }
 
 impl<'t> ToolListing<'t> {
@@ -31,6 +34,7 @@ impl<'t> ToolListing<'t> {
             decided_by,
             timeout_ms: tool.timeout.after.as_millis(),
             retries: tool.retry.max_retries,
+            sandbox: find_sandbox(tool).map(Sandbox::describe),
         }
     }
 
@@ -61,7 +65,7 @@ pub(crate) fn to_table(tools: &ToolsConfig, color: bool) -> String {
         .tools
         .iter()
         .map(|tool| format_duration(tool.timeout.after));
-    let columns = [
+    let mut columns = vec![
         column("tool", &|tool| row_name(Some(tool.name))),
         column("kind", &|tool| tool.kind.to_owned()),
         column("effect", &|tool| tool.effect.to_owned()),
@@ -69,7 +73,22 @@ pub(crate) fn to_table(tools: &ToolsConfig, color: bool) -> String {
         left_aligned("timeout", timeouts.collect()),
         column("retries", &|tool| tool.retries.to_string()),
     ];
+    if listings.iter().any(|tool| tool.sandbox.is_some()) {
+        columns.push(column("sandbox", &|tool| {
+            escape(tool.sandbox.as_deref().unwrap_or_default()).into_owned()
+        }));
+    }
     render_rows(&columns, color)
+}
+
+/// Returns the sandbox of the program that serves the calls of a tool.
+fn find_sandbox(tool: &Tool) -> Option<&Sandbox> {
+    let command = match &tool.backing {
+        Some(Backing::Command(command)) => Some(command),
+        Some(Backing::Mcp(mcp)) => mcp.server.program(),
+        _ => None,
+    };
+    command?.sandbox.as_ref()
 }
 
 fn kind(backing: Option<&Backing>) -> &'static str {

@@ -15,7 +15,7 @@ use crate::session::log_subject::LogSubject;
 use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::runtime::{
     build_runtime, default_engine_settings, halt_when_stdout_closes, require_trackable_tools,
-    spawn_ticker,
+    spawn_ticker, warn_about_sandbox_gaps,
 };
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
@@ -69,6 +69,7 @@ impl<'a> RunSession<'a> {
         subject: LogSubject<'_>,
     ) -> Result<Self, CommandError> {
         require_trackable_tools(&tools)?;
+        warn_about_sandbox_gaps(&tools, context);
         let jobs = settings.jobs.unwrap_or(tools.concurrency);
         let runtime = build_runtime()?;
         let entered = runtime.enter();

@@ -16,7 +16,7 @@ use crate::output::{CommandError, Exit};
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::{EngineSettings, RunControl, find_untrackable};
+use toolq_engine::{EngineSettings, RunControl, find_allowed_gap, find_untrackable};
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
@@ -55,6 +55,16 @@ pub fn require_trackable_tools(tools: &ToolsConfig) -> Result<(), CommandError> 
         "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \
          `defaults: {leftovers: allow}`",
     ))
+}
+
+/// Warns if a sandbox isn't applied as a whole, as its `missing: warn` allows.
+pub fn warn_about_sandbox_gaps(tools: &ToolsConfig, context: &CommandContext) {
+    if let Some((name, gaps)) = find_allowed_gap(tools) {
+        let gaps = gaps.join(", or ");
+        let message =
+            format!("the sandbox of {name} leaves something out: this system can't confine {gaps}");
+        context.stderr.print_warning(&message);
+    }
 }
 
 /// Builds the tokio runtime that calls run on.

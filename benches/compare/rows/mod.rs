@@ -26,6 +26,7 @@ type RowFn = fn(&BenchContext) -> Result<Vec<ComparisonLine>>;
 /// All rows, by name.
 pub const ALL_ROWS: &[(&str, RowFn)] = &[
     ("spawn", spawn::thousand_cats),
+    ("confined", spawn::thousand_confined_cats),
     ("durable", durable::synced_cats),
     ("transcript", transcript::after_a_transcript),
     ("sleep-8", sleep::eight_calls),

@@ -66,6 +66,25 @@ pub fn thousand_cats(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
     )
 }
 
+pub fn thousand_confined_cats(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let run = |tool: &str| {
+        let response = bench.write_file(&format!("{tool}.json"), |out| {
+            inputs::write_response(out, tool, CALLS)
+        })?;
+        programs::toolq_run(bench, 8, &response).expect_output(inputs::OUTPUT_MARKER, CALLS)
+    };
+    let ours = run("read_note_confined")?;
+    let mut unconfined = run("read_note")?;
+    unconfined.name = "toolq without `sandbox`";
+    let baseline = Baseline::new(unconfined, PerformanceBar::time(1.15));
+    compare_rounds(
+        "1,000 `cat` calls in a sandbox, 8 at a time",
+        bench.rounds,
+        &ours,
+        &[baseline],
+    )
+}
+
 /// Writes a list of files with one input each: xargs passes arguments and can't write to stdin.
 fn one_file_each(bench: &BenchContext) -> Result<PathBuf> {
     fs::create_dir(bench.path("cats"))?;

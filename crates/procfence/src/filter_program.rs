@@ -1,5 +1,6 @@
 //! Builds and applies filters of system calls (seccomp). This file contains unsafe code.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::offset_of;
 
@@ -28,38 +29,22 @@ const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 /// 32 bits have only those.
 pub(crate) type CallArgument = (libc::c_long, usize, u32);
 
-/// A filter that isn't complete. It looks at a [`seccomp_data`], and between the rules, the number of the call is loaded.
-#[derive(Debug)]
-pub(crate) struct FilterProgram(Vec<sock_filter>);
+/// A filter that isn't complete.
+#[derive(Debug, Default)]
+pub(crate) struct FilterProgram {
+    /// What is done about a call, by its number: instructions, behind which the call is allowed.
+    rules: BTreeMap<u32, Vec<sock_filter>>,
+}
 
 /// A filter of system calls.
 #[derive(Debug)]
 pub(crate) struct SystemCallFilter(Vec<sock_filter>);
 
 impl FilterProgram {
-    /// Begins a filter that only refuses what is made for other architectures.
-    ///
-    /// # Errors
-    /// This architecture isn't known.
-    pub(crate) fn new() -> io::Result<Self> {
-        let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
-        let instructions = vec![
-            load(offset_of!(seccomp_data, arch))?,
-            jump(JUMP_IF_EQUAL, architecture, 1, 0),
-            instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
-            load_number()?,
-            jump(JUMP_IF_AT_LEAST, FIRST_X32_NUMBER, 0, 1),
-            // As from a kernel without them.
-            refusal(libc::ENOSYS),
-        ];
-        Ok(Self(instructions))
-    }
-
     /// Refuses these calls.
     pub(crate) fn refuse(&mut self, calls: &[libc::c_long], errno: libc::c_int) -> io::Result<()> {
         for call in calls {
-            self.0.push(jump(JUMP_IF_EQUAL, number(*call)?, 0, 1));
-            self.0.push(refusal(errno));
+            self.rules_of(*call)?.push(refusal(errno));
         }
         Ok(())
     }
@@ -67,55 +52,96 @@ impl FilterProgram {
     /// Refuses a call unless an argument has one of these values.
     pub(crate) fn allow_only(
         &mut self,
-        argument: CallArgument,
+        (call, position, bits): CallArgument,
         values: &[u32],
         errno: libc::c_int,
     ) -> io::Result<()> {
         let count = u8::try_from(values.len()).map_err(io::Error::other)?;
-        let comparisons = (0..count).rev().zip(values);
+        let rules = self.rules_of(call)?;
+        rules.extend(load_argument(position, bits)?);
         // Skips the other comparisons, and the refusal.
-        let comparisons = comparisons.map(|(left, value)| jump(JUMP_IF_EQUAL, *value, left + 1, 0));
-        let block = comparisons.chain([refusal(errno)]).collect();
-        self.add_argument_rule(argument, block)
+        let comparisons = (0..count).rev().zip(values);
+        rules.extend(comparisons.map(|(left, value)| jump(JUMP_IF_EQUAL, *value, left + 1, 0)));
+        rules.push(refusal(errno));
+        Ok(())
     }
 
     /// Refuses a call if an argument has one of these values.
     pub(crate) fn refuse_values(
         &mut self,
-        argument: CallArgument,
+        (call, position, bits): CallArgument,
         values: &[u32],
         errno: libc::c_int,
     ) -> io::Result<()> {
-        let comparisons = values
-            .iter()
-            .flat_map(|value| [jump(JUMP_IF_EQUAL, *value, 0, 1), refusal(errno)]);
-        self.add_argument_rule(argument, comparisons.collect())
-    }
-
-    /// Adds instructions that look at an argument of one call.
-    fn add_argument_rule(
-        &mut self,
-        (call, position, bits): CallArgument,
-        comparisons: Vec<sock_filter>,
-    ) -> io::Result<()> {
-        let mut block = vec![
-            // The lower half of the argument, since these architectures are little-endian.
-            load(offset_of!(seccomp_data, args) + size_of::<u64>() * position)?,
-            instruction(AND, bits),
-        ];
-        block.extend(comparisons);
-        block.push(load_number()?);
-        let length = u8::try_from(block.len()).map_err(io::Error::other)?;
-        self.0.push(jump(JUMP_IF_EQUAL, number(call)?, 0, length));
-        self.0.extend(block);
+        let rules = self.rules_of(call)?;
+        rules.extend(load_argument(position, bits)?);
+        for value in values {
+            rules.push(jump(JUMP_IF_EQUAL, *value, 0, 1));
+            rules.push(refusal(errno));
+        }
         Ok(())
     }
 
-    /// Completes the filter: it allows everything else.
-    pub(crate) fn finish(mut self) -> SystemCallFilter {
-        self.0.push(instruction(RETURN, libc::SECCOMP_RET_ALLOW));
-        SystemCallFilter(self.0)
+    fn rules_of(&mut self, call: libc::c_long) -> io::Result<&mut Vec<sock_filter>> {
+        let number = u32::try_from(call).map_err(io::Error::other)?;
+        Ok(self.rules.entry(number).or_default())
     }
+
+    /// Completes the filter: it allows everything else, and refuses what is made for other architectures.
+    ///
+    /// # Errors
+    /// This architecture isn't known, or the filter is too long.
+    pub(crate) fn finish(self) -> io::Result<SystemCallFilter> {
+        let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
+        let mut program = vec![
+            load(offset_of!(seccomp_data, arch))?,
+            jump(JUMP_IF_EQUAL, architecture, 1, 0),
+            instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
+            load(offset_of!(seccomp_data, nr))?,
+            jump(JUMP_IF_AT_LEAST, FIRST_X32_NUMBER, 0, 1),
+            // As from a kernel without them.
+            refusal(libc::ENOSYS),
+        ];
+        let rules: Vec<(u32, Vec<sock_filter>)> = self.rules.into_iter().collect();
+        program.extend(search_tree(&rules)?);
+        Ok(SystemCallFilter(program))
+    }
+}
+
+/// Returns instructions that find the rule of a call by halving, since the kernel follows them for every number when the
+/// filter is applied.
+fn search_tree(rules: &[(u32, Vec<sock_filter>)]) -> io::Result<Vec<sock_filter>> {
+    let permission = instruction(RETURN, libc::SECCOMP_RET_ALLOW);
+    let too_far = |_| io::Error::other("the filter is too long");
+    match rules {
+        [] => Ok(vec![permission]),
+        [(number, rule)] => {
+            let length = u8::try_from(rule.len()).map_err(too_far)?;
+            let mut leaf = vec![jump(JUMP_IF_EQUAL, *number, 0, length)];
+            leaf.extend_from_slice(rule);
+            leaf.push(permission);
+            Ok(leaf)
+        }
+        _ => {
+            let (lower, upper) = rules.split_at(rules.len() / 2);
+            let (first_of_upper, _) = upper[0];
+            let lower = search_tree(lower)?;
+            let length = u8::try_from(lower.len()).map_err(too_far)?;
+            let mut tree = vec![jump(JUMP_IF_AT_LEAST, first_of_upper, length, 0)];
+            tree.extend(lower);
+            tree.extend(search_tree(upper)?);
+            Ok(tree)
+        }
+    }
+}
+
+/// Loads these bits of an argument.
+fn load_argument(position: usize, bits: u32) -> io::Result<[sock_filter; 2]> {
+    Ok([
+        // The lower half of the argument, since these architectures are little-endian.
+        load(offset_of!(seccomp_data, args) + size_of::<u64>() * position)?,
+        instruction(AND, bits),
+    ])
 }
 
 impl SystemCallFilter {
@@ -141,10 +167,6 @@ impl SystemCallFilter {
         }
         Ok(())
     }
-}
-
-fn load_number() -> io::Result<sock_filter> {
-    load(offset_of!(seccomp_data, nr))
 }
 
 fn load(offset: usize) -> io::Result<sock_filter> {
@@ -176,9 +198,4 @@ fn instruction(code: u32, value: u32) -> sock_filter {
         jf: 0,
         k: value,
     }
-}
-
-/// Returns the number of a system call as the filter sees it.
-fn number(call: libc::c_long) -> io::Result<u32> {
-    u32::try_from(call).map_err(io::Error::other)
 }

@@ -1,10 +1,9 @@
 //! The children of supervisors and reapers: forking, starting a program under limits, and reaping. This relies on the
 //! process having a single thread. This file contains unsafe code.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::time::Duration;
 
@@ -16,6 +15,10 @@ use crate::limits::ResourceLimits;
 use crate::sandbox::PreparedSandbox;
 use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 use crate::sys::check_result;
+
+/// The stack of a child until its program starts.
+const CHILD_STACK_BYTES: usize = 256 << 10;
+const STACK_ALIGNMENT: usize = 16;
 
 /// A child that was reaped.
 #[derive(Debug, Clone, Copy)]
@@ -75,21 +78,34 @@ pub(crate) fn spawn_limited(
         null_terminated_pointers(&request.argv),
         null_terminated_pointers(&request.env),
     );
-    let (mut error_reader, error_writer) = UnixStream::pair().map_err(errno_of)?;
-    let Some(pid) = fork().map_err(errno_of)? else {
-        let errno = exec_program(request, sandbox, descriptors, &argv, &env).raw_os_error();
-        let bytes = errno.unwrap_or(libc::EIO).to_le_bytes();
-        let _ = rustix::io::write(&error_writer, &bytes);
-        // SAFETY: exits at once, without running exit handlers of the parent.
-        unsafe { libc::_exit(127) };
-    };
-    drop(error_writer);
-    let mut errno = [0; 4];
-    // A successful exec closes the other end, so that there is nothing to read.
-    match error_reader.read_exact(&mut errno) {
-        Ok(()) => Err(c_int::from_le_bytes(errno)),
-        Err(_) => Ok(pid),
+    let mut failure = None;
+    let mut start = || failure = Some(exec_program(request, sandbox, descriptors, &argv, &env));
+    let pid = run_in_child(&mut start).map_err(errno_of)?;
+    match failure {
+        Some(error) => Err(errno_of(error)),
+        None => Ok(pid),
     }
+}
+
+/// Runs `start` in a child until that replaces itself with a program or returns. Until then, this process waits, and the
+/// child uses its memory, which is much cheaper than a copy.
+fn run_in_child(mut start: &mut dyn FnMut()) -> io::Result<Pid> {
+    let mut stack: Vec<MaybeUninit<u8>> = Vec::with_capacity(CHILD_STACK_BYTES);
+    let top = stack.spare_capacity_mut().as_mut_ptr_range().end;
+    let top = top.map_addr(|address| address & !(STACK_ALIGNMENT - 1));
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack and `start` live longer than the child uses them, since this process has a single thread, which
+    // waits meanwhile. The child never returns from `run_start`.
+    let pid = unsafe { libc::clone(run_start, top.cast(), flags, (&raw mut start).cast()) };
+    Pid::from_raw(check_result(pid)?).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+extern "C" fn run_start(start: *mut libc::c_void) -> c_int {
+    // SAFETY: `run_in_child` passes a pointer to this, which nothing else uses meanwhile.
+    let start = unsafe { &mut *start.cast::<&mut dyn FnMut()>() };
+    start();
+    // SAFETY: exits at once, without running exit handlers of the parent.
+    unsafe { libc::_exit(127) }
 }
 
 /// Replaces this process with the program. Returns only if that fails, with the cause.

@@ -7,11 +7,12 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Pid;
 
+use crate::descendants;
 use crate::forked_child;
 use crate::limits::ResourceLimits;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper_call::{ReaperAction, ReaperCall};
-use crate::sandbox::PreparedSandbox;
+use crate::sandbox::{PreparedSandbox, ProgramSandbox, ReaperSandboxes};
 use crate::signal_fd::SignalFd;
 use crate::spawn::{SpawnRequest, spawn};
 
@@ -28,12 +29,13 @@ impl Reaper {
 
     /// Serves calls until the host closes the socket.
     pub(crate) fn serve(self) -> io::Result<()> {
+        let mut sandboxes = ReaperSandboxes::default();
         while let Some((request, descriptors)) = ReaperRequest::receive(&self.socket)? {
             // Requests for the previous call may arrive late; ignore them.
             let ReaperRequest::Start(mut spawn_request) = request else {
                 continue;
             };
-            let sandbox = match prepare_sandbox(&mut spawn_request) {
+            let sandbox = match prepare_sandbox(&mut spawn_request, &mut sandboxes) {
                 Ok(sandbox) => sandbox,
                 Err(errno) => {
                     self.send_reply(ReaperReply::NotConfined(errno))?;
@@ -44,8 +46,8 @@ impl Reaper {
                 Err(errno) => {
                     if let Some(mut sandbox) = sandbox {
                         sandbox.remove_unwritten_files();
-                        sandbox.clean_up(true);
                     }
+                    sandboxes.finish_call(true);
                     self.send_reply(ReaperReply::NotStarted(errno))?;
                 }
                 Ok(program) => {
@@ -55,7 +57,9 @@ impl Reaper {
                         Ok(action) => action,
                         Err(error) => return call.kill_tree().and(Err(error)),
                     };
-                    call.clean_up();
+                    let is_gone =
+                        action == ReaperAction::AwaitNext || descendants::count_living() == 0;
+                    sandboxes.finish_call(is_gone);
                     if action == ReaperAction::Quit {
                         break;
                     }
@@ -74,11 +78,18 @@ impl Reaper {
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
-fn prepare_sandbox(request: &mut SpawnRequest) -> Result<Option<PreparedSandbox>, i32> {
+fn prepare_sandbox(
+    request: &mut SpawnRequest,
+    sandboxes: &mut ReaperSandboxes,
+) -> Result<Option<PreparedSandbox>, i32> {
+    let shape = request.sandbox.as_ref().map(ProgramSandbox::shape);
+    if !sandboxes.can_serve(shape) {
+        return Err(libc::EINVAL);
+    }
     let Some(sandbox) = &request.sandbox else {
         return Ok(None);
     };
-    let prepared = PreparedSandbox::new(sandbox, &mut request.env);
+    let prepared = sandboxes.prepare(sandbox, &mut request.env);
     prepared
         .map(Some)
         .map_err(|error| error.raw_os_error().unwrap_or(libc::EOPNOTSUPP))

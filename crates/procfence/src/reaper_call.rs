@@ -122,13 +122,6 @@ impl<'k> ReaperCall<'k> {
         }
     }
 
-    /// Removes what only the program needed, once the host knows that the call is done.
-    pub(crate) fn clean_up(&mut self) {
-        if let Some(sandbox) = self.sandbox.take() {
-            sandbox.clean_up(descendants::count_living() == 0);
-        }
-    }
-
     /// Reaps exited children. Returns whether any are left.
     pub(crate) fn reap_exited(&mut self) -> bool {
         descendants::reap_exited(&self.reaper.signals, |child| {

@@ -9,12 +9,15 @@ use tokio::net::UnixStream;
 
 use crate::fd_passing::send_with_fds;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest};
+use crate::sandbox::SandboxShape;
 
 /// A connection to a reaper that serves one call, or none. When it is dropped, the reaper kills what it started at once.
 /// If it is closed in any other way, the host has died, and the programs get a grace period.
 #[derive(Debug)]
 pub struct ReaperClient {
     pub(crate) number: u64,
+    /// The shape of the sandboxes that the reaper prepares, if it confines programs.
+    pub(crate) shape: Option<SandboxShape>,
     pub(crate) socket: UnixStream,
 }
 

@@ -10,6 +10,8 @@ use crate::copy_confinement::CopyConfinement;
 use crate::orphans;
 use crate::proc_tree;
 use crate::reaper_client::ReaperClient;
+use crate::sandbox::ProgramSandbox;
+use crate::spawn::SpawnRequest;
 use crate::supervisor_client::SupervisorClient;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started.
@@ -91,14 +93,17 @@ impl ReaperPool {
         }
     }
 
-    /// Takes an idle reaper out of the pool, or requests a new one.
+    /// Takes an idle reaper that can start the program out of the pool, or requests a new one.
     ///
     /// # Errors
     /// The system is out of resources, or can't start the supervisor.
-    pub fn take_reaper(&self) -> io::Result<Arc<ReaperClient>> {
-        if let Some(reaper) = lock(&self.idle).pop() {
-            return Ok(reaper);
+    pub fn take_reaper(&self, request: &SpawnRequest) -> io::Result<Arc<ReaperClient>> {
+        let shape = request.sandbox.as_ref().map(ProgramSandbox::shape);
+        let mut idle = lock(&self.idle);
+        if let Some(last) = idle.iter().rposition(|reaper| reaper.shape == shape) {
+            return Ok(idle.swap_remove(last));
         }
+        drop(idle);
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
@@ -115,6 +120,7 @@ impl ReaperPool {
         };
         Ok(Arc::new(ReaperClient {
             number,
+            shape,
             socket: ours,
         }))
     }

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::filter_program::{FilterProgram, SystemCallFilter};
-use crate::sandbox::NetworkAccess;
+use crate::sandbox::{SandboxShape, SandboxSockets};
 
 /// Keys aren't in a namespace: programs could use and change those of the user, and those of the shell in which toolq runs.
 /// What is asked for through an `io_uring`, such as a socket, is no system call, so no filter sees it.
@@ -97,7 +97,7 @@ impl AllowedSockets {
 /// # Errors
 /// The kernel has no filters, or this architecture isn't known.
 pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
-    let mut program = FilterProgram::new()?;
+    let mut program = FilterProgram::default();
     program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
     program.allow_only(
         (libc::SYS_socket, 0, u32::MAX),
@@ -108,23 +108,20 @@ pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
             .collect::<Vec<_>>(),
         libc::EACCES,
     )?;
-    program.finish().apply()
+    program.finish()?.apply()
 }
 
-/// Builds the filter of a sandbox. `changes_files` says whether the program may change any file that isn't temporary.
+/// Builds the filter of sandboxes.
 ///
 /// # Errors
 /// This architecture isn't known.
-pub(crate) fn sandbox_filter(
-    network: &NetworkAccess,
-    changes_files: bool,
-) -> io::Result<SystemCallFilter> {
-    let mut program = FilterProgram::new()?;
+pub(crate) fn sandbox_filter(shape: SandboxShape) -> io::Result<SystemCallFilter> {
+    let mut program = FilterProgram::default();
     program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
     program.refuse(&SHARED_BY_NUMBER, libc::EPERM)?;
     // A limit of zero kills a process as surely as a signal.
     program.allow_only((libc::SYS_prlimit64, 0, u32::MAX), &[0], libc::EPERM)?;
-    if !changes_files {
+    if !shape.changes_files {
         program.refuse(METADATA_CALLS, libc::EPERM)?;
         program.refuse_values(
             (libc::SYS_ioctl, 1, u32::MAX),
@@ -132,12 +129,12 @@ pub(crate) fn sandbox_filter(
             libc::EPERM,
         )?;
     }
-    match network {
-        NetworkAccess::All => {}
-        NetworkAccess::None => program.refuse(&[libc::SYS_socket], libc::EACCES)?,
-        NetworkAccess::TcpPorts(_) => allow_tcp_clients(&mut program)?,
+    match shape.sockets {
+        SandboxSockets::All => {}
+        SandboxSockets::None => program.refuse(&[libc::SYS_socket], libc::EACCES)?,
+        SandboxSockets::TcpClients => allow_tcp_clients(&mut program)?,
     }
-    Ok(program.finish())
+    program.finish()
 }
 
 /// Leaves TCP as the only protocol, and `connect` as the only way to begin a connection, since that is what Landlock sees.

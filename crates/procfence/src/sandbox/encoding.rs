@@ -13,6 +13,7 @@ impl ProgramSandbox {
         for path in &self.paths {
             let letter = match (path.access, path.stays_inside) {
                 (PathAccess::Read, false) => b'r',
+                (PathAccess::ReadSystem, _) => b's',
                 (PathAccess::Write, false) => b'w',
                 (PathAccess::Device, _) => b'd',
                 (PathAccess::Read, true) => b'R',
@@ -58,6 +59,7 @@ impl ProgramSandbox {
             match letter {
                 b'B' => path.clone_into(&mut sandbox.bounds),
                 b'r' => allow(PathAccess::Read, false),
+                b's' => allow(PathAccess::ReadSystem, false),
                 b'w' => allow(PathAccess::Write, false),
                 b'd' => allow(PathAccess::Device, false),
                 b'R' => allow(PathAccess::Read, true),
@@ -91,7 +93,8 @@ mod tests {
     #[test]
     fn a_sandbox_survives_the_wire() {
         let paths = [
-            ("/usr", PathAccess::Read, false),
+            ("/usr", PathAccess::ReadSystem, false),
+            ("/home", PathAccess::Read, false),
             ("/r", PathAccess::Read, true),
             ("/dev/null", PathAccess::Device, false),
             ("/w", PathAccess::Write, false),

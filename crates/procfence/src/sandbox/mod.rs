@@ -1,7 +1,8 @@
 //! Confines one program: which files it can read and change, and which addresses it can reach.
 //!
-//! A reaper prepares the sandbox, and the child enters it right before the program starts, so the reaper itself stays
-//! free. Everything that the program starts inherits it.
+//! A reaper prepares the sandbox, and the child enters it right before the program starts, so no program can reach the
+//! reaper. What costs most is the same for many calls, and no harm to a reaper: the system calls and privileges that it
+//! doesn't need. So it gives them up before its first call, and its later calls all have sandboxes of the same shape.
 
 use std::path::PathBuf;
 
@@ -14,11 +15,15 @@ mod opened_path;
 #[cfg(target_os = "linux")]
 mod private_temp_dir;
 #[cfg(target_os = "linux")]
+mod reaper_sandboxes;
+#[cfg(target_os = "linux")]
 mod ruleset;
 mod support;
 
 #[cfg(target_os = "linux")]
 pub(crate) use entry::PreparedSandbox;
+#[cfg(target_os = "linux")]
+pub(crate) use reaper_sandboxes::ReaperSandboxes;
 pub use support::missing_protections;
 
 /// What a program, and all that it starts, can reach. It gets a private temporary directory, which `TMPDIR` names, and
@@ -51,11 +56,44 @@ pub struct SandboxPath {
 pub enum PathAccess {
     /// Read and execute.
     Read,
+    /// The same, for what is part of the system: if the path leads to something else from now on, that may be noticed some
+    /// seconds late.
+    ReadSystem,
     /// Also change, create and remove. A file that doesn't exist is created empty before the program starts, because only
     /// what exists can be allowed; it is removed if the program fails without having written to it.
     Write,
     /// Read and write what exists: device files.
     Device,
+}
+
+/// What a reaper gives up for good to start programs with this sandbox, and all with the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SandboxShape {
+    pub(crate) sockets: SandboxSockets,
+    /// Whether programs may change files that aren't temporary.
+    pub(crate) changes_files: bool,
+}
+
+/// The sockets that programs may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SandboxSockets {
+    None,
+    All,
+    TcpClients,
+}
+
+impl ProgramSandbox {
+    pub(crate) fn shape(&self) -> SandboxShape {
+        let changes_files = |path: &SandboxPath| path.access == PathAccess::Write;
+        SandboxShape {
+            sockets: match self.network {
+                NetworkAccess::None => SandboxSockets::None,
+                NetworkAccess::All => SandboxSockets::All,
+                NetworkAccess::TcpPorts(_) => SandboxSockets::TcpClients,
+            },
+            changes_files: self.paths.iter().any(changes_files),
+        }
+    }
 }
 
 /// What a program can reach over the network.

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -16,37 +16,53 @@ const VARIABLE: &[u8] = b"TMPDIR=";
 pub(crate) struct PrivateTempDir(TempDir);
 
 impl PrivateTempDir {
-    /// Creates the directory, and has `TMPDIR` in `env` name it.
-    ///
-    /// # Errors
-    /// The directory can't be created.
-    pub(crate) fn create(env: &mut Vec<CString>) -> io::Result<Self> {
+    /// Removes `TMPDIR` from `env`, and returns the directory that it named.
+    pub(crate) fn take_outer(env: &mut Vec<CString>) -> PathBuf {
         let is_variable = |variable: &CString| variable.as_bytes().starts_with(VARIABLE);
         let outer = env.iter().find(|variable| is_variable(variable));
         let outer = outer.map(|variable| OsStr::from_bytes(&variable.as_bytes()[VARIABLE.len()..]));
         let outer = outer.map(Path::new).filter(|outer| outer.is_absolute());
-        let directory = tempfile::Builder::new()
-            .prefix("call-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(outer.unwrap_or(Path::new("/tmp")))?;
+        let outer = outer.unwrap_or(Path::new("/tmp")).to_owned();
         env.retain(|variable| !is_variable(variable));
-        let path = directory.path().as_os_str().as_bytes();
-        env.push(CString::new([VARIABLE, path].concat())?);
-        Ok(Self(directory))
+        outer
+    }
+
+    /// Creates a directory in `outer`.
+    ///
+    /// # Errors
+    /// The system doesn't allow it.
+    pub(crate) fn create(outer: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder
+            .prefix("call-")
+            .permissions(Permissions::from_mode(0o700));
+        builder.tempdir_in(outer).map(Self)
+    }
+
+    /// Returns the variable that names the directory.
+    pub(crate) fn variable(&self) -> io::Result<CString> {
+        let path = self.path().as_os_str().as_bytes();
+        Ok(CString::new([VARIABLE, path].concat())?)
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Removes the directory and everything in it.
-    pub(crate) fn remove(self) {
-        let path = self.0.keep();
-        if fs::remove_dir_all(&path).is_err() {
-            // The program may have left directories that can't be listed.
-            make_listable(&path);
-            let _ = fs::remove_dir_all(&path);
+    /// Whether this is a directory in `outer`, and still exists.
+    pub(crate) fn is_in(&self, outer: &Path) -> bool {
+        self.path().parent() == Some(outer) && self.path().is_dir()
+    }
+
+    /// Removes everything in the directory. Returns `None` if that doesn't succeed.
+    pub(crate) fn emptied(self) -> Option<Self> {
+        let is_empty = || Some(fs::read_dir(self.path()).ok()?.next().is_none());
+        if is_empty()? {
+            return Some(self);
         }
+        // The program may have left directories that can't be listed.
+        make_listable(self.path());
+        None
     }
 
     /// Leaves the directory to processes that go on.
@@ -76,17 +92,16 @@ mod tests {
     fn a_directory_that_cannot_be_listed_is_removed_too() {
         let outer = tempfile::tempdir().unwrap();
         let text = |text: String| CString::new(text).unwrap();
-        let mut env = vec![
-            text(format!("TMPDIR={}", outer.path().display())),
-            text("A=b".to_owned()),
-        ];
-        let directory = PrivateTempDir::create(&mut env).unwrap();
-        let expected = text(format!("TMPDIR={}", directory.path().display()));
-        assert_eq!(env, [text("A=b".to_owned()), expected]);
+        let other = text("A=b".to_owned());
+        let variable = text(format!("TMPDIR={}", outer.path().display()));
+        let mut env = vec![variable, other.clone()];
+        let found = PrivateTempDir::take_outer(&mut env);
+        assert_eq!((&*found, env), (outer.path(), vec![other]));
+        let directory = PrivateTempDir::create(&found).unwrap().emptied().unwrap();
         let closed = directory.path().join("a/closed");
         fs::create_dir_all(closed.join("b")).unwrap();
-        fs::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
-        directory.remove();
+        fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
+        assert!(directory.emptied().is_none());
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
     }
 }

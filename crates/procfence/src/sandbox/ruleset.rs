@@ -104,7 +104,7 @@ fn empty_ruleset(
 /// Returns what Landlock calls an access. A program that can make device files could read the disk.
 fn rights(access: PathAccess, is_directory: bool) -> BitFlags<AccessFs> {
     let rights = match access {
-        PathAccess::Read => AccessFs::from_read(VERSION),
+        PathAccess::Read | PathAccess::ReadSystem => AccessFs::from_read(VERSION),
         PathAccess::Write => {
             AccessFs::from_all(VERSION)
                 & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)

@@ -1,7 +1,6 @@
 //! Renders what a call's program can reach, for people and for programs.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -49,28 +48,7 @@ impl SandboxJson {
 /// Renders `sandbox: read root, system; write a.txt; no network` on one line, with control characters escaped. Returns
 /// `None` if the call's program isn't confined.
 pub(crate) fn render_sandbox(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
-    let sandbox = find_sandbox(accepted)?;
-    let mut line = "sandbox:".to_owned();
-    for (verb, places) in [("read", &sandbox.read), ("write", &sandbox.write)] {
-        let texts: Vec<String> = places.iter().map(SandboxPlace::text).collect();
-        let texts = match texts.join(", ") {
-            none if none.is_empty() => "nothing".to_owned(),
-            texts => texts,
-        };
-        // Writing to a string can't fail.
-        let _ = write!(line, " {verb} {texts};");
-    }
-    match &sandbox.network {
-        SandboxNetwork::None => line.push_str(" no network"),
-        SandboxNetwork::All => line.push_str(" any network"),
-        SandboxNetwork::Ports(ports) => {
-            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-            let _ = write!(line, " TCP to {}", ports.join(", "));
-        }
-    }
-    if sandbox.missing == MissingProtection::Warn {
-        line.push_str("; as far as the system can");
-    }
+    let line = format!("sandbox: {}", find_sandbox(accepted)?.describe());
     Some(escape(&mask.apply(&line)).into_owned())
 }
 

@@ -81,6 +81,71 @@ pub enum SandboxPlace {
     FromInput(PartialTemplate),
 }
 
+impl Sandbox {
+    /// Describes the sandbox on one line: `read root, system; write {path}; no network`.
+    pub fn describe(&self) -> String {
+        let texts = |entries: &[SandboxEntry]| entries.iter().map(SandboxEntry::text).collect();
+        describe(
+            texts(&self.read),
+            texts(&self.write),
+            &self.network,
+            self.missing,
+        )
+    }
+}
+
+impl SandboxEntry {
+    fn text(&self) -> String {
+        match self {
+            Self::Root => "root".to_owned(),
+            Self::System => "system".to_owned(),
+            Self::Path(template) => template.fill(|path| format!("{{{}}}", path.join("."))),
+        }
+    }
+}
+
+impl SandboxInvocation {
+    /// As [`Sandbox::describe`], with the values of a call.
+    pub fn describe(&self) -> String {
+        let texts = |places: &[SandboxPlace]| places.iter().map(SandboxPlace::text).collect();
+        describe(
+            texts(&self.read),
+            texts(&self.write),
+            &self.network,
+            self.missing,
+        )
+    }
+}
+
+fn describe(
+    read: Vec<String>,
+    write: Vec<String>,
+    network: &SandboxNetwork,
+    missing: MissingProtection,
+) -> String {
+    let list = |texts: Vec<String>| match texts.join(", ") {
+        none if none.is_empty() => "nothing".to_owned(),
+        texts => texts,
+    };
+    let network = match network {
+        SandboxNetwork::None => "no network".to_owned(),
+        SandboxNetwork::All => "any network".to_owned(),
+        SandboxNetwork::Ports(ports) => {
+            let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+            format!("TCP to {}", list(ports))
+        }
+    };
+    let rest = match missing {
+        MissingProtection::Refuse => "",
+        MissingProtection::Warn => "; as far as the system can",
+    };
+    format!(
+        "read {}; write {}; {network}{rest}",
+        list(read),
+        list(write)
+    )
+}
+
 impl SandboxPlace {
     /// Returns the entry as tools.yaml would have it.
     pub fn text(&self) -> String {

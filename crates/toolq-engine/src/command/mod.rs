@@ -19,3 +19,4 @@ mod supervised_child;
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::{ParentEnds, ProxiedEnds};
 pub(crate) use runner::CommandRunner;
+pub use sandbox::{find_allowed_gap, find_sandbox_gaps};

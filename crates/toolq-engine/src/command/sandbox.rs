@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use procfence::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace,
+    Backing, MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork,
+    SandboxPlace, ToolsConfig,
 };
 
 /// Where programs, their libraries and their data are installed.
@@ -77,6 +78,29 @@ pub(crate) struct SandboxContext<'a> {
     /// The program's file.
     pub(crate) program: &'a Path,
     pub(crate) environment: &'a Environment,
+}
+
+/// Returns what a sandbox with this access can't keep a program from on this system, each as the end of "this system can't
+/// confine".
+pub fn find_sandbox_gaps(network: &SandboxNetwork) -> Vec<&'static str> {
+    missing_protections(&network_access(network))
+}
+
+/// Returns the first sandbox of `tools` that isn't applied as a whole on this system, as its `missing: warn` allows, and
+/// what is left out.
+pub fn find_allowed_gap(tools: &ToolsConfig) -> Option<(String, Vec<&'static str>)> {
+    let of_tools = tools.tools.iter().filter_map(|tool| match &tool.backing {
+        Some(Backing::Command(command)) => Some((&tool.name, command)),
+        _ => None,
+    });
+    let servers = tools.servers.iter();
+    let of_servers = servers.filter_map(|server| Some((&server.name, server.program()?)));
+    of_tools.chain(of_servers).find_map(|(name, command)| {
+        let sandbox = command.sandbox.as_ref()?;
+        let gaps = find_sandbox_gaps(&sandbox.network);
+        let is_applied = gaps.is_empty() || sandbox.missing == MissingProtection::Refuse;
+        (!is_applied).then(|| (name.clone(), gaps))
+    })
 }
 
 /// Returns why a sandbox can't be applied on this system, if so.
@@ -168,16 +192,20 @@ impl SandboxContext<'_> {
                 stays_inside: false,
             });
         };
+        let directory_access = match access {
+            PathAccess::Read => PathAccess::ReadSystem,
+            access => access,
+        };
         for directory in SYSTEM_DIRECTORIES {
             // On most systems, `/bin` and the like are links into `/usr`.
             if !Path::new(directory).is_symlink() {
-                add(directory.into(), access);
+                add(directory.into(), directory_access);
             }
         }
         for name in SYSTEM_CONFIGURATION {
-            add(Path::new("/etc").join(name), PathAccess::Read);
+            add(Path::new("/etc").join(name), PathAccess::ReadSystem);
         }
-        add("/proc".into(), PathAccess::Read);
+        add("/proc".into(), PathAccess::ReadSystem);
         for device in DEVICES {
             add(device.into(), PathAccess::Device);
         }

@@ -41,7 +41,7 @@ impl SupervisedChild {
     ) -> std::io::Result<Self> {
         let request = ReaperRequest::encode_start(spawn_request);
         for _ in 0..MAX_START_ATTEMPTS {
-            let reaper = pool.take_reaper()?;
+            let reaper = pool.take_reaper(spawn_request)?;
             let sent = timeout(REAPER_TIMEOUT, reaper.send(&request, descriptors)).await;
             match sent {
                 Ok(Ok(())) => {

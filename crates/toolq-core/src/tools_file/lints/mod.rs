@@ -1,9 +1,10 @@
 //! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
 //! reads, paths that aren't kept inside the root, scripts that evaluate or split a value, `when` schemas that check
-//! nothing, safe tools that start late, and servers without a version.
+//! nothing, safe tools that start late, servers without a version, and sandboxes with a way out.
 
 mod environment;
 mod late_start;
+mod sandboxes;
 mod script_arguments;
 mod script_hazards;
 mod secrets;
@@ -15,3 +16,4 @@ mod unquoted_parameters;
 pub(crate) mod when_schema;
 
 pub use environment::find_warnings;
+pub use sandboxes::{SandboxSurroundings, find_sandbox_warnings};

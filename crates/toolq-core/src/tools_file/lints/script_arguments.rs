@@ -121,7 +121,8 @@ impl ToolContext<'_, '_> {
         self.warn_about_free_spread(texts, &roles, arguments, argv);
     }
 
-    /// Warns about `{args...}` if it can hold every argument of a program, its subcommand included.
+    /// Warns about `{args...}` if it can hold every argument of a program, its subcommand included, unless a sandbox limits
+    /// what that can do.
     fn warn_about_free_spread(
         &mut self,
         texts: &[&str],
@@ -129,6 +130,9 @@ impl ToolContext<'_, '_> {
         arguments: &[ArgumentTemplate],
         argv: &[Field<String>],
     ) {
+        if self.sandbox.is_some() {
+            return;
+        }
         for (index, argument) in arguments.iter().enumerate() {
             let [
                 TemplatePart::Value {
@@ -166,7 +170,7 @@ impl ToolContext<'_, '_> {
                     element.span,
                     format!("`{name}` chooses every argument of a program, so it can choose what the program does"),
                     "no fixed subcommand, no `--` before it",
-                    format!("write the subcommand and `--` before it, and restrict the items of `{name}` with an `enum` or a `pattern`"),
+                    format!("write the subcommand and `--` before it, and restrict the items of `{name}` with an `enum` or a `pattern`; or limit what the program can reach with a `sandbox`"),
                 );
             }
         }

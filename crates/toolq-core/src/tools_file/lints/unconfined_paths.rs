@@ -32,13 +32,13 @@ const PATH_NAMES: [&str; 18] = [
 
 impl ToolContext<'_, '_> {
     /// Warns about a value in an argument whose name or `format` says that it is a path, if it isn't named in `paths`.
-    /// `paths: []` says that no path needs to stay inside the root. Returns whether there was a warning.
+    /// `paths: []` says that no path needs to stay inside the root, and a sandbox what any path can reach. Returns whether there was a warning.
     pub(crate) fn warn_about_unconfined_path(
         &mut self,
         element: &Spanned<String>,
         template: &Template,
     ) -> bool {
-        if self.has_no_paths {
+        if self.has_no_paths || self.sandbox.is_some() {
             return false;
         }
         for path in template.value_paths() {
@@ -56,7 +56,7 @@ impl ToolContext<'_, '_> {
                 element.span,
                 format!("`{name}` may lead anywhere: it isn't kept inside the root"),
                 "not in `paths`",
-                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant"),
+                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant, and a `sandbox` limits what any path can reach"),
             );
             return true;
         }

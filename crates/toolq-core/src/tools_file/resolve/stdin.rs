@@ -60,12 +60,14 @@ fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolConte
                 );
             }
         }
+        // Whatever the code is, a sandbox limits what it can do.
+        Some(_) if context.sandbox.is_some() => {}
         Some(text) if text.value == "input" || parse_template(&text.value).uses_input() => {
             context.diagnostics.warning(
                 text.span,
                 format!("`{program}` runs what it reads from stdin"),
                 "an input value",
-                "this lets the model run any code; if that isn't meant, name a script and pass the value to it",
+                "this lets the model run any code; if that is meant, limit what the code can reach with a `sandbox`; if not, name a script and pass the value to it",
             );
         }
         Some(_) => {}

@@ -1,0 +1,136 @@
+//! Prepares the sandboxes of a reaper's calls, one after the other.
+
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use landlock::RulesetCreated;
+use rustix::fs::stat;
+
+use crate::privileges::drop_privileges;
+use crate::sandbox::entry::PreparedSandbox;
+use crate::sandbox::private_temp_dir::PrivateTempDir;
+use crate::sandbox::ruleset::{BuiltRuleset, build_ruleset};
+use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
+use crate::system_call_filter::sandbox_filter;
+
+/// For how long it isn't looked where the paths of the system lead.
+const MAX_RULESET_AGE: Duration = Duration::from_secs(5);
+
+/// What a reaper keeps between the calls that it confines.
+#[derive(Default)]
+pub(crate) struct ReaperSandboxes {
+    /// What it gave up.
+    shape: Option<SandboxShape>,
+    temp_dir: Option<PrivateTempDir>,
+    last_ruleset: Option<KeptRuleset>,
+}
+
+/// A ruleset that may serve the next call, too.
+struct KeptRuleset {
+    sandbox: ProgramSandbox,
+    ruleset: RulesetCreated,
+    built: Instant,
+    /// The device and number of what each path led to, except for those of the system.
+    identities: Vec<Option<(u64, u64)>>,
+}
+
+impl ReaperSandboxes {
+    /// Returns whether this reaper can start a program with a sandbox of this shape, or without one.
+    pub(crate) fn can_serve(&self, shape: Option<SandboxShape>) -> bool {
+        self.shape.is_none() || self.shape == shape
+    }
+
+    /// Prepares `sandbox` for a program with these variables, one of which will name its temporary directory.
+    ///
+    /// # Errors
+    /// The system can't confine the program, or is out of resources.
+    pub(crate) fn prepare(
+        &mut self,
+        sandbox: &ProgramSandbox,
+        env: &mut Vec<CString>,
+    ) -> io::Result<PreparedSandbox> {
+        if self.shape.is_none() {
+            let filter = sandbox_filter(sandbox.shape())?;
+            drop_privileges()?;
+            filter.apply()?;
+            self.shape = Some(sandbox.shape());
+        }
+        let mut sandbox = sandbox.clone();
+        sandbox.paths.push(SandboxPath {
+            path: self.provide_temp_dir(env)?.to_owned(),
+            access: PathAccess::Write,
+            stays_inside: false,
+        });
+        let allows_gaps = sandbox.allows_gaps;
+        if let Some(kept) = &self.last_ruleset
+            && kept.serves(&sandbox)
+        {
+            return Ok(PreparedSandbox {
+                ruleset: kept.ruleset.try_clone()?,
+                created_files: Vec::new(),
+                allows_gaps,
+            });
+        }
+        let BuiltRuleset {
+            ruleset,
+            created_files,
+        } = build_ruleset(&sandbox)?;
+        if created_files.is_empty() && !sandbox.paths.iter().any(|path| path.stays_inside) {
+            self.last_ruleset = Some(KeptRuleset {
+                identities: identities(&sandbox),
+                ruleset: ruleset.try_clone()?,
+                built: Instant::now(),
+                sandbox,
+            });
+        }
+        Ok(PreparedSandbox {
+            ruleset,
+            created_files,
+            allows_gaps,
+        })
+    }
+
+    /// Returns an empty temporary directory, which a variable then names: that of the last call, if possible.
+    fn provide_temp_dir(&mut self, env: &mut Vec<CString>) -> io::Result<&Path> {
+        let outer = PrivateTempDir::take_outer(env);
+        let usable = self.temp_dir.take().filter(|last| last.is_in(&outer));
+        let temp_dir = match usable {
+            Some(last) => last,
+            None => PrivateTempDir::create(&outer)?,
+        };
+        env.push(temp_dir.variable()?);
+        Ok(self.temp_dir.insert(temp_dir).path())
+    }
+
+    /// Empties the temporary directory of a call. If some of its processes go on, they keep it.
+    pub(crate) fn finish_call(&mut self, is_gone: bool) {
+        if let Some(temp_dir) = self.temp_dir.take() {
+            self.temp_dir = if is_gone {
+                temp_dir.emptied()
+            } else {
+                temp_dir.keep();
+                None
+            };
+        }
+    }
+}
+
+impl KeptRuleset {
+    fn serves(&self, sandbox: &ProgramSandbox) -> bool {
+        self.sandbox == *sandbox
+            && self.built.elapsed() < MAX_RULESET_AGE
+            && self.identities == identities(sandbox)
+    }
+}
+
+fn identities(sandbox: &ProgramSandbox) -> Vec<Option<(u64, u64)>> {
+    let is_fixed =
+        |path: &&SandboxPath| matches!(path.access, PathAccess::ReadSystem | PathAccess::Device);
+    let paths = sandbox.paths.iter().filter(|path| !is_fixed(path));
+    let found = paths.map(|path| stat(&path.path).ok());
+    found
+        .map(|found| found.map(|found| (found.st_dev, found.st_ino)))
+        .collect()
+}

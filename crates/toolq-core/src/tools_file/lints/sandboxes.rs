@@ -1,0 +1,155 @@
+//! Warns about sandboxes that this system can't apply, and about those whose programs can change what says what runs.
+
+use std::path::{Path, PathBuf};
+
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{
+    Backing, CommandBacking, FileProblem, MissingProtection, Sandbox, SandboxEntry, SandboxNetwork,
+    Span, Tool, ToolsConfig,
+};
+
+/// What of a repository decides what `git` runs.
+const GIT_FILES: [&str; 2] = [".git/hooks", ".git/config"];
+
+/// What decides whether a sandbox holds on this machine.
+pub struct SandboxSurroundings<'a> {
+    /// Returns what the system can't confine, each as the end of "this system can't confine".
+    pub gaps: &'a dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
+    /// Where session logs are written.
+    pub logs: Vec<PathBuf>,
+}
+
+/// Returns the warnings about the sandboxes of `tools`. `tree` provides their positions.
+pub fn find_sandbox_warnings(
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    surroundings: &SandboxSurroundings<'_>,
+) -> Vec<FileProblem> {
+    let of_tools = tools.tools.iter().filter_map(|tool| {
+        let sandbox = tool_command(tool)?.sandbox.as_ref()?;
+        Some(("tools", &tool.name, sandbox))
+    });
+    let of_servers = tools.servers.iter().filter_map(|server| {
+        let sandbox = server.program()?.sandbox.as_ref()?;
+        Some(("servers", &server.name, sandbox))
+    });
+    let mut found: Vec<FileProblem> = Vec::new();
+    for (section, name, sandbox) in of_tools.chain(of_servers) {
+        let span_of = |key: &str| find_span(tree, [section, name], key);
+        let gap = gap_warning(sandbox, surroundings, span_of(""));
+        let writes = write_warning(sandbox, tools, surroundings, span_of("/write"));
+        for warning in gap.into_iter().chain(writes) {
+            // One in `defaults` is about many tools.
+            if !found
+                .iter()
+                .any(|known| known.span == warning.span && known.message == warning.message)
+            {
+                found.push(warning);
+            }
+        }
+    }
+    found
+}
+
+fn tool_command(tool: &Tool) -> Option<&CommandBacking> {
+    if let Some(Backing::Command(command)) = &tool.backing {
+        return Some(command);
+    }
+    let describe = tool.describe.as_ref().map(|describe| &describe.command);
+    tool.probe.as_ref().or(describe)
+}
+
+/// Returns where a key of the sandbox stands: with the tool or server, in `defaults`, or nowhere.
+fn find_span(tree: &YamlNode, [section, name]: [&str; 2], key: &str) -> Span {
+    let pointer = format!("/sandbox{key}");
+    let owner = tree.key_span_at(&[section, name], "");
+    let candidates: [&[&str]; 2] = [&[section, name], &["defaults"]];
+    let found = candidates.into_iter().find_map(|keys| {
+        let above = tree.key_span_at(
+            keys,
+            pointer.rsplit_once('/').map_or("", |(above, _)| above),
+        );
+        let span = tree.key_span_at(keys, &pointer);
+        (span != above).then_some(span)
+    });
+    found.unwrap_or(owner)
+}
+
+fn gap_warning(
+    sandbox: &Sandbox,
+    surroundings: &SandboxSurroundings<'_>,
+    span: Span,
+) -> Option<FileProblem> {
+    let gaps = (surroundings.gaps)(&sandbox.network);
+    if gaps.is_empty() {
+        return None;
+    }
+    let message = format!("this system can't confine {}", gaps.join(", or "));
+    let hint = match sandbox.missing {
+        MissingProtection::Refuse => {
+            "the programs don't start here; `missing: warn` starts them with what the system can do"
+        }
+        MissingProtection::Warn => "the programs start all the same, because of `missing: warn`",
+    };
+    Some(FileProblem::warning(span, message, "").with_hint(hint))
+}
+
+fn write_warning(
+    sandbox: &Sandbox,
+    tools: &ToolsConfig,
+    surroundings: &SandboxSurroundings<'_>,
+    span: Span,
+) -> Option<FileProblem> {
+    let git_files = GIT_FILES.map(|name| tools.root.join(name));
+    let git_files = git_files
+        .iter()
+        .filter(|_| tools.root.join(".git").exists());
+    let own_files = tools.own_files.iter().chain(&surroundings.logs);
+    let places: Vec<PathBuf> = sandbox
+        .write
+        .iter()
+        .filter_map(|entry| written_place(entry, &tools.root))
+        .collect();
+    let is_held = |file: &&PathBuf| places.iter().any(|place| holds(place, file));
+    let held = own_files.chain(git_files).filter(is_held);
+    let mut names: Vec<String> = held.map(|file| short_name(file, &tools.root)).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "the programs can change what decides what runs, or what is on record: {}",
+        names.join(", ")
+    );
+    let hint = "list the folders that they have to change, or keep these files elsewhere: nothing can be left out of a folder that is allowed";
+    Some(FileProblem::warning(span, message, "can be changed").with_hint(hint))
+}
+
+/// Returns where an entry leads, if that doesn't depend on anything.
+fn written_place(entry: &SandboxEntry, root: &Path) -> Option<PathBuf> {
+    match entry {
+        SandboxEntry::Root => Some(root.to_owned()),
+        SandboxEntry::System => None,
+        SandboxEntry::Path(template) => Some(root.join(template.sole_text()?)),
+    }
+}
+
+/// Whether `file`, which need not exist, is in `place` or is it.
+fn holds(place: &Path, file: &Path) -> bool {
+    let resolved = |path: &Path| -> Option<PathBuf> {
+        path.canonicalize().ok().or_else(|| {
+            let above = path.parent()?.canonicalize().ok()?;
+            Some(above.join(path.file_name()?))
+        })
+    };
+    match (resolved(place), resolved(file)) {
+        (Some(place), Some(file)) => file.starts_with(&place) || place.starts_with(&file),
+        _ => false,
+    }
+}
+
+fn short_name(file: &Path, root: &Path) -> String {
+    let short = file.strip_prefix(root).unwrap_or(file);
+    short.display().to_string()
+}
