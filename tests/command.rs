@@ -360,7 +360,7 @@ fn truncated_output_is_saved_in_full() {
     ] {
         let captured = saved(bytes, max_saved);
         assert_eq!(captured.cut_bytes, bytes as u64 - 100);
-        let path = captured.saved_path.unwrap();
+        let path = *captured.saved_path.unwrap();
         assert_eq!(fs::read(&path).unwrap(), "x".repeat(kept).as_bytes());
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -522,7 +522,7 @@ fn secrets_are_masked_at_the_source() {
             let streams = (&*output.text, &*output.stderr);
             assert_eq!(streams, ("xxxxxxxxxxxx[masked]", "[masked]"));
             let full_output =
-                fs::read_to_string(output.captured.saved_path.as_ref().unwrap()).unwrap();
+                fs::read_to_string(output.captured.saved_path.as_deref().unwrap()).unwrap();
             assert_eq!(full_output, "xxxxxxxxxx[masked]xxxxxxxxxx[masked]");
         }
         other => panic!("{other:?}"),

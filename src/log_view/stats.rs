@@ -103,7 +103,9 @@ impl StatsCollector {
         if let Some(outcome) = OutcomeClass::from_event(&event) {
             open.outcome = outcome;
             open.duration_ms = match &event {
-                CallEvent::Result(end) if outcome.has_duration() => Some(end.duration_ms),
+                CallEvent::Result(end) if outcome.has_duration() && end.cached.is_none() => {
+                    Some(end.duration_ms)
+                }
                 _ => None,
             };
         }
@@ -168,7 +170,7 @@ impl OutcomeClass {
             CallEvent::Started(_) => Self::Unfinished,
             CallEvent::Skipped(_) => Self::Skipped,
             CallEvent::InDoubt(_) => Self::InDoubt,
-            CallEvent::Result(end) if end.attempts == 0 => Self::Rejected,
+            CallEvent::Result(end) if end.attempts == 0 && end.cached.is_none() => Self::Rejected,
             CallEvent::Resolved(resolve) if !resolve.done => return None,
             CallEvent::Result(_) | CallEvent::Resolved(_) if event.is_error() => Self::Failure,
             CallEvent::Result(_) | CallEvent::Resolved(_) => Self::Success,

@@ -72,6 +72,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         compare: Compare::Json,
         ignore: Vec::new(),
         normalize: Vec::new(),
+        cache: None,
         messages: BTreeMap::new(),
     }
 }

@@ -123,6 +123,22 @@ fn a_signal_puts_new_definitions_into_force_and_running_calls_keep_theirs() {
     );
 }
 
+/// A changed definition is another tool, so the result of the old one doesn't count.
+#[test]
+fn calls_share_the_cache_until_the_tool_changes() {
+    let tools = |word: &str| {
+        let tool = "{effect: read, cache: {for: 1h}, input_schema: {type: object}, command: [sh, -c, 'echo x >> ran; wc -l < ran; echo WORD']}";
+        format!("tools:\n  look: {}\n", tool.replace("WORD", word))
+    };
+    let mut client = reloading_client(&tools("one"));
+    assert_eq!(client.result(1, "look", &json!({})).0, "1\none");
+    assert_eq!(client.result(2, "look", &json!({})).0, "1\none");
+    client.reload(&tools("two"));
+    client.stderr_until("changed: look");
+    assert_eq!(client.result(3, "look", &json!({})).0, "2\ntwo");
+    assert_eq!(client.result(4, "look", &json!({})).0, "2\ntwo");
+}
+
 #[test]
 fn included_files_are_read_again() {
     let main = format!("include: [more.yaml]\n{}", reloadable("before", ""));

@@ -108,6 +108,7 @@ impl SchemaDiscovery {
                 control: self.control.clone(),
                 call_limits: self.call_limits.clone(),
                 start_limiter: SharedStartLimiter::default(),
+                result_cache: crate::result_cache::SharedResultCache::default(),
                 agent_scope: None,
                 turn_origin: TurnOrigin::default(),
             },

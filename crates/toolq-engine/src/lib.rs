@@ -22,6 +22,7 @@ mod message_feeder;
 mod output;
 mod partial_values;
 mod progress;
+mod result_cache;
 mod run_budget;
 mod scheduler;
 mod server_listing;

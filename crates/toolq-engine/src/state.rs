@@ -3,6 +3,7 @@
 use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
 use crate::control::{RunControl, Suspendable};
+use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
 use crate::scheduler::{
     CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter,
@@ -20,6 +21,7 @@ pub(crate) struct EngineState {
     pub(crate) control: RunControl,
     pub(crate) call_limits: CallLimits,
     pub(crate) start_limiter: SharedStartLimiter,
+    pub(crate) result_cache: SharedResultCache,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
     /// Where the turns come from that it runs from now on.
@@ -34,6 +36,7 @@ impl EngineState {
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
+            result_cache: SharedResultCache::default(),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
             settings,
@@ -55,6 +58,7 @@ impl EngineState {
             control: self.control.for_scope(),
             call_limits: self.call_limits.clone(),
             start_limiter: self.start_limiter.clone(),
+            result_cache: self.result_cache.clone(),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
         }
@@ -78,6 +82,7 @@ impl EngineState {
             control: self.control.for_scope(),
             call_limits: self.call_limits.clone(),
             start_limiter: self.start_limiter.clone(),
+            result_cache: self.result_cache.clone(),
             agent_scope: None,
             turn_origin,
         }

@@ -63,6 +63,7 @@ pub fn sample_tool(name: &str) -> Tool {
         compare: Compare::Json,
         ignore: Vec::new(),
         normalize: Vec::new(),
+        cache: None,
         messages: BTreeMap::new(),
     }
 }

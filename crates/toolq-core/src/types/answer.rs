@@ -63,6 +63,8 @@ pub struct CallReport {
     pub duration: Duration,
     /// Number of attempts.
     pub attempts: u32,
+    /// The age of the result, if it is that of an earlier call.
+    pub cached_age: Option<Duration>,
 }
 
 impl Default for CallReport {
@@ -72,6 +74,7 @@ impl Default for CallReport {
             error: None,
             duration: Duration::ZERO,
             attempts: 0,
+            cached_age: None,
         }
     }
 }

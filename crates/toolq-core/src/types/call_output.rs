@@ -1,6 +1,7 @@
 //! What a call wrote, and how that was captured.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What a call that failed or was stopped wrote until then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,11 +24,22 @@ pub struct CaptureStats {
     /// Byte offset in the text where they were left out.
     pub cut_offset: usize,
     /// The file that holds the whole output (up to `max_saved`), if the text was cut.
-    pub saved_path: Option<Box<Path>>,
+    pub saved_path: Option<Box<PathBuf>>,
     /// The files that hold what a server answered and isn't text.
     pub attachments: Box<[PathBuf]>,
     /// Whether invalid UTF-8 was replaced by U+FFFD.
     pub lossy: bool,
     /// Number of processes that the program left running and that were killed.
     pub killed_leftovers: u32,
+    /// The earlier call whose result this is, if the call itself didn't run.
+    pub cached: Option<Box<CacheHit>>,
+}
+
+/// Where a result from the cache comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheHit {
+    /// How long ago the result was taken.
+    pub age: Duration,
+    /// The id of the call that ran.
+    pub tool_use_id: String,
 }

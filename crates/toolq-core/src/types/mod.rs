@@ -55,7 +55,7 @@ pub use backing::{
 };
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};
-pub use call_output::{CallOutput, CaptureStats};
+pub use call_output::{CacheHit, CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};
 pub use dialect::{AnswerForm, Dialect, InputLayout};
 pub use env_file::EnvFile;

@@ -200,6 +200,8 @@ pub struct Tool {
     pub max_output: u64,
     /// Maximum number of output bytes saved to a file if `max_output` cuts them.
     pub max_saved: u64,
+    /// How old the result of an earlier call may be that answers a call with the same input. `None` runs each call.
+    pub cache: Option<Duration>,
     /// When a failed attempt is retried.
     pub retry: RetryPolicy,
     /// What a failed call does to the other calls.

@@ -88,6 +88,11 @@ impl Dispatcher<'_> {
             CallState::Running(run) => {
                 self.gate.leave();
                 self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
+                let cache = &self.engine.result_cache;
+                cache.note_change(&run.job.accepted.tool);
+                if let Some(ticket) = &run.cache_ticket {
+                    cache.keep(**ticket, &call_ref, outcome);
+                }
                 let stats = CallStats::from_running(&run, outcome, self.engine.control.now());
                 (Arc::clone(&run.job), stats)
             }
@@ -142,6 +147,10 @@ impl Dispatcher<'_> {
         let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
         let mut answer = answer::build_answer(call, tool, outcome, messages, mask);
         (answer.report.duration, answer.report.attempts) = (duration, attempts);
+        let hit = outcome
+            .captured()
+            .and_then(|captured| captured.cached.as_ref());
+        answer.report.cached_age = hit.map(|hit| hit.age);
         self.emit(&Event::Finished {
             call: call_ref,
             outcome,

@@ -57,6 +57,14 @@ impl Dispatcher<'_> {
             if !self.enter_turn_gate(job.accepted.safe) {
                 break;
             }
+            if self.check_blocked(number, &job.accepted.tool).is_none()
+                && let Some(outcome) = self.engine.result_cache.find(&job.accepted)
+            {
+                self.gate.enter();
+                self.gate.leave();
+                self.finish_call(number, outcome);
+                continue;
+            }
             let limits = self.limits_of(&job);
             if !limits.is_empty() {
                 self.gate.enter();
@@ -215,6 +223,9 @@ impl Dispatcher<'_> {
             probe = run.is_probing
         );
         debug!(parent: &span, "started");
+        let cache = &self.engine.result_cache;
+        cache.note_change(&run.job.accepted.tool);
+        run.cache_ticket = cache.ticket(&run.job.accepted).map(Box::new);
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         if let Some(slot) = &run.slot {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::result_cache::CacheTicket;
 use crate::scheduler::circuit_breaker::Ticket;
 use crate::scheduler::permits::Permit;
 use crate::scheduler::start_limits::StartSlot;
@@ -56,6 +57,8 @@ pub(crate) struct RunningCall {
     pub(crate) last_outcome: Option<Outcome>,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
+    /// With which its result is kept for later calls.
+    pub(crate) cache_ticket: Option<Box<CacheTicket>>,
     /// How long the current attempt waited for its turn. `None` if it didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.
@@ -86,6 +89,7 @@ impl RunningCall {
             cancelled_by: None,
             last_outcome: None,
             waited: None,
+            cache_ticket: None,
             slot: None,
         }
     }

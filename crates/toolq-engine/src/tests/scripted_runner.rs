@@ -214,6 +214,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         compare: Compare::Json,
         ignore: Vec::new(),
         normalize: Vec::new(),
+        cache: None,
         messages: BTreeMap::new(),
     }
 }

@@ -61,6 +61,9 @@ pub struct CallEndRecord<'a> {
     /// The limit of the tool that ended the call.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Cow<'a, str>>,
+    /// Where the result comes from, if the call itself didn't run.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<CacheRecord<'a>>,
     /// Number of processes that the call left running and that were killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<u32>,
@@ -73,6 +76,16 @@ pub struct CallEndRecord<'a> {
     /// Why the call failed or didn't run, if it did, even if the model reads another text.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorRecord<'a>>,
+}
+
+/// A result from the cache.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CacheRecord<'a> {
+    /// How long ago the result was taken.
+    pub age_ms: u64,
+    /// The id of the call that ran.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
 }
 
 /// Why a call failed or didn't run.
@@ -123,6 +136,12 @@ impl<'a> CallEndRecord<'a> {
                 Some(CallEnding::LimitExceeded(limit)) => Some(limit.name().into()),
                 _ => None,
             },
+            cached: captured
+                .and_then(|captured| captured.cached.as_deref())
+                .map(|hit| CacheRecord {
+                    age_ms: to_millis(hit.age),
+                    tool_use_id: recorded_text(&hit.tool_use_id, mask),
+                }),
             leftovers: captured
                 .map(|captured| captured.killed_leftovers)
                 .filter(|leftovers| *leftovers > 0),

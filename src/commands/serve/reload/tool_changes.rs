@@ -49,7 +49,13 @@ fn is_same(one: &Tool, other: &Tool) -> bool {
     let limits = |tool: &Tool| {
         format!(
             "{:?}",
-            (&tool.timeout, &tool.retry, tool.max_output, tool.max_saved)
+            (
+                &tool.timeout,
+                &tool.retry,
+                tool.max_output,
+                tool.max_saved,
+                tool.cache,
+            )
         )
     };
     do_the_same(one, other)

@@ -16,6 +16,9 @@ pub struct ResultRow<'a> {
     error: Option<&'a str>,
     duration_ms: u128,
     attempts: u32,
+    /// The age of a result from the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_age_ms: Option<u128>,
 }
 
 /// Builds the row of each result.
@@ -34,5 +37,6 @@ pub fn build_row(answer: &CallAnswer) -> ResultRow<'_> {
         error: answer.report.error.as_deref(),
         duration_ms: answer.report.duration.as_millis(),
         attempts: answer.report.attempts,
+        cached_age_ms: answer.report.cached_age.map(|age| age.as_millis()),
     }
 }

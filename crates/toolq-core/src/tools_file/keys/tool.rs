@@ -89,6 +89,8 @@ pub struct ToolFile {
     pub max_output: Field<SizeText>,
     /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
     pub max_saved: Field<SizeText>,
+    /// For how long the result of a call answers others with the same input. Only for `read` tools. Default: each call runs.
+    pub cache: Field<CacheFile>,
     /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
     pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn. Default: `continue`.
@@ -110,6 +112,16 @@ pub struct ToolFile {
     /// Texts for the model when a call fails. They take precedence over the file's `messages`.
     #[schemars(schema_with = "tool_messages_schema")]
     pub messages: Field<MessagesFile>,
+}
+
+/// For how long results are kept.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["for"]))]
+pub struct CacheFile {
+    /// Maximum age of a result.
+    #[serde(rename = "for")]
+    pub max_age: Field<DurationText>,
 }
 
 /// A replacement in texts that `toolq replay` compares.

@@ -197,6 +197,7 @@ fn builtin_tool(
         probe: None,
         ignore: Vec::new(),
         normalize: Vec::new(),
+        cache: None,
         messages: messages.clone(),
     }
 }

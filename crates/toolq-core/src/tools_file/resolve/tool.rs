@@ -1,6 +1,8 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
-use crate::tools_file::keys::{ApproveForm, ApproveWord, Defaults, ToolFile};
+use std::time::Duration;
+
+use crate::tools_file::keys::{ApproveForm, ApproveWord, CacheFile, Defaults, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES,
@@ -113,6 +115,7 @@ pub(crate) fn resolve_tool(
             .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
             .map_or(DEFAULT_MAX_SAVED_BYTES, |size| size.0),
+        cache: resolve_cache(&tool.cache, effect, context.diagnostics),
         retry: attempt_limits::resolve_retry(
             &tool.retry,
             &defaults.retry,
@@ -233,6 +236,31 @@ fn resolve_destructive(
         );
     }
     Some(destructive.value)
+}
+
+/// Returns how old a result may be that answers another call.
+fn resolve_cache(
+    field: &Field<CacheFile>,
+    effect: Effect,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<Duration> {
+    let cache = field.spanned()?;
+    if effect != Effect::Read {
+        diagnostics.error(
+            cache.key_span,
+            format!(
+                "a tool with `effect: {}` can't have a `cache`",
+                effect.name()
+            ),
+            "its calls would do nothing",
+            "write `effect: read` if it changes nothing, or remove `cache`",
+        );
+    }
+    if cache.value.max_age.is_missing() {
+        let hint = "say how old a result may be: `cache: {for: 10m}`";
+        diagnostics.error(cache.key_span, "`cache` has no `for`", "", hint);
+    }
+    cache.value.max_age.value().map(|age| age.0)
 }
 
 /// Returns the JSON that stands for an empty output.

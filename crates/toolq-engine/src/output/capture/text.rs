@@ -86,10 +86,11 @@ impl TextCapture {
             // If the file couldn't be written, none was saved, and the text says so.
             saved_path: (self.retained.file)
                 .and_then(|file| file.persist().ok())
-                .map(PathBuf::into_boxed_path),
+                .map(Box::new),
             attachments: Box::default(),
             lossy: window_text.lossy,
             killed_leftovers: 0,
+            cached: None,
         };
         (text, stats)
     }

@@ -56,6 +56,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         compare: Compare::Json,
         ignore: Vec::new(),
         normalize: Vec::new(),
+        cache: None,
         messages: std::collections::BTreeMap::new(),
     })
 }

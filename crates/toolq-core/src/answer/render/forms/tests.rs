@@ -151,6 +151,7 @@ fn results_say_how_each_call_ended() {
         error: Some("no such host".to_owned()),
         duration: std::time::Duration::from_millis(1_500),
         attempts: 2,
+        cached_age: None,
     };
     let answers = [
         answer("a", content_blocks(&[r#"{"type":"text","text":"x"}"#])),

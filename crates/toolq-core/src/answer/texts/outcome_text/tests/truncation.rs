@@ -1,7 +1,5 @@
 //! Verbatim results, and marks in truncated ones.
 
-use std::path::Path;
-
 use super::*;
 
 fn succeeded(content: ResultContent, captured: CaptureStats) -> Outcome {
@@ -18,10 +16,11 @@ fn captured_with_cut(saved: Option<&str>, bytes: u64) -> CaptureStats {
         total_bytes: bytes,
         cut_bytes: 1_234_567,
         cut_offset: 5,
-        saved_path: saved.map(|path| Path::new(path).into()),
+        saved_path: saved.map(|path| Box::new(path.into())),
         attachments: Box::default(),
         lossy: false,
         killed_leftovers: 0,
+        cached: None,
     }
 }
 

@@ -1,0 +1,162 @@
+//! `cache`: results of `read` tools that answer later calls with the same input.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{CliSandbox, model_response};
+
+/// `look` prints how often it ran. Reads don't share a batch here, so the second one comes after the first.
+const TOOLS: &str = r"
+version: 1
+tools:
+  look:
+    effect: read
+    concurrency_safe: false
+    cache: {for: 10m}
+    input_schema: {type: object, properties: {x: {type: string}}}
+    command: [sh, -c, 'echo look >> ran; cat ran | wc -l; test ! -e broken']
+  edit:
+    effect: idempotent
+    input_schema: {type: object}
+    command: [echo, edited]
+  large:
+    effect: read
+    concurrency_safe: false
+    cache: {for: 10m}
+    max_output: 1KiB
+    input_schema: {type: object}
+    command: [sh, -c, 'echo large >> ran; cat ran | wc -l; seq 10000']
+";
+
+fn run(tools: &str, calls: &[(&str, Value)]) -> (Vec<String>, support::CliOutput) {
+    let sandbox = CliSandbox::new().tools(tools);
+    let output = sandbox.stdin(model_response(calls)).run(&["run"]);
+    let texts = output.result_texts();
+    (texts.into_iter().map(|(text, _)| text).collect(), output)
+}
+
+#[test]
+fn the_same_input_is_answered_from_memory_until_something_may_have_changed() {
+    let (x, y) = (json!({"x": "1"}), json!({"x": "2"}));
+    let calls = [
+        ("look", x.clone()),
+        ("look", x.clone()),
+        ("look", y),
+        ("edit", json!({})),
+        ("look", x.clone()),
+        ("look", x),
+    ];
+    let (texts, output) = run(TOOLS, &calls);
+    assert_eq!(texts, ["1", "1", "2", "edited", "3", "3"]);
+    let records = output.log_records();
+    let of_type = |kind: &str| -> Vec<&Value> {
+        let records = records.iter();
+        records.filter(|record| record["type"] == kind).collect()
+    };
+    assert_eq!(of_type("tool_call").len(), 6);
+    assert_eq!(of_type("tool_start").len(), 4);
+    let results = of_type("tool_result");
+    assert_eq!(results.len(), 6);
+    let cached: Vec<&str> = results
+        .iter()
+        .filter_map(|result| result["metadata"]["cached"]["tool_use_id"].as_str())
+        .collect();
+    assert_eq!(cached, ["toolu_0", "toolu_4"]);
+    assert_eq!(results[1]["metadata"]["attempts"], 0);
+    assert!(results[1]["metadata"]["cached"]["age_ms"].is_u64());
+}
+
+/// Others rely on the log: it is in order, its statistics are right, and a resumed run prints the same.
+#[test]
+fn the_log_of_a_cached_call_is_sound() {
+    let calls = [("look", json!({})), ("look", json!({}))];
+    let script = r#"
+        "$TOOLQ" run --to result-lines --log log.jsonl turn.json > out || exit
+        jq -r 'has("cached_age_ms")' out
+        "$TOOLQ" log verify log.jsonl > /dev/null || echo WRONG
+        "$TOOLQ" log stats --format json log.jsonl | jq -c '.tools[0] | [.runs, .successes, .rejected]'
+        "$TOOLQ" run --log log.jsonl --resume turn.json | jq -r '.content[].content'
+        wc -l < ran
+    "#;
+    let output = CliSandbox::new()
+        .tools(TOOLS)
+        .file("turn.json", model_response(&calls))
+        .run_shell(script);
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    let expected = ["false", "true", "[2,2,0]", "1", "1", "1"];
+    assert_eq!(lines, expected, "{}", output.stderr);
+}
+
+#[test]
+fn errors_and_cut_outputs_are_not_kept() {
+    let tools = TOOLS.replace("test ! -e broken", "false");
+    let calls = [("look", json!({})), ("look", json!({}))];
+    let (texts, _) = run(&tools, &calls);
+    assert!(
+        texts[0].contains('1') && texts[1].contains('2'),
+        "{texts:?}"
+    );
+    let calls = [("large", json!({})), ("large", json!({}))];
+    let (texts, _) = run(TOOLS, &calls);
+    assert!(
+        texts[0].starts_with("1\n") && texts[1].starts_with("2\n"),
+        "{texts:?}"
+    );
+}
+
+/// A yes counts for one call, whether it runs or not.
+#[test]
+fn a_cached_call_needs_its_approval() {
+    let tools = TOOLS.replace(
+        "cache: {for: 10m}\n",
+        "cache: {for: 10m}\n    approve: true\n",
+    );
+    let calls = [("look", json!({})), ("look", json!({}))];
+    let approver = "#!/bin/sh\ncat > /dev/null\ntest ! -e asked && touch asked\n";
+    let sandbox = CliSandbox::new()
+        .tools(&tools)
+        .program("approver", approver);
+    let sandbox = sandbox.stdin(model_response(&calls));
+    let output = sandbox.run(&["run", "--approve-with", "./approver"]);
+    let texts = output.result_texts();
+    assert_eq!((texts[0].0.as_str(), texts[0].1), ("1", false));
+    assert!(texts[1].1, "{texts:?}");
+}
+
+/// What an agent or another turn has read counts, and a budget of calls is for those that run.
+#[test]
+fn turns_share_the_cache_and_budgets_count_what_runs() {
+    let line = model_response(&[("look", json!({}))]);
+    let lines = format!("{line}\n{line}\n{line}\n");
+    let sandbox = CliSandbox::new().tools(TOOLS).stdin(lines);
+    let output = sandbox.run(&["run", "--follow", "--max-calls", "1"]);
+    let texts: Vec<Value> = output.lines();
+    let texts: Vec<&str> = texts
+        .iter()
+        .map(|message| message["content"][0]["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["1", "1", "1"], "{}", output.stderr);
+}
+
+#[test]
+fn only_reads_can_have_a_cache() {
+    for (from, to, why) in [
+        (
+            "effect: read",
+            "effect: idempotent",
+            "`effect: idempotent` can't have a `cache`",
+        ),
+        ("{for: 10m}", "{}", "`cache` has no `for`"),
+        ("{for: 10m}", "10m", "`cache` must be a table"),
+    ] {
+        let tools = TOOLS.replace(from, to);
+        let output = CliSandbox::new().tools(&tools).run(&["check"]);
+        assert!(
+            output.code == 1 && output.stderr.contains(why),
+            "{}",
+            output.stderr
+        );
+    }
+}
