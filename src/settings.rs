@@ -12,7 +12,7 @@ use crate::args::{
 use crate::plan_file::PlannedCalls;
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
-use toolq_engine::BudgetLimits;
+use toolq_engine::{ApprovalPrompt, BudgetLimits};
 use toolq_log::{BeginMode, SyncPolicy};
 
 /// The settings of a session.
@@ -33,7 +33,7 @@ pub struct SessionSettings {
 }
 
 /// Who approves calls that start only after a yes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub enum ApprovalSettings {
     /// Nobody, so such calls don't start.
     #[default]
@@ -43,6 +43,8 @@ pub enum ApprovalSettings {
     /// The user who started toolq, for all calls in advance.
     All,
     Program(PathBuf),
+    /// Whoever is at the other end of stdin and stdout.
+    Prompt(Arc<dyn ApprovalPrompt>),
 }
 
 /// The session log.

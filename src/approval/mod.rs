@@ -2,6 +2,7 @@
 
 mod terminal_prompt;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::approval::terminal_prompt::TerminalPrompt;
@@ -43,7 +44,11 @@ fn build_named_approver(
     Ok(match settings {
         ApprovalSettings::Nobody => None,
         ApprovalSettings::All => Some(Approver::All { user: user() }),
-        ApprovalSettings::Program(program) => Some(Approver::Program(program.clone())),
+        ApprovalSettings::Program(program) => {
+            check_program_name(program, environment)?;
+            Some(Approver::Program(program.clone()))
+        }
+        ApprovalSettings::Prompt(prompt) => Some(Approver::Person(Arc::clone(prompt))),
         ApprovalSettings::Terminal => {
             let prompt = TerminalPrompt::open(Arc::clone(mask), screen, user()).map_err(|error| {
                 let message = format!("there is no terminal to ask on: {error}");
@@ -52,6 +57,30 @@ fn build_named_approver(
             })?;
             Some(Approver::Person(Arc::new(prompt)))
         }
+    })
+}
+
+/// Checks that a name without a slash is in PATH: a program that is only looked for at the first question would stop the run
+/// in the middle.
+///
+/// # Errors
+/// It isn't.
+fn check_program_name(program: &Path, environment: &Environment) -> Result<(), CommandError> {
+    let name = program.display();
+    let path = environment.get_os("PATH").unwrap_or_default();
+    let mut dirs = std::env::split_paths(path);
+    if name.to_string().contains('/') || dirs.any(|dir| dir.join(program).is_file()) {
+        return Ok(());
+    }
+    let failure = CommandError::usage(format!(
+        "the approval program {name} isn't in PATH; nothing ran"
+    ));
+    Err(if program.is_file() {
+        failure.with_hint(format!(
+            "for the one in the current directory, write `./{name}`"
+        ))
+    } else {
+        failure
     })
 }
 

@@ -93,13 +93,9 @@ impl TerminalPrompt {
             return self.decided(ApprovalDecision::Yes, None);
         }
         let question = render_question(request, &self.mask);
-        if let Some(screen) = &self.screen {
-            screen.hide();
-        }
+        let hidden = HiddenScreen::hide(self.screen.as_ref());
         let typed = self.ask_until_known(question, turn).await;
-        if let Some(screen) = &self.screen {
-            screen.show();
-        }
+        drop(hidden);
         match typed {
             Ok(TypedReply::Yes) => self.decided(ApprovalDecision::Yes, None),
             Ok(TypedReply::AllOfTool) => {
@@ -156,6 +152,26 @@ impl TerminalPrompt {
 impl ApprovalPrompt for TerminalPrompt {
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
         Box::pin(self.ask_person(request))
+    }
+}
+
+/// Keeps the progress off the terminal until it is dropped, also if the question is withdrawn.
+struct HiddenScreen<'s>(Option<&'s ProgressScreen>);
+
+impl<'s> HiddenScreen<'s> {
+    fn hide(screen: Option<&'s ProgressScreen>) -> Self {
+        if let Some(screen) = screen {
+            screen.hide();
+        }
+        Self(screen)
+    }
+}
+
+impl Drop for HiddenScreen<'_> {
+    fn drop(&mut self) {
+        if let Some(screen) = self.0 {
+            screen.show();
+        }
     }
 }
 

@@ -15,6 +15,9 @@ pub struct RunArguments {
     /// Answer each JSON line as it arrives, with one line; for use as a coprocess
     #[arg(long)]
     pub follow: bool,
+    /// With `--follow`: each line is a message of the control protocol, which has turns, approvals, and cancellation
+    #[arg(long, requires = "follow", conflicts_with_all = ["resume", "files"])]
+    pub control: bool,
     /// Output format [default: mirrors the input]
     #[arg(long, value_name = "FORM")]
     pub to: Option<FormFlag>,

@@ -87,6 +87,20 @@ fn any_other_end_of_the_program_stops_the_run() {
     assert!(output.stderr.contains("./approve"), "{}", output.stderr);
 }
 
+/// What can be known at the start isn't left to the first question.
+#[test]
+fn a_program_that_is_not_in_path_is_an_error_before_anything_runs() {
+    for (name, hint) in [
+        ("approve", "./approve"),
+        ("no-such-approver", "no-such-approver"),
+    ] {
+        let output = sandbox_with("exit 0").run(&["run", "--approve-with", name]);
+        assert_eq!(output.code, 2, "{}", output.stderr);
+        assert!(output.stderr.contains(hint), "{}", output.stderr);
+        assert_eq!(output.file("ran"), None);
+    }
+}
+
 #[test]
 fn the_flags_exclude_each_other() {
     let output = sandbox().stdin(four_calls()).run(&[

@@ -1,6 +1,7 @@
 //! `toolq run`: answers tool calls. Inputs other than streams are read to their end, and the first call is awaited, before
 //! a session begins.
 
+mod control;
 mod input_answerer;
 mod no_calls;
 mod plan_application;
@@ -32,6 +33,9 @@ use toolq_log::BeginMode;
 pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     stdout::check_open()?;
     let tools = Arc::new(context.load_tools()?);
+    if arguments.control {
+        return control::run(arguments, tools, context);
+    }
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {

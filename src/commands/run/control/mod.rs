@@ -1,0 +1,113 @@
+//! `toolq run --follow --control`: each line is a message of a protocol, so that a host process can have several turns in
+//! flight, cancel them, and approve calls.
+
+mod control_input;
+mod message;
+mod open_turns;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::args::RunArguments as Arguments;
+use crate::commands::run::control::control_input::ControlInput;
+use crate::commands::run::control::open_turns::OpenTurns;
+use crate::commands::serve::stdio::client_output::ClientOutput;
+use crate::context::CommandContext;
+use crate::input::stdin;
+use crate::output::{CommandError, Exit};
+use crate::session::{LogSubject, RunSession};
+use crate::settings::{ApprovalSettings, SessionSettings};
+use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, ToolsConfig};
+use toolq_engine::AnswerDelivery;
+
+/// How long the host may take to read the last answers.
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
+
+/// Answers the turns of the host on stdin until that ends, or a signal comes.
+///
+/// # Errors
+/// The log can't be used: then nothing ran. Or stdin or stdout failed.
+pub(super) fn run(
+    arguments: &Arguments,
+    tools: Arc<ToolsConfig>,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let input = stdin::take()?;
+    let turns = Arc::new(OpenTurns::default());
+    let mut settings = SessionSettings::of_run(arguments, &context.environment);
+    if matches!(settings.approval, ApprovalSettings::Nobody) {
+        settings.approval = ApprovalSettings::Prompt(Arc::clone(&turns) as Arc<_>);
+    }
+    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
+    let result = session.block_on(async |session| {
+        describe_tools(session).await;
+        let input = ControlInput::new(input, arguments, session, &turns)?;
+        answer_turns(session, input, &turns).await
+    });
+    let failure = result.as_ref().err().map(|failure| failure.exit);
+    let bad_line = matches!(result, Ok(false)).then_some(Exit::Incomplete);
+    let exit = session.finish(failure.into_iter().chain(bad_line));
+    result.map_err(|failure| CommandError { exit, ..failure })?;
+    Ok(exit)
+}
+
+/// Returns whether every line was understood.
+async fn answer_turns(
+    session: &mut RunSession<'_>,
+    mut input: ControlInput<'_>,
+    turns: &OpenTurns,
+) -> Result<bool, CommandError> {
+    let (control, screen) = (session.engine.control(), session.sinks.screen());
+    let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
+    let (sender, requests) = mpsc::unbounded_channel();
+    turns.connect(output.clone(), Arc::clone(&session.mask), sender);
+    let mut delivery = AnswerSender(turns);
+    let running = session
+        .engine
+        .run_concurrent_turns(requests, &mut session.sinks, &mut delivery);
+    let mut running = pin!(running);
+    let received = tokio::select! {
+        biased;
+        () = &mut running => Ok(()),
+        received = input.receive(&output, &control) => received,
+    };
+    turns.close();
+    // Every turn is answered, however long that takes: the host has said all it had to say, and waits.
+    running.await;
+    let written = timeout(OUTPUT_GRACE, output.wait_until_written()).await;
+    written.map_err(|_| CommandError::new(Exit::Output, "the host doesn't read its answers"))?;
+    received.map(|()| !input.has_bad_line())
+}
+
+/// Sends the answer of a turn as soon as its last call has ended.
+struct AnswerSender<'t>(&'t OpenTurns);
+
+impl AnswerDelivery for AnswerSender<'_> {
+    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+        // A log error is reported at the end; the results are valid and sent all the same.
+        let _ = sink.flush();
+        self.0.answer(call, answer);
+        let _ = sink.emit(&[Event::ResultWritten { call }]);
+    }
+
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
+}
+
+/// Runs the `describe` programs of all tools: calls are checked as soon as they come.
+async fn describe_tools(session: &mut RunSession<'_>) {
+    let tools = session.tools.tools.iter();
+    let undescribed: Vec<_> = tools
+        .filter(|tool| tool.needs_describe())
+        .cloned()
+        .collect();
+    if !undescribed.is_empty() {
+        let discovery = session.engine.schema_discovery();
+        discovery
+            .discover(&undescribed, &mut session.warning_sink())
+            .await;
+    }
+}

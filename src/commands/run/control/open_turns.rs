@@ -1,0 +1,283 @@
+//! The turns that the host waits for, and the approvals that they wait for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::commands::run::control::message::{TurnId, answer_line, approval_line, error_line};
+use crate::commands::serve::stdio::client_output::ClientOutput;
+use redact::Mask;
+use toolq_core::answer::render_answers;
+use toolq_core::plan::render_approval_question;
+use toolq_core::types::{
+    AnswerForm, Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallAnswer, CallRef,
+    CheckedCall, TurnOrigin,
+};
+use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply, TurnRequest};
+
+/// How many turns may be in flight at once. Each holds its message.
+const MAX_OPEN_TURNS: usize = 1024;
+
+/// The turns in flight. It is also who is asked for approvals.
+#[derive(Default)]
+pub(crate) struct OpenTurns {
+    connection: OnceLock<Connection>,
+    table: Mutex<TurnTable>,
+}
+
+/// The ways to the host and to the engine, once the session has begun.
+struct Connection {
+    output: ClientOutput,
+    mask: Arc<Mask>,
+}
+
+#[derive(Default)]
+struct TurnTable {
+    turns: HashMap<usize, OpenTurn>,
+    next_number: usize,
+    /// `None` once no more turns are taken.
+    requests: Option<mpsc::UnboundedSender<TurnRequest>>,
+}
+
+struct OpenTurn {
+    id: TurnId,
+    form: AnswerForm,
+    call_count: usize,
+    answers: Vec<CallAnswer>,
+    /// Held from a question to its reply: a reply names a call by its id, and agents may repeat ids.
+    may_ask: Arc<tokio::sync::Mutex<()>>,
+    question: Option<Question>,
+}
+
+/// A call that the host was asked about.
+struct Question {
+    tool_use_id: String,
+    reply: oneshot::Sender<ApprovalReply>,
+}
+
+impl fmt::Debug for OpenTurns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenTurns").finish_non_exhaustive()
+    }
+}
+
+impl OpenTurns {
+    /// Connects the host and the engine.
+    pub(super) fn connect(
+        &self,
+        output: ClientOutput,
+        mask: Arc<Mask>,
+        requests: mpsc::UnboundedSender<TurnRequest>,
+    ) {
+        // There is one session.
+        let _ = self.connection.set(Connection { output, mask });
+        self.lock().requests = Some(requests);
+    }
+
+    /// Returns the number of the next turn.
+    ///
+    /// # Errors
+    /// Why there can't be another one with this id.
+    pub(super) fn next_number(&self, id: &TurnId) -> Result<usize, String> {
+        let mut table = self.lock();
+        if table.turns.values().any(|turn| turn.id == *id) {
+            return Err("a turn with this `id` hasn't been answered yet".to_owned());
+        }
+        if table.turns.len() >= MAX_OPEN_TURNS {
+            return Err(format!(
+                "{MAX_OPEN_TURNS} turns are in flight; wait for an answer"
+            ));
+        }
+        let number = table.next_number;
+        table.next_number += 1;
+        Ok(number)
+    }
+
+    /// Passes the checked calls of a turn to the engine.
+    pub(super) fn begin(
+        &self,
+        id: TurnId,
+        number: usize,
+        form: AnswerForm,
+        calls: Vec<CheckedCall>,
+        origin: TurnOrigin,
+    ) {
+        if calls.is_empty() {
+            return self.send(answer_line(&id, "[]"));
+        }
+        let turn = OpenTurn {
+            id,
+            form,
+            call_count: calls.len(),
+            answers: Vec::new(),
+            may_ask: Arc::default(),
+            question: None,
+        };
+        let mut table = self.lock();
+        table.turns.insert(number, turn);
+        table.request(TurnRequest::Run {
+            number,
+            calls,
+            origin,
+        });
+    }
+
+    /// Stops a turn. Its calls are answered all the same.
+    ///
+    /// # Errors
+    /// No such turn is in flight.
+    pub(super) fn cancel(&self, id: &TurnId) -> Result<(), String> {
+        let table = self.lock();
+        let number = table.number_of(id)?;
+        table.request(TurnRequest::Cancel(number));
+        Ok(())
+    }
+
+    /// Passes the host's decision about a call on.
+    ///
+    /// # Errors
+    /// The host wasn't asked about this call.
+    pub(super) fn decide(
+        &self,
+        id: &TurnId,
+        tool_use_id: &str,
+        decision: ApprovalDecision,
+        reason: Option<String>,
+    ) -> Result<(), String> {
+        let mut table = self.lock();
+        let number = table.number_of(id)?;
+        let question = table.turns.get_mut(&number).and_then(|turn| {
+            turn.question
+                .take_if(|question| question.tool_use_id == tool_use_id)
+        });
+        let Some(question) = question else {
+            return Err(format!(
+                "no call {tool_use_id} of this turn waits for an approval"
+            ));
+        };
+        let approval = Approval {
+            decision,
+            means: ApprovalMeans::Control,
+            reason: reason.filter(|reason| !reason.is_empty()),
+            user: None,
+        };
+        // If the question was withdrawn, nobody needs the reply.
+        let _ = question.reply.send(ApprovalReply::Decided(approval));
+        Ok(())
+    }
+
+    /// Takes no more turns and no more decisions.
+    pub(super) fn close(&self) {
+        let mut table = self.lock();
+        table.requests = None;
+        for turn in table.turns.values_mut() {
+            turn.question = None;
+        }
+    }
+
+    /// Adds the answer of a call. Returns whether it was the last one, so that the turn is answered now.
+    pub(super) fn answer(&self, call: &CallRef, answer: CallAnswer) -> bool {
+        let mut table = self.lock();
+        let Some(turn) = table.turns.get_mut(&call.turn) else {
+            return false;
+        };
+        turn.answers.push(answer);
+        if turn.answers.len() < turn.call_count {
+            return false;
+        }
+        let turn = table.turns.remove(&call.turn);
+        drop(table);
+        if let Some(turn) = turn {
+            let message = render_answers(turn.form, &turn.answers);
+            self.send(answer_line(&turn.id, &message));
+        }
+        true
+    }
+
+    /// Tells the host what was wrong with a line.
+    pub(super) fn refuse(&self, id: Option<&TurnId>, message: &str) {
+        let masked = self.connection.get().map(|to| to.mask.apply(message));
+        self.send(error_line(id, masked.as_deref().unwrap_or(message)));
+    }
+
+    fn send(&self, line: String) {
+        if let Some(connection) = self.connection.get() {
+            connection.output.send(line.into_bytes());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TurnTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask_host(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let outermost = request.call.ancestors().last();
+        let number = outermost.map_or(request.call.turn, |call| call.turn);
+        let may_ask = self
+            .lock()
+            .turns
+            .get(&number)
+            .map(|turn| Arc::clone(&turn.may_ask));
+        let Some(may_ask) = may_ask else {
+            return ApprovalReply::Unavailable;
+        };
+        let _one_at_a_time = may_ask.lock_owned().await;
+        let Some(connection) = self.connection.get() else {
+            return ApprovalReply::Unavailable;
+        };
+        let question = match render_approval_question(request, &connection.mask) {
+            Ok(question) => question,
+            Err(error) => {
+                return ApprovalReply::Stopped(format!("the question can't be written: {error}"));
+            }
+        };
+        let tool_use_id = connection.mask.apply(&request.call.tool_use_id);
+        let Some((id, decision)) = self.lock().wait_for_decision(number, &tool_use_id) else {
+            return ApprovalReply::Unavailable;
+        };
+        self.send(approval_line(&id, &question));
+        // Without a host, nobody decides.
+        decision.await.unwrap_or(ApprovalReply::Unavailable)
+    }
+}
+
+impl ApprovalPrompt for OpenTurns {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        Box::pin(self.ask_host(request))
+    }
+}
+
+impl TurnTable {
+    /// Waits for the decision about a call of a turn from now on. Returns the id of the turn.
+    fn wait_for_decision(
+        &mut self,
+        number: usize,
+        tool_use_id: &str,
+    ) -> Option<(TurnId, oneshot::Receiver<ApprovalReply>)> {
+        self.requests.as_ref()?;
+        let turn = self.turns.get_mut(&number)?;
+        let (reply, decision) = oneshot::channel();
+        turn.question = Some(Question {
+            tool_use_id: tool_use_id.to_owned(),
+            reply,
+        });
+        Some((turn.id.clone(), decision))
+    }
+
+    fn number_of(&self, id: &TurnId) -> Result<usize, String> {
+        let mut turns = self.turns.iter();
+        turns
+            .find(|(_, turn)| turn.id == *id)
+            .map(|(number, _)| *number)
+            .ok_or_else(|| "no turn with this `id` is in flight".to_owned())
+    }
+
+    fn request(&self, request: TurnRequest) {
+        if let Some(requests) = &self.requests {
+            // The receiver is only gone once the run has ended.
+            let _ = requests.send(request);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `toolq run --follow --control`, played by a host process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout};
+
+use serde_json::{Value, json};
+use support::{CliSandbox, parse_json_lines, repository_root};
+
+const TOOLS: &str = r#"
+version: 1
+secrets: [TOKEN]
+tools:
+  look: {input_schema: {type: object}, effect: read, command: [echo, seen]}
+  pay:
+    approve: true
+    input_schema: {type: object, properties: {amount: {type: integer}, note: {type: string}}}
+    command: [sh, -c, "echo pay >> ran; echo paid"]
+  wait: {input_schema: {type: object}, effect: read, command: [sh, -c, "touch waiting; sleep 60"]}
+  write: {input_schema: {type: object}, command: [sh, -c, "echo write >> ran"]}
+"#;
+
+/// A toolq, and the host's ends of its pipes.
+struct Host {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    dir: PathBuf,
+    sandbox: CliSandbox,
+}
+
+impl Host {
+    fn start(tools: &str, flags: &[&str]) -> Self {
+        let sandbox = CliSandbox::new()
+            .tools(tools)
+            .env("TOKEN", "s3cr3t-value-of-mine");
+        let dir = sandbox.path().to_owned();
+        let arguments = ["run", "--follow", "--control", "--log", "log.jsonl", "-q"];
+        let mut child = sandbox
+            .command(&[&arguments[..], flags].concat())
+            .spawn()
+            .unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            dir,
+            sandbox,
+        }
+    }
+
+    fn send(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        writeln!(stdin, "{line}").unwrap();
+    }
+
+    fn turn(&mut self, id: &str, calls: &[(&str, Value)]) {
+        let blocks = calls.iter().enumerate().map(|(at, (name, input))| {
+            json!({"type": "tool_use", "id": format!("t{at}"), "name": name, "input": input})
+        });
+        let blocks: Vec<Value> = blocks.collect();
+        self.send(&json!({"type": "turn", "id": id, "message": blocks}).to_string());
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
+    }
+
+    /// Closes stdin, and returns the exit code and all that toolq still writes.
+    fn end(mut self) -> (i32, Vec<Value>, PathBuf, CliSandbox) {
+        drop(self.stdin.take());
+        let mut rest = Vec::new();
+        while let Some(line) = self.stdout.by_ref().lines().next() {
+            rest.push(serde_json::from_str(&line.unwrap()).unwrap());
+        }
+        let code = self.child.wait().unwrap().code().unwrap();
+        (code, rest, self.dir, self.sandbox)
+    }
+}
+
+/// The session of the documentation, line by line.
+#[test]
+fn the_documented_session_is_true() {
+    let page = fs::read_to_string(repository_root().join("docs/follow.md")).unwrap();
+    let block = |language: &str| {
+        let start = page.find(&format!("```{language}\n")).unwrap() + 4 + language.len();
+        page[start..].split("```").next().unwrap().to_owned()
+    };
+    let mut host = Host::start(&block("yaml"), &[]);
+    let session = block("session");
+    assert!(session.lines().count() > 8, "{session}");
+    for line in session.lines() {
+        if let Some(line) = line.strip_prefix("> ") {
+            host.send(line);
+        } else {
+            let expected: Value = serde_json::from_str(&line[2..]).unwrap();
+            assert_eq!(host.read(), expected);
+        }
+    }
+    let (code, rest, dir, _sandbox) = host.end();
+    assert_eq!((code, rest), (3, vec![]));
+    let log = fs::read_to_string(dir.join("log.jsonl")).unwrap();
+    let means: Vec<Value> = parse_json_lines(&log)
+        .iter()
+        .filter(|record| record["type"] == "approval")
+        .map(|record| record["metadata"]["by"].clone())
+        .collect();
+    assert_eq!(means, ["control", "control"]);
+}
+
+/// Whatever comes, each line is answered, and the process lives on.
+#[test]
+fn a_bad_line_is_answered_and_the_process_lives_on() {
+    let mut host = Host::start(TOOLS, &[]);
+    for (line, words) in [
+        ("{", "no JSON object"),
+        ("[]", "no JSON object"),
+        ("{}", "`type` must be"),
+        (
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"write","input":{}}]}"#,
+            "`type` must be",
+        ),
+        (
+            r#"{"type":"tool_use","id":"a","name":"write","input":{}}"#,
+            "`type` must be",
+        ),
+        (r#"{"type":"turn","message":[]}"#, "needs an `id`"),
+        (r#"{"type":"turn","id":{},"message":[]}"#, "needs an `id`"),
+        (r#"{"type":"turn","id":"a"}"#, "message"),
+        (r#"{"type":"turn","id":"a","message":5}"#, ""),
+        (r#"{"type":"turn","id":"a","message":[],"more":1}"#, "more"),
+        (r#"{"type":"cancel","id":"a"}"#, "no turn"),
+        (
+            r#"{"type":"approve","id":"a","tool_use_id":"t0","decision":"yes"}"#,
+            "no turn",
+        ),
+        (
+            r#"{"type":"approve","id":"a","tool_use_id":"t0","decision":"maybe"}"#,
+            "maybe",
+        ),
+        (
+            r#"{"type":"s3cr3t-value-of-mine","id":"a"}"#,
+            "`type` must be",
+        ),
+        (
+            r#"{"type":"approve","id":"a","tool_use_id":"x","decision":"s3cr3t-value-of-mine"}"#,
+            "masked",
+        ),
+    ] {
+        host.send(line);
+        let answer = host.read();
+        assert_eq!(answer["type"], "error", "{line}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{line}: {message}");
+        assert!(!answer.to_string().contains("s3cr3t"), "{answer}");
+    }
+    host.turn("a", &[("look", json!({}))]);
+    assert_eq!(host.read()["message"][0]["content"], "seen");
+    let (code, rest, dir, _sandbox) = host.end();
+    assert_eq!((code, rest), (3, vec![]));
+    assert!(!dir.join("ran").exists());
+}
+
+#[test]
+fn a_long_line_is_answered() {
+    let mut host = Host::start(TOOLS, &["--max-input", "1KiB"]);
+    host.send(&"x".repeat(5000));
+    let message = host.read()["error"]["message"].to_string();
+    assert!(message.contains("too long"), "{message}");
+    host.turn("a", &[("look", json!({}))]);
+    assert_eq!(host.read()["message"][0]["content"], "seen");
+    assert_eq!(host.end().0, 3);
+}
+
+/// A canceled turn is answered, its processes are gone, and its id can be used again.
+#[test]
+fn a_canceled_turn_is_answered() {
+    let mut host = Host::start(TOOLS, &[]);
+    host.turn("a", &[("wait", json!({})), ("write", json!({}))]);
+    let waiting = host.dir.join("waiting");
+    while !waiting.exists() {
+        std::thread::yield_now();
+    }
+    host.turn("a", &[("look", json!({}))]);
+    let message = host.read()["error"]["message"].to_string();
+    assert!(message.contains("hasn't been answered"), "{message}");
+    host.send(r#"{"type":"cancel","id":"a"}"#);
+    let answer = host.read();
+    assert_eq!(answer["type"], "answer", "{answer}");
+    assert_eq!(answer["message"][0]["is_error"], true);
+    assert_eq!(answer["message"][1]["is_error"], true);
+    host.turn("a", &[("look", json!({}))]);
+    assert_eq!(host.read()["message"][0]["content"], "seen");
+    let (_, _, dir, _sandbox) = host.end();
+    assert!(!dir.join("ran").exists());
+}
+
+/// A decision counts for the call that was asked about, and for no other.
+#[test]
+fn only_the_call_that_was_asked_about_is_approved() {
+    let mut host = Host::start(TOOLS, &[]);
+    host.turn("a", &[("pay", json!({"note": "s3cr3t-value-of-mine"}))]);
+    let asked = host.read();
+    assert_eq!(asked["call"]["input"]["note"], "[masked]", "{asked}");
+    for line in [
+        r#"{"type":"approve","id":"a","tool_use_id":"t1","decision":"yes"}"#,
+        r#"{"type":"approve","id":"b","tool_use_id":"t0","decision":"yes"}"#,
+    ] {
+        host.send(line);
+        assert_eq!(host.read()["type"], "error");
+    }
+    host.turn("b", &[("pay", json!({}))]);
+    assert_eq!(host.read()["type"], "approval");
+    host.send(r#"{"type":"approve","id":"b","tool_use_id":"t0","decision":"yes"}"#);
+    assert_eq!(host.read()["id"], "b");
+    // The host leaves, and with it who could decide.
+    let (code, rest, dir, _sandbox) = host.end();
+    assert_eq!(code, 3);
+    assert_eq!(
+        (&rest[0]["type"], &rest[0]["id"]),
+        (&json!("answer"), &json!("a"))
+    );
+    let text = rest[0]["message"][0]["content"].as_str().unwrap();
+    assert!(text.contains("needs an approval"), "{text}");
+    assert_eq!(fs::read_to_string(dir.join("ran")).unwrap(), "pay\n");
+}
