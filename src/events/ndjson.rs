@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::events::background_writer::BackgroundWriter;
 use crate::events::call_snapshots::CallSnapshots;
 use crate::events::event_line::{EventLine, duration_to_ms};
-use crate::events::server_line::ServerLine;
+use crate::events::server_line::{ServerLine, ToolsLine};
 use crate::terminal::PROBING_LABEL;
 use crate::terminal::outcome_label;
 use redact::Mask;
@@ -68,8 +68,11 @@ impl NdjsonSink {
             | Event::Describing { .. }
             | Event::Described { .. }
             | Event::ListingTools { .. }
-            | Event::ToolsListed { .. }
-            | Event::ToolsChanged(_) => {}
+            | Event::ToolsListed { .. } => {}
+            Event::ToolsChanged(change) => {
+                let line = ToolsLine::new(change, self.clock.now_ms(), &self.mask);
+                self.writer.enqueue_json(&line);
+            }
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {

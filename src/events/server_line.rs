@@ -1,4 +1,4 @@
-//! The JSON of an event of an MCP server.
+//! The JSON of an event that belongs to no turn: one of an MCP server, or of tools.yaml.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,7 +6,33 @@ use std::time::Duration;
 use serde::Serialize;
 
 use redact::Mask;
-use toolq_core::types::{CallEnding, ServerEnd, ServerIntroduction, ServerStart};
+use toolq_core::types::{CallEnding, ServerEnd, ServerIntroduction, ServerStart, ToolsChange};
+
+/// tools.yaml was read again, in output order.
+#[derive(Serialize)]
+pub(crate) struct ToolsLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: u64,
+    path: Cow<'a, str>,
+    added: Vec<Cow<'a, str>>,
+    removed: Vec<Cow<'a, str>>,
+    changed: Vec<Cow<'a, str>>,
+}
+
+impl<'a> ToolsLine<'a> {
+    pub(crate) fn new(change: &'a ToolsChange, timestamp: u64, mask: &Mask) -> Self {
+        let masked = |names: &'a [String]| names.iter().map(|name| mask.apply(name)).collect();
+        Self {
+            kind: "tools_changed",
+            timestamp,
+            path: mask.apply(&change.path),
+            added: masked(&change.added),
+            removed: masked(&change.removed),
+            changed: masked(&change.changed),
+        }
+    }
+}
 
 /// A server is ready, or has ended, in output order.
 #[derive(Default, Serialize)]

@@ -101,7 +101,10 @@ impl<'a> RunSession<'a> {
         let opened = log_request::begin_log(&request, &clock)?;
         let resume = ResumeDecisions::new(&opened, &request);
         let task_id = opened.log.as_ref().map(SessionLog::task_id);
-        sinks.attach_log(opened.log);
+        let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
+        // Clients often only list the tools.
+        let removes_unused = is_new_file && matches!(subject, LogSubject::Client);
+        sinks.attach_log(opened.log, removes_unused);
         let engine = Engine::new(EngineSettings {
             jobs,
             output_dir: sinks.output_dir(),

@@ -25,6 +25,7 @@ use toolq_log::SessionLog;
 /// The event sinks of one run.
 pub struct RunSinks {
     log: Option<SessionLog>,
+    removes_unused_log: bool,
     events: Option<NdjsonSink>,
     display: Option<ProgressDisplay>,
     summary: RunSummary,
@@ -60,13 +61,16 @@ impl RunSinks {
             summary: RunSummary::new(clock, tools.prices.clone()),
             events,
             log: None,
+            removes_unused_log: false,
         })
     }
 
     /// Records events in `log` from now on. Called last, so that an error in other setup doesn't leave an empty log
     /// behind.
-    pub fn attach_log(&mut self, log: Option<SessionLog>) {
+    /// With `removes_unused`, the file is removed at the end if nothing was recorded.
+    pub fn attach_log(&mut self, log: Option<SessionLog>, removes_unused: bool) {
         self.log = log;
+        self.removes_unused_log = removes_unused;
     }
 
     /// Returns the directory for the full text of truncated outputs, if there is a log.
@@ -108,6 +112,9 @@ impl RunSinks {
     pub fn close(&mut self, mut exit: Exit, stderr: &StderrWriter) -> Exit {
         // Remove the bars before printing anything.
         self.close_screen();
+        if self.removes_unused_log {
+            self.discard_unused_log(stderr);
+        }
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.finish(exit.code())) {
             exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
         }
@@ -123,6 +130,20 @@ impl RunSinks {
             stderr.print_warning(&warning);
         }
         exit
+    }
+
+    /// Removes the log if nothing is in it but the beginning of the session.
+    fn discard_unused_log(&mut self, stderr: &StderrWriter) {
+        let Some(log) = &mut self.log else { return };
+        match log.remove_if_unused() {
+            Ok(true) => self.log = None,
+            Ok(false) => {}
+            // It is closed like any other.
+            Err(error) => stderr.print_warning(&format!(
+                "the empty log {} can't be removed: {error}",
+                log.path().display()
+            )),
+        }
     }
 }
 

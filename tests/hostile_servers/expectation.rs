@@ -15,8 +15,8 @@ pub enum End {
     TimesOut,
     /// Nobody knows whether it had its effect. The text has this in it.
     InDoubt(&'static str),
-    /// In any way: it depends on who is faster.
-    Any,
+    /// In one of these ways: it depends on who is faster.
+    OneOf(&'static [Self]),
 }
 
 /// How the calls must end, in their order. The first and the last one call a tool with which nothing is wrong.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::thread;
 
-use crate::client::{Client, TOOLS, modern, text_of, wait_until, wait_until_gone};
+use crate::client::{Client, EndedServer, TOOLS, modern, text_of, wait_until, wait_until_gone};
 use crate::support::CliSandbox;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -122,4 +122,24 @@ fn a_killed_server_leaves_no_process_and_its_write_in_doubt() {
         line.contains(r#""type":"tool_start""#) && line.contains(r#""tool_name":"pay""#)
     });
     assert_eq!(starts.count(), 1);
+}
+
+#[test]
+fn a_client_that_calls_nothing_leaves_no_log() {
+    let logs = |ended: &EndedServer| {
+        let dir = fs::read_dir(ended.sandbox.path().join("state/toolq/sessions"));
+        dir.map_or(0, Iterator::count)
+    };
+    let mut client = Client::serve(&["-q"]);
+    client.initialize();
+    client.ask(1, "tools/list", &json!({}));
+    assert_eq!(logs(&client.leave()), 0);
+    let mut client = Client::serve(&["-q"]);
+    client.initialize();
+    client.result(1, "echo", &json!({"text": "a"}));
+    assert_eq!(logs(&client.leave()), 1);
+    let mut client = Client::serve(&["-q", "--log", "own.jsonl"]);
+    client.initialize();
+    let ended = client.leave();
+    assert!(ended.sandbox.path().join("own.jsonl").exists());
 }

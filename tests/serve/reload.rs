@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, PATIENCE, is_running, text_of, wait_until, wait_until_gone};
-use crate::support::CliSandbox;
+use crate::support::{CliSandbox, parse_json_lines};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ impl Client {
 
 fn reloading_client(tools: &str) -> Client {
     let sandbox = CliSandbox::new().tools(tools);
-    let mut client = Client::start(sandbox, &["serve"]);
+    let mut client = Client::start(sandbox, &["serve", "--events", "events.jsonl"]);
     client.initialize();
     client
 }
@@ -121,6 +121,18 @@ fn a_signal_puts_new_definitions_into_force_and_running_calls_keep_theirs() {
         metadata["tools"]["sha256"],
         log[0]["metadata"]["tools"]["sha256"]
     );
+    let events = fs::read_to_string(ended.sandbox.path().join("events.jsonl")).unwrap();
+    let events = parse_json_lines(&events);
+    let mut change = events
+        .into_iter()
+        .find(|event| event["type"] == "tools_changed")
+        .unwrap();
+    assert!(change["timestamp"].take().is_u64());
+    let expected = json!({
+        "type": "tools_changed", "timestamp": null, "path": "tools.yaml",
+        "added": ["new"], "removed": ["old"], "changed": ["say", "slow"],
+    });
+    assert_eq!(change, expected);
 }
 
 /// A changed definition is another tool, so the result of the old one doesn't count.
@@ -253,4 +265,143 @@ fn only_servers_that_are_configured_differently_end_once_their_calls_have() {
     let ended = client.leave();
     ended.log();
     wait_until_gone(&[same, restarted]);
+}
+
+/// A tool with a schema of its own words, `describe`d by a program with this argument.
+fn described(argument: &str) -> String {
+    format!(
+        "version: 1
+tools:
+  say: {{effect: read, input_schema: {{type: object}}, command: [echo, hello]}}
+  ask:
+    describe: [./describe, {argument}]
+    effect: read
+    command: [echo, \"{{question}}\"]
+"
+    )
+}
+
+#[test]
+fn a_description_holds_on_as_long_as_its_program_is_the_same() {
+    let describe = "#!/bin/sh\necho \"$1\" >> described\nprintf '{\"description\": \"%s\", \"input_schema\": {\"type\": \"object\", \"properties\": {\"question\": {\"type\": \"string\"}}, \"required\": [\"question\"]}}' \"$1\"\n";
+    let sandbox = CliSandbox::new()
+        .tools(&described("one"))
+        .program("describe", describe);
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    assert_eq!(client.listed_names(), ["say", "ask"]);
+    let more = RELOADED_TOOL;
+    client.reload(&format!("{}{more}", described("one")));
+    client.wait_until_listed(&["say", "ask", "new"]);
+    let (text, is_error) = client.result(1, "ask", &json!({}));
+    assert!(is_error && text.contains("/question"), "{text}");
+    let answer = client.result(2, "ask", &json!({"question": "why?"}));
+    assert_eq!(answer, ("why?".to_owned(), false));
+    client.reload(&described("two"));
+    client.wait_until_listed(&["say"]);
+    let dir = client.dir().to_owned();
+    assert_eq!(fs::read_to_string(dir.join("described")).unwrap(), "one\n");
+    let ended = client.leave();
+    let warning = "ask isn't served until the server is started again: it has to describe itself";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+}
+
+/// A server that announces one tool, and is asked for it at the start since tools.lock doesn't have it.
+const ANNOUNCING_SERVER: &str = r#"#!/bin/sh
+echo "$1" >> starts
+while read -r line; do
+  rest=${line#*'"id":'}
+  id=${rest%%,*}
+  case $line in
+  *'"method":"initialize"'*)
+    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+  *'"method":"tools/list"'*)
+    result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}' ;;
+  *'"method":"tools/call"'*)
+    result='{"content":[{"type":"text","text":"noted"}]}' ;;
+  *)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
+    continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+#[test]
+fn what_a_server_without_a_lock_has_announced_holds_on() {
+    let tools = |argument: &str, more: &str| {
+        format!(
+            "{}servers:\n  s: {{command: [./server, {argument}], startup: 20s}}\n",
+            reloadable("word", more)
+        )
+    };
+    let sandbox = CliSandbox::new()
+        .tools(&tools("one", ""))
+        .program("server", ANNOUNCING_SERVER);
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    assert_eq!(client.listed_names(), ["say", "slow", "s_note"]);
+    client.reload(&tools("one", RELOADED_TOOL));
+    client.wait_until_listed(&["say", "slow", "new", "s_note"]);
+    assert_eq!(client.result(1, "s_note", &json!({})).0, "noted");
+    client.reload(&tools("two", ""));
+    client.wait_until_listed(&["say", "slow"]);
+    let dir = client.dir().to_owned();
+    assert_eq!(fs::read_to_string(dir.join("starts")).unwrap(), "one\n");
+    let ended = client.leave();
+    let warning = "the tools of the server s aren't served until toolq is started again";
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+}
+
+/// A call that was checked before, and whose turn comes after its server is gone.
+#[test]
+fn a_late_call_does_not_start_a_server_that_is_gone() {
+    let with_writer = |servers: &str| {
+        format!(
+            "{servers}  pay:
+    input_schema: {{type: object}}
+    timeout: 100s
+    command: [sh, -c, 'echo $$ >> pids; until [ -e go ]; do sleep 0.01; done; echo paid']
+"
+        )
+    };
+    let noting = format!("#!/bin/sh\necho start >> starts\n{PID_SERVER}");
+    let sandbox = CliSandbox::new()
+        .tools(&with_writer(&two_servers("one", true)))
+        .program("server", &noting);
+    let mut client = Client::start(sandbox, &["serve"]);
+    client.initialize();
+    for tool in ["other", "gone"] {
+        client.result("p", tool, &json!({}));
+    }
+    client.call("w", "pay", &json!({}));
+    client.pids(1);
+    client.call("o", "other", &json!({}));
+    client.call("g", "gone", &json!({}));
+    // An answer says that the calls before it were received.
+    client.ask("ping", "ping", &json!({}));
+    client.reload(&with_writer(&two_servers("two", false)));
+    client.wait_until_listed(&["same", "other", "pay"]);
+    client.create("go");
+    let mut answers: Vec<Value> = (0..3).map(|_| client.receive()).collect();
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    let [gone, other, pay] = &answers[..] else {
+        panic!("{answers:?}");
+    };
+    assert_eq!(text_of(pay), ("paid".to_owned(), false));
+    for answer in [gone, other] {
+        let (text, is_error) = text_of(answer);
+        assert!(
+            is_error && text.contains("doesn't have this server"),
+            "{text}"
+        );
+    }
+    assert!(!client.result("n", "other", &json!({})).1);
+    let starts = fs::read_to_string(client.dir().join("starts")).unwrap();
+    assert_eq!(
+        starts.lines().count(),
+        3,
+        "two at first, and one that is new"
+    );
+    client.leave();
 }

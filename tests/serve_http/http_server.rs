@@ -128,6 +128,12 @@ impl HttpServer {
         read().lines().map(str::to_owned).collect()
     }
 
+    /// Replaces tools.yaml, and asks the server to read it.
+    pub fn reload(&self, tools: &str) {
+        fs::write(self.sandbox.path().join("tools.yaml"), tools).unwrap();
+        self.signal(Signal::USR1);
+    }
+
     pub fn create(&self, name: &str) {
         fs::write(self.sandbox.path().join(name), "").unwrap();
     }
@@ -175,14 +181,16 @@ impl LegacySession {
 }
 
 impl EndedServer {
-    /// Returns the records of the only log, which must be valid.
+    /// Returns the records of the only log, which must be valid. There is none if there was no call.
     pub fn log(&self) -> Vec<Value> {
         let dir = self.sandbox.path().join("state/toolq/sessions");
         let mut logs = fs::read_dir(dir)
             .unwrap()
             .map(|entry| entry.unwrap().path());
         let log = logs.find(|path| path.extension().is_some_and(|end| end == "jsonl"));
-        let log = log.unwrap();
+        let Some(log) = log else {
+            return Vec::new();
+        };
         let verify = ["log", "verify", log.to_str().unwrap()];
         let verified = self.sandbox.command(&verify).output().unwrap();
         assert!(verified.status.success(), "{verified:?}");

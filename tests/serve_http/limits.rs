@@ -4,6 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::http_client::{HttpClient, HttpRequest};
@@ -175,6 +176,87 @@ fn one_client_has_only_so_many_calls() {
     let answers = answers.as_array().unwrap();
     let refused = answers.iter().filter(|answer| text_of(answer) == text);
     assert_eq!((answers.len(), refused.count()), (66, 2));
+}
+
+#[test]
+fn all_clients_together_have_only_so_many_calls() {
+    let server = HttpServer::start(&[]);
+    let wait = call("wait_for", &json!({"file": "go"}));
+    let mut sessions: Vec<_> = (0..16).map(|_| server.initialize("2025-03-26")).collect();
+    for session in &mut sessions {
+        let batch: Vec<Value> = (0..64).map(|id| legacy(id, "tools/call", &wait)).collect();
+        let batch = session.post(&json!(batch));
+        session.client.send(&batch);
+    }
+    // Those who aren't refused wait, too.
+    let mut strangers: Vec<HttpClient> = Vec::new();
+    wait_until("one more client is refused", || {
+        let mut request = modern(1, "tools/call", &wait);
+        let info = &mut request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
+        info["name"] = json!(strangers.len().to_string());
+        let mut stranger = server.connect();
+        stranger.send(&HttpRequest::post(&request));
+        stranger.set_patience(Duration::from_millis(500));
+        let is_refused = stranger.has_response();
+        strangers.push(stranger);
+        is_refused
+    });
+    let refused = strangers.pop().unwrap().read_response().json();
+    let text = "Not executed: 1024 calls of all clients are open. Try again later.";
+    assert_eq!(
+        (text_of(&refused), &refused["result"]["isError"]),
+        (text, &json!(true))
+    );
+    server.end();
+}
+
+/// Bodies that never come keep those of others waiting, but only until their clients leave.
+#[test]
+fn the_bodies_that_are_being_read_have_a_size_together() {
+    let server = HttpServer::start(&[]);
+    let unfinished = list().with("content-length", &MAX_BODY_BYTES.to_string());
+    let mut readers: Vec<HttpClient> = (0..16)
+        .map(|_| {
+            let mut client = server.connect();
+            client.send(&unfinished);
+            client
+        })
+        .collect();
+    let mut waiting = None;
+    wait_until("no memory is left for a body", || {
+        let mut client = server.connect();
+        client.send(&list());
+        client.set_patience(Duration::from_millis(300));
+        let is_served = client.has_response();
+        waiting = Some(client);
+        !is_served
+    });
+    let mut waiting = waiting.unwrap();
+    readers.pop();
+    // Unfinished bodies are given up after 30 s.
+    waiting.set_patience(Duration::from_secs(20));
+    assert_eq!(waiting.read_response().status, 200);
+}
+
+#[test]
+fn there_are_at_most_1024_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: Some(limit.maximum.map_or(4096, |maximum| maximum.min(4096))),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, wanted).unwrap();
+    let server = HttpServer::with_open_files(4096);
+    let mut clients: Vec<HttpClient> = (0..1024).map(|_| server.connect()).collect();
+    let (first, others) = clients.split_first_mut().unwrap();
+    for client in others {
+        assert_eq!(client.ask(&list()).status, 200);
+    }
+    let mut newcomer = server.connect();
+    newcomer.set_patience(Duration::from_secs(20));
+    assert_eq!(newcomer.ask(&list()).status, 200);
+    assert!(first.is_closed());
+    assert!(connections(&server).len() <= 1024);
 }
 
 #[test]

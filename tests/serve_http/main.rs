@@ -4,11 +4,13 @@
 
 mod access;
 mod cancellation;
+mod documentation;
 mod http_client;
 mod http_server;
 mod legacy_era;
 mod limits;
 mod modern_era;
+mod reload;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,6 @@
 //! Statuses that aren't success.
 
-use crate::expectation::End::{Any, Fails, InDoubt};
+use crate::expectation::End::{Fails, InDoubt};
 use crate::hostile_servers;
 use crate::http_wire::HttpWire;
 use crate::script::{legacy_endpoint, modern_endpoint};
@@ -14,7 +14,7 @@ hostile_servers! {
     fails_with_503_for_a_century => modern_endpoint().on_call_request(|wire, call| respond(wire, call, "503 Service Unavailable\r\nretry-after: 99999999999")).ends(Fails("503"), Fails("503"));
     wants_a_login => modern_endpoint().on_call_request(|wire, call| respond(wire, call, "401 Unauthorized\r\nwww-authenticate: Bearer resource_metadata=\"http://evil.example\"")).ends(Fails("401"), Fails("401"));
     answers_with_an_unknown_status => modern_endpoint().on_call_request(|wire, call| respond(wire, call, "799 Whatever")).ends(Fails("799"), Fails("799"));
-    switches_protocols => modern_endpoint().on_call_request(|wire, call| { wire.apply(call); wire.break_off("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n") }).ends(Fails(""), Any);
+    switches_protocols => modern_endpoint().on_call_request(|wire, call| { wire.apply(call); wire.break_off("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n") }).ends(Fails("101 Switching Protocols"), Fails("101 Switching Protocols"));
     answers_without_content => modern_endpoint().on_call_request(|wire, call| { wire.apply(call); wire.bytes(b"HTTP/1.1 204 No Content\r\n\r\n"); }).ends(Fails("204"), InDoubt("204"));
     fails_at_length => modern_endpoint().memory_limit(100).on_call_request(|wire, call| {
         wire.apply(call);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expectation::End::{Any, Fails};
+use crate::expectation::End::Fails;
 use crate::hostile_servers;
 use crate::script::{legacy, modern};
 use crate::wire::{discovery, drain_stdin, initialization};
@@ -62,5 +62,5 @@ hostile_servers! {
     });
     introduces_itself_oddly => legacy().keys("startup: 4s").on_initialize(|wire, request| {
         wire.answer(request, json!({"protocolVersion": "2025-11-25", "serverInfo": "me", "capabilities": 5}));
-    }).all(Any);
+    }).all(Fails("can't be read")).again(Fails("isn't started again"));
 }

@@ -1,7 +1,9 @@
 //! The tasks of a turn, and the events that the dispatcher receives from them.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -155,6 +157,15 @@ impl AttemptTasks {
                     self.pending_event = self.event_from(done).map(|event| (event, before));
                 }
             }
+        }
+    }
+
+    /// Returns the next event if it has happened already.
+    pub(crate) fn ready_event(&mut self) -> Option<TaskEvent> {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(self.next_event()).poll(&mut context) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
         }
     }
 

@@ -1,5 +1,5 @@
 //! The main loop of a dispatcher. Arrivals and task events come in one at a time, and all consequences of one are
-//! handled before the next.
+//! handled before the next, except that calls start only once all that has come is handled.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::pending;
@@ -24,6 +24,9 @@ use toolq_core::plan::BatchPartition;
 use toolq_core::types::{
     CallRef, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause, TurnArrival,
 };
+
+/// How many events of tasks are handled before calls start that can.
+const MAX_EVENTS_AT_ONCE: usize = 64;
 
 /// Statistics of a turn.
 #[derive(Debug, Default, Clone)]
@@ -162,7 +165,10 @@ impl<'e> Dispatcher<'e> {
             }
             tokio::select! {
                 arrival = arrivals.recv(), if is_open => arrival.into_iter().for_each(|arrival| self.handle_arrival(arrival)),
-                event = self.attempt_tasks.next_event() => self.handle_task_event(event),
+                event = self.attempt_tasks.next_event() => {
+                    self.handle_task_event(event);
+                    self.handle_ready_events();
+                }
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
                 () = permit_released(self.awaited_limit.as_ref()) => {}
                 () = self.throttled.wait_for_turn(self.engine) => {}
@@ -186,6 +192,16 @@ impl<'e> Dispatcher<'e> {
                 Ok(arrival) => self.handle_arrival(arrival),
                 Err(error) => return error == TryRecvError::Empty,
             }
+        }
+    }
+
+    /// Handles what else has come from tasks. What follows from it starts together, and so reaches a server together.
+    fn handle_ready_events(&mut self) {
+        for _ in 0..MAX_EVENTS_AT_ONCE {
+            let Some(event) = self.attempt_tasks.ready_event() else {
+                return;
+            };
+            self.handle_task_event(event);
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct ServerConnections {
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
     clients: HttpClients,
+    /// The servers as tools.yaml has them since it was read again. A call that was checked before that starts no other.
+    current: Mutex<Option<Vec<Arc<ServerConfig>>>>,
     /// By the server's name. Locked only to find a slot.
     slots: Mutex<HashMap<String, Arc<ServerSlot>>>,
     notices: ServerNotices,
@@ -66,6 +68,7 @@ impl ServerConnections {
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
             clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
+            current: Mutex::default(),
             slots: Mutex::default(),
             notices: ServerNotices::default(),
         }
@@ -85,6 +88,9 @@ impl ServerConnections {
         let slot = self.slot(&server.name);
         let mut slot = slot.lock().await;
         let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
+        if !self.is_current(server) {
+            return Err(refuse_start(server));
+        }
         if let Some(open) = slot.as_mut() {
             if let Some(connection) = open.usable_connection(server) {
                 return Ok(connection);
@@ -114,8 +120,10 @@ impl ServerConnections {
         Ok(connection)
     }
 
-    /// Lets every server end that isn't configured like one of these, once its calls have ended.
+    /// Lets every server end that isn't configured like one of these, once its calls have ended, and starts no other from now
+    /// on.
     pub(crate) fn retain(&self, servers: &[Arc<ServerConfig>]) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers.to_vec());
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         for slot in slots.values() {
             // A slot that is locked belongs to a call that is about to use it.
@@ -128,6 +136,15 @@ impl ServerConnections {
                 }
             }
         }
+    }
+
+    fn is_current(&self, server: &Arc<ServerConfig>) -> bool {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(servers) = current.as_ref() else {
+            return true;
+        };
+        let mut servers = servers.iter();
+        servers.any(|kept| Arc::ptr_eq(kept, server) || kept.is_same_as(server))
     }
 
     fn slot(&self, server: &str) -> Arc<ServerSlot> {
@@ -222,6 +239,12 @@ impl OpenConnection {
         }
         Ok(())
     }
+}
+
+/// Returns the outcome of a call that was checked with a server which isn't configured like that any more.
+fn refuse_start(server: &ServerConfig) -> Outcome {
+    let detail = "tools.yaml was read again, and doesn't have this server any more, or has it with another configuration";
+    Outcome::TransportFailed(transport_error(&server.name, false, detail.to_owned()))
 }
 
 /// Returns the outcome of a call of a server that has ended too often.

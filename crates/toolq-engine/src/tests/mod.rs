@@ -202,8 +202,8 @@ fn a_failed_attempt_is_retried_as_often_as_declared() {
     assert_eq!(write.lines_for("finished"), ["a failed 1"]);
 }
 
-/// A non-repeatable result is flushed before anything is awaited, but after the next start has been emitted, so that
-/// one fsync covers both.
+/// A non-repeatable result is flushed before anything is awaited, but after the next start has been emitted, and after the
+/// results that came together with it, so that one fsync covers all.
 #[test]
 fn a_write_is_flushed_after_the_next_start() {
     let tool = Tool {
@@ -226,7 +226,6 @@ fn a_write_is_flushed_after_the_next_start() {
     batch 2 [c d] + started c 1 + started d 1
     flushed
     finished d ok 1
-    flushed
     finished c ok 1
     delivered c
     delivered d

@@ -62,6 +62,11 @@ impl Journal {
         &self.path
     }
 
+    /// Returns how many records the file has, with those that aren't written yet.
+    pub(crate) fn record_count(&self) -> u64 {
+        self.chain.seq
+    }
+
     /// Returns the directory for content that is too large for a record.
     pub(crate) fn blob_dir(&self) -> &Path {
         self.blob_store.dir()

@@ -144,6 +144,18 @@ impl SessionLog {
         })
     }
 
+    /// Removes the file if this session is the only one in it, and nothing has happened in it. Returns whether it did.
+    ///
+    /// # Errors
+    /// The file can't be removed.
+    pub fn remove_if_unused(&mut self) -> io::Result<bool> {
+        let is_unused = self.journal.record_count() == 1 && self.write_error.is_none();
+        if is_unused {
+            std::fs::remove_file(self.path())?;
+        }
+        Ok(is_unused)
+    }
+
     /// Returns the id of the session that began the task. Idempotency keys are derived from it.
     pub fn task_id(&self) -> String {
         self.task_id.to_string()

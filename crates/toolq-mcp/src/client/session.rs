@@ -1,24 +1,22 @@
 //! One connection: its handshake, its lists and its calls, each request known by its number.
 
+mod answers;
+mod requests;
+
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::call_result::CallToolResult;
 use crate::client::error::{CallError, HandshakeError, ToolListError};
 use crate::client::event::{CallId, SessionEvent, StrayCounts};
-use crate::client::handshake::{DISCOVER_ID, Handshake, HandshakeStep, INITIALIZE_ID};
-use crate::client::request_meta::RequestMeta;
-use crate::client::tool_list::{ListToolsParams, NextPage, ToolListPages};
-use crate::message::{Message, RequestId, find_broken_answer, find_response_id, parse_messages};
-use crate::outbox::{EmptyObject, Outbox};
+use crate::client::handshake::{DISCOVER_ID, Handshake, INITIALIZE_ID};
+use crate::client::tool_list::ToolListPages;
+use crate::message::{Message, find_broken_answer, find_response_id, parse_messages};
+use crate::outbox::Outbox;
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::rpc_error::RpcError;
 use crate::text_repair::repair_text;
-
-/// How often a server may ask to repeat the request of one call.
-const MAX_ROUNDS: u32 = 8;
 
 /// A client's side of a connection. Hand over every line that the server sends, and send every byte that
 /// [`take_output`](Self::take_output) returns.
@@ -55,42 +53,9 @@ struct PendingCall {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CallToolParams<'a> {
-    name: &'a str,
-    arguments: &'a RawValue,
-    /// What the server asked to have back, byte for byte.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_state: Option<&'a RawValue>,
-    #[serde(rename = "_meta")]
-    meta: RequestMeta<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct CancelledParams<'a> {
     request_id: u64,
     reason: &'a str,
-}
-
-/// The members that tell the kinds of results apart.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResultKind<'t> {
-    result_type: Option<String>,
-    #[serde(borrow)]
-    input_requests: Option<HashMap<String, &'t RawValue>>,
-    #[serde(borrow)]
-    request_state: Option<&'t RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ProgressParams<'t> {
-    #[serde(borrow)]
-    progress_token: &'t RawValue,
-    progress: f64,
-    total: Option<f64>,
-    message: Option<String>,
 }
 
 impl ClientSession {
@@ -264,205 +229,5 @@ impl ClientSession {
                 Vec::new()
             }
         }
-    }
-
-    /// Answers `ping`. The client declares no capabilities, so a server must not ask for anything else.
-    fn answer_request(&mut self, id: &RequestId, method: &str) {
-        if !self.is_answering {
-            return;
-        }
-        if method == "ping" {
-            self.outbox.result(id, EmptyObject {});
-        } else {
-            let message = format!("this client doesn't serve {method}");
-            let error = RpcError::new(RpcError::METHOD_NOT_FOUND, message);
-            self.outbox.error(Some(id), error);
-        }
-    }
-
-    fn on_response(
-        &mut self,
-        id: Option<&RequestId>,
-        result: Result<&RawValue, RpcError>,
-    ) -> Option<SessionEvent> {
-        let number = match id {
-            Some(id) => id.as_number(),
-            // A server that can't read a request doesn't know its id.
-            None => self.find_only_request(),
-        };
-        let Some(number) = number else {
-            self.strays.unknown_answers += 1;
-            return None;
-        };
-        self.on_answer(number, result)
-    }
-
-    /// Returns the request without an answer, if there is just one.
-    fn find_only_request(&self) -> Option<u64> {
-        let mut handshake = [DISCOVER_ID, INITIALIZE_ID].into_iter();
-        let handshake = handshake.find(|request| self.is_waiting_for(*request));
-        let mut pending = self.pending.keys().copied();
-        handshake.or_else(|| pending.next().filter(|_| pending.next().is_none()))
-    }
-
-    fn on_answer(&mut self, id: u64, result: Result<&RawValue, RpcError>) -> Option<SessionEvent> {
-        if id == DISCOVER_ID || id == INITIALIZE_ID {
-            return self.on_handshake(id, result);
-        }
-        match self.pending.remove(&id) {
-            Some(PendingRequest::ListTools(pages)) => self.on_tools(pages, result),
-            Some(PendingRequest::CallTool(call)) => self.on_call_result(call, result),
-            None if id < self.next_id => {
-                self.strays.late_answers += 1;
-                None
-            }
-            None => {
-                self.strays.unknown_answers += 1;
-                None
-            }
-        }
-    }
-
-    fn on_handshake(
-        &mut self,
-        id: u64,
-        result: Result<&RawValue, RpcError>,
-    ) -> Option<SessionEvent> {
-        if self.version.is_some() || self.has_failed {
-            self.strays.late_answers += 1;
-            return None;
-        }
-        let step = if id == DISCOVER_ID {
-            self.handshake.on_discover(result, &mut self.outbox)
-        } else {
-            self.handshake.on_initialize(result, &mut self.outbox)
-        };
-        match step {
-            HandshakeStep::Waiting => None,
-            HandshakeStep::Ready(server) => {
-                self.version = Some(server.version);
-                Some(SessionEvent::Ready(server))
-            }
-            HandshakeStep::Failed(error) => {
-                self.has_failed = true;
-                Some(SessionEvent::HandshakeFailed(error))
-            }
-        }
-    }
-
-    fn on_tools(
-        &mut self,
-        mut pages: ToolListPages,
-        result: Result<&RawValue, RpcError>,
-    ) -> Option<SessionEvent> {
-        let next = result
-            .map_err(ToolListError::Refused)
-            .and_then(|page| pages.add(page));
-        let list = match next {
-            Ok(NextPage::Ask(cursor)) => {
-                self.ask_for_tools(pages, Some(&cursor));
-                return None;
-            }
-            Ok(NextPage::Done(list)) => Ok(list),
-            Err(error) => Err(error),
-        };
-        Some(SessionEvent::ToolsListed(list))
-    }
-
-    fn on_call_result(
-        &mut self,
-        mut call: PendingCall,
-        result: Result<&RawValue, RpcError>,
-    ) -> Option<SessionEvent> {
-        let id = call.id;
-        let ended = |result| Some(SessionEvent::CallEnded { call: id, result });
-        let result = match result {
-            Ok(result) => result,
-            Err(error) => return ended(Err(CallError::Refused(error))),
-        };
-        let invalid = |error: serde_json::Error| Err(CallError::InvalidAnswer(error.to_string()));
-        let kind: ResultKind<'_> = match serde_json::from_str(result.get()) {
-            Ok(kind) => kind,
-            Err(error) => return ended(invalid(error)),
-        };
-        match kind.result_type.as_deref() {
-            None | Some("complete") => {
-                let result: Result<CallToolResult, _> = serde_json::from_str(result.get());
-                ended(result.or_else(invalid))
-            }
-            Some("input_required") => {
-                let asks_nothing = kind
-                    .input_requests
-                    .is_none_or(|requests| requests.is_empty());
-                call.rounds += 1;
-                if !asks_nothing || call.rounds == MAX_ROUNDS {
-                    return ended(Err(CallError::InputRequired));
-                }
-                self.send_call(call, kind.request_state);
-                None
-            }
-            Some(other) => ended(Err(CallError::UnknownResultType(other.to_owned()))),
-        }
-    }
-
-    fn on_progress(&mut self, params: &RawValue) -> Option<SessionEvent> {
-        let params: ProgressParams<'_> = serde_json::from_str(params.get()).ok()?;
-        let request_id: u64 = params.progress_token.get().parse().ok()?;
-        let Some(PendingRequest::CallTool(call)) = self.pending.get_mut(&request_id) else {
-            return None;
-        };
-        if call.progress.is_some_and(|last| params.progress <= last) {
-            return None;
-        }
-        call.progress = Some(params.progress);
-        Some(SessionEvent::Progress {
-            call: call.id,
-            progress: params.progress,
-            total: params.total,
-            message: params.message,
-        })
-    }
-
-    fn ask_for_tools(&mut self, pages: ToolListPages, cursor: Option<&str>) {
-        let id = self.take_id();
-        let params = ListToolsParams {
-            meta: RequestMeta::new(self.request_version(), self.handshake.client()),
-            cursor,
-        };
-        self.outbox.request(id, "tools/list", params);
-        self.pending.insert(id, PendingRequest::ListTools(pages));
-    }
-
-    /// Sends the request of a call, with what the server asked to have back if it is repeated.
-    fn send_call(&mut self, call: PendingCall, request_state: Option<&RawValue>) {
-        let id = self.take_id();
-        let mut meta = RequestMeta::new(self.request_version(), self.handshake.client());
-        meta.progress_token = Some(id);
-        meta.idempotency_key = call.idempotency_key.as_deref();
-        let params = CallToolParams {
-            name: &call.name,
-            arguments: &call.arguments,
-            request_state,
-            meta,
-        };
-        self.outbox.request(id, "tools/call", params);
-        self.pending.insert(id, PendingRequest::CallTool(call));
-    }
-
-    /// Returns the request that a call waits for.
-    fn find_request(&self, call: CallId) -> Option<u64> {
-        let is_of_call = |request: &PendingRequest| matches!(request, PendingRequest::CallTool(pending) if pending.id == call);
-        let mut pending = self.pending.iter();
-        pending.find_map(|(id, request)| is_of_call(request).then_some(*id))
-    }
-
-    /// Returns the version of requests.
-    fn request_version(&self) -> ProtocolVersion {
-        self.version.unwrap_or(ProtocolVersion::LATEST_LEGACY)
-    }
-
-    fn take_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id - 1
     }
 }

@@ -1,0 +1,203 @@
+//! What the answers and notifications of a server mean.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{ClientSession, PendingCall, PendingRequest};
+use crate::call_result::CallToolResult;
+use crate::client::error::{CallError, ToolListError};
+use crate::client::event::SessionEvent;
+use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
+use crate::client::tool_list::{NextPage, ToolListPages};
+use crate::message::RequestId;
+use crate::outbox::EmptyObject;
+use crate::rpc_error::RpcError;
+
+/// How often a server may ask to repeat the request of one call.
+const MAX_ROUNDS: u32 = 8;
+
+/// The members that tell the kinds of results apart.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultKind<'t> {
+    result_type: Option<String>,
+    #[serde(borrow)]
+    input_requests: Option<HashMap<String, &'t RawValue>>,
+    #[serde(borrow)]
+    request_state: Option<&'t RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressParams<'t> {
+    #[serde(borrow)]
+    progress_token: &'t RawValue,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl ClientSession {
+    /// Answers `ping`. The client declares no capabilities, so a server must not ask for anything else.
+    pub(super) fn answer_request(&mut self, id: &RequestId, method: &str) {
+        if !self.is_answering {
+            return;
+        }
+        if method == "ping" {
+            self.outbox.result(id, EmptyObject {});
+        } else {
+            let message = format!("this client doesn't serve {method}");
+            let error = RpcError::new(RpcError::METHOD_NOT_FOUND, message);
+            self.outbox.error(Some(id), error);
+        }
+    }
+
+    pub(super) fn on_response(
+        &mut self,
+        id: Option<&RequestId>,
+        result: Result<&RawValue, RpcError>,
+    ) -> Option<SessionEvent> {
+        let number = match id {
+            Some(id) => id.as_number(),
+            // A server that can't read a request doesn't know its id.
+            None => self.find_only_request(),
+        };
+        let Some(number) = number else {
+            self.strays.unknown_answers += 1;
+            return None;
+        };
+        self.on_answer(number, result)
+    }
+
+    /// Returns the request without an answer, if there is just one.
+    pub(super) fn find_only_request(&self) -> Option<u64> {
+        let mut handshake = [DISCOVER_ID, INITIALIZE_ID].into_iter();
+        let handshake = handshake.find(|request| self.is_waiting_for(*request));
+        let mut pending = self.pending.keys().copied();
+        handshake.or_else(|| pending.next().filter(|_| pending.next().is_none()))
+    }
+
+    pub(super) fn on_answer(
+        &mut self,
+        id: u64,
+        result: Result<&RawValue, RpcError>,
+    ) -> Option<SessionEvent> {
+        if id == DISCOVER_ID || id == INITIALIZE_ID {
+            return self.on_handshake(id, result);
+        }
+        match self.pending.remove(&id) {
+            Some(PendingRequest::ListTools(pages)) => self.on_tools(pages, result),
+            Some(PendingRequest::CallTool(call)) => self.on_call_result(call, result),
+            None if id < self.next_id => {
+                self.strays.late_answers += 1;
+                None
+            }
+            None => {
+                self.strays.unknown_answers += 1;
+                None
+            }
+        }
+    }
+
+    pub(super) fn on_handshake(
+        &mut self,
+        id: u64,
+        result: Result<&RawValue, RpcError>,
+    ) -> Option<SessionEvent> {
+        if self.version.is_some() || self.has_failed {
+            self.strays.late_answers += 1;
+            return None;
+        }
+        let step = if id == DISCOVER_ID {
+            self.handshake.on_discover(result, &mut self.outbox)
+        } else {
+            self.handshake.on_initialize(result, &mut self.outbox)
+        };
+        match step {
+            HandshakeStep::Waiting => None,
+            HandshakeStep::Ready(server) => {
+                self.version = Some(server.version);
+                Some(SessionEvent::Ready(server))
+            }
+            HandshakeStep::Failed(error) => {
+                self.has_failed = true;
+                Some(SessionEvent::HandshakeFailed(error))
+            }
+        }
+    }
+
+    pub(super) fn on_tools(
+        &mut self,
+        mut pages: ToolListPages,
+        result: Result<&RawValue, RpcError>,
+    ) -> Option<SessionEvent> {
+        let next = result
+            .map_err(ToolListError::Refused)
+            .and_then(|page| pages.add(page));
+        let list = match next {
+            Ok(NextPage::Ask(cursor)) => {
+                self.ask_for_tools(pages, Some(&cursor));
+                return None;
+            }
+            Ok(NextPage::Done(list)) => Ok(list),
+            Err(error) => Err(error),
+        };
+        Some(SessionEvent::ToolsListed(list))
+    }
+
+    pub(super) fn on_call_result(
+        &mut self,
+        mut call: PendingCall,
+        result: Result<&RawValue, RpcError>,
+    ) -> Option<SessionEvent> {
+        let id = call.id;
+        let ended = |result| Some(SessionEvent::CallEnded { call: id, result });
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => return ended(Err(CallError::Refused(error))),
+        };
+        let invalid = |error: serde_json::Error| Err(CallError::InvalidAnswer(error.to_string()));
+        let kind: ResultKind<'_> = match serde_json::from_str(result.get()) {
+            Ok(kind) => kind,
+            Err(error) => return ended(invalid(error)),
+        };
+        match kind.result_type.as_deref() {
+            None | Some("complete") => {
+                let result: Result<CallToolResult, _> = serde_json::from_str(result.get());
+                ended(result.or_else(invalid))
+            }
+            Some("input_required") => {
+                let asks_nothing = kind
+                    .input_requests
+                    .is_none_or(|requests| requests.is_empty());
+                call.rounds += 1;
+                if !asks_nothing || call.rounds == MAX_ROUNDS {
+                    return ended(Err(CallError::InputRequired));
+                }
+                self.send_call(call, kind.request_state);
+                None
+            }
+            Some(other) => ended(Err(CallError::UnknownResultType(other.to_owned()))),
+        }
+    }
+
+    pub(super) fn on_progress(&mut self, params: &RawValue) -> Option<SessionEvent> {
+        let params: ProgressParams<'_> = serde_json::from_str(params.get()).ok()?;
+        let request_id: u64 = params.progress_token.get().parse().ok()?;
+        let Some(PendingRequest::CallTool(call)) = self.pending.get_mut(&request_id) else {
+            return None;
+        };
+        if call.progress.is_some_and(|last| params.progress <= last) {
+            return None;
+        }
+        call.progress = Some(params.progress);
+        Some(SessionEvent::Progress {
+            call: call.id,
+            progress: params.progress,
+            total: params.total,
+            message: params.message,
+        })
+    }
+}
