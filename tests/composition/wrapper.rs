@@ -69,7 +69,7 @@ servers: {s: {command: [./server]}, t: {command: [./server], wrapper: []}}
     let output = sandbox(&tools)
         .program("describe", describe)
         .program("server", server)
-        .run_shell(r#""$TOOLQ" tools > /dev/null; "$TOOLQ" servers > /dev/null; sort seen"#);
+        .run_shell(r#""$TOOLQ" tools > /dev/null; "$TOOLQ" servers > /dev/null; sort -u seen"#);
     assert_eq!(
         output.stdout, "server \nserver yes\nyes\n",
         "{}",
@@ -162,4 +162,36 @@ fn a_changed_wrapper_changes_the_meaning_of_tools() {
         .file("turn.json", model_response(&calls))
         .run_shell(script);
     assert_says(&output, 2, &["changed: say (its command)"]);
+}
+
+/// In a sandbox, the program that the wrapper runs can be read, too, wherever it is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sandbox_lets_a_wrapper_start_the_program() {
+    let tools = r"root: root
+tools:
+  say:
+    effect: read
+    input_schema: {type: object}
+    wrapper: [nice]
+    sandbox: {read: [system, root], missing: warn}
+    command: [./bin/say, confined]
+  look:
+    effect: read
+    input_schema: {type: object}
+    wrapper: [nice]
+    sandbox: {read: [system, root], missing: warn}
+    command: [cat, ../tools.yaml]
+";
+    let calls = [("say", json!({})), ("look", json!({}))];
+    let sandbox = sandbox(tools).file("root/file", "");
+    let output = sandbox.stdin(model_response(&calls)).run(&["run"]);
+    let texts = output.result_texts();
+    assert_eq!((texts[0].0.as_str(), texts[0].1), ("said confined", false));
+    let is_confined = texts[1].0.contains("Permission denied");
+    assert!(
+        is_confined || output.stderr.contains("can't"),
+        "{texts:?} {}",
+        output.stderr
+    );
 }

@@ -75,8 +75,8 @@ pub(crate) struct SandboxContext<'a> {
     pub(crate) root: &'a Path,
     /// The program's working directory.
     pub(crate) cwd: &'a Path,
-    /// The program's file.
-    pub(crate) program: &'a Path,
+    /// The program's file and, in a wrapper, that of the program that it runs.
+    pub(crate) programs: Vec<&'a Path>,
     pub(crate) environment: &'a Environment,
 }
 
@@ -209,16 +209,18 @@ impl SandboxContext<'_> {
         for device in DEVICES {
             add(device.into(), PathAccess::Device);
         }
-        add(self.program.to_owned(), PathAccess::Read);
-        if let Some(directory) = self.program_directory() {
-            add(directory, PathAccess::Read);
+        for program in &self.programs {
+            add((*program).to_owned(), PathAccess::Read);
+            if let Some(directory) = self.package_directory(program) {
+                add(directory, PathAccess::Read);
+            }
         }
     }
 
-    /// Returns the virtual environment or the `node_modules` that the program is in. It must be a directory of its own:
+    /// Returns the virtual environment or the `node_modules` that a program is in. It must be a directory of its own:
     /// neither the root nor one above it, nor a home directory.
-    fn program_directory(&self) -> Option<PathBuf> {
-        let directory = find_package_directory(self.program)?.canonicalize().ok()?;
+    fn package_directory(&self, program: &Path) -> Option<PathBuf> {
+        let directory = find_package_directory(program)?.canonicalize().ok()?;
         let home = self.environment.get_os("HOME").map(Path::new);
         let is_home = |home: &Path| {
             home.canonicalize()

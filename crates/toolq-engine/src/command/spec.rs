@@ -102,6 +102,11 @@ impl<'a> CommandSpec<'a> {
             .map(|argument| CString::new(argument.as_str()));
         let path = program_lookup::find_program(program, &declared_path, path_variable)
             .map_err(start_error)?;
+        let wrapped = backing.filter(|backing| backing.wrapper.is_some());
+        let wrapped = wrapped.and_then(|backing| {
+            let declared_path = commands.tools.dir.join(&backing.program);
+            program_lookup::find_program(&backing.program, &declared_path, path_variable).ok()
+        });
         let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
         let mut variables = build_environment(&commands.environment, backing, command)?;
         add_variables(&mut variables);
@@ -113,7 +118,10 @@ impl<'a> CommandSpec<'a> {
             let context = SandboxContext {
                 root: &commands.tools.root,
                 cwd,
-                program: &path,
+                programs: std::iter::once(&path)
+                    .chain(&wrapped)
+                    .map(PathBuf::as_path)
+                    .collect(),
                 environment: &commands.environment,
             };
             sandbox::locate_sandbox(sandbox, &context)
