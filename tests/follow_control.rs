@@ -231,3 +231,14 @@ fn only_the_call_that_was_asked_about_is_approved() {
     assert!(text.contains("needs an approval"), "{text}");
     assert_eq!(fs::read_to_string(dir.join("ran")).unwrap(), "pay\n");
 }
+
+/// Results that nobody can read are no success.
+#[test]
+fn a_full_disk_behind_stdout_is_an_error() {
+    let turn = r#"{"type":"turn","id":1,"message":[{"type":"tool_use","id":"x","name":"look","input":{}}]}"#;
+    let output = CliSandbox::new()
+        .tools(TOOLS)
+        .stdin(turn)
+        .run_shell(r#""$TOOLQ" run --follow --control --no-log -q > /dev/full"#);
+    assert_eq!(output.code, 74, "{}", output.stderr);
+}

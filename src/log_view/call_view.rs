@@ -10,7 +10,7 @@ use crate::log_view::preview;
 use crate::log_view::preview::OutputPreview;
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
-use toolq_log::records::{CallContent, CallRecord, RecordedJson};
+use toolq_log::records::{ApprovalRecord, CallContent, CallRecord, RecordedJson};
 use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Indentation of the lines below a call's first line.
@@ -40,6 +40,8 @@ pub(crate) struct CallView {
     depth: usize,
     position: usize,
     input: String,
+    /// Who approved or denied it, and why.
+    approval: Option<String>,
     log: CallLog,
     end: Option<CallEndView>,
 }
@@ -77,6 +79,7 @@ impl CallView {
             depth,
             position: call.position,
             input,
+            approval: None,
             log: CallLog::default(),
             end: None,
         })
@@ -88,6 +91,9 @@ impl CallView {
         let _ = self.log.apply(event);
         if let CallEvent::Started(start) = event {
             (*start.tool_name).clone_into(&mut self.name);
+        }
+        if let CallEvent::Approved(approval) = event {
+            self.approval = Some(approval_label(approval));
         }
         self.end = output.and_then(|output| CallEndView::new(event, output));
     }
@@ -174,6 +180,10 @@ impl CallView {
     fn write_input(&self, text: &mut String, left: usize, layout: &TextLayout) {
         let indent = left + DETAIL_INDENT;
         let _ = writeln!(text, "{:indent$}{}", "", layout.dim(&self.input));
+        if let Some(approval) = &self.approval {
+            let approval = layout.truncate(&escape(approval), indent);
+            let _ = writeln!(text, "{:indent$}{approval}", "");
+        }
     }
 
     fn write_output(&self, text: &mut String, left: usize, layout: &TextLayout) {
@@ -194,4 +204,24 @@ impl CallView {
             None => layout.paint("not started, no result", "33"),
         }
     }
+}
+
+/// `approved by plan 3f9c…`, or `denied by terminal (anna): too much`.
+fn approval_label(approval: &ApprovalRecord<'_>) -> String {
+    let decision = if approval.is_yes() {
+        "approved"
+    } else {
+        "denied"
+    };
+    let mut label = format!("{decision} by {}", approval.by);
+    if let Some(plan) = &approval.plan {
+        let _ = write!(label, " {plan}");
+    }
+    if let Some(user) = &approval.user {
+        let _ = write!(label, " ({user})");
+    }
+    if let Some(reason) = &approval.reason {
+        let _ = write!(label, ": {reason}");
+    }
+    label
 }

@@ -79,7 +79,7 @@ impl LogRenderer {
             RecordKind::Session => self.render_session(record)?,
             RecordKind::Turn => self.render_turn(record)?,
             RecordKind::ToolCall => self.render_call(record, &content())?,
-            RecordKind::ToolStart => {
+            RecordKind::Approval | RecordKind::ToolStart => {
                 self.render_event(record, None)?;
                 String::new()
             }

@@ -54,6 +54,18 @@ fn a_program_says_no_with_exit_code_1() {
         .filter(|[_, word]| ["no", "denied"].contains(&word.as_str()))
         .collect();
     assert_eq!(denied, [&expected[..], &expected[..]].concat());
+    let dir = output.dir.path();
+    let show = std::process::Command::new(env!("CARGO_BIN_EXE_toolq"))
+        .args(["log", "show", "log.jsonl"])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(show.stdout).unwrap();
+    assert_eq!(
+        shown.matches("denied by program: too much").count(),
+        2,
+        "{shown}"
+    );
 }
 
 /// A no is a result: the two calls are asked about once.

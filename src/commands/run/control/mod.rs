@@ -21,7 +21,7 @@ use crate::input::stdin;
 use crate::output::{CommandError, Exit};
 use crate::session::{LogSubject, RunSession};
 use crate::settings::{ApprovalSettings, SessionSettings};
-use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, ToolsConfig};
+use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause, ToolsConfig};
 use toolq_engine::AnswerDelivery;
 
 /// How long the host may take to read the last answers.
@@ -80,6 +80,9 @@ async fn answer_turns(
     running.await;
     let written = timeout(OUTPUT_GRACE, output.wait_until_written()).await;
     written.map_err(|_| CommandError::new(Exit::Output, "the host doesn't read its answers"))?;
+    if control.halt_cause() == Some(HaltCause::OutputLost) {
+        return Err(CommandError::silent(Exit::Output));
+    }
     received.map(|()| !input.has_bad_line())
 }
 
