@@ -58,7 +58,7 @@ impl RulesetBuilder<'_> {
     fn allow(&mut self, path: &SandboxPath) -> io::Result<()> {
         let bounds = path.stays_inside.then_some(&*self.sandbox.bounds);
         let opened = match OpenedPath::open(&path.path)? {
-            None if path.access == PathAccess::Write => {
+            None if path.access == PathAccess::Write && path.stays_inside => {
                 let created = CreatedFile::create(&path.path, bounds);
                 created.map(|(file, opened)| {
                     self.created_files.push(file);

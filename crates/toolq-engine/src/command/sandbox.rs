@@ -246,3 +246,69 @@ fn find_package_directory(program: &Path) -> Option<&Path> {
             || directory.join("pyvenv.cfg").is_file()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// docs/control.md lists what `system` is.
+    #[test]
+    fn the_documentation_lists_what_is_part_of_the_system() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/control.md");
+        let page = fs::read_to_string(page).unwrap();
+        let begin = page.find("- **`system`**").unwrap();
+        let end = begin + page[begin..].find("\n\n").unwrap();
+        let section = &page[begin..end];
+        let devices = DEVICES.map(|device| device.trim_start_matches("/dev/"));
+        for name in SYSTEM_DIRECTORIES
+            .iter()
+            .chain(&SYSTEM_CONFIGURATION)
+            .chain(&devices)
+        {
+            assert!(section.contains(&format!("`{name}`")), "{name}");
+        }
+        let listed = section.split('`').skip(1).step_by(2);
+        let from_etc = listed.filter(|name| SYSTEM_CONFIGURATION.contains(name));
+        assert_eq!(from_etc.count(), SYSTEM_CONFIGURATION.len());
+    }
+
+    #[test]
+    fn only_a_directory_of_its_own_comes_with_a_program() {
+        let home = tempfile::tempdir().unwrap();
+        let make = |path: &str| {
+            let path = home.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        for path in ["app/.venv/pyvenv.cfg", "app/pyvenv.cfg", "pyvenv.cfg"] {
+            make(path);
+        }
+        let environment: Environment = [("HOME".into(), home.path().as_os_str().to_owned())]
+            .into_iter()
+            .collect();
+        let root = home.path().join("app");
+        let found = |program: &str| {
+            let context = SandboxContext {
+                root: &root,
+                cwd: &root,
+                program: &make(program),
+                environment: &environment,
+            };
+            let found = context.program_directory()?;
+            let home = home.path().canonicalize().unwrap();
+            Some(found.strip_prefix(home).unwrap().to_owned())
+        };
+        assert_eq!(found("app/.venv/bin/black"), Some("app/.venv".into()));
+        let modules = "lib/node_modules";
+        assert_eq!(found("lib/node_modules/.bin/x"), Some(modules.into()));
+        // These are in the root, above it, and in a home directory.
+        assert_eq!(found("app/bin/x"), None);
+        assert_eq!(found("bin/x"), None);
+        assert_eq!(found("other/x"), None);
+    }
+}

@@ -122,7 +122,7 @@ fn write_warning(
         "the programs can change what decides what runs, or what is on record: {}",
         names.join(", ")
     );
-    let hint = "list the folders that they have to change, or keep these files elsewhere: nothing can be left out of a folder that is allowed";
+    let hint = "list the directories that they have to change, or keep these files elsewhere: nothing can be left out of a directory that is allowed";
     Some(FileProblem::warning(span, message, "can be changed").with_hint(hint))
 }
 
