@@ -109,6 +109,8 @@ attempts! {
     sends_a_datagram Writer => network::send_datagram;
     connects_to_a_unix_socket Writer => network::connect_to_path;
     connects_to_an_abstract_unix_socket Writer => network::connect_to_abstract_name;
+    sends_a_datagram_from_a_pair_of_sockets Writer => network::send_from_pair;
+    sends_a_datagram_from_a_pair_as_a_client Client => network::send_from_pair;
     opens_a_unix_datagram_socket Writer => network::open_unix_datagram;
     opens_a_socket_of_another_family Writer => network::open_other_family;
     sets_up_an_io_uring Writer => network::set_up_io_uring;
@@ -132,8 +134,10 @@ attempts! {
     offers_a_process_to_the_oom_killer Writer => processes::offer_to_oom_killer;
     reads_an_inherited_descriptor Writer => processes::read_inherited_descriptor;
     reads_shared_memory Writer => processes::read_shared;
+    reads_shared_memory_by_its_number Writer => processes::read_shared_by_number;
     opens_a_message_queue Writer => processes::open_message_queue;
     uses_the_keys_of_the_user Writer => processes::use_keys;
+    reads_through_a_clone_of_a_mount Writer => processes::read_from_cloned_mount;
     mounts_in_a_namespace Writer => processes::mount_in_namespace;
     reads_in_a_namespace Writer => processes::read_in_namespace;
     mounts_as_the_superuser Writer [Superuser] => processes::mount;

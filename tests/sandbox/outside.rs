@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -27,6 +27,7 @@ pub struct Outside {
     other_tcp: TcpListener,
     udp: UdpSocket,
     _unix: UnixListener,
+    _unix_datagram: UnixDatagram,
     _abstract: UnixListener,
     memory: SharedMemory,
 }
@@ -47,6 +48,7 @@ impl Outside {
             other_tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             _unix: UnixListener::bind(dir.path().join("outside/socket")).unwrap(),
+            _unix_datagram: UnixDatagram::bind(dir.path().join("outside/datagrams")).unwrap(),
             _abstract: UnixListener::bind_addr(&address).unwrap(),
             memory: SharedMemory::create(CANARY.as_bytes()).unwrap(),
             victim,
@@ -86,6 +88,8 @@ impl Outside {
             "tcp": self.tcp_port(),
             "other_tcp": self.other_tcp.local_addr().unwrap().port(),
             "udp": self.udp.local_addr().unwrap().port(),
+            "unix_datagram": self.dir.path().join("outside/datagrams"),
+            "memory_number": self.memory.id,
             "unix": self.dir.path().join("outside/socket"),
             "abstract": abstract_name(&self.dir),
             "memory": self.memory.key,

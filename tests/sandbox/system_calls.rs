@@ -5,7 +5,7 @@ use std::io;
 /// Memory that processes share by a number.
 pub struct SharedMemory {
     pub key: i32,
-    id: i32,
+    pub id: i32,
 }
 
 impl SharedMemory {
@@ -33,7 +33,12 @@ impl Drop for SharedMemory {
 pub fn read_shared_memory(key: i32, length: usize) -> io::Result<Vec<u8>> {
     // SAFETY: this only takes numbers.
     let id = check(unsafe { libc::shmget(key, 4096, 0o600) }.into())?;
-    let memory = attach(i32::try_from(id).unwrap())?;
+    read_memory_by_number(i32::try_from(id).unwrap(), length)
+}
+
+/// As [`read_shared_memory`], by the number that the system gave it.
+pub fn read_memory_by_number(id: i32, length: usize) -> io::Result<Vec<u8>> {
+    let memory = attach(id)?;
     // SAFETY: a page is mapped there.
     Ok(unsafe { std::slice::from_raw_parts(memory, length) }.to_vec())
 }

@@ -57,6 +57,13 @@ pub fn open_unix_datagram(_: &Path, _: &Facts) -> AttemptResult {
     Ok(())
 }
 
+/// Sends to somebody else than the other socket of the pair.
+pub fn send_from_pair(_: &Path, facts: &Facts) -> AttemptResult {
+    let (socket, _other) = UnixDatagram::pair()?;
+    socket.send_to(b"x", facts.text("unix_datagram"))?;
+    Ok(())
+}
+
 /// Begins a connection by sending data, without `connect`.
 pub fn send_with_fast_open(_: &Path, facts: &Facts) -> AttemptResult {
     let socket = open_socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;

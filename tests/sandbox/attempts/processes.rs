@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 
 use crate::attempts::{AttemptResult, expect_canary};
 use crate::outside::{CANARY, Facts};
-use crate::system_calls::{call, check, read_shared_memory};
+use crate::system_calls::{call, check, read_memory_by_number, read_shared_memory};
 
 pub fn signal(_: &Path, facts: &Facts) -> AttemptResult {
     Ok(kill_process(victim(facts), Signal::CONT)?)
@@ -97,6 +97,23 @@ pub fn offer_to_oom_killer(_: &Path, facts: &Facts) -> AttemptResult {
 pub fn read_shared(_: &Path, facts: &Facts) -> AttemptResult {
     let key = i32::try_from(facts.number("memory"))?;
     expect_canary(read_shared_memory(key, CANARY.len())?)
+}
+
+/// Uses the number that `/proc/sysvipc/shm` shows.
+pub fn read_shared_by_number(_: &Path, facts: &Facts) -> AttemptResult {
+    let id = i32::try_from(facts.number("memory_number"))?;
+    expect_canary(read_memory_by_number(id, CANARY.len())?)
+}
+
+/// Clones a mount, and opens a file in the clone, which isn't mounted anywhere.
+pub fn read_from_cloned_mount(place: &Path, _: &Facts) -> AttemptResult {
+    // SAFETY: this only takes numbers.
+    check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }.into())?;
+    let clone = rustix::mount::OpenTreeFlags::OPEN_TREE_CLONE;
+    let tree = rustix::mount::open_tree(rustix::fs::CWD, place, clone)?;
+    let flags = rustix::fs::OFlags::RDONLY;
+    let file = rustix::fs::openat(&tree, "canary", flags, rustix::fs::Mode::empty())?;
+    expect_canary(std::io::read_to_string(fs::File::from(file))?)
 }
 
 /// Opens a queue of messages, which other processes of the user can open, too.

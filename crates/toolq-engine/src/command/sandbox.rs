@@ -293,13 +293,14 @@ mod tests {
             .collect();
         let root = home.path().join("app");
         let found = |program: &str| {
+            let program = make(program);
             let context = SandboxContext {
                 root: &root,
                 cwd: &root,
-                program: &make(program),
+                programs: vec![&program],
                 environment: &environment,
             };
-            let found = context.program_directory()?;
+            let found = context.package_directory(&program)?;
             let home = home.path().canonicalize().unwrap();
             Some(found.strip_prefix(home).unwrap().to_owned())
         };
