@@ -46,7 +46,8 @@ fn declared_files() -> Vec<DeclaredFile> {
     pages.extend(
         fs::read_dir(root.join("docs"))
             .unwrap()
-            .map(|entry| entry.unwrap().path()),
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "md")),
     );
     pages.sort();
     for page in pages {

@@ -47,6 +47,7 @@ tools:
   raw: {input_schema: {type: object}, effect: read, command: [printf, '\377']}
   leave: {input_schema: {type: object}, effect: read, command: [sh, -c, "sleep 60 &"]}
   fill: {input_schema: {type: object}, effect: read, command: {argv: [sh, -c, "exec head -c 9000 /dev/zero > full"], limits: {file_size: 1KiB}}}
+  kept: {input_schema: {type: object}, effect: read, concurrency_safe: false, cache: {for: 10m}, command: [echo, kept]}
   stop: {input_schema: {type: object}, on_failure: stop, command: ["false"]}
 "#;
 
@@ -98,6 +99,8 @@ fn calls_of_every_kind() -> String {
         "leave",
         "fill",
         "read_note",
+        "kept",
+        "kept",
         "stop",
     ];
     calls.extend(plain.map(|name| (name, json!({}))));
