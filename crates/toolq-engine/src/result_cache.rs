@@ -215,7 +215,7 @@ mod tests {
 
     fn read_call(input: &str) -> AcceptedCall {
         let tool = Tool {
-            cache: Some(Duration::from_secs(60)),
+            cache: Some(Duration::from_mins(1)),
             effect: Effect::Read,
             ..sample_tool("read")
         };
@@ -245,7 +245,7 @@ mod tests {
         let ticket = cache.ticket(&call).unwrap();
         cache.keep_at(begin, ticket, &call_ref(), &success_outcome("one"));
         let age = age_of(cache.find_at(after(60), &call));
-        assert_eq!(age, Some(Duration::from_secs(60)));
+        assert_eq!(age, Some(Duration::from_mins(1)));
         let other = read_call(r#"{"a":2}"#);
         assert!(cache.find_at(after(1), &other).is_none());
         let mut changed = call.clone();
@@ -256,7 +256,7 @@ mod tests {
         // The machine slept for an hour, or the clock was set back.
         let ticket = cache.ticket(&call).unwrap();
         cache.keep_at(begin, ticket, &call_ref(), &success_outcome("one"));
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         let earlier = Moment {
             system: begin.system - hour,
             ..after(7)
