@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -121,6 +122,121 @@ proptest! {
             batch.sort_unstable();
         }
         prop_assert_eq!(started, batches);
+    }
+}
+
+const LOCKED_TOOLS: &str = r#"
+version: 1
+concurrency: 4
+tools:
+  edit: {input_schema: &path {type: object, properties: {path: {type: string}}, required: [path]}, locks: {write: ["file:{path}"]}, command: ["true"]}
+  view: {input_schema: *path, effect: read, locks: {read: ["file:{path}"]}, command: ["true"]}
+  table: {input_schema: *path, locks: {read: ["file:shared"], write: ["table:{path}"]}, command: ["true"]}
+  look: {input_schema: *path, effect: read, command: ["true"]}
+  change: {input_schema: *path, command: ["true"]}
+"#;
+
+/// Calls: tool, and a path. `d` is above `d/a`.
+fn locked_call_strategy() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+    let tool = prop::sample::select(vec![
+        "edit", "edit", "edit", "view", "view", "table", "look", "change",
+    ]);
+    let path = prop::sample::select(vec!["a", "b", "d", "d/a", "d/b", "shared"]);
+    prop::collection::vec((tool, path), 1..12)
+}
+
+/// Whether a call must wait for one before it: the rule, stated for these tools.
+fn must_wait(call: (&str, &str), before: (&str, &str)) -> bool {
+    // What a call locks: whether it writes, and a path. `None` without locks.
+    let locks = |(tool, path): (&str, &str)| match tool {
+        "edit" => Some(vec![(true, format!("{path}/"))]),
+        "view" => Some(vec![(false, format!("{path}/"))]),
+        "table" => Some(vec![
+            (false, "shared/".to_owned()),
+            (true, format!("table:{path}/")),
+        ]),
+        _ => None,
+    };
+    let is_safe = |tool: &str| matches!(tool, "view" | "look");
+    match (locks(call), locks(before)) {
+        (Some(wanted), Some(held)) => wanted.iter().any(|(writes, path)| {
+            held.iter().any(|(other_writes, other)| {
+                (*writes || *other_writes)
+                    && (path.starts_with(other) || other.starts_with(path))
+                    && path.starts_with("table:") == other.starts_with("table:")
+                    && (!path.starts_with("table:") || path == other)
+            })
+        }),
+        (Some(_), None) => !is_safe(before.0),
+        (None, _) => !(is_safe(call.0) && is_safe(before.0)),
+    }
+}
+
+/// Returns for each call the indexes of the records of its start and of its end.
+fn intervals(log: &[Value], calls: usize) -> Vec<(usize, usize)> {
+    let index_of = |kind: &str, position: usize| {
+        let is_call = |record: &&Value| {
+            record["type"] == "tool_call" && record["metadata"]["position"] == position
+        };
+        let call = log.iter().find(is_call).unwrap();
+        let is_found = |record: &Value| record["type"] == kind && record["parentId"] == call["id"];
+        log.iter().position(is_found).unwrap()
+    };
+    let interval = |position| {
+        (
+            index_of("tool_start", position),
+            index_of("tool_result", position),
+        )
+    };
+    (0..calls).map(interval).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever waits in the plan waits in the run, and the waits of the plan are all that the rule asks for.
+    #[test]
+    fn plan_and_run_agree_about_locks(calls in locked_call_strategy()) {
+        let input = model_response(&calls.iter().map(|(tool, path)| (*tool, json!({"path": path}))).collect::<Vec<_>>());
+        let sandbox = || CliSandbox::new().tools(LOCKED_TOOLS).stdin(&input);
+        let plan = sandbox().run(&["plan", "--format", "json"]).assert_exit(0);
+        let plan = parse_json_lines(&plan.stdout).remove(0);
+        let planned = plan["batches"].as_array().unwrap().iter();
+        let planned: Vec<&Value> = planned.flat_map(|batch| batch["calls"].as_array().unwrap()).collect();
+        let has_locks = calls.iter().any(|(tool, _)| !matches!(*tool, "look" | "change"));
+        prop_assert_eq!(planned[0].get("waits_for").is_some(), has_locks);
+        let must = |call: usize| (0..call).filter(|before| must_wait(calls[call], calls[*before])).collect::<Vec<_>>();
+        if has_locks {
+            let mut said: Vec<BTreeSet<usize>> = Vec::new();
+            let mut expected: Vec<BTreeSet<usize>> = Vec::new();
+            for (position, call) in planned.iter().enumerate() {
+                let direct: Vec<usize> = serde_json::from_value(call["waits_for"].clone()).unwrap();
+                let closure = |direct: &[usize], before: &[BTreeSet<usize>]| -> BTreeSet<usize> {
+                    direct.iter().flat_map(|call| before[*call].iter().chain([call])).copied().collect()
+                };
+                said.push(closure(&direct, &said));
+                expected.push(closure(&must(position), &expected));
+            }
+            prop_assert_eq!(said, expected);
+        }
+        let mut batches: Vec<Vec<u64>> = Vec::new();
+        for position in 0..calls.len() {
+            let joins = batches.last().is_some_and(|batch| {
+                batch.iter().all(|before| !must(position).iter().any(|other| *other as u64 == *before))
+            });
+            if !joins {
+                batches.push(Vec::new());
+            }
+            batches.last_mut().unwrap().push(position as u64);
+        }
+        prop_assert_eq!(planned_batches(&plan), batches);
+        let run = sandbox().run(&["run"]).assert_exit(0);
+        let intervals = intervals(&run.log_records(), calls.len());
+        for call in 0..calls.len() {
+            for before in must(call) {
+                prop_assert!(intervals[before].1 < intervals[call].0, "call {call} didn't wait for {before}");
+            }
+        }
     }
 }
 

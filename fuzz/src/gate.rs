@@ -1,10 +1,12 @@
-//! The scheduling rules: unsafe calls run alone, calls start in their order, permits limit how many run, and nothing
-//! waits forever.
+//! The scheduling rules: unsafe calls run alone, calls with locks wait for those before them that conflict, permits limit how
+//! many run, and nothing waits forever.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-use toolq_engine::testing::{ConcurrencyLimit, Gate, Permit};
+use toolq_core::schedule::{CallAccess, Gate};
+use toolq_core::types::{CallLock, LockMode, LockedResource};
+use toolq_engine::testing::{ConcurrencyLimit, Permit};
 
 use crate::choices::Choices;
 
@@ -22,8 +24,13 @@ pub fn gate(data: &[u8]) {
         let running: usize = turns.iter().map(|turn| turn.running.len()).sum();
         let turn = &mut turns[usize::from(step >> 7)];
         match step % 8 {
-            0 | 1 => turn.push(true),
-            2 => turn.push(false),
+            0 => turn.push(true, None),
+            1 => {
+                let is_safe = step & 8 > 0;
+                let locks = [choices.byte(), choices.byte()].map(TestLock::new);
+                turn.push(is_safe, Some(locks));
+            }
+            2 => turn.push(false, None),
             3 | 4 => turn.start_next(&limit, running < jobs),
             5 => turn.finish(choices.byte()),
             6 => turn.remove(choices.byte()),
@@ -58,6 +65,74 @@ fn finish_all(turns: &mut [Turn; TURNS], limit: &ConcurrencyLimit, jobs: usize) 
 struct TestCall {
     number: usize,
     is_safe: bool,
+    locks: Option<[TestLock; 2]>,
+}
+
+/// What a call reads or writes: a path of directories `0` and `1`, of which one may be above another, or a text.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct TestLock {
+    writes: bool,
+    is_text: bool,
+    depth: u8,
+    bits: u8,
+}
+
+impl TestLock {
+    fn new(choice: u8) -> Self {
+        Self {
+            writes: choice & 1 > 0,
+            is_text: choice & 2 > 0,
+            depth: (choice >> 2) % 4,
+            bits: choice >> 4,
+        }
+    }
+
+    fn components(self) -> Vec<u8> {
+        (0..self.depth)
+            .map(|level| self.bits >> level & 1)
+            .collect()
+    }
+
+    fn conflicts_with(self, other: Self) -> bool {
+        let (one, two) = (self.components(), other.components());
+        let meets = if self.is_text {
+            one == two
+        } else {
+            one.starts_with(&two) || two.starts_with(&one)
+        };
+        self.is_text == other.is_text && meets && (self.writes || other.writes)
+    }
+
+    fn to_lock(self) -> CallLock {
+        let names: Vec<String> = self.components().iter().map(u8::to_string).collect();
+        let name = format!("/{}", names.join("/"));
+        CallLock {
+            mode: if self.writes {
+                LockMode::Write
+            } else {
+                LockMode::Read
+            },
+            resource: if self.is_text {
+                LockedResource::Text(name.clone())
+            } else {
+                LockedResource::Path(name.clone().into())
+            },
+            name,
+        }
+    }
+}
+
+impl TestCall {
+    /// The rule, for a call and one that came before it and hasn't finished.
+    fn waits_for(&self, earlier: &Self) -> bool {
+        match (&self.locks, &earlier.locks) {
+            (Some(wanted), Some(held)) => wanted
+                .iter()
+                .any(|lock| held.iter().any(|other| lock.conflicts_with(*other))),
+            (Some(_), None) => !earlier.is_safe,
+            (None, _) => !(self.is_safe && earlier.is_safe),
+        }
+    }
 }
 
 /// A turn, and what its gate should know.
@@ -70,19 +145,35 @@ struct Turn {
 }
 
 impl Turn {
-    fn push(&mut self, is_safe: bool) {
+    fn push(&mut self, is_safe: bool, locks: Option<[TestLock; 2]>) {
         let number = self.next_number;
         self.next_number += 1;
-        self.gate.push(number, is_safe);
-        self.waiting.push_back(TestCall { number, is_safe });
+        let access = CallAccess {
+            safe: is_safe,
+            locks: locks.map(|locks| locks.map(TestLock::to_lock).into()),
+        };
+        self.gate.push(number, access);
+        let call = TestCall {
+            number,
+            is_safe,
+            locks,
+        };
+        self.waiting.push_back(call);
     }
 
-    /// The rule, stated by what runs: the first waiting call may start if it is safe and only safe calls run, or if
-    /// nothing runs.
+    /// The first call that waits for no other, neither a running nor a waiting one.
     fn may_start(&self) -> Option<TestCall> {
-        let first = *self.waiting.front()?;
-        let only_safe_run = self.running.iter().all(|(call, _)| call.is_safe);
-        (self.running.is_empty() || first.is_safe && only_safe_run).then_some(first)
+        let unfinished = || {
+            self.running
+                .iter()
+                .map(|(call, _)| call)
+                .chain(&self.waiting)
+        };
+        let is_clear = |call: &&TestCall| {
+            let mut earlier = unfinished().filter(|other| other.number < call.number);
+            !earlier.any(|earlier| call.waits_for(earlier))
+        };
+        self.waiting.iter().find(is_clear).copied()
     }
 
     /// Starts the next call in the same steps as the engine.
@@ -97,7 +188,7 @@ impl Turn {
         assert_eq!(permit.is_some(), has_room, "permits don't match what runs");
         if let Some(permit) = permit {
             assert_eq!(self.gate.enter(), Some(call.number));
-            self.waiting.pop_front();
+            self.waiting.retain(|waiting| *waiting != call);
             self.running.push((call, permit));
         }
     }
@@ -105,8 +196,8 @@ impl Turn {
     fn finish(&mut self, choice: u8) {
         if !self.running.is_empty() {
             let index = usize::from(choice) % self.running.len();
-            self.running.swap_remove(index);
-            self.gate.leave();
+            let (call, _) = self.running.swap_remove(index);
+            self.gate.leave(call.number);
         }
     }
 
@@ -119,11 +210,10 @@ impl Turn {
 
     fn withdraw(&mut self, choice: u8) {
         let bound = usize::from(choice);
-        let withdrawn = self.gate.withdraw_while(|number| number < bound);
-        let mut expected = Vec::new();
-        while let Some(call) = self.waiting.pop_front_if(|call| call.number < bound) {
-            expected.push(call.number);
-        }
+        let withdrawn = self.gate.withdraw(|number| number < bound);
+        let waiting = self.waiting.iter().map(|call| call.number);
+        let expected: Vec<usize> = waiting.filter(|number| *number < bound).collect();
+        self.waiting.retain(|call| call.number >= bound);
         assert_eq!(withdrawn, expected);
     }
 }

@@ -195,6 +195,7 @@ fn describe_accepted(accepted: &AcceptedCall) -> String {
         before_coercion: _,
         safe,
         safety_source: _,
+        locks: _,
         needs_approval,
         invocation,
         probe,

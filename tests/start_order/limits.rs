@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines};
+use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
 
 const TOOLS: &str = r#"
 version: 1
@@ -69,6 +69,7 @@ fn a_rate_holds_in_real_time() {
     // The log has milliseconds, so a gap may be rounded down.
     assert!(gaps.iter().all(|gap| *gap >= 97), "{gaps:?}");
     let took = starts[100] - starts[0];
+    eprint_uncaptured(format_args!("100 intervals of 100 ms took {took} ms"));
     assert!((9_990..=11_000).contains(&took), "{took}");
     let records = output.log_records();
     let waited = |record: &&Value| record["metadata"]["waited_ms"].as_u64() > Some(0);

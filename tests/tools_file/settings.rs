@@ -433,3 +433,23 @@ fn rules_are_checked() {
         ",
     );
 }
+
+#[test]
+fn locks_are_checked() {
+    assert_refused(
+        file_with_tool,
+        r"
+        locks: {} ⇒ locks ⇒ names nothing
+        locks: {write: []} ⇒ locks ⇒ names nothing
+        locks: {write: [x], other: []} ⇒ other ⇒ unknown key
+        locks: {write: [x]} ⏎ concurrency_safe: true ⇒ concurrency_safe ⇒ has no effect
+        ",
+    );
+    assert_no_problems(
+        file_with_tool,
+        r"
+        locks: {write: [x]} ⏎ concurrency_safe: false
+        locks: {read: [x]} ⏎ concurrency_safe: true
+        ",
+    );
+}

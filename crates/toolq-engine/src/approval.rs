@@ -101,6 +101,7 @@ pub(crate) fn question_job(
             before_coercion: None,
             safe: true,
             safety_source: SafetySource::Default,
+            locks: None,
             needs_approval: false,
             invocation: Some(Invocation::Command(CommandInvocation {
                 argv: vec![program.to_string_lossy().into_owned()],
@@ -142,6 +143,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         probe: None,
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        locks: None,
         start_limits: StartLimits::default(),
         paths: Vec::new(),
         status: StatusTemplates::default(),

@@ -126,6 +126,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
         safety: SafetyPolicy::Declared(true),
         effect: Effect::Read,
         approve: ApprovalPolicy::Never,
+        locks: None,
         start_limits: StartLimits::default(),
         paths: Vec::new(),
         status: StatusTemplates::default(),

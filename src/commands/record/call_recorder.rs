@@ -142,6 +142,7 @@ impl<'s> CallRecorder<'s> {
             before_coercion: None,
             safe: false,
             safety_source: SafetySource::Default,
+            locks: None,
             needs_approval: false,
             invocation: None,
             probe: None,

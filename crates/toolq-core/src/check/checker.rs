@@ -10,15 +10,16 @@ use serde_json::Value;
 
 use crate::check::coerce;
 use crate::check::fill::invocation;
+use crate::check::locks;
 use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::json::Input;
 use crate::json_schema::{CompiledSchema, SchemaError};
 use crate::types::{
-    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CheckedCall, DescribeResult,
-    Rejection, ResponseEnding, ResumeState, SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn,
-    Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallLock, CheckedCall,
+    DescribeResult, LockMode, Rejection, ResponseEnding, ResumeState, SafetyPolicy, SafetySource,
+    Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -140,9 +141,19 @@ impl CallChecker {
             Some(agent) => agent.approve != ApprovalPolicy::Never,
             None => compiled.needs_approval(&tool.approve, &valid, &self.tools),
         };
+        let locks = locks::build_locks(tool, &valid.input, &self.tools.root)
+            .map_err(rejection::invalid_input)?;
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
             Some(agent) => (agent, task_safety(agent)),
             None => (tool, safety::decide_safety(&tool.safety, matches)),
+        };
+        // Others may read what it changes, so it runs alongside no call that doesn't say what it reads.
+        let writes = |lock: &CallLock| lock.mode == LockMode::Write;
+        let is_locked = locks.as_ref().is_some_and(|locks| locks.iter().any(writes));
+        let (safe, decided_by) = if safe && is_locked {
+            (false, SafetySource::Locks)
+        } else {
+            (safe, decided_by)
         };
         Ok(AcceptedCall {
             tool: Arc::clone(tool),
@@ -150,6 +161,7 @@ impl CallChecker {
             before_coercion: valid.before_coercion,
             safe,
             safety_source: decided_by,
+            locks,
             needs_approval,
             invocation,
             probe,

@@ -70,10 +70,7 @@ pub(crate) fn check_paths(
         Some(Backing::Command(command)) => Some(command),
         _ => None,
     };
-    let base = match &tool.backing {
-        Some(Backing::Mcp(mcp)) => mcp.server.program().map_or(root, |program| &program.cwd),
-        _ => command.map_or(root, |command| &command.cwd),
-    };
+    let base = working_directory(tool, root);
     if base != root && leads_outside(base, root) {
         return Err(rejection::path_outside_root(vec![ProblemDetail::new(
             "",
@@ -120,6 +117,15 @@ pub(crate) fn check_paths(
     } else {
         rejection::own_file(details)
     })
+}
+
+/// Returns the directory where the tool's program runs, and where relative paths start.
+pub(crate) fn working_directory<'a>(tool: &'a Tool, root: &'a Path) -> &'a Path {
+    match &tool.backing {
+        Some(Backing::Mcp(mcp)) => mcp.server.program().map_or(root, |program| &program.cwd),
+        Some(Backing::Command(command)) => &command.cwd,
+        _ => root,
+    }
 }
 
 /// Says why a tool with effects can't have the path of this file.

@@ -14,8 +14,8 @@ use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan, known_limits};
 use crate::schedule::LimitedSubject;
 use crate::types::{
-    AcceptedCall, AgentInvocation, HttpInvocation, Invocation, MaskedJson, MaskedText,
-    ProblemDetail, StartLimits, Status, ToolsConfig,
+    AcceptedCall, AgentInvocation, CallLock, HttpInvocation, Invocation, LockMode, MaskedJson,
+    MaskedText, ProblemDetail, StartLimits, Status,
 };
 use redact::Mask;
 
@@ -23,7 +23,7 @@ use redact::Mask;
 pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
     let line = PlanJson {
         turn: plan.turn,
-        batches: BatchesJson(&plan.batches, (plan.tools, mask)),
+        batches: BatchesJson(&plan.batches, (plan, mask)),
         rejected: RejectedCallsJson(&plan.rejected, mask),
         estimate: EstimateJson::new(&plan.estimate),
     };
@@ -71,9 +71,22 @@ struct CallJson<'a> {
     /// What its program can reach; missing if that isn't confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
+    /// What it locks; missing if it has no locks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<LocksJson<'a>>,
+    /// The positions of the calls that it waits for; missing if no call of the turn has locks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'a [usize]>,
     /// What limits when it starts, beside the calls before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitsJson>,
+}
+
+/// The locks of a call.
+#[derive(serde::Serialize)]
+struct LocksJson<'a> {
+    read: Vec<MaskedText<'a>>,
+    write: Vec<MaskedText<'a>>,
 }
 
 /// The limits of a tool, a server or a host.
@@ -188,7 +201,7 @@ struct EstimateJson {
 }
 
 impl<'a> CallJson<'a> {
-    fn new(planned: &PlannedCall<'a>, (tools, mask): (&ToolsConfig, &'a Mask)) -> Self {
+    fn new(planned: &PlannedCall<'a>, (plan, mask): (&'a TurnPlan<'_>, &'a Mask)) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
         Self {
             position: call.position,
@@ -210,10 +223,28 @@ impl<'a> CallJson<'a> {
             input: MaskedJson(accepted.input.as_raw(), mask),
             approve: accepted.needs_approval,
             sandbox: SandboxJson::new(accepted, mask),
-            limits: known_limits(accepted, tools)
+            locks: accepted
+                .locks
+                .as_ref()
+                .map(|locks| LocksJson::new(locks, mask)),
+            waits_for: plan.waits.as_ref().map(|waits| waits.before(call.position)),
+            limits: known_limits(accepted, plan.tools)
                 .iter()
                 .map(LimitsJson::new)
                 .collect(),
+        }
+    }
+}
+
+impl<'a> LocksJson<'a> {
+    fn new(locks: &'a [CallLock], mask: &'a Mask) -> Self {
+        let names = |mode| {
+            let locks = locks.iter().filter(move |lock| lock.mode == mode);
+            locks.map(|lock| MaskedText(&lock.name, mask)).collect()
+        };
+        Self {
+            read: names(LockMode::Read),
+            write: names(LockMode::Write),
         }
     }
 }
@@ -277,7 +308,7 @@ fn to_millis(duration: Duration) -> u64 {
 }
 
 /// Batches and their calls are converted one at a time while the line is written: a turn may have many.
-struct BatchesJson<'a>(&'a [PlannedBatch<'a>], (&'a ToolsConfig, &'a Mask));
+struct BatchesJson<'a>(&'a [PlannedBatch<'a>], (&'a TurnPlan<'a>, &'a Mask));
 
 impl Serialize for BatchesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -288,7 +319,7 @@ impl Serialize for BatchesJson<'_> {
     }
 }
 
-struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a ToolsConfig, &'a Mask));
+struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a TurnPlan<'a>, &'a Mask));
 
 impl Serialize for CallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -76,7 +76,7 @@ fn write_call(
     writeln!(
         out,
         "<br/>{}\"]",
-        escape_label(&planned.safety_reason(plan.tools))
+        escape_label(&mask.apply(&planned.safety_reason(plan)))
     )
 }
 

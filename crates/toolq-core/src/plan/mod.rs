@@ -4,6 +4,7 @@
 //! A plan applies the engine's rule without the engine: calls that share a batch here share one there.
 
 mod approval_question;
+mod call_waits;
 mod invocation_line;
 mod json;
 mod mermaid;
@@ -18,6 +19,7 @@ mod timeline;
 mod turn_plan;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
+pub use call_waits::CallWaits;
 pub use json::render_plan_json;
 pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;

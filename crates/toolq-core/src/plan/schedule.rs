@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::plan::turn_plan::PlannedCall;
-use crate::schedule::{AppliedLimits, LimitedSubject, StartLimiter, StartTicket};
+use crate::schedule::{AppliedLimits, CallAccess, Gate, LimitedSubject, StartLimiter, StartTicket};
+use crate::types::{AcceptedCall, Invocation};
 
 /// How long the calls of a turn are expected to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,10 +21,21 @@ pub struct TurnEstimate {
     pub unestimated_calls: usize,
 }
 
-/// Plays a turn: its calls take the slots that are free, and wait for the limits of their tools, servers and hosts.
-pub(crate) struct TurnSimulation {
+/// A call of a turn that is played.
+pub(crate) struct SimulatedCall<'a> {
+    pub(crate) accepted: &'a AcceptedCall,
+    pub(crate) access: CallAccess,
+    pub(crate) limits: AppliedLimits,
+}
+
+/// Plays a turn: its calls wait for those before them, take the slots that are free, and wait for the limits of their
+/// tools, servers and hosts.
+pub(crate) struct TurnSimulation<'a> {
+    calls: Vec<SimulatedCall<'a>>,
     jobs: NonZeroUsize,
     now: Duration,
+    starts: Vec<Duration>,
+    gate: Gate,
     running: BinaryHeap<Reverse<(Duration, usize)>>,
     /// The kind of each running call, and its place in the limits.
     running_calls: HashMap<usize, (SlotKind, Option<StartTicket>)>,
@@ -51,11 +62,24 @@ struct ThrottledCall {
     since: Duration,
 }
 
-impl TurnSimulation {
-    /// Creates a simulation in which at most `jobs` calls run at once.
-    pub(crate) fn new(jobs: NonZeroUsize) -> Self {
+impl<'a> TurnSimulation<'a> {
+    /// Creates a simulation of these calls, of which at most `jobs` run at once.
+    pub(crate) fn new(calls: Vec<SimulatedCall<'a>>, jobs: NonZeroUsize) -> Self {
+        let mut gate = Gate::default();
+        for (index, call) in calls.iter().enumerate() {
+            // With a single job, nothing runs in parallel.
+            let access = if jobs > NonZeroUsize::MIN {
+                call.access.clone()
+            } else {
+                CallAccess::ALONE
+            };
+            gate.push(index, access);
+        }
         Self {
+            starts: vec![Duration::ZERO; calls.len()],
+            calls,
             jobs,
+            gate,
             now: Duration::ZERO,
             running: BinaryHeap::new(),
             running_calls: HashMap::new(),
@@ -65,22 +89,17 @@ impl TurnSimulation {
         }
     }
 
-    /// Returns the time that has passed.
-    pub(crate) fn now(&self) -> Duration {
-        self.now
-    }
-
-    /// Runs the calls of a batch, whose limits are given, to the last one's end. Sets when each of them starts.
-    pub(crate) fn run_batch(&mut self, calls: &mut [PlannedCall<'_>], limits: &[AppliedLimits]) {
-        let mut next = 0;
+    /// Plays the turn to its end. Returns when each call starts.
+    pub(crate) fn run(mut self) -> Vec<Duration> {
         loop {
-            let due = self.start_throttled(calls);
-            while next < calls.len() && self.admit(next, calls, &limits[next]) {
-                next += 1;
-            }
+            self.start_throttled();
+            while let Some(index) = self.gate.peek()
+                && self.admit(index)
+            {}
+            let due = self.start_throttled();
             let end = self.running.peek().map(|Reverse((end, _))| *end);
             let Some(then) = [end, due].into_iter().flatten().min() else {
-                return;
+                return self.starts;
             };
             self.now = self.now.max(then);
             self.finish_calls();
@@ -88,38 +107,33 @@ impl TurnSimulation {
     }
 
     /// Starts a call, or lets it wait for its turn. Returns false if no slot is free for it.
-    fn admit(
-        &mut self,
-        index: usize,
-        calls: &mut [PlannedCall<'_>],
-        limits: &AppliedLimits,
-    ) -> bool {
+    fn admit(&mut self, index: usize) -> bool {
+        let limits = &self.calls[index].limits;
         if limits.is_empty() {
-            let kind = self.slot_kind(&calls[index]);
-            let is_free = self.has_slot(kind);
+            let is_free = self.has_slot(self.slot_kind(index));
             if is_free {
-                self.start(index, calls, None);
+                self.gate.enter();
+                self.start(index, None);
             }
             return is_free;
         }
         let ticket = self.limiter.enqueue(limits, false);
+        self.gate.enter();
         let line = self.throttled.entry(Arc::clone(ticket.line())).or_default();
         let since = self.now;
-        line.insert(
-            ticket.order(),
-            ThrottledCall {
-                index,
-                ticket,
-                since,
-            },
-        );
-        self.start_throttled(calls);
+        let call = ThrottledCall {
+            index,
+            ticket,
+            since,
+        };
+        line.insert(call.ticket.order(), call);
+        self.start_throttled();
         true
     }
 
     /// Starts the calls whose turn it is. Returns when the next of the others may start, as far as that depends on time
     /// alone.
-    fn start_throttled(&mut self, calls: &mut [PlannedCall<'_>]) -> Option<Duration> {
+    fn start_throttled(&mut self) -> Option<Duration> {
         loop {
             let fronts = self
                 .throttled
@@ -132,7 +146,7 @@ impl TurnSimulation {
                 fronts
                     .into_iter()
                     .find(|call| match self.limiter.check(&call.ticket, self.now) {
-                        Ok(()) => self.has_slot(self.slot_kind(&calls[call.index])),
+                        Ok(()) => self.has_slot(self.slot_kind(call.index)),
                         Err(wait) => {
                             due = [due, wait.until].into_iter().flatten().min();
                             false
@@ -153,17 +167,16 @@ impl TurnSimulation {
                     self.throttled.remove(ticket.line());
                 }
             }
-            self.start(index, calls, Some(ticket));
+            self.start(index, Some(ticket));
         }
     }
 
-    fn start(&mut self, index: usize, calls: &mut [PlannedCall<'_>], ticket: Option<StartTicket>) {
-        let call = &mut calls[index];
-        call.start = self.now;
-        let kind = self.slot_kind(call);
+    fn start(&mut self, index: usize, ticket: Option<StartTicket>) {
+        self.starts[index] = self.now;
+        let kind = self.slot_kind(index);
         *self.slots_taken.entry(kind).or_default() += 1;
-        let estimate = call.accepted.tool.estimate.unwrap_or_default();
-        let end = self.now.saturating_add(estimate);
+        let estimate = self.calls[index].accepted.tool.estimate;
+        let end = self.now.saturating_add(estimate.unwrap_or_default());
         self.running.push(Reverse((end, index)));
         self.running_calls.insert(index, (kind, ticket));
     }
@@ -177,6 +190,7 @@ impl TurnSimulation {
             let Some((kind, ticket)) = self.running_calls.remove(&index) else {
                 continue;
             };
+            self.gate.leave(index);
             self.slots_taken.entry(kind).and_modify(|taken| *taken -= 1);
             if let Some(ticket) = ticket {
                 self.limiter.finish(&ticket);
@@ -184,8 +198,9 @@ impl TurnSimulation {
         }
     }
 
-    fn slot_kind(&self, call: &PlannedCall<'_>) -> SlotKind {
-        if call.is_agent() && self.jobs > NonZeroUsize::MIN {
+    fn slot_kind(&self, index: usize) -> SlotKind {
+        let invocation = &self.calls[index].accepted.invocation;
+        if matches!(invocation, Some(Invocation::Agent(_))) && self.jobs > NonZeroUsize::MIN {
             SlotKind::Agent
         } else {
             SlotKind::Call

@@ -37,7 +37,7 @@ pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> S
 
 fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> fmt::Result {
     writeln!(out, "{}", style.bold(&format_title(plan)))?;
-    let timeline = TimelineLayout::new(plan, style);
+    let timeline = TimelineLayout::new(plan, style, mask);
     for (number, batch) in plan.batches.iter().enumerate() {
         writeln!(out, "\n  {}", plan.batch_title(number))?;
         for planned in &batch.calls {

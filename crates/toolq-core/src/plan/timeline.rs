@@ -10,7 +10,6 @@ use crate::plan::sandbox_text;
 use crate::plan::text::{INDENT, MAX_NAME_COLUMNS, PlanStyle};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration, truncate_to_columns};
-use crate::types::ToolsConfig;
 use redact::Mask;
 
 /// Bars narrower than this are useless; reasons then move to a line of their own.
@@ -25,7 +24,7 @@ const BREAK_AND_INDENT: &str = "\n       ";
 /// The columns that all calls of a turn share.
 pub(crate) struct TimelineLayout<'a> {
     style: PlanStyle,
-    tools: &'a ToolsConfig,
+    plan: &'a TurnPlan<'a>,
     /// Width of the name column.
     name_columns: usize,
     /// Width of the bars; 0 if there are no estimates.
@@ -39,14 +38,14 @@ pub(crate) struct TimelineLayout<'a> {
 }
 
 impl<'a> TimelineLayout<'a> {
-    pub(crate) fn new(plan: &TurnPlan<'a>, style: PlanStyle) -> Self {
+    pub(crate) fn new(plan: &'a TurnPlan<'a>, style: PlanStyle, mask: &Mask) -> Self {
         let widest = |width: &dyn Fn(&PlannedCall<'_>) -> usize| {
             plan.planned_calls().map(width).max().unwrap_or_default()
         };
         let name_columns =
             widest(&|planned| escape(&planned.call.name).width()).min(MAX_NAME_COLUMNS);
         let estimate_columns = widest(&|planned| format_estimate(planned).width());
-        let reason_columns = widest(&|planned| format_reason(planned, plan.tools).width());
+        let reason_columns = widest(&|planned| format_reason(planned, plan, mask).width());
         let total = plan.estimate.planned;
         let has_estimates = !total.is_zero();
         // Position, name and estimate with the gaps between them, and one free column at the end.
@@ -70,7 +69,7 @@ impl<'a> TimelineLayout<'a> {
         };
         Self {
             style,
-            tools: plan.tools,
+            plan,
             name_columns,
             bar_columns: if has_estimates { bar_columns } else { 0 },
             estimate_columns,
@@ -111,7 +110,7 @@ impl<'a> TimelineLayout<'a> {
         writeln!(
             out,
             "{gap}{}",
-            self.style.dim(&format_reason(planned, self.tools))
+            self.style.dim(&format_reason(planned, self.plan, mask))
         )?;
         let runs = invocation_line::render_invocation(planned.accepted, mask);
         let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
@@ -156,8 +155,8 @@ fn format_estimate(planned: &PlannedCall<'_>) -> String {
     estimate.map_or_else(|| "?".to_owned(), format_duration)
 }
 
-fn format_reason(planned: &PlannedCall<'_>, tools: &ToolsConfig) -> String {
-    escape(&planned.safety_reason(tools)).into_owned()
+fn format_reason(planned: &PlannedCall<'_>, plan: &TurnPlan<'_>, mask: &Mask) -> String {
+    escape(&mask.apply(&planned.safety_reason(plan))).into_owned()
 }
 
 /// Truncates text to `columns` columns, or pads it with spaces.

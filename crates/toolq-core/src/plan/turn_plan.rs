@@ -11,10 +11,11 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::plan::call_waits::CallWaits;
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
-use crate::plan::schedule::{TurnEstimate, TurnSimulation};
-use crate::schedule::{AppliedLimits, LimitedSubject, applied_limits};
+use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation};
+use crate::schedule::{AppliedLimits, CallAccess, LimitedSubject, applied_limits};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
@@ -31,6 +32,8 @@ pub struct TurnPlan<'a> {
     pub batches: Vec<PlannedBatch<'a>>,
     /// The calls that won't run, in call order.
     pub rejected: Vec<RejectedCall<'a>>,
+    /// Which calls wait for which others. `None` if no call has locks: then batches run one after another.
+    pub waits: Option<CallWaits<'a>>,
     /// How long the turn is expected to take.
     pub estimate: TurnEstimate,
 }
@@ -75,6 +78,7 @@ impl<'a> TurnPlan<'a> {
             tools,
             batches: Vec::new(),
             rejected: Vec::new(),
+            waits: None,
             estimate: TurnEstimate::default(),
         };
         let mut partition = BatchPartition::default();
@@ -88,14 +92,19 @@ impl<'a> TurnPlan<'a> {
                 }
                 (Verdict::Accepted(_), Some(why)) => plan.push_rejected(call, why),
                 (Verdict::Accepted(accepted), None) => {
-                    plan.push_planned(call, accepted, partition.assign_batch(accepted.safe));
+                    plan.push_planned(
+                        call,
+                        accepted,
+                        partition.assign_batch(&CallAccess::of(accepted)),
+                    );
                     if let Some(Invocation::Completion(_)) = accepted.invocation {
                         skip_cause = Some(SkipCause::AfterCompletion(&accepted.tool.name));
                     }
                 }
             }
         }
-        plan.schedule_calls();
+        plan.schedule_calls(CallAccess::of);
+        plan.waits = CallWaits::new(plan.planned_calls());
         plan
     }
 
@@ -145,36 +154,45 @@ impl<'a> TurnPlan<'a> {
         let mut plan = TurnPlan {
             batches: Vec::new(),
             rejected: Vec::new(),
+            waits: None,
             estimate: TurnEstimate::default(),
             ..*self
         };
+        let access_of = |accepted: &AcceptedCall| CallAccess {
+            safe: accepted.safe || accepted.tool.name == tool,
+            ..CallAccess::of(accepted)
+        };
         let mut partition = BatchPartition::default();
         for PlannedCall { call, accepted, .. } in self.planned_calls() {
-            let safe = accepted.safe || accepted.tool.name == tool;
-            plan.push_planned(call, accepted, partition.assign_batch(safe));
+            plan.push_planned(call, accepted, partition.assign_batch(&access_of(accepted)));
         }
-        plan.schedule_calls();
+        plan.schedule_calls(access_of);
         plan.estimate.planned
     }
 
     /// Computes when each batch and call starts, as the engine would start them.
-    fn schedule_calls(&mut self) {
-        let mut simulation = TurnSimulation::new(self.jobs);
+    fn schedule_calls(&mut self, access_of: impl Fn(&AcceptedCall) -> CallAccess) {
+        let calls = self.planned_calls().map(|planned| SimulatedCall {
+            accepted: planned.accepted,
+            access: access_of(planned.accepted),
+            limits: known_limits(planned.accepted, self.tools),
+        });
+        let starts = TurnSimulation::new(calls.collect(), self.jobs).run();
+        let mut starts = starts.into_iter();
         for batch in &mut self.batches {
-            let accepted = batch.calls.iter().map(|call| call.accepted);
-            let limits: Vec<AppliedLimits> = accepted
-                .map(|accepted| known_limits(accepted, self.tools))
-                .collect();
-            batch.start = simulation.now();
-            simulation.run_batch(&mut batch.calls, &limits);
-            batch.duration = simulation.now().saturating_sub(batch.start);
-            for planned in &batch.calls {
+            let mut end = Duration::ZERO;
+            for (planned, start) in batch.calls.iter_mut().zip(&mut starts) {
+                planned.start = start;
                 let estimate = planned.accepted.tool.estimate;
+                end = end.max(start.saturating_add(estimate.unwrap_or_default()));
                 self.estimate.serial += estimate.unwrap_or_default();
                 self.estimate.unestimated_calls += usize::from(estimate.is_none());
             }
+            let first = batch.calls.iter().map(|planned| planned.start).min();
+            batch.start = first.unwrap_or_default();
+            batch.duration = end.saturating_sub(batch.start);
+            self.estimate.planned = self.estimate.planned.max(end);
         }
-        self.estimate.planned = simulation.now();
     }
 }
 
@@ -209,7 +227,7 @@ impl PlannedCall<'_> {
     }
 
     /// `safe: rule get_*; 10/s; needs an approval`.
-    pub(crate) fn safety_reason(&self, tools: &ToolsConfig) -> String {
+    pub(crate) fn safety_reason(&self, plan: &TurnPlan<'_>) -> String {
         let word = if self.accepted.safe {
             "safe"
         } else {
@@ -224,12 +242,20 @@ impl PlannedCall<'_> {
         } else {
             ""
         };
-        let limits = known_limits(self.accepted, tools);
+        let limits = known_limits(self.accepted, plan.tools);
         let limits = limits.iter().map(|(subject, limits)| match subject {
             LimitedSubject::Tool(..) => format!("; {limits}"),
             LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("; {subject}: {limits}"),
         });
-        safety + &settings.collect::<String>() + &limits.collect::<String>() + approval
+        let waits = plan.waits.as_ref();
+        let waits = waits.map(|waits| waits.describe(self.call.position));
+        let waits = waits.filter(|waits| !waits.is_empty());
+        let waits = waits.map(|waits| format!("; {waits}"));
+        safety
+            + &settings.collect::<String>()
+            + &limits.collect::<String>()
+            + approval
+            + &waits.unwrap_or_default()
     }
 }
 

@@ -19,6 +19,7 @@ mod event_sink;
 mod failure_policy;
 mod halt;
 mod invocation;
+mod locks;
 mod masked;
 mod outcome;
 mod price;
@@ -67,6 +68,8 @@ pub use invocation::{
     AgentInvocation, CommandInvocation, HttpInvocation, Invocation, McpInvocation, PartialJson,
     PartialTemplate, Segment, StdinContent,
 };
+pub(crate) use locks::FILE_LOCK_PREFIX;
+pub use locks::{CallLock, CallLocks, LockMode, LockTemplates, LockedResource};
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use outcome::Outcome;
 pub(crate) use price::MicroUsd;

@@ -19,6 +19,7 @@ use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
 use crate::types::env_file::EnvFile;
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
+use crate::types::locks::LockTemplates;
 use crate::types::price::PriceTable;
 use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
 use crate::types::server::ServerConfig;
@@ -172,6 +173,8 @@ pub struct Tool {
     pub effect: Effect,
     /// Which of its calls start only after somebody said yes.
     pub approve: ApprovalPolicy,
+    /// What its calls read and change. Without it, they are ordered by their concurrency safety alone.
+    pub locks: Option<LockTemplates>,
     /// How many of its calls run at once, and how often they start.
     pub start_limits: StartLimits,
     /// Whether it may destroy something, as far as MCP clients are told.

@@ -6,6 +6,7 @@ use crate::json::Input;
 use crate::types::call::{Call, CallRef};
 use crate::types::halt::NotExecutedCause;
 use crate::types::invocation::{CommandInvocation, Invocation};
+use crate::types::locks::CallLocks;
 use crate::types::resume_state::ResumeState;
 use crate::types::status::Status;
 use crate::types::tool::Tool;
@@ -74,6 +75,8 @@ pub struct AcceptedCall {
     pub safe: bool,
     /// What decided that.
     pub safety_source: SafetySource,
+    /// What it locks. With locks, they decide for which other calls with locks it waits.
+    pub locks: Option<CallLocks>,
     /// Whether it starts only after somebody said yes.
     pub needs_approval: bool,
     /// What to run, or `None` if the tool has no backing.
@@ -93,6 +96,8 @@ pub enum SafetySource {
     Rule(String),
     /// Its `effect`.
     Effect,
+    /// Its locks: it changes what others may lock.
+    Locks,
     /// Nothing was declared, so the call is not safe.
     Default,
 }
@@ -104,6 +109,7 @@ impl std::fmt::Display for SafetySource {
             Self::When => f.write_str("concurrency_safe.when"),
             Self::Rule(glob) => write!(f, "rule {glob}"),
             Self::Effect => f.write_str("effect"),
+            Self::Locks => f.write_str("locks"),
             Self::Default => f.write_str("default"),
         }
     }

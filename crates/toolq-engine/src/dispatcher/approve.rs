@@ -15,82 +15,76 @@ use toolq_core::types::{
     Outcome,
 };
 
-/// The approval of the call that is next in order.
+/// Somebody was asked about the call that is next in order.
 #[derive(Debug)]
-pub(crate) struct PendingApproval {
+pub(crate) struct PendingQuestion {
     /// The number of the call.
     number: usize,
-    state: ApprovalState,
-}
-
-#[derive(Debug)]
-enum ApprovalState {
-    /// Somebody was asked. Sending withdraws the question.
-    Asked(oneshot::Sender<()>),
-    /// The call may start.
-    Granted,
-    /// Nobody decides about this call.
-    Missing,
+    /// Sending withdraws the question.
+    withdraw: oneshot::Sender<()>,
 }
 
 impl Dispatcher<'_> {
-    /// Asks about the call that is next in order, if it needs an approval and hasn't been asked about.
+    /// Sees to the approval of the call that is next in order, if it needs one and hasn't been asked about.
     pub(crate) fn request_approval(&mut self) {
         let next = self.gate.next_waiting();
-        let is_stale = |pending: &mut PendingApproval| Some(pending.number) != next;
-        if let Some(PendingApproval {
-            state: ApprovalState::Asked(withdraw),
-            ..
-        }) = self.approval.take_if(is_stale)
-        {
+        let is_stale = |pending: &mut PendingQuestion| Some(pending.number) != next;
+        if let Some(PendingQuestion { withdraw, .. }) = self.question.take_if(is_stale) {
             let _ = withdraw.send(());
         }
         // Calls before it that wait for their turn haven't started.
-        let may_ask = self.approval.is_none() && !self.throttled.has_unstarted();
-        let Some(number) = next.filter(|_| may_ask) else {
+        let may_ask = self.question.is_none() && !self.throttled.has_unstarted();
+        let next = next.filter(|next| may_ask && self.unapproved.contains(next));
+        let Some(number) = next else {
             return;
         };
         let Some(job) = self.queue.waiting_job(number) else {
             return;
         };
-        if !job.accepted.needs_approval || self.check_blocked(number, &job.accepted.tool).is_some()
-        {
+        if self.check_blocked(number, &job.accepted.tool).is_some() {
             return;
         }
-        let approver = self.engine.settings.approver.clone();
-        self.decide(number, &job, approver.as_ref());
+        let mut approver = self.engine.settings.approver.clone();
+        if self.decide_at_once(number, &job, approver.as_ref()) {
+            return;
+        }
+        while let Some(Approver::Planned { otherwise, .. }) = approver {
+            approver = otherwise.map(|otherwise| (*otherwise).clone());
+        }
+        match approver {
+            Some(approver) => self.ask(number, &job, &approver),
+            None => self.undecidable = Some(number),
+        }
     }
 
-    /// Lets the approver decide about a call.
-    fn decide(&mut self, number: usize, job: &Arc<CallJob>, approver: Option<&Approver>) {
-        match approver {
-            None => {
-                let state = ApprovalState::Missing;
-                self.approval = Some(PendingApproval { number, state });
-            }
-            Some(Approver::All { user }) => {
-                let approval = Approval {
-                    decision: ApprovalDecision::Yes,
-                    means: ApprovalMeans::All,
-                    reason: None,
-                    user: user.clone(),
-                };
-                self.apply_approval(number, &approval);
-            }
+    /// Applies what was decided about a call in advance. Returns whether anything was.
+    fn decide_at_once(
+        &mut self,
+        number: usize,
+        job: &Arc<CallJob>,
+        approver: Option<&Approver>,
+    ) -> bool {
+        let approval = match approver {
+            Some(Approver::All { user }) => Approval {
+                decision: ApprovalDecision::Yes,
+                means: ApprovalMeans::All,
+                reason: None,
+                user: user.clone(),
+            },
             Some(Approver::Planned {
                 approvals,
                 otherwise,
             }) => {
                 let request = self.approval_request(number, job);
                 match request.and_then(|request| approvals.approval_of(&request)) {
-                    Some(approval) => self.apply_approval(number, &approval),
-                    None => self.decide(number, job, otherwise.as_deref()),
+                    Some(approval) => approval,
+                    None => return self.decide_at_once(number, job, otherwise.as_deref()),
                 }
             }
-            Some(approver @ (Approver::Program(_) | Approver::Person(_))) => {
-                self.ask(number, job, approver);
-            }
-        }
+            None | Some(Approver::Program(_) | Approver::Person(_)) => return false,
+        };
+        self.apply_approval(number, &approval);
+        true
     }
 
     fn approval_request(&self, number: usize, job: &CallJob) -> Option<ApprovalRequest> {
@@ -101,19 +95,24 @@ impl Dispatcher<'_> {
         })
     }
 
-    /// Returns whether the call with this number may start as far as approvals go.
-    pub(crate) fn is_approved(&self, number: usize, job: &CallJob) -> bool {
-        let is_granted = |pending: &PendingApproval| {
-            pending.number == number && matches!(pending.state, ApprovalState::Granted)
-        };
-        !job.accepted.needs_approval || self.approval.as_ref().is_some_and(is_granted)
+    /// Returns whether the call with this number may start as far as approvals go. None starts while an earlier one has
+    /// yet to be decided about, unless all are approved in advance.
+    pub(crate) fn is_approved(&mut self, number: usize, job: &Arc<CallJob>) -> bool {
+        let approver = self.engine.settings.approver.clone();
+        let are_all_approved = matches!(approver, Some(Approver::All { .. }));
+        let is_decided = |first: &usize| *first > number || are_all_approved && *first < number;
+        if self.unapproved.contains(&number)
+            && self.check_blocked(number, &job.accepted.tool).is_none()
+            && (are_all_approved || self.unapproved.first() == Some(&number))
+        {
+            self.decide_at_once(number, job, approver.as_ref());
+        }
+        !self.unapproved.contains(&number) && self.unapproved.first().is_none_or(is_decided)
     }
 
     /// Returns whether nobody decides about the call with this number.
     pub(crate) fn lacks_approver(&self, number: usize) -> bool {
-        self.approval.as_ref().is_some_and(|pending| {
-            pending.number == number && matches!(pending.state, ApprovalState::Missing)
-        })
+        self.undecidable == Some(number)
     }
 
     /// Ends a call whose approval nobody gave. Calls with effects don't run before it, so that their order is kept when
@@ -123,7 +122,9 @@ impl Dispatcher<'_> {
             .queue
             .get(number)
             .map(|entry| entry.call.tool_name.clone());
-        self.unapproved_tool = self.unapproved_tool.take().or(tool);
+        let is_first = |first: &mut (usize, String)| first.0 < number;
+        let earlier = self.never_approved.take_if(is_first);
+        self.never_approved = earlier.or(tool.map(|tool| (number, tool)));
         self.gate.remove(number);
         self.finish_call(number, Outcome::NeedsApproval);
     }
@@ -162,10 +163,7 @@ impl Dispatcher<'_> {
                 });
             }
         }
-        self.approval = Some(PendingApproval {
-            number,
-            state: ApprovalState::Asked(withdraw),
-        });
+        self.question = Some(PendingQuestion { number, withdraw });
     }
 
     fn question_attempt(
@@ -195,14 +193,13 @@ impl Dispatcher<'_> {
 
     /// Handles the reply about a call. One about a call that no longer waits is ignored.
     pub(crate) fn handle_reply(&mut self, number: usize, reply: ApprovalReply) {
-        let is_pending = |pending: &PendingApproval| pending.number == number;
-        if !self.approval.as_ref().is_some_and(is_pending) {
+        let is_pending = |pending: &mut PendingQuestion| pending.number == number;
+        if self.question.take_if(is_pending).is_none() {
             return;
         }
         match reply {
             ApprovalReply::Decided(approval) => self.apply_approval(number, &approval),
             ApprovalReply::Unavailable => {
-                self.approval = None;
                 self.finish_unapproved(number);
             }
             ApprovalReply::Stopped(why) => self.stop_for_approver(number, &why),
@@ -211,7 +208,6 @@ impl Dispatcher<'_> {
 
     /// Stops the run, since nobody decides about a call.
     fn stop_for_approver(&mut self, number: usize, why: &str) {
-        self.approval = None;
         if let Some(entry) = self.queue.get(number) {
             let call = entry.call.clone();
             self.emit(&Event::ApproverStopped { call: &call, why });
@@ -232,10 +228,7 @@ impl Dispatcher<'_> {
         };
         let outcome = match (self.sink.emit(&[event]), approval.decision) {
             (Ok(()), ApprovalDecision::Yes) => {
-                self.approval = Some(PendingApproval {
-                    number,
-                    state: ApprovalState::Granted,
-                });
+                self.unapproved.remove(&number);
                 return;
             }
             (Ok(()), ApprovalDecision::No) => Outcome::Denied {
@@ -243,7 +236,6 @@ impl Dispatcher<'_> {
             },
             (Err(EmitError(why)), _) => Outcome::LogRefused(why),
         };
-        self.approval = None;
         self.gate.remove(number);
         self.finish_call(number, outcome);
     }

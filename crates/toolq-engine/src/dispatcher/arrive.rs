@@ -9,6 +9,7 @@ use crate::dispatcher::finish::CallStats;
 use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState};
+use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
     AcceptedCall, Call, CallRef, CheckedCall, Event, Invocation, NotExecutedCause, Outcome,
     Rejection, ResumeState, TurnArrival, Verdict,
@@ -45,7 +46,7 @@ impl Dispatcher<'_> {
         let batch = match (&checked.verdict, self.skip_cause(is_completion)) {
             // A call that an earlier run answered still gets a batch, so that the batches are those of the plan.
             (Verdict::Accepted(accepted), cause) if is_restored || cause.is_none() => {
-                Some(self.partition.assign_batch(accepted.safe))
+                Some(self.partition.assign_batch(&CallAccess::of(accepted)))
             }
             _ => None,
         };
@@ -98,7 +99,8 @@ impl Dispatcher<'_> {
         resume_state: ResumeState,
     ) {
         let ticket = self.engine.circuit_breakers.take_ticket(&accepted.tool);
-        let safe = accepted.safe;
+        let access = CallAccess::of(&accepted);
+        let needs_approval = accepted.needs_approval;
         let is_completion = matches!(accepted.invocation, Some(Invocation::Completion(_)));
         let needs_probe = matches!(resume_state, ResumeState::NeedsProbe(_));
         let job = Arc::new(CallJob {
@@ -111,15 +113,23 @@ impl Dispatcher<'_> {
         debug!(
             id = job.call.id,
             tool = job.call.name,
-            safe,
+            safe = access.safe,
             "waits at the gate"
         );
         let number = self.queue.push(call_ref, CallState::Waiting(job));
         match self.skip_cause(is_completion) {
             // With a single job nothing runs in parallel, not even agents, which need no permit.
-            None => self
-                .gate
-                .push(number, safe && self.engine.settings.jobs.get() > 1),
+            None => {
+                let access = if self.engine.settings.jobs.get() > 1 {
+                    access
+                } else {
+                    CallAccess::ALONE
+                };
+                self.gate.push(number, access);
+                if needs_approval {
+                    self.unapproved.insert(number);
+                }
+            }
             Some(cause) => self.finish_call(number, Outcome::NotExecuted(cause)),
         }
     }

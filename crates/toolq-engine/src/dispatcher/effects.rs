@@ -113,7 +113,8 @@ impl Dispatcher<'_> {
     /// Takes waiting calls away from the gate, also those that wait for their turn. Returns their numbers, in call order.
     pub(crate) fn withdraw_waiting(&mut self, matches: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut numbers = self.withdraw_throttled(&matches);
-        numbers.extend(self.gate.withdraw_while(&matches));
+        numbers.extend(self.gate.withdraw(&matches));
+        numbers.sort_unstable();
         numbers
     }
 }

@@ -70,6 +70,7 @@ impl Dispatcher<'_> {
         let Some((call_ref, state)) = self.queue.take_state(number) else {
             return;
         };
+        self.unapproved.remove(&number);
         let is_left_alone = outcome.is_skipped() || matches!(outcome, Outcome::Denied { .. });
         let outcome = if is_left_alone && state.may_be_in_doubt() {
             &orphaned_outcome()
@@ -86,7 +87,7 @@ impl Dispatcher<'_> {
                 )
             }
             CallState::Running(run) => {
-                self.gate.leave();
+                self.gate.leave(number);
                 self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
                 let cache = &self.engine.result_cache;
                 cache.note_change(&run.job.accepted.tool);

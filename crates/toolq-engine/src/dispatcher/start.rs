@@ -9,6 +9,7 @@ use crate::attempt::Attempt;
 use crate::digests::idempotency_key;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
+use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
 use toolq_core::types::{Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
 
@@ -48,6 +49,11 @@ impl Dispatcher<'_> {
             if !self.is_approved(number, &job)
                 && self.check_blocked(number, &job.accepted.tool).is_none()
             {
+                if self.queue.waiting_job(number).is_none() {
+                    // It was denied.
+                    continue;
+                }
+                self.request_approval();
                 if self.lacks_approver(number) {
                     self.finish_unapproved(number);
                     continue;
@@ -61,7 +67,7 @@ impl Dispatcher<'_> {
                 && let Some(outcome) = self.engine.result_cache.find(&job.accepted)
             {
                 self.gate.enter();
-                self.gate.leave();
+                self.gate.leave(number);
                 self.finish_call(number, outcome);
                 continue;
             }
@@ -84,8 +90,11 @@ impl Dispatcher<'_> {
                 break;
             };
             self.gate.enter();
+            if !self.may_start_with_locks(number, &job) {
+                continue;
+            }
             if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
-                self.gate.leave();
+                self.gate.leave(number);
                 self.finish_call(number, outcome);
             } else {
                 let run = self.new_running_call(job, permit);
@@ -95,6 +104,18 @@ impl Dispatcher<'_> {
         }
         self.request_approval();
         admitted
+    }
+
+    /// Resolves the paths in the locks of a call once more, right before it starts. Returns false if it has to wait again,
+    /// because they lead elsewhere now.
+    pub(crate) fn may_start_with_locks(&mut self, number: usize, job: &CallJob) -> bool {
+        let root = &self.engine.settings.tools.root;
+        match recheck_locks(&job.accepted, root) {
+            Some(locks) if self.engine.settings.jobs.get() > 1 => {
+                self.gate.change_locks(number, locks)
+            }
+            _ => true,
+        }
     }
 
     /// Returns a call that is about to start for the first time in this run.
@@ -117,17 +138,24 @@ impl Dispatcher<'_> {
     fn enter_turn_gate(&mut self, safe: bool) -> bool {
         // With a single job nothing runs in parallel, not even agents, which need no permit.
         let safe = safe && self.engine.settings.jobs.get() > 1;
-        let gate = self.turn_gate.as_mut();
-        gate.is_none_or(|gate| gate.try_enter(safe))
+        let Some(gate) = &mut self.turn_gate else {
+            return true;
+        };
+        match (gate.is_alone(), self.gate.has_admitted()) {
+            // With locks, calls of this turn may run alongside one that keeps other turns out.
+            (true, true) => true,
+            // Other turns may run alongside what runs of this one, but not alongside this call.
+            (false, true) if !safe => false,
+            _ => gate.try_enter(safe),
+        }
     }
 
     /// Lets other turns in while no call of this one runs.
     pub(crate) fn leave_turn_gate(&mut self) {
         let has_work = self.gate.has_admitted() || self.awaited_limit.is_some();
-        let is_ready = self.gate.next_waiting().is_some_and(|number| {
-            let job = self.queue.waiting_job(number);
-            job.is_some_and(|job| self.is_approved(number, &job))
-        });
+        let next = self.gate.next_waiting();
+        let next = next.and_then(|number| Some((number, self.queue.waiting_job(number)?)));
+        let is_ready = next.is_some_and(|(number, job)| self.is_approved(number, &job));
         let gate = self.turn_gate.as_mut().filter(|_| !has_work);
         if let Some(gate) = gate.filter(|gate| !gate.is_waiting() || !is_ready) {
             gate.leave();
@@ -156,12 +184,12 @@ impl Dispatcher<'_> {
             };
             return Some(Outcome::InternalError(message.to_owned()));
         }
-        if let Some(unapproved) = self
-            .unapproved_tool
-            .clone()
-            .filter(|_| tool.effect != Effect::Read)
+        if let Some((first, unapproved)) = &self.never_approved
+            && number > *first
+            && tool.effect != Effect::Read
         {
-            let cause = NotExecutedCause::PrecedingNeedsApproval { tool: unapproved };
+            let tool = unapproved.clone();
+            let cause = NotExecutedCause::PrecedingNeedsApproval { tool };
             return Some(Outcome::NotExecuted(cause));
         }
         let batch = self.queue.get(number).and_then(|entry| entry.call.batch);

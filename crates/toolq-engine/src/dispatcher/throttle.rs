@@ -197,8 +197,12 @@ impl Dispatcher<'_> {
         let job = self.queue.waiting_job(call.number)?;
         if let Some(outcome) = self.blocked_outcome(call.number, &job.accepted.tool) {
             self.engine.start_limiter.withdraw(&call.ticket);
-            self.gate.leave();
+            self.gate.leave(call.number);
             self.finish_call(call.number, outcome);
+            return None;
+        }
+        if !self.may_start_with_locks(call.number, &job) {
+            self.engine.start_limiter.withdraw(&call.ticket);
             return None;
         }
         let now = self.engine.control.now();
@@ -246,7 +250,7 @@ impl Dispatcher<'_> {
         let calls = self.throttled.unstarted(matches);
         for call in &calls {
             self.withdraw_ticket(call);
-            self.gate.leave();
+            self.gate.leave(call.number);
         }
         calls.into_iter().map(|call| call.number).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::scheduler::Gate;
+use toolq_core::schedule::{CallAccess, Gate};
 
 /// What all turns share.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct TurnGate {
 enum Place {
     Outside,
     Waiting { ticket: usize, safe: bool },
-    Inside { safe: bool },
+    Inside { ticket: usize, safe: bool },
 }
 
 impl SharedTurnGate {
@@ -50,10 +50,15 @@ impl TurnGate {
         }
     }
 
+    /// Whether the turn is inside alone.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self.place, Place::Inside { safe: false, .. })
+    }
+
     /// Lets the turn in to start a call, if it may come in now. Otherwise, it waits from now on.
     pub(crate) fn try_enter(&mut self, safe: bool) -> bool {
         match self.place {
-            Place::Inside { safe: true } if safe => return true,
+            Place::Inside { safe: true, .. } if safe => return true,
             Place::Waiting { safe: wanted, .. } if wanted == safe => {}
             _ => self.leave(),
         }
@@ -63,13 +68,13 @@ impl TurnGate {
         } else {
             let ticket = tickets.next;
             tickets.next += 1;
-            tickets.gate.push(ticket, safe);
+            tickets.gate.push(ticket, CallAccess { safe, locks: None });
             ticket
         };
         let may_enter = tickets.gate.peek() == Some(ticket);
         self.place = if may_enter {
             tickets.gate.enter();
-            Place::Inside { safe }
+            Place::Inside { ticket, safe }
         } else {
             Place::Waiting { ticket, safe }
         };
@@ -89,7 +94,7 @@ impl TurnGate {
             Place::Waiting { ticket, .. } => {
                 tickets.gate.remove(ticket);
             }
-            Place::Inside { .. } => tickets.gate.leave(),
+            Place::Inside { ticket, .. } => tickets.gate.leave(ticket),
         }
         drop(tickets);
         self.place = Place::Outside;

@@ -1,7 +1,7 @@
 //! The main loop of a dispatcher. Arrivals and task events come in one at a time, and all consequences of one are
 //! handled before the next, except that calls start only once all that has come is handled.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::future::pending;
 use std::mem;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{self, error::TryRecvError};
 use tracing::{Instrument as _, debug_span};
 
-use crate::dispatcher::approve::PendingApproval;
+use crate::dispatcher::approve::PendingQuestion;
 use crate::dispatcher::attempt_tasks::AttemptTasks;
 use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
@@ -17,10 +17,11 @@ use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
 use crate::dispatcher::throttle::ThrottledCalls;
 use crate::dispatcher::turn_gate::TurnGate;
-use crate::scheduler::{CallQueue, ConcurrencyLimit, Gate};
+use crate::scheduler::{CallQueue, ConcurrencyLimit};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::plan::BatchPartition;
+use toolq_core::schedule::Gate;
 use toolq_core::types::{
     CallRef, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause, TurnArrival,
 };
@@ -49,17 +50,21 @@ pub(crate) struct Dispatcher<'e> {
     parent: Option<Arc<CallRef>>,
     /// The turns of the agents that work on calls of this turn.
     pub(crate) sub_turns: SubTurns<'e>,
-    pub(crate) partition: BatchPartition,
+    pub(crate) partition: Box<BatchPartition>,
     pub(crate) queue: CallQueue,
-    pub(crate) gate: Gate,
+    pub(crate) gate: Box<Gate>,
     /// The calls that the gate let pass, and those to be retried, that wait for their turn.
     pub(crate) throttled: ThrottledCalls,
     /// The place among turns that run at the same time, if there are any.
     pub(crate) turn_gate: Option<TurnGate>,
-    /// The approval of the call that is next in order.
-    pub(crate) approval: Option<PendingApproval>,
-    /// The tool of the first call whose approval nobody gave.
-    pub(crate) unapproved_tool: Option<String>,
+    /// Who was asked about the call that is next in order.
+    pub(crate) question: Option<PendingQuestion>,
+    /// The waiting calls that need an approval, and don't have it.
+    pub(crate) unapproved: BTreeSet<usize>,
+    /// The call that is next in order, if it needs an approval that nobody can give.
+    pub(crate) undecidable: Option<usize>,
+    /// The first call whose approval nobody gave, and its tool.
+    pub(crate) never_approved: Option<(usize, String)>,
     /// The next call may run as soon as this limit has a free permit.
     pub(crate) awaited_limit: Option<ConcurrencyLimit>,
     pub(crate) stats: TurnStats,
@@ -94,13 +99,15 @@ impl<'e> Dispatcher<'e> {
             delivery,
             parent: None,
             sub_turns: SubTurns::default(),
-            partition: BatchPartition::default(),
+            partition: Box::default(),
             queue: CallQueue::default(),
-            gate: Gate::default(),
+            gate: Box::default(),
             throttled: ThrottledCalls::default(),
             turn_gate: None,
-            approval: None,
-            unapproved_tool: None,
+            question: None,
+            unapproved: BTreeSet::new(),
+            undecidable: None,
+            never_approved: None,
             awaited_limit: None,
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),

@@ -1,7 +1,7 @@
-//! The scheduling rules, as plain state machines: order, permits, retries, circuit breakers, timeouts.
+//! The scheduling rules, as plain state machines: permits, retries, circuit breakers, timeouts. The order of calls and
+//! the limits on their starts are in `toolq_core::schedule`.
 
 mod circuit_breaker;
-mod concurrency_gate;
 mod descriptor_limits;
 mod permits;
 mod queue;
@@ -11,7 +11,6 @@ mod start_limits;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
-pub use concurrency_gate::Gate;
 pub(crate) use permits::CallLimits;
 pub use permits::{ConcurrencyLimit, Permit};
 pub(crate) use queue::{CallQueue, CallState, QueueEntry};

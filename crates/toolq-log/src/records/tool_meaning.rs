@@ -23,7 +23,7 @@ const DIGEST_DIGITS: usize = 16;
 /// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
 /// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
 /// `status`, `messages`, `destructive`, `open_world`), when
-/// a call runs (`concurrency_safe`, `rules`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),
+/// a call runs (`concurrency_safe`, `rules`, `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),
 /// with which credentials (`api_key`, and an agent's `headers`, which mostly hold some), how responses arrive (`cache`,
 /// `stream`, a server's `protocol`, `cache`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
 ///
@@ -111,6 +111,7 @@ impl Aspects {
             normalize: _,
             messages: _,
             approve: _,
+            locks: _,
             start_limits: _,
             cache: _,
         } = tool;

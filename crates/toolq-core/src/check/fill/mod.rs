@@ -9,4 +9,4 @@ mod path_anchor;
 pub(crate) mod path_texts;
 mod request;
 mod sandbox;
-mod template_values;
+pub(crate) mod template_values;

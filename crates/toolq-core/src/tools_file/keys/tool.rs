@@ -41,6 +41,9 @@ pub struct ToolFile {
     /// Whether calls start only after somebody said yes: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
     /// of the inputs that need it. Default: false.
     pub approve: Field<ApproveForm>,
+    /// What calls read and change: `file:PATH`, or any other text. Calls with locks wait only for calls before them that
+    /// lock the same, unless both only read. Templates over the input.
+    pub locks: Field<LocksFile>,
     /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
     #[schemars(range(min = 1))]
     pub max_parallel: Field<u32>,
@@ -122,6 +125,17 @@ pub struct CacheFile {
     /// Maximum age of a result.
     #[serde(rename = "for")]
     pub max_age: Field<DurationText>,
+}
+
+/// What calls read and change.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("minProperties" = 1))]
+pub struct LocksFile {
+    /// What they read. Any number of calls may read the same at the same time.
+    pub read: Field<Vec<Field<String>>>,
+    /// What they change. Only one call may do so at a time, while no other reads it.
+    pub write: Field<Vec<Field<String>>>,
 }
 
 /// A replacement in texts that `toolq replay` compares.

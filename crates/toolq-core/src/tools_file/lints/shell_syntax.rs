@@ -2,7 +2,9 @@
 
 use crate::template::{TemplateMark, VariableMode, foreign_placeholder_path};
 use crate::tools_file::argv::{ArgRole, base_name};
-use crate::tools_file::resolve::{SchemaPresence, TemplatePolicy, ToolContext, find_presence};
+use crate::tools_file::resolve::{
+    SchemaPresence, SplatPlace, TemplatePolicy, ToolContext, find_presence,
+};
 use crate::tools_file::spanned::Spanned;
 use crate::types::{Span, Template};
 
@@ -30,9 +32,13 @@ impl ToolContext<'_, '_> {
             && (after.is_empty() || after.starts_with('/'));
         let hint = match policy.variables {
             VariableMode::Expand => format!("write an environment variable as `${{{name}}}`"),
-            VariableMode::Literal if policy.allows_splat && !policy.is_code && is_whole => format!(
-                "no shell reads the arguments: write the value out, or let the program read {name} through `env` or `pass_env`"
-            ),
+            VariableMode::Literal
+                if policy.splat != SplatPlace::Nowhere && !policy.is_code && is_whole =>
+            {
+                format!(
+                    "no shell reads the arguments: write the value out, or let the program read {name} through `env` or `pass_env`"
+                )
+            }
             VariableMode::Literal => return,
         };
         let span = self.diagnostics.span_within(spanned, &mark.range);

@@ -174,6 +174,7 @@ fn builtin_tool(
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
         approve: ApprovalPolicy::Never,
+        locks: None,
         start_limits: StartLimits::default(),
         destructive: None,
         open_world: None,

@@ -7,13 +7,24 @@ use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, f
 use crate::tools_file::spanned::Spanned;
 use crate::types::{Span, Template, TemplatePart};
 
+/// Where an array may be spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SplatPlace {
+    /// Nowhere: a template is one text.
+    Nowhere,
+    /// Where the placeholder is all of the template.
+    Alone,
+    /// Anywhere: the text around it is repeated.
+    WithinText,
+}
+
 /// What a template may contain, depending on where it is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TemplatePolicy {
     /// Whether `${NAME}` is expanded.
     pub(crate) variables: VariableMode,
-    /// Whether `{name...}` may become several elements.
-    pub(crate) allows_splat: bool,
+    /// Where `{name...}` may become several elements.
+    pub(crate) splat: SplatPlace,
     /// Why no value from the input is allowed, and what to do instead.
     value_refusal: Option<(&'static str, &'static str)>,
     /// Whether text that looks like a variable or placeholder is most likely meant literally.
@@ -26,14 +37,14 @@ impl TemplatePolicy {
     /// Text without variables, such as standard input.
     pub(crate) const TEXT: Self = Self {
         variables: VariableMode::Literal,
-        allows_splat: false,
+        splat: SplatPlace::Nowhere,
         value_refusal: None,
         is_code: false,
         allows_missing: false,
     };
     /// An argument of a program.
     pub(crate) const ARGUMENT: Self = Self {
-        allows_splat: true,
+        splat: SplatPlace::Alone,
         ..Self::TEXT
     };
     /// Text that may contain environment variables, such as in `env` or in a request.
@@ -44,8 +55,14 @@ impl TemplatePolicy {
 
     /// A path in a sandbox, which may be a list of paths.
     pub(crate) const SANDBOX_PATH: Self = Self {
-        allows_splat: true,
+        splat: SplatPlace::Alone,
         ..Self::WITH_VARIABLES
+    };
+
+    /// The name of a lock, or of one lock for each element of an array.
+    pub(crate) const LOCK: Self = Self {
+        splat: SplatPlace::WithinText,
+        ..Self::TEXT
     };
 
     /// Progress text, in which values may be missing.
@@ -147,7 +164,12 @@ impl ToolContext<'_, '_> {
         presence: &SchemaPresence<'_>,
         policy: TemplatePolicy,
     ) {
-        if !(placeholder.is_whole_template && policy.allows_splat) {
+        let stands_well = match policy.splat {
+            SplatPlace::Nowhere => false,
+            SplatPlace::Alone => placeholder.is_whole_template,
+            SplatPlace::WithinText => true,
+        };
+        if !stands_well {
             self.diagnostics.error(
                 placeholder.span,
                 "`...` spreads an array over several arguments, and this isn't a whole argument",

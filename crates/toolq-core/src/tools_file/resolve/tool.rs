@@ -11,6 +11,7 @@ use crate::tools_file::resolve::auxiliary_commands;
 use crate::tools_file::resolve::backing;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
+use crate::tools_file::resolve::locks;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::replay_settings;
@@ -93,6 +94,7 @@ pub(crate) fn resolve_tool(
         describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
         safety: resolve_safety(name, tool, shared, locked_effect),
         approve: resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),
+        locks: locks::resolve_locks(tool, context),
         start_limits: start_limits::resolve_start_limits(
             pick(&tool.max_parallel, &defaults.max_parallel),
             pick(&tool.rate, &defaults.rate),

@@ -22,6 +22,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         awaits_list: false,
         safety: SafetyPolicy::Default,
         approve: ApprovalPolicy::Never,
+        locks: None,
         start_limits: StartLimits::default(),
         effect,
         destructive: None,

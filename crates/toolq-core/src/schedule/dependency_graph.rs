@@ -1,0 +1,252 @@
+//! Which calls wait for which, as a graph. Many calls may wait for the same many others, so sets of calls are vertices,
+//! too: the number of edges stays proportional to the number of calls.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+/// A call, or a set of calls. Later ones have higher numbers.
+pub(crate) type VertexId = usize;
+
+/// A graph of the calls that haven't finished. Each edge leads from a vertex to one that waits for it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DependencyGraph {
+    vertices: HashMap<VertexId, Vertex>,
+    next_id: VertexId,
+}
+
+#[derive(Debug, Clone)]
+struct Vertex {
+    /// Whether it is a call, and not a set.
+    is_call: bool,
+    /// The latest call in it.
+    newest: VertexId,
+    /// The number of vertices that it still waits for.
+    open: usize,
+    waits_for: Vec<VertexId>,
+    dependents: Vec<VertexId>,
+}
+
+impl DependencyGraph {
+    /// Adds a call that waits for these vertices.
+    pub(crate) fn add_call(&mut self, waits_for: Vec<VertexId>) -> VertexId {
+        let newest = self.next_id;
+        self.add(true, newest, waits_for)
+    }
+
+    /// Adds a set, which finishes when all these vertices have.
+    pub(crate) fn add_set(&mut self, members: Vec<VertexId>) -> VertexId {
+        let newest = members.iter().map(|id| self.newest(*id)).max();
+        self.add(false, newest.unwrap_or_default(), members)
+    }
+
+    fn add(&mut self, is_call: bool, newest: VertexId, mut waits_for: Vec<VertexId>) -> VertexId {
+        let id = self.next_id;
+        self.next_id += 1;
+        waits_for.sort_unstable();
+        waits_for.dedup();
+        waits_for.retain(|dependency| self.is_open(*dependency));
+        for dependency in &waits_for {
+            if let Some(vertex) = self.vertices.get_mut(dependency) {
+                vertex.dependents.push(id);
+            }
+        }
+        let vertex = Vertex {
+            is_call,
+            newest,
+            open: waits_for.len(),
+            waits_for,
+            dependents: Vec::new(),
+        };
+        self.vertices.insert(id, vertex);
+        id
+    }
+
+    /// Lets a call wait for one more, unless that waits for it already.
+    pub(crate) fn add_edge(&mut self, from: VertexId, to: VertexId) {
+        if !self.is_open(from) || self.reaches(to, from) {
+            return;
+        }
+        if let Some(vertex) = self.vertices.get_mut(&to)
+            && !vertex.waits_for.contains(&from)
+        {
+            vertex.waits_for.push(from);
+            vertex.open += 1;
+            if let Some(vertex) = self.vertices.get_mut(&from) {
+                vertex.dependents.push(to);
+            }
+        }
+    }
+
+    /// Whether a vertex hasn't finished.
+    pub(crate) fn is_open(&self, id: VertexId) -> bool {
+        self.vertices.contains_key(&id)
+    }
+
+    /// Whether a call waits for nothing.
+    pub(crate) fn is_ready(&self, id: VertexId) -> bool {
+        self.vertices
+            .get(&id)
+            .is_some_and(|vertex| vertex.open == 0)
+    }
+
+    /// Removes a call. Returns the calls that wait for nothing now.
+    pub(crate) fn finish(&mut self, id: VertexId) -> Vec<VertexId> {
+        let mut ready = Vec::new();
+        let mut finished = vec![id];
+        while let Some(id) = finished.pop() {
+            let Some(vertex) = self.vertices.remove(&id) else {
+                continue;
+            };
+            for dependent in vertex.dependents {
+                let Some(waiting) = self.vertices.get_mut(&dependent) else {
+                    continue;
+                };
+                waiting.open -= 1;
+                match (waiting.open, waiting.is_call) {
+                    (0, true) => ready.push(dependent),
+                    (0, false) => finished.push(dependent),
+                    _ => {}
+                }
+            }
+        }
+        ready
+    }
+
+    /// Returns the calls that a call waits for, latest first, without those that it waits for only because another of
+    /// them does. `is_barrier` says for which calls all before them have to finish.
+    pub(crate) fn calls_before(
+        &self,
+        id: VertexId,
+        is_barrier: impl Fn(VertexId) -> bool,
+    ) -> Vec<VertexId> {
+        let mut search = CallSearch::new(self);
+        search.push_all(id, false);
+        let mut calls = Vec::new();
+        let mut barrier = 0;
+        while let Some((id, newest, is_implied)) = search.pop() {
+            if newest < barrier {
+                break;
+            }
+            let is_call = self.vertices.get(&id).is_some_and(|vertex| vertex.is_call);
+            if is_call && !is_implied {
+                calls.push(id);
+                if is_barrier(id) {
+                    barrier = id;
+                }
+            }
+            search.push_all(id, is_call || is_implied);
+        }
+        calls
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.vertices.is_empty()
+    }
+
+    fn newest(&self, id: VertexId) -> VertexId {
+        self.vertices.get(&id).map_or(0, |vertex| vertex.newest)
+    }
+
+    fn waits_for(&self, id: VertexId) -> &[VertexId] {
+        self.vertices
+            .get(&id)
+            .map_or(&[], |vertex| &vertex.waits_for)
+    }
+
+    /// Whether `to` waits for `from`, possibly because of others.
+    fn reaches(&self, from: VertexId, to: VertexId) -> bool {
+        let mut seen = HashSet::new();
+        let mut pending = vec![from];
+        while let Some(id) = pending.pop() {
+            if id == to {
+                return true;
+            }
+            if let Some(vertex) = self.vertices.get(&id).filter(|_| seen.insert(id)) {
+                pending.extend(&vertex.dependents);
+            }
+        }
+        false
+    }
+}
+
+/// Goes through the calls before a call, latest first, so that whatever waits for a vertex comes before it.
+struct CallSearch<'g> {
+    graph: &'g DependencyGraph,
+    pending: BinaryHeap<(VertexId, VertexId)>,
+    /// Whether a vertex was found to be waited for by one of the calls found.
+    implied: HashMap<VertexId, bool>,
+    /// The number of pending vertices that weren't.
+    open: usize,
+}
+
+impl<'g> CallSearch<'g> {
+    fn new(graph: &'g DependencyGraph) -> Self {
+        Self {
+            graph,
+            pending: BinaryHeap::new(),
+            implied: HashMap::new(),
+            open: 0,
+        }
+    }
+
+    fn push_all(&mut self, waiting: VertexId, are_implied: bool) {
+        for id in self.graph.waits_for(waiting) {
+            match self.implied.insert(*id, are_implied) {
+                None => {
+                    self.pending.push((self.graph.newest(*id), *id));
+                    self.open += usize::from(!are_implied);
+                }
+                Some(true) => {
+                    self.implied.insert(*id, true);
+                }
+                Some(false) => self.open -= usize::from(are_implied),
+            }
+        }
+    }
+
+    /// Returns the next vertex, the latest call in it, and whether it is implied, until only implied ones are left.
+    fn pop(&mut self) -> Option<(VertexId, VertexId, bool)> {
+        if self.open == 0 {
+            return None;
+        }
+        let (newest, id) = self.pending.pop()?;
+        let is_implied = self.implied.get(&id).copied().unwrap_or_default();
+        self.open -= usize::from(!is_implied);
+        Some((id, newest, is_implied))
+    }
+}
+
+/// A growing set of calls that others wait for as a whole.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallSet {
+    /// The vertex of those that were waited for.
+    vertex: Option<VertexId>,
+    added: Vec<VertexId>,
+    compact_at: usize,
+}
+
+impl CallSet {
+    pub(crate) fn add(&mut self, call: VertexId, graph: &DependencyGraph) {
+        self.added.push(call);
+        if self.added.len() > self.compact_at {
+            self.added.retain(|call| graph.is_open(*call));
+            self.compact_at = 2 * self.added.len() + 16;
+        }
+    }
+
+    /// Returns the vertex of all calls in the set that haven't finished, if there are any.
+    pub(crate) fn close_vertex(&mut self, graph: &mut DependencyGraph) -> Option<VertexId> {
+        self.vertex = self.vertex.filter(|vertex| graph.is_open(*vertex));
+        self.added.retain(|call| graph.is_open(*call));
+        self.vertex = match (self.vertex, self.added.as_slice()) {
+            (vertex, []) => vertex,
+            (None, [call]) => Some(*call),
+            (vertex, added) => {
+                let members = added.iter().copied().chain(vertex);
+                Some(graph.add_set(members.collect()))
+            }
+        };
+        self.added.clear();
+        self.vertex
+    }
+}

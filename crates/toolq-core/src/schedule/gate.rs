@@ -1,0 +1,278 @@
+//! The order of calls. Calls without locks: concurrency-safe calls run alongside each other, any other runs alone. Calls with
+//! locks wait only for calls before them whose locks conflict with theirs, and for calls that aren't concurrency-safe
+//! and have none.
+//!
+//! A pure state machine: it knows neither time nor the concurrency limit, and calls only by the numbers that its user
+//! gave them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::schedule::dependency_graph::{CallSet, DependencyGraph, VertexId};
+use crate::schedule::lock_index::LockIndex;
+use crate::types::{AcceptedCall, CallLock, CallLocks, LockMode};
+
+/// What decides about the order of a call.
+#[derive(Debug, Clone)]
+pub struct CallAccess {
+    /// Whether it is concurrency-safe. With locks, this is for calls without.
+    pub safe: bool,
+    /// Its locks, if its tool declares any.
+    pub locks: Option<CallLocks>,
+}
+
+/// Why a call waits for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderCause<'a> {
+    /// One of them isn't concurrency-safe, and has no locks or meets a call without.
+    NotSafe,
+    /// The other has this lock.
+    Lock(&'a CallLock),
+}
+
+impl CallAccess {
+    /// The access of a call that runs alone.
+    pub const ALONE: Self = Self {
+        safe: false,
+        locks: None,
+    };
+
+    /// Returns the access of a call that may run.
+    pub fn of(accepted: &AcceptedCall) -> Self {
+        Self {
+            safe: accepted.safe,
+            locks: accepted.locks.clone(),
+        }
+    }
+
+    /// Returns why this call waits for `earlier`, which came before it. `None` if it doesn't.
+    pub fn waits_for<'a>(&self, earlier: &'a Self) -> Option<OrderCause<'a>> {
+        let must_wait = match (&earlier.locks, &self.locks) {
+            (Some(held), Some(wanted)) => {
+                let conflicts =
+                    |lock: &&CallLock| wanted.iter().any(|wanted| wanted.conflicts_with(lock));
+                return held.iter().find(conflicts).map(OrderCause::Lock);
+            }
+            (None, Some(_)) => !earlier.safe,
+            (_, None) => !(earlier.safe && self.safe),
+        };
+        must_wait.then_some(OrderCause::NotSafe)
+    }
+
+    /// Returns whether a call with this access, which isn't `read`, may change what a call with the access `read` has read.
+    /// Only the locks of both can tell that it doesn't.
+    pub fn may_change(&self, read: &Self) -> bool {
+        let (Some(own), Some(others)) = (&self.locks, &read.locks) else {
+            return true;
+        };
+        let writes = own.iter().filter(|lock| lock.mode == LockMode::Write);
+        let mut written = writes.map(|lock| &lock.resource);
+        written.any(|resource| others.iter().any(|other| resource.meets(&other.resource)))
+    }
+
+    fn is_barrier(&self) -> bool {
+        self.locks.is_none() && !self.safe
+    }
+}
+
+/// Admits calls in their order: each as soon as all calls have finished that it waits for.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    graph: DependencyGraph,
+    calls: BTreeMap<VertexId, GatedCall>,
+    ids: HashMap<usize, VertexId>,
+    waiting: BTreeSet<VertexId>,
+    ready: BTreeSet<VertexId>,
+    all: CallSet,
+    /// The calls without locks that aren't safe, which all others wait for.
+    alone: CallSet,
+    /// The calls with locks that aren't safe, which safe calls without locks wait for.
+    locked_unsafe: CallSet,
+    locks: LockIndex,
+}
+
+#[derive(Debug, Clone)]
+struct GatedCall {
+    number: usize,
+    access: CallAccess,
+}
+
+impl Gate {
+    /// Adds a call to the end of the queue.
+    pub fn push(&mut self, call: usize, access: CallAccess) {
+        let before = self.vertices_before(&access);
+        let id = self.graph.add_call(before);
+        if self.graph.is_ready(id) {
+            self.ready.insert(id);
+        }
+        self.waiting.insert(id);
+        self.all.add(id, &self.graph);
+        match &access.locks {
+            None if access.safe => {}
+            None => self.alone.add(id, &self.graph),
+            Some(locks) => {
+                if !access.safe {
+                    self.locked_unsafe.add(id, &self.graph);
+                }
+                for lock in locks.iter() {
+                    self.locks.add(lock, id, &self.graph);
+                }
+            }
+        }
+        self.ids.insert(call, id);
+        let number = call;
+        self.calls.insert(id, GatedCall { number, access });
+    }
+
+    fn vertices_before(&mut self, access: &CallAccess) -> Vec<VertexId> {
+        let graph = &mut self.graph;
+        let mut before = Vec::new();
+        match &access.locks {
+            None if access.safe => {
+                before.extend(self.alone.close_vertex(graph));
+                before.extend(self.locked_unsafe.close_vertex(graph));
+            }
+            None => before.extend(self.all.close_vertex(graph)),
+            Some(locks) => {
+                before.extend(self.alone.close_vertex(graph));
+                for lock in locks.iter() {
+                    self.locks.find_conflicts(lock, graph, &mut before);
+                }
+            }
+        }
+        before
+    }
+
+    /// Returns the first waiting call that may enter.
+    pub fn peek(&self) -> Option<usize> {
+        self.ready.first().and_then(|id| self.number(*id))
+    }
+
+    /// Whether a waiting call may enter.
+    pub fn is_ready(&self, call: usize) -> bool {
+        self.ids
+            .get(&call)
+            .is_some_and(|id| self.ready.contains(id))
+    }
+
+    /// Returns whether an admitted call hasn't left yet.
+    pub fn has_admitted(&self) -> bool {
+        self.calls.len() > self.waiting.len()
+    }
+
+    /// Returns the first waiting call, whether it may enter or not.
+    pub fn next_waiting(&self) -> Option<usize> {
+        self.waiting.first().and_then(|id| self.number(*id))
+    }
+
+    /// Admits the first waiting call that may enter.
+    pub fn enter(&mut self) -> Option<usize> {
+        let id = self.ready.pop_first()?;
+        self.waiting.remove(&id);
+        self.number(id)
+    }
+
+    /// Releases the gate for an admitted call.
+    pub fn leave(&mut self, call: usize) {
+        if let Some(id) = self
+            .ids
+            .get(&call)
+            .copied()
+            .filter(|id| !self.waiting.contains(id))
+        {
+            self.finish(id);
+        }
+    }
+
+    /// Gives an admitted call that hasn't started other locks. Returns whether it may start; if not, it waits again.
+    pub fn change_locks(&mut self, call: usize, locks: CallLocks) -> bool {
+        let Some(id) = self.ids.get(&call).copied() else {
+            return true;
+        };
+        let Some(changed) = self.calls.get_mut(&id) else {
+            return true;
+        };
+        for lock in changed.access.locks.iter().flat_map(|locks| locks.iter()) {
+            self.locks.remove(lock);
+        }
+        for lock in locks.iter() {
+            self.locks.add(lock, id, &self.graph);
+        }
+        changed.access.locks = Some(locks);
+        let access = changed.access.clone();
+        for (other_id, other) in &self.calls {
+            let is_first = *other_id < id || !self.waiting.contains(other_id);
+            if *other_id == id {
+            } else if is_first && access.waits_for(&other.access).is_some() {
+                self.graph.add_edge(*other_id, id);
+            } else if !is_first && other.access.waits_for(&access).is_some() {
+                self.graph.add_edge(id, *other_id);
+                self.ready.remove(other_id);
+            }
+        }
+        let is_ready = self.graph.is_ready(id);
+        if !is_ready {
+            self.waiting.insert(id);
+        }
+        is_ready
+    }
+
+    /// Removes a waiting call, wherever it is in the queue. Returns whether it was waiting.
+    pub fn remove(&mut self, call: usize) -> bool {
+        let id = self.ids.get(&call).copied();
+        let id = id.filter(|id| self.waiting.contains(id));
+        if let Some(id) = id {
+            self.finish(id);
+        }
+        id.is_some()
+    }
+
+    /// Removes the waiting calls for which `predicate` holds, and returns them in their order.
+    pub fn withdraw(&mut self, predicate: impl Fn(usize) -> bool) -> Vec<usize> {
+        let waiting = self.waiting.iter().filter_map(|id| self.number(*id));
+        let withdrawn: Vec<usize> = waiting.filter(|call| predicate(*call)).collect();
+        for call in &withdrawn {
+            self.remove(*call);
+        }
+        withdrawn
+    }
+
+    /// Returns the calls that a waiting call waits for, in their order, without those that it waits for only because
+    /// another of them does.
+    pub fn calls_before(&self, call: usize) -> Vec<usize> {
+        let Some(id) = self.ids.get(&call) else {
+            return Vec::new();
+        };
+        let is_barrier = |id| {
+            self.calls
+                .get(&id)
+                .is_some_and(|call| call.access.is_barrier())
+        };
+        let mut before = self.graph.calls_before(*id, is_barrier);
+        before.reverse();
+        before
+            .into_iter()
+            .filter_map(|id| self.number(id))
+            .collect()
+    }
+
+    fn finish(&mut self, id: VertexId) {
+        self.waiting.remove(&id);
+        self.ready.remove(&id);
+        if let Some(GatedCall { number, access }) = self.calls.remove(&id) {
+            self.ids.remove(&number);
+            for lock in access.locks.iter().flat_map(|locks| locks.iter()) {
+                self.locks.remove(lock);
+            }
+        }
+        let ready = self.graph.finish(id);
+        self.ready
+            .extend(ready.into_iter().filter(|id| self.waiting.contains(id)));
+    }
+
+    fn number(&self, id: VertexId) -> Option<usize> {
+        self.calls.get(&id).map(|call| call.number)
+    }
+}
+
+#[cfg(test)]
+mod tests;
