@@ -38,7 +38,9 @@ fn main() {
     if arguments == ["victim"] {
         return outside::play_victim();
     }
-    let words = arguments.iter().filter(|word| !word.starts_with('-'));
+    // A number is the value of a flag of the standard harness, such as `--test-threads 8`.
+    let is_name = |word: &&String| !word.starts_with('-') && word.parse::<usize>().is_err();
+    let words = arguments.iter().filter(is_name);
     let words: Vec<&String> = words.collect();
     escape_runs::run_all(|name| words.is_empty() || words.iter().any(|word| name.contains(*word)));
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http_client::HttpRequest;
 use crate::http_server::HttpServer;
-use crate::{call, legacy, text_of};
+use crate::{call, is_running, legacy, text_of, wait_until};
 
 fn list(id: u64) -> Value {
     legacy(id, "tools/list", &json!({}))
@@ -67,12 +67,15 @@ fn sessions_are_apart() {
     let wait = legacy(1, "tools/call", &call("wait_for", &json!({"file": "go"})));
     one.client.send(&one.post(&wait));
     other.client.send(&other.post(&wait));
-    server.pids(2);
+    let pids = server.pids(2);
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(server.ask(&one.post(&cancel)).status, 202);
     let canceled = one.client.read_response();
     assert_eq!((canceled.status, canceled.body.as_str()), (202, ""));
+    wait_until("the canceled call has ended", || {
+        !pids.iter().all(|pid| is_running(pid))
+    });
     server.create("go");
     assert_eq!(text_of(&other.client.read_response().json()), "found go");
     let mut statuses = server.end().statuses();
