@@ -66,6 +66,7 @@ fn the_end_of_a_forgotten_session_says_why() {
         .map(|line| serde_json::from_str(line).unwrap())
         .filter(|record: &Value| record["type"] == "server_end")
         .collect();
+    assert_eq!(ends.len(), 2, "{log}");
     let forgotten = &ends[0]["metadata"];
     assert_eq!(forgotten["cause"], "given_up", "{ends:?}");
     let error = forgotten["error"].as_str().unwrap();

@@ -36,6 +36,8 @@ pub struct ServerIntroduction {
 pub struct ServerEnd {
     /// The key in tools.yaml.
     pub server: String,
+    /// How often it was started before the start that ends here. One may start before the one before it has ended.
+    pub earlier_starts: u32,
     /// Who ended it.
     pub cause: ServerEndCause,
     /// Why, unless the run needed it no more. Without secrets.

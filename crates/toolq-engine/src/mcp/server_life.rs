@@ -76,6 +76,7 @@ impl ServerLife {
         }
         self.notices.add(ServerNotice::Ended(Box::new(ServerEnd {
             server: self.server,
+            earlier_starts: self.earlier_starts,
             cause,
             detail: why,
             ending,

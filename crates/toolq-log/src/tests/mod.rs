@@ -10,6 +10,7 @@ mod recovery;
 mod resolving;
 mod resuming;
 mod sequence;
+mod servers;
 mod task_choice;
 mod task_facts;
 mod tool_changes;

@@ -35,12 +35,14 @@ impl SessionLog {
         let fields = ServerStartRecord::new(start, &self.mask);
         let kind = RecordKind::ServerStart;
         let start_id = self.journal.append(&kind, session, &(), &fields)?;
-        self.open_servers.insert(start.server.clone(), start_id);
+        let started = (start.server.clone(), start.earlier_starts);
+        self.open_servers.insert(started, start_id);
         Ok(())
     }
 
     pub(crate) fn record_server_end(&mut self, end: &ServerEnd) -> io::Result<()> {
-        let Some(start_id) = self.open_servers.remove(&end.server) else {
+        let started = (end.server.clone(), end.earlier_starts);
+        let Some(start_id) = self.open_servers.remove(&started) else {
             return Ok(());
         };
         let fields = ServerEndRecord::new(end, &self.mask);

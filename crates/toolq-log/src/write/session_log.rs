@@ -39,9 +39,10 @@ pub struct SessionLog {
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
     /// The `describe_start` records of tools whose `describe` is running, by tool name.
     pub(crate) open_describes: HashMap<String, Uuid>,
-    /// The `server_start` records of servers that are running, by name.
+    /// The `list_start` records of servers that are asked for their tools, by name.
     pub(crate) open_lists: HashMap<String, Uuid>,
-    pub(crate) open_servers: HashMap<String, Uuid>,
+    /// The `server_start` records of servers that are running, by name and number of earlier starts.
+    pub(crate) open_servers: HashMap<(String, u32), Uuid>,
     /// Whether the input differs from the log from some call on. With a stream, this shows only when the call arrives.
     /// From there on, nothing is recorded and nothing runs.
     pub(crate) has_conflict: bool,
