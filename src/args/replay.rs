@@ -53,6 +53,8 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub markdown: Option<PathBuf>,
     /// Write a page with what holds and what differs, for a reviewer (HTML)
+    ///
+    /// Recorded and current results stand side by side. The page needs no network and no other file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Write new results into the recordings
