@@ -135,7 +135,6 @@ fn is_slower(before_ms: u64, after_ms: u64) -> bool {
 }
 
 fn compared_call(call: &LoggedCall, timeline: &LogTimeline) -> ComparedCall {
-    let started = call.started_ms();
     ComparedCall {
         tool_use_id: call.tool_use_id.clone(),
         turn: call.turn,
@@ -143,6 +142,6 @@ fn compared_call(call: &LoggedCall, timeline: &LogTimeline) -> ComparedCall {
         input: call.input.clone(),
         outcome: call.outcome.label(),
         result: call.end.as_ref().map(|end| end.output.clone()),
-        duration_ms: started.map(|started| timeline.end_of(call).saturating_sub(started)),
+        duration_ms: timeline.duration_of(call),
     }
 }

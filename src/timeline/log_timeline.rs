@@ -160,6 +160,14 @@ impl LogTimeline {
     pub(crate) fn end_of(&self, call: &LoggedCall) -> u64 {
         call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
     }
+
+    /// Returns how long a call took, `None` if it never started. Without a duration on record, the times of its records
+    /// say.
+    pub(crate) fn duration_of(&self, call: &LoggedCall) -> Option<u64> {
+        let started = call.started_ms()?;
+        let recorded = call.end.as_ref().and_then(|end| end.duration_ms);
+        Some(recorded.unwrap_or_else(|| self.end_of(call).saturating_sub(started)))
+    }
 }
 
 /// Returns the tool's name and the input as JSON.

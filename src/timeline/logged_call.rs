@@ -45,6 +45,8 @@ pub(crate) struct LoggedEnd {
     /// Line of the record in the log, counted from 1.
     pub(crate) line: u64,
     pub(crate) at_ms: u64,
+    /// How long the call took by the engine's clock, from its first start. `None` if that isn't on record.
+    pub(crate) duration_ms: Option<u64>,
     /// How it ended: `failed, exit 3, 12ms`.
     pub(crate) label: String,
     /// What the model read, or in parentheses why it can't be shown.
@@ -110,10 +112,13 @@ impl LoggedCall {
             | CallEvent::Skipped(_)
             | CallEvent::InDoubt(_)
             | CallEvent::Resolved(_) => {
+                let before = self.end.as_ref().and_then(|end| end.duration_ms);
                 self.outcome = CallOutcome::of_end(event);
                 self.end = end_label(event).map(|label| LoggedEnd {
                     line,
                     at_ms: at_ms.max(self.requested_ms),
+                    // The time until somebody resolved a call isn't time that it took.
+                    duration_ms: recorded_duration(event).or(before),
                     label,
                     output,
                 });
@@ -137,6 +142,15 @@ impl LoggedCall {
     /// Returns whether more than one attempt was started.
     pub(crate) fn was_retried(&self) -> bool {
         self.attempts.len() > 1
+    }
+}
+
+fn recorded_duration(event: &CallEvent<'_>) -> Option<u64> {
+    match event {
+        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+            Some(end.duration_ms)
+        }
+        _ => None,
     }
 }
 

@@ -59,20 +59,12 @@ fn every_kind_of_difference_has_a_line() {
     assert_eq!(kinds, ["missing", "result", "input", "added"]);
 }
 
-/// The time of a call is that between its records, which a log of a test doesn't have; so the runs are real.
+/// Records can be written later than things happened; the recorded duration counts.
 #[test]
 fn a_slower_call_is_named_and_is_no_difference() {
-    let tools = "version: 1\ntools:\n  nap: {input_schema: {type: object}, effect: read, command: [sh, -c, \"if [ -e again ]; then sleep 0.5; fi\"]}\n";
-    let script = r#"
-        "$TOOLQ" call nap --log before.jsonl; touch again; "$TOOLQ" call nap --log after.jsonl
-        "$TOOLQ" log diff before.jsonl after.jsonl
-    "#;
-    let ran = CliSandbox::new()
-        .tools(tools)
-        .stdin("")
-        .run_shell(script)
-        .assert_exit(0);
-    assert!(ran.stdout.contains("> nap {}: "), "{}", ran.stdout);
+    let log = |ms| log_of(&[("nap", json!({}), "awake", ms)]);
+    let ran = diff(&log(20), &log(520), &[]).assert_exit(0);
+    assert_eq!(ran.stdout, "> nap {}: 20ms → 520ms\n");
     assert!(
         ran.stderr.contains("1 call and 1 call: 0 same, 1 slower"),
         "{}",

@@ -66,6 +66,26 @@ fn only_the_script_of_the_page_can_run() {
     }
 }
 
+/// The clock of the log can differ from the engine's, which measured how long a call took.
+#[test]
+fn the_recorded_duration_counts_everywhere() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    for number in 0..2 {
+        let turn = log.turn(session, number);
+        let call = log.call(turn, "nap", &json!({}));
+        log.start(call, "nap", 1);
+        log.timestamp += 1_000;
+        log.result(call, "nap", 250, &json!("awake"));
+    }
+    log.session_end(session);
+    let page = page_of(&log);
+    assert!(page.contains("class=\"took\">250ms<"), "{page}");
+    assert!(page.contains("took 250ms"), "{page}");
+    assert!(page.contains("500ms in series"), "{page}");
+    assert!(!page.contains("1s in series"), "{page}");
+}
+
 /// The page names each call by its id, and a link to it by the line of the log.
 #[test]
 fn every_call_is_on_the_page_once() {

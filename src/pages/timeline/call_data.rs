@@ -70,11 +70,9 @@ fn facts(call: &LoggedCall, timeline: &LogTimeline) -> String {
     if let Some(started) = call.started_ms() {
         let waited = started.saturating_sub(call.requested_ms);
         parts.push(format!("waited {}", format_ms(waited)));
-        parts.push(format!(
-            "took {}",
-            format_ms(timeline.end_of(call).saturating_sub(started))
-        ));
     }
+    let took = timeline.duration_of(call).map(format_ms);
+    parts.extend(took.map(|took| format!("took {took}")));
     let batch = call
         .batch
         .map_or_else(String::new, |batch| format!(", batch {batch}"));

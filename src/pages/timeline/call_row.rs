@@ -43,11 +43,8 @@ pub(super) fn call_row(
     axis: &TimeAxis,
 ) -> Markup {
     let anchor = format!("call-{}", call.line);
-    let took = call.started_ms().map(|started| {
-        format_duration(Duration::from_millis(
-            timeline.end_of(call).saturating_sub(started),
-        ))
-    });
+    let took = timeline.duration_of(call).map(Duration::from_millis);
+    let took = took.map(format_duration);
     let attempts = if call.was_retried() {
         format!(" ↻{}", call.attempts.len())
     } else {

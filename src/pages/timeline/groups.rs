@@ -71,7 +71,7 @@ fn group_title(turns: &[(usize, Vec<usize>)], calls: &[LoggedCall]) -> String {
             turns.first().map_or(0, |turn| turn.0),
             turns.last().map_or(0, |turn| turn.0),
         );
-        return format!("Turns {first} to {last}: {} of one call", turns.len());
+        return format!("Turns {first} to {last}: {}, one call each", turns.len());
     };
     let mut batches: Vec<usize> = roots
         .iter()

@@ -101,9 +101,7 @@ fn summary(timeline: &LogTimeline) -> String {
         .count();
     parts.extend((retried > 0).then(|| format!("{retried} retried")));
     let roots = timeline.calls.iter().filter(|call| call.parent.is_none());
-    let serial: u64 = roots
-        .filter_map(|call| Some(timeline.end_of(call).saturating_sub(call.started_ms()?)))
-        .sum();
+    let serial: u64 = roots.filter_map(|call| timeline.duration_of(call)).sum();
     parts.push(format!(
         "{} in series",
         format_duration(Duration::from_millis(serial))
