@@ -331,7 +331,7 @@ fn tools_can_be_listed_for_people_and_programs() {
     let ran = toolq().run(&["tools", "--format", "json"]).assert_exit(0);
     let expected = serde_json::json!({
         "name": "count_words", "kind": "command", "effect": "read", "concurrency_safe": true,
-        "decided_by": "effect", "timeout_ms": 30_000, "retries": 1,
+        "decided_by": "effect", "timeout_ms": 30_000, "retries": 1, "approve": false,
     });
     assert_eq!(ran.json()[0], expected);
 }

@@ -405,3 +405,28 @@ fn mistakes_in_a_sandbox_are_errors() {
         output.stderr
     );
 }
+
+/// The program exists and may be executed, so without the sandbox being named nobody would find the cause.
+#[test]
+fn a_sandbox_without_what_programs_need_is_named_as_the_cause() {
+    if is_skipped() {
+        return;
+    }
+    let tools = |read: &str| {
+        format!(
+            "version: 1\ntools:\n  sh:\n    input_schema: {{type: object}}\n    sandbox: {{read: {read}}}\n    command: [sh, -c, echo hi]\n"
+        )
+    };
+    let results = results(&run(&tools("[]"), &[("sh", json!({}))]));
+    let (is_error, text) = &results[0];
+    assert!(*is_error);
+    for words in ["can't be started in its sandbox", "add `system` to `read`"] {
+        assert!(text.contains(words), "{text}");
+    }
+    let check = |read: &str| CliSandbox::new().tools(&tools(read)).run(&["check"]).stderr;
+    let warned = check("[]");
+    assert!(warned.contains("from starting: `read` doesn't"), "{warned}");
+    assert!(check("[root]").contains("from starting"));
+    assert!(check("[system]").contains("no problems"));
+    assert!(check("[/]").contains("no problems"));
+}

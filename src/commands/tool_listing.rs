@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::log_view::table::{left_aligned, render_rows, row_name};
 use toolq_core::text::{escape, format_duration};
-use toolq_core::types::{Backing, SafetyPolicy, Sandbox, Tool, ToolsConfig};
+use toolq_core::types::{ApprovalPolicy, Backing, SafetyPolicy, Sandbox, Tool, ToolsConfig};
 
 /// One tool.
 #[derive(Serialize)]
@@ -18,6 +18,8 @@ struct ToolListing<'t> {
     timeout_ms: u128,
     /// Attempts after the first.
     retries: u32,
+    /// Whether its calls start only after an approval; `null` if that depends on the input.
+    approve: Option<bool>,
     /// What its programs can reach; missing if they aren't confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
@@ -34,7 +36,20 @@ impl<'t> ToolListing<'t> {
             decided_by,
             timeout_ms: tool.timeout.after.as_millis(),
             retries: tool.retry.max_retries,
+            approve: match tool.approve {
+                ApprovalPolicy::Never => Some(false),
+                ApprovalPolicy::Always => Some(true),
+                ApprovalPolicy::When(_) => None,
+            },
             sandbox: find_sandbox(tool).map(Sandbox::describe),
+        }
+    }
+
+    fn approval(&self) -> &'static str {
+        match self.approve {
+            Some(true) => "always",
+            Some(false) => "",
+            None => "by input",
         }
     }
 
@@ -73,6 +88,9 @@ pub(crate) fn to_table(tools: &ToolsConfig, color: bool) -> String {
         left_aligned("timeout", timeouts.collect()),
         column("retries", &|tool| tool.retries.to_string()),
     ];
+    if listings.iter().any(|tool| tool.approve != Some(false)) {
+        columns.push(column("approval", &|tool| tool.approval().to_owned()));
+    }
     if listings.iter().any(|tool| tool.sandbox.is_some()) {
         columns.push(column("sandbox", &|tool| {
             escape(tool.sandbox.as_deref().unwrap_or_default()).into_owned()

@@ -65,6 +65,48 @@ fn words(pairs: &[(&str, &str)]) -> Vec<[String; 2]> {
         .collect()
 }
 
+#[test]
+fn a_listing_says_which_tools_need_an_approval() {
+    let when = TOOLS.replace(
+        "    effect: read\n",
+        "    effect: read\n    approve: {when: {required: [a]}}\n",
+    );
+    let listing = |tools: &str, format: &str| {
+        let sandbox = CliSandbox::new().tools(tools);
+        let output = sandbox.run(&["tools", "--format", format]).assert_exit(0);
+        output.stdout
+    };
+    let table = listing(&when, "table");
+    let ends: Vec<&str> = table
+        .lines()
+        .map(|row| &row[row.trim_end().len().saturating_sub(8)..])
+        .collect();
+    assert_eq!(ends, ["approval", "  always", "by input"], "{table}");
+    assert!(!listing(&TOOLS.replace("writes", "false"), "table").contains("approval"));
+    let listed: Value = serde_json::from_str(&listing(&when, "json")).unwrap();
+    assert_eq!(
+        [&listed[0]["approve"], &listed[1]["approve"]],
+        [&json!(true), &Value::Null]
+    );
+}
+
+/// A word in quotes is a text, which YAML doesn't say.
+#[test]
+fn a_boolean_in_quotes_is_answered_with_what_to_write() {
+    for (value, hint) in [
+        ("\"true\"", "write `true` without quotes"),
+        ("yes", "YAML 1.2 has no other booleans"),
+        ("always", "known here: `writes`"),
+    ] {
+        let tools = TOOLS.replace("approve: writes", &format!("approve: {value}"));
+        let output = CliSandbox::new()
+            .tools(&tools)
+            .run(&["check"])
+            .assert_exit(1);
+        assert!(output.stderr.contains(hint), "{value}: {}", output.stderr);
+    }
+}
+
 /// Reads run all the same; later calls with effects don't, and the exit code says that something is missing.
 #[test]
 fn without_an_approver_nothing_that_needs_one_runs() {

@@ -107,6 +107,30 @@ fn a_change_after_the_plan_runs_nothing() {
             "the tool look has changed: timeout",
         ),
         (
+            "sed -i 's/effect: read/effect: read\\n    cache: {for: 1m}/' tools.yaml",
+            "the tool look has changed: cache",
+        ),
+        (
+            "sed -i 's/effect: read/effect: read\\n    rate: 1\\/m/' tools.yaml",
+            "the tool look has changed: rate",
+        ),
+        (
+            "sed -i 's/effect: read/effect: read\\n    max_parallel: 1/' tools.yaml",
+            "the tool look has changed: max_parallel",
+        ),
+        (
+            "sed -i 's/effect: read/effect: read\\n    locks: {read: [desk]}/' tools.yaml",
+            "the tool look has changed: locks",
+        ),
+        (
+            "sed -i 's/effect: read/effect: read\\n    sandbox: {}/' tools.yaml",
+            "the tool look has changed: command",
+        ),
+        (
+            "sed -i 's/effect: read/effect: read\\n    wrapper: [nice]/' tools.yaml",
+            "the tool look has changed: command",
+        ),
+        (
             "sed -i 's/minimum: 0/minimum: 1/' tools.yaml",
             "the tool pay has changed: input_schema",
         ),

@@ -35,6 +35,29 @@ fn when_must_constrain_the_input() {
     );
 }
 
+/// Such a `when` decides the same for every call, which is hardly what its author meant.
+#[test]
+fn a_when_that_no_input_can_match_is_warned_about() {
+    let frame = |when: &str| {
+        format!(
+            "tools:\n  t:\n    input_schema: {{type: object, properties: {{currency: {{enum: [EUR, USD]}}, n: {{type: integer, maximum: 9}}}}}}\n    approve: {{when: {when}}}\n    command: [date]\n"
+        )
+    };
+    assert_warned(
+        frame,
+        r"
+        {properties: {currency: {const: euro}}}          ⇒ const ⇒ no input has this `currency`
+        {anyOf: [{properties: {n: {enum: [10, text]}}}]} ⇒ enum  ⇒ no input has this `n`
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        {properties: {currency: {enum: [euro, EUR]}, n: {const: 9}}}
+        ",
+    );
+}
+
 /// JSON Schema allows unknown keywords as annotations; only one that closely resembles a known keyword is reported.
 #[test]
 fn misspelled_keywords_are_warned_about() {

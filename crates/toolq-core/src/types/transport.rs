@@ -7,7 +7,7 @@ pub struct SpawnError {
     pub program: String,
     /// The working directory relative to the root, if it is the cause.
     pub directory: Option<String>,
-    /// Why the program can't be confined as its `sandbox` says, if that is the cause.
+    /// Why the program can't be started in its `sandbox`, if that is the cause.
     pub confinement: Option<String>,
     /// The operating system's error number (errno).
     pub errno: i32,

@@ -44,6 +44,12 @@ pub(crate) fn refine_start_error(errno: i32, program: &Path) -> i32 {
     }
 }
 
+/// Whether a program in a sandbox failed to start although its user may execute it.
+pub(crate) fn is_kept_out_by_sandbox(errno: i32, program: &Path) -> bool {
+    let is_refused = Errno::from_raw_os_error(errno) == Errno::ACCESS;
+    is_refused && program.is_file() && access(program, Access::EXEC_OK).is_ok()
+}
+
 /// Returns why no program can run in `directory`, if so. The system's start error doesn't tell whether it is about the
 /// working directory, which is entered first, or about the program.
 pub(crate) fn directory_error(directory: &Path) -> Option<i32> {

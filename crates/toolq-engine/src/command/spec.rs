@@ -231,6 +231,11 @@ impl<'a> CommandSpec<'a> {
     /// Returns the outcome for a start error of the system, which may be about the program or its working directory.
     pub(crate) fn start_failure(&self, errno: i32) -> Outcome {
         let Some(errno) = program_lookup::directory_error(&self.cwd) else {
+            let is_confined = self.request.sandbox.is_some();
+            if is_confined && program_lookup::is_kept_out_by_sandbox(errno, &self.path) {
+                let cause = "what it may read lacks the program, or what that needs to start. The author of the tool can add `system` to `read` in its `sandbox`";
+                return self.not_confined(cause.to_owned(), errno);
+            }
             return not_started_outcome(
                 self.program,
                 None,

@@ -54,6 +54,17 @@ pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
     add("on_failure", &(tool.on_failure, tool.on_doubt));
     add("pause_after_failures", &tool.pause_after_failures);
     add("max_output", &(tool.max_output, tool.max_saved));
+    if let Some(locks) = &tool.locks {
+        add("locks", locks);
+    }
+    add("cache", &tool.cache);
+    let server_limits = match &tool.backing {
+        Some(Backing::Mcp(mcp)) => Some(mcp.server.start_limits),
+        _ => None,
+    };
+    let limits = [Some(tool.start_limits), server_limits].map(Option::unwrap_or_default);
+    add("max_parallel", &limits.map(|limits| limits.max_parallel));
+    add("rate", &limits.map(|limits| limits.rate));
     if tool.describe.is_some() {
         add("describe", &());
     }

@@ -101,7 +101,7 @@ pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
         return ErrorText::new(directory_error(directory, fault.errno), permanent_hint);
     }
     if let Some(cause) = &fault.confinement {
-        let error = format!("The program `{program}` can't be confined: {cause}.");
+        let error = format!("The program `{program}` can't be started in its sandbox: {cause}.");
         return ErrorText::new(error, permanent_hint);
     }
     let (error, hint) = match fault.errno {

@@ -126,6 +126,32 @@ fn write_warning(
     Some(FileProblem::warning(span, message, "can be changed").with_hint(hint))
 }
 
+/// Returns a warning if the sandbox of a command keeps the file of its own program from being read. `owner` has the keys
+/// of the tool or the server.
+pub(crate) fn unreadable_program_warning(
+    command: &CommandBacking,
+    file: &Path,
+    owner: [&str; 2],
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+) -> Option<FileProblem> {
+    let sandbox = command.sandbox.as_ref()?;
+    // `system` has the program, and a value may be anything.
+    let may_hold = |entry: &SandboxEntry| {
+        written_place(entry, &tools.root).is_none_or(|place| holds(&place, file))
+    };
+    if sandbox.read.iter().chain(&sandbox.write).any(may_hold) {
+        return None;
+    }
+    let message = format!(
+        "the sandbox keeps `{}` from starting: `read` doesn't have it",
+        file.display()
+    );
+    let span = find_span(tree, owner, "/read");
+    let hint = "add `system`, which is what programs need to start";
+    Some(FileProblem::warning(span, message, "").with_hint(hint))
+}
+
 /// Returns where an entry leads, if that doesn't depend on anything.
 fn written_place(entry: &SandboxEntry, root: &Path) -> Option<PathBuf> {
     match entry {

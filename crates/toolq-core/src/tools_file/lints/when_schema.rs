@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::{find_unknown_keywords, type_of_keyword};
+use crate::json_schema::{CompiledSchema, find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
 use crate::tools_file::keys::{ApproveForm, SafetyForm, ToolFile};
 use crate::tools_file::resolve::{CheckContext, SchemaPresence, allows_type, find_presence};
@@ -154,6 +154,7 @@ impl WhenChecker<'_, '_, '_> {
         for name in required.filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
             self.check_property(name, &format!("{pointer}/required"), path);
         }
+        self.warn_of_impossible_values(schema, pointer, path);
         for (name, subschema) in properties.into_iter().flatten() {
             let pointer = format!("{pointer}/properties/{}", escape_pointer_token(name));
             self.check_property(name, &pointer, path);
@@ -222,6 +223,39 @@ impl WhenChecker<'_, '_, '_> {
             );
         }
         fits
+    }
+
+    /// Warns if `schema` compares the value at `path` only with values that `input_schema` doesn't allow there.
+    fn warn_of_impossible_values(
+        &mut self,
+        schema: &Map<String, Value>,
+        pointer: &str,
+        path: &[String],
+    ) {
+        let (keyword, values) = match (schema.get("const"), schema.get("enum")) {
+            (Some(value), _) => ("const", std::slice::from_ref(value)),
+            (None, Some(Value::Array(values))) => ("enum", values.as_slice()),
+            _ => return,
+        };
+        let (SchemaPresence::Required(allowed) | SchemaPresence::Optional(allowed)) =
+            find_presence(self.input_schema, path)
+        else {
+            return;
+        };
+        // A part that refers to another part of its schema can't be compiled by itself.
+        let Ok(allowed) = CompiledSchema::compile(allowed, self.context.dir) else {
+            return;
+        };
+        if path.is_empty() || values.iter().any(|value| allowed.accepts(value)) {
+            return;
+        }
+        let pointer = format!("{pointer}/{keyword}");
+        self.context.diagnostics.warning(
+            self.context.tree.key_span_at(&self.when_keys, &pointer),
+            format!("no input has this `{}`", path.join(".")),
+            "`input_schema` doesn't allow it",
+            "write a value that `input_schema` allows",
+        );
     }
 
     /// Reports the property `name` if the value at `path` can't have it.

@@ -12,6 +12,7 @@ use crate::tools_file::yaml::{YamlContent, YamlEntry, YamlNode};
 use crate::types::{FileProblem, Span};
 
 const EXPECTED_BOOLEAN: &str = "`true` or `false`";
+const NO_OTHER_BOOLEANS: &str = "YAML 1.2 has no other booleans";
 /// Words that YAML 1.1 reads as booleans.
 const YAML_1_1_BOOLEANS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
 
@@ -95,6 +96,23 @@ impl<'de> NodeDeserializer<'de> {
         }
     }
 
+    /// Returns what to write instead of a text that looks like a boolean, where one of these `kinds` is expected. Free text
+    /// may look like one.
+    fn text_as_boolean_hint(self, kinds: &[&str]) -> Option<String> {
+        let YamlContent::Text(word) = &self.node.content else {
+            return None;
+        };
+        let word = word.to_lowercase();
+        if !kinds.contains(&"boolean") || kinds.contains(&"number") {
+            return None;
+        }
+        match word.as_str() {
+            "true" | "false" => Some(format!("write `{word}` without quotes")),
+            word if YAML_1_1_BOOLEANS.contains(&word) => Some(NO_OTHER_BOOLEANS.to_owned()),
+            _ => None,
+        }
+    }
+
     /// Returns the entries whose keys are in `fields`, and reports all others.
     fn known_entries(
         self,
@@ -169,6 +187,9 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         visitor: V,
     ) -> Result<V::Value, FieldError> {
         let (variant, otherwise) = if name == KIND_MARKER {
+            if let Some(hint) = self.text_as_boolean_hint(variants) {
+                return Err(self.type_mismatch(&visitor, Some(hint)));
+            }
             (self.node.kind_name(), self.type_mismatch(&visitor, None))
         } else if let YamlContent::Text(word) = &self.node.content {
             (word.as_str(), FieldError::unknown_word(word, variants))
@@ -189,10 +210,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
             YamlContent::Text(word)
                 if YAML_1_1_BOOLEANS.contains(&word.to_lowercase().as_str()) =>
             {
-                Err(self.type_mismatch(
-                    &EXPECTED_BOOLEAN,
-                    Some("YAML 1.2 has no other booleans".to_owned()),
-                ))
+                Err(self.type_mismatch(&EXPECTED_BOOLEAN, Some(NO_OTHER_BOOLEANS.to_owned())))
             }
             _ => Err(self.type_mismatch(&EXPECTED_BOOLEAN, None)),
         }

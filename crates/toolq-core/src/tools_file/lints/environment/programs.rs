@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
+use crate::tools_file::lints::sandboxes::unreadable_program_warning;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{Backing, CommandBacking, FileProblem, ServerConfig, Span, Tool, ToolsConfig};
 
@@ -17,7 +18,10 @@ pub(crate) fn program_warnings(
 ) -> Vec<FileProblem> {
     let span_at = |pointer: &str| tree.span_at(&["tools", &tool.name], pointer);
     let program_warning = |command: &CommandBacking, span: Span, hint: &str| {
-        let why = program_start_obstacle(command, tools, environment)?;
+        let Some(why) = program_start_obstacle(command, tools, environment) else {
+            let file = find_started_file(command, tools, environment)?;
+            return unreadable_program_warning(command, &file, ["tools", &tool.name], tools, tree);
+        };
         let hint =
             program_hint(started_program(command), &tools.dir).unwrap_or_else(|| hint.to_owned());
         let message = format!("`{}` {why}", started_program(command));
@@ -54,7 +58,11 @@ pub(crate) fn server_warnings(
     let warning = |server: &ServerConfig| {
         let command = server.program()?;
         let program = started_program(command);
-        let why = program_start_obstacle(command, tools, environment)?;
+        let Some(why) = program_start_obstacle(command, tools, environment) else {
+            let file = find_started_file(command, tools, environment)?;
+            let owner = ["servers", &server.name];
+            return unreadable_program_warning(command, &file, owner, tools, tree);
+        };
         let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
         let span = span_at("/command/argv/0").max(span_at("/command/0"));
         let hint = program_hint(program, &tools.dir)
@@ -78,28 +86,48 @@ fn program_start_obstacle(
     tools: &ToolsConfig,
     environment: &Environment,
 ) -> Option<&'static str> {
-    let name = started_program(command);
-    let program = Path::new(name);
-    let candidates: Vec<PathBuf> = if name.contains('/') {
-        vec![tools.dir.join(program)]
-    } else {
-        let path = environment
-            .get_own("PATH")
-            .unwrap_or(OsStr::new("/usr/bin:/bin"));
-        std::env::split_paths(path)
-            .map(|directory| directory.join(program))
-            .collect()
-    };
-    let files = || candidates.iter().filter(|path| path.is_file());
-    let is_executable = |path: &PathBuf| {
-        path.metadata()
-            .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-    };
-    match (files().any(is_executable), files().next().is_some()) {
+    let candidates = program_candidates(command, tools, environment);
+    let mut files = candidates.iter().filter(|path| path.is_file()).peekable();
+    let is_found = files.peek().is_some();
+    match (files.any(|path| is_executable(path)), is_found) {
         (true, _) => None,
         (false, true) => Some("is not executable"),
         (false, false) => Some("was not found"),
     }
+}
+
+/// Returns the file of the program that toolq starts for a command, if it can be executed.
+fn find_started_file(
+    command: &CommandBacking,
+    tools: &ToolsConfig,
+    environment: &Environment,
+) -> Option<PathBuf> {
+    let mut candidates = program_candidates(command, tools, environment).into_iter();
+    candidates.find(|path| path.is_file() && is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the files that a command's program may be, in the order in which they are looked up.
+fn program_candidates(
+    command: &CommandBacking,
+    tools: &ToolsConfig,
+    environment: &Environment,
+) -> Vec<PathBuf> {
+    let name = started_program(command);
+    let program = Path::new(name);
+    if name.contains('/') {
+        return vec![tools.dir.join(program)];
+    }
+    let path = environment.get_own("PATH");
+    let path = path.unwrap_or(OsStr::new("/usr/bin:/bin"));
+    let directories = std::env::split_paths(path);
+    directories
+        .map(|directory| directory.join(program))
+        .collect()
 }
 
 /// Returns a hint for a program next to tools.yaml that isn't found because its name has no slash.
