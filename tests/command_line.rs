@@ -338,24 +338,78 @@ fn tools_can_be_listed_for_people_and_programs() {
 
 /// Nothing is suggested for a tool whose author has decided.
 #[test]
-fn a_plan_notes_what_one_more_declaration_would_save() {
+fn a_plan_says_what_one_more_declaration_would_save() {
     let tools = |keys: &str| {
         format!(
             "version: 1\ntools:\n  look:\n    description: Look.\n    input_schema: {{type: object}}\n    estimate: 2s\n    command: [date]\n{keys}"
         )
     };
     let calls = r#"[{"type":"tool_use","id":"a","name":"look","input":{}},{"type":"tool_use","id":"b","name":"look","input":{}}]"#;
-    let note = |keys| {
+    let plan = |keys| {
         CliSandbox::new()
             .tools(&tools(keys))
             .stdin(calls)
             .run(&["plan"])
-            .stderr
+            .stdout
     };
-    let expected = "note: 4s as planned, 2s with `concurrency_safe: true` for look";
-    assert!(note("").starts_with(expected), "{}", note(""));
-    assert_eq!(note("    effect: write\n"), "");
-    assert_eq!(note("    effect: read\n"), "");
+    let expected = "\nif look were concurrency-safe: 4s → 2s\n";
+    assert!(plan("").contains(expected), "{}", plan(""));
+    assert!(!plan("    effect: write\n").contains("were concurrency-safe"));
+    assert!(!plan("    effect: read\n").contains("were concurrency-safe"));
+}
+
+/// The median of each tool that the log has; the others keep what tools.yaml says.
+#[test]
+fn a_plan_takes_its_estimates_from_a_log() {
+    let tools = "version: 1\ntools:\n  nap: {input_schema: {type: object}, effect: read, command: [sleep, \"0.2\"]}\n  look: {input_schema: {type: object}, effect: read, estimate: 2s, command: [\"true\"]}\n";
+    let calls = r#"[{"type":"tool_use","id":"a","name":"nap","input":{}},{"type":"tool_use","id":"b","name":"look","input":{}}]"#;
+    let script = r#"
+        "$TOOLQ" call nap --log log.jsonl '{}' > /dev/null
+        "$TOOLQ" plan --format json --estimates log.jsonl calls.json
+    "#;
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("calls.json", calls)
+        .run_shell(script)
+        .assert_exit(0);
+    let plan = ran.json();
+    let estimates = &plan["batches"][0]["calls"];
+    let nap = estimates[0]["estimate_ms"].as_u64().unwrap();
+    assert!((200..60_000).contains(&nap), "{plan}");
+    assert_eq!(estimates[1]["estimate_ms"], 2_000);
+    let note = "note: estimates of 1 tool are the medians of 1 call in log.jsonl";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    let both = ["plan", "--estimates", "log.jsonl", "--out", "plan.json"];
+    CliSandbox::new().tools(tools).run(&both).assert_exit(2);
+}
+
+/// What a model wrote is text on the page; every call has its id and a link there.
+#[test]
+fn the_page_of_a_plan_has_every_call_as_text() {
+    let hostile = "</script><img src=x onerror=alert(1)><!--\u{202e}";
+    let tools = "version: 1\nsecrets: [TOKEN]\ntools:\n  say: {input_schema: {type: object}, estimate: 1s, command: [echo]}\n";
+    let call = |id: &str, name: &str| serde_json::json!({"type": "tool_use", "id": id, "name": name, "input": {"x": [hostile, "tok-4711-abc"]}});
+    let calls = serde_json::json!([call("toolu_1", "say"), call("toolu_2", hostile)]);
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .env("TOKEN", "tok-4711-abc")
+        .stdin(calls.to_string())
+        .run(&["plan", "--format", "html"])
+        .assert_exit(0);
+    let page = ran.stdout;
+    assert_eq!(
+        page.matches("<script").count(),
+        2,
+        "the data and the page's own script"
+    );
+    assert!(!page.contains("<img") && !page.contains("<!--") && !page.contains('\u{202e}'));
+    assert!(!page.contains("tok-4711-abc") && page.contains("[masked]"));
+    for id in ["toolu_1", "toolu_2"] {
+        let named = format!("data-tool-use-id=\"{id}\"");
+        assert_eq!(page.matches(&named).count(), 1, "{id}");
+    }
+    assert!(page.contains("href=\"#call-0-0\"") && page.contains("href=\"#call-0-1\""));
+    assert!(page.contains("1s in series, 1s as planned"), "{page}");
 }
 
 /// One broken entry of a client doesn't spoil the whole request.

@@ -290,7 +290,10 @@ fn a_text_plan_has_a_paragraph_per_turn_and_a_json_plan_a_line() {
         toolq.run(arguments).assert_exit(0).stdout
     };
     let text = plan(&["plan", "-j", "1"]);
-    assert!(text.contains("batch 1: 2 calls, 1 at a time\n"), "{text}");
+    assert!(
+        text.contains("batch 1: 2 calls, 1 at a time (safe: effect)\n"),
+        "{text}"
+    );
     assert!(text.contains("\n\nturn 1: 2 calls"), "{text}");
     let turns: Vec<&str> = text.split("turn ").collect();
     assert_eq!(turns[1].trim_end().replace("0:", "1:"), turns[2].trim_end());

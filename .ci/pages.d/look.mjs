@@ -1,8 +1,8 @@
-// Opens pages in headless Chromium, light and dark, wide and narrow: node look.mjs FEW.html MANY.html REPLAY.html.
+// Opens pages in headless Chromium, light and dark, wide and narrow: node look.mjs FEW.html MANY.html REPLAY.html PLAN.html.
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
-const [few, many, replay] = process.argv.slice(2);
+const [few, many, replay, plan] = process.argv.slice(2);
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 let failures = 0;
@@ -64,6 +64,18 @@ for (const colorScheme of ["light", "dark"]) {
       const details = await page.locator("#details").innerText();
       expect(details.includes("</script><img"), `${name}: the hostile result is shown as text`);
       expect(details.includes("\\u202e"), `${name}: what can't be seen is written out`);
+      await expectText(page, context, name);
+    });
+    await open(plan, { colorScheme, viewport: { width, height: 900 } }, async (page, context) => {
+      const name = `${plan}, ${colorScheme}, ${width} wide`;
+      expect((await page.locator("li").count()) === 4, `${name}: four calls`);
+      await page.keyboard.press("ArrowDown");
+      const details = await page.locator("#details").innerText();
+      expect(details.includes("cat hostile.txt"), `${name}: what runs is shown`);
+      expect(details.includes("</script><img"), `${name}: the hostile input is shown as text`);
+      await filterTime(page, "state", "rejected");
+      expect((await page.locator("li:visible").count()) === 1, `${name}: the filter leaves the one that is rejected`);
+      await filterTime(page, "state", "");
       await expectText(page, context, name);
     });
     await open(replay, { colorScheme, viewport: { width, height: 900 } }, async (page, context) => {

@@ -16,6 +16,9 @@ pub struct PlanArguments {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
+    /// Take the estimates of tools from a session log: the median duration of each tool's calls
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, conflicts_with = "out")]
+    pub estimates: Option<PathBuf>,
     /// Run the `describe` commands of tools that have one, to get their schemas; runs nothing else
     #[arg(long)]
     pub describe: bool,

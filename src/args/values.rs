@@ -80,6 +80,8 @@ pub enum PlanFormat {
     Json,
     /// A Mermaid diagram
     Mermaid,
+    /// A self-contained page
+    Html,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 
 use redact::Mask;
-use toolq_core::plan::{PlanStyle, TurnPlan, render_plan_json, render_plan_text};
+use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_text};
 use toolq_core::types::{CheckedCall, Status, ToolsConfig};
 
 /// Columns of the text form.
@@ -71,6 +71,8 @@ impl Plan {
         let style = PlanStyle {
             width: TEXT_WIDTH,
             color: false,
+            is_unicode: true,
+            detail: PlanDetail::Whole,
         };
         self.text.push_str(&render_plan_text(&plan, style, mask));
         self.json.push_str(render_plan_json(&plan, mask).trim_end());

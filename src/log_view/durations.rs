@@ -28,7 +28,7 @@ pub struct DurationStats {
 }
 
 impl DurationSample {
-    pub(super) fn push(&mut self, ms: u64) {
+    pub(crate) fn push(&mut self, ms: u64) {
         self.0.push(ms);
     }
 
@@ -37,7 +37,7 @@ impl DurationSample {
     }
 
     /// Computes the statistics.
-    pub(super) fn to_stats(&self) -> DurationStats {
+    pub(crate) fn to_stats(&self) -> DurationStats {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let Some(max) = sorted.last() else {

@@ -29,6 +29,7 @@ pub(crate) use call_end_view::end_label;
 pub use call_filter::CallFilter;
 pub(crate) use cost::CostCollector;
 pub(crate) use doubts::in_doubt_lines;
+pub(crate) use durations::DurationSample;
 pub use log_renderer::LogRenderer;
 pub(crate) use preview::content_text;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};

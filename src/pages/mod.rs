@@ -1,11 +1,15 @@
 //! Pages: self-contained HTML files that need no network. Whatever a model or a tool wrote is text in them.
 
+mod bar_patterns;
+mod call_details;
 mod filter_form;
 mod frame;
+mod plan;
 mod replay;
 mod time_axis;
 mod timeline;
 mod visible_text;
 
+pub(crate) use plan::PlanPage;
 pub(crate) use replay::{ReplayRow, ReplayState, SideRow, replay_page, side_rows};
 pub(crate) use timeline::timeline_page;

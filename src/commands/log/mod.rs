@@ -4,7 +4,7 @@ mod cost;
 mod diff;
 mod export;
 mod list;
-mod log_files;
+pub(crate) mod log_files;
 mod log_printer;
 mod prune;
 mod resolve;

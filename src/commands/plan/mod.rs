@@ -1,6 +1,7 @@
 //! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
 //! log.
 
+mod log_estimates;
 mod plan_writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,19 +9,21 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::commands::plan::log_estimates::apply_log_estimates;
 use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
+use crate::pages::PlanPage;
 use crate::session::{InputState, ToolDescriber};
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{
-    MERMAID_HEADER, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid, render_plan_text,
+    MERMAID_HEADER, PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid,
+    render_plan_text,
 };
-use toolq_core::text::format_duration;
 use toolq_core::types::{Call, Tool, ToolsConfig, Turn};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
@@ -31,7 +34,11 @@ const FALLBACK_WIDTH: usize = 100;
 /// # Errors
 /// tools.yaml or an input is invalid, or stdout can't be written.
 pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let tools = Arc::new(context.load_tools()?);
+    let mut tools = context.load_tools()?;
+    if let Some(log) = &arguments.estimates {
+        apply_log_estimates(&mut tools, log, context)?;
+    }
+    let tools = Arc::new(tools);
     let describer = arguments
         .describe
         .then(|| ToolDescriber::new(&tools, context));
@@ -54,6 +61,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         tools,
         mask,
         file: file.transpose()?,
+        page: PlanPage::default(),
         turns_printed: 0,
         has_rejected: false,
     };
@@ -87,6 +95,11 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
             CommandInput::Follow(_) => {}
         }
     }
+    if arguments.format == PlanFormat::Html {
+        let page = std::mem::take(&mut printer.page);
+        let tools_path = context.tools_path.display().to_string();
+        stdout::write_line(&page.into_html(&tools_path))?;
+    }
     printer.note_undescribed();
     printer.note_answered();
     if let Some(file) = printer.file.take() {
@@ -109,6 +122,8 @@ struct PlanPrinter<'a> {
     mask: Arc<Mask>,
     /// The file that the plan is written to.
     file: Option<PlanWriter<'a>>,
+    /// The page, with `--format html`.
+    page: PlanPage,
     /// Runs the `describe` programs of tools, with `--describe`.
     describer: Option<ToolDescriber<'a>>,
     /// Tools with calls whose `describe` program didn't run.
@@ -155,27 +170,16 @@ impl PlanPrinter<'_> {
         }
         let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
         self.has_rejected |= !plan.rejected.is_empty();
+        self.turns_printed += 1;
+        let Some(text) = render_plan(&plan, format, &self.mask, self.context) else {
+            self.page.add_turn(&plan, &self.mask);
+            return Ok(());
+        };
         if number > 0 && format == PlanFormat::Text {
             stdout::write_line("")?;
         }
-        stdout::write_line(render_plan(&plan, format, &self.mask, self.context).trim_end())?;
-        self.turns_printed += 1;
-        if format == PlanFormat::Text {
-            self.note_saving(&plan);
-        }
+        stdout::write_line(text.trim_end())?;
         Ok(())
-    }
-
-    /// Notes what one more declaration would save.
-    fn note_saving(&self, plan: &TurnPlan<'_>) {
-        if let Some(saving) = plan.best_safe_declaration() {
-            self.context.stderr.print_note(&format!(
-                "{} as planned, {} with `concurrency_safe: true` for {}, if its calls can run alongside others",
-                format_duration(plan.estimate.planned),
-                format_duration(saving.planned),
-                saving.tool
-            ));
-        }
     }
 
     /// Says why no call is planned, if the input has some.
@@ -228,21 +232,29 @@ impl PlanPrinter<'_> {
     }
 }
 
+/// Renders the plan of a turn, except for a page, which has all turns.
 fn render_plan(
     plan: &TurnPlan<'_>,
     format: PlanFormat,
     mask: &Mask,
     context: &CommandContext,
-) -> String {
+) -> Option<String> {
     match format {
-        PlanFormat::Json => render_plan_json(plan, mask),
-        PlanFormat::Mermaid => render_plan_mermaid(plan, mask),
+        PlanFormat::Json => Some(render_plan_json(plan, mask)),
+        PlanFormat::Mermaid => Some(render_plan_mermaid(plan, mask)),
+        PlanFormat::Html => None,
         PlanFormat::Text => {
             let style = PlanStyle {
                 width: stdout::width().unwrap_or(FALLBACK_WIDTH),
                 color: context.stderr.is_stdout_colored(),
+                is_unicode: context.stderr.is_unicode,
+                detail: match stdout::width() {
+                    _ if context.verbose => PlanDetail::Whole,
+                    Some(_) => PlanDetail::OneLine,
+                    None => PlanDetail::FoldedScripts,
+                },
             };
-            render_plan_text(plan, style, mask)
+            Some(render_plan_text(plan, style, mask))
         }
     }
 }

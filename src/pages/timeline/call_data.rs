@@ -2,32 +2,14 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::log_view::to_json;
-use crate::pages::visible_text::visible_text;
+use crate::pages::call_details::{CallDetails, cut_text, text_limit};
 use crate::timeline::{LogTimeline, LoggedCall};
 use toolq_core::text::format_duration;
 
-/// What all inputs and results of a page may take together, in bytes. Each keeps at least its beginning.
-const MAX_TEXT_BYTES: usize = 16 << 20;
-/// What the input or the result of a call may always take, in bytes.
-const MIN_TEXT_BYTES: usize = 400;
-
-/// The details of a call: rows with a label and a text.
-#[derive(Serialize)]
-struct CallData<'a> {
-    /// The state that the filter looks for.
-    state: &'a str,
-    retried: bool,
-    tool: String,
-    rows: Vec<(&'static str, String)>,
-}
-
 /// Returns the details of all calls by the number in the `id` of their row.
 pub(super) fn calls_json(timeline: &LogTimeline) -> String {
-    let limit = MAX_TEXT_BYTES / (2 * timeline.calls.len().max(1));
-    let limit = limit.max(MIN_TEXT_BYTES);
+    let limit = text_limit(timeline.calls.len());
     let data = timeline
         .calls
         .iter()
@@ -35,7 +17,7 @@ pub(super) fn calls_json(timeline: &LogTimeline) -> String {
     to_json(&data.collect::<std::collections::BTreeMap<_, _>>())
 }
 
-fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> CallData<'a> {
+fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
     let mut rows = vec![("call", facts(call, timeline))];
     for (number, attempt) in call.attempts.iter().enumerate() {
         rows.extend(attempt.failure.as_ref().map(|(status, ended)| {
@@ -45,21 +27,11 @@ fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> 
         }));
     }
     rows.extend(call.approval.clone().map(|approval| ("approval", approval)));
-    rows.push(("input", cut(&call.input, limit)));
-    rows.extend(
-        call.end
-            .as_ref()
-            .map(|end| ("result", cut(&end.output, limit))),
-    );
-    CallData {
-        state: call.outcome.label(),
-        retried: call.was_retried(),
-        tool: visible_text(&call.tool_name),
-        rows: rows
-            .into_iter()
-            .map(|(label, text)| (label, visible_text(&text)))
-            .collect(),
-    }
+    let more = "`toolq log show` has more";
+    rows.push(("input", cut_text(&call.input, limit, more)));
+    let result = call.end.as_ref();
+    rows.extend(result.map(|end| ("result", cut_text(&end.output, limit, more))));
+    CallDetails::new(&call.tool_name, call.outcome.label(), rows).retried(call.was_retried())
 }
 
 /// Returns what else there is to say about a call, in one line.
@@ -92,12 +64,4 @@ fn facts(call: &LoggedCall, timeline: &LogTimeline) -> String {
 
 fn format_ms(ms: u64) -> String {
     format_duration(Duration::from_millis(ms))
-}
-
-fn cut(text: &str, limit: usize) -> String {
-    let end = text.floor_char_boundary(limit);
-    if end == text.len() {
-        return text.to_owned();
-    }
-    format!("{}\n… cut; `toolq log show` has more", &text[..end])
 }

@@ -4,36 +4,15 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
+use crate::pages::call_details::input_beginning;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::groups::RowPlacement;
 use crate::pages::visible_text::visible_text;
 use crate::timeline::{CallOutcome, LogTimeline, LoggedCall};
 use toolq_core::text::format_duration;
 
-/// How much of an input a row has room for, in characters.
-const MAX_INPUT_CHARS: usize = 80;
 /// The narrowest bar that can be seen and pointed at, in percent of the axis.
 const MIN_BAR_PERCENT: f64 = 0.35;
-
-/// Returns the patterns that tell bars apart without color.
-pub(super) fn bar_patterns() -> Markup {
-    let pattern = |id: &str, path: &str| {
-        html! {
-            pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" {
-                rect width="6" height="6" {}
-                path d=(path) {}
-            }
-        }
-    };
-    html! {
-        svg.patterns width="0" height="0" aria-hidden="true" {
-            defs {
-                (pattern("hatched", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2"))
-                (pattern("dotted", "M2,3 h2"))
-            }
-        }
-    }
-}
 
 /// Returns the row of a call.
 pub(super) fn call_row(
@@ -112,13 +91,4 @@ fn state_mark(outcome: CallOutcome) -> &'static str {
         CallOutcome::InDoubt => "?",
         CallOutcome::Unfinished => "…",
     }
-}
-
-/// Returns the beginning of an input on one line.
-fn input_beginning(input: &str) -> String {
-    let mut text: String = input.chars().take(MAX_INPUT_CHARS).collect();
-    if text.len() < input.len() {
-        text.push('…');
-    }
-    visible_text(&text).replace(['\n', '\t'], " ")
 }

@@ -9,11 +9,13 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use crate::log_view::format_time;
+use crate::pages::bar_patterns::bar_patterns;
+use crate::pages::call_details::details_panel;
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::Page;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::call_data::calls_json;
-use crate::pages::timeline::call_row::{bar_patterns, call_row};
+use crate::pages::timeline::call_row::call_row;
 use crate::pages::timeline::groups::{CallGroup, group_calls};
 use crate::pages::visible_text::visible_text;
 use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
@@ -47,16 +49,14 @@ pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
             @for group in group_calls(timeline) { (group_section(&group, timeline, &axis)) }
             p #none hidden { "No call matches the filter." }
         }
-        aside #details tabindex="0" aria-label="The call under the pointer or with the focus" {
-            p { "Point at a call or move to it with " kbd { "↑" } " and " kbd { "↓" } " to see its input and its result." }
-        }
+        (details_panel("its input and its result"))
         noscript { p { "The calls are listed below; their inputs and results need scripts." } }
     };
     Page {
         title,
         body,
         data: calls_json(timeline),
-        script: concat!(include_str!("../filter.js"), include_str!("timeline.js")),
+        script: concat!(include_str!("../filter.js"), include_str!("../calls.js")),
     }
     .into_html()
 }

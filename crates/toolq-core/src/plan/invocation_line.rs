@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use crate::plan::folded_text::fold_text;
 use crate::plan::template_json::{render_body, render_json};
 use crate::text::escape;
 use crate::types::{
@@ -12,10 +13,43 @@ use crate::types::{
 use crate::url::encode_query_text;
 use redact::Mask;
 
+/// A line in which scripts are folded.
+pub(crate) struct FoldedLine {
+    pub(crate) text: String,
+    /// Whether something is left out.
+    pub(crate) is_folded: bool,
+}
+
 /// Renders the line; returns `None` if the tool has no backing.
 pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
+    render_line(accepted, mask, &mut |text| quote_word(text).into_owned())
+}
+
+/// Renders the line with the first words of each script, and a `mark` behind them; returns `None` if the tool has no backing.
+pub(crate) fn render_folded_invocation(
+    accepted: &AcceptedCall,
+    mask: &Mask,
+    mark: &str,
+) -> Option<FoldedLine> {
+    let mut is_folded = false;
+    let text = render_line(accepted, mask, &mut |text| match fold_text(text) {
+        Some(beginning) => {
+            is_folded = true;
+            format!("{}{mark}", quote_word(beginning))
+        }
+        None => quote_word(text).into_owned(),
+    });
+    text.map(|text| FoldedLine { text, is_folded })
+}
+
+/// Renders the line; `quote` makes a word of an argument, in which secrets are masked already.
+fn render_line(
+    accepted: &AcceptedCall,
+    mask: &Mask,
+    quote: &mut dyn FnMut(&str) -> String,
+) -> Option<String> {
     let line = match accepted.invocation.as_ref()? {
-        Invocation::Command(command) => command_line(command, accepted, mask),
+        Invocation::Command(command) => command_line(command, accepted, mask, quote),
         Invocation::Http(request) => request_line(http_method(accepted), request, mask),
         Invocation::Mcp(call) => {
             let arguments = render_json(&call.arguments, mask);
@@ -74,11 +108,20 @@ fn agent_line(agent: &AgentBacking, task: &AgentInvocation, mask: &Mask) -> Stri
 }
 
 /// `NAME=value program argument… <<< stdin`. Secrets are masked before quoting changes their spelling.
-fn command_line(command: &CommandInvocation, accepted: &AcceptedCall, mask: &Mask) -> String {
-    let masked = |text: &str| quote_word(&mask.apply(text)).into_owned();
+fn command_line(
+    command: &CommandInvocation,
+    accepted: &AcceptedCall,
+    mask: &Mask,
+    quote: &mut dyn FnMut(&str) -> String,
+) -> String {
+    let mut masked = |text: &str| quote(&mask.apply(text));
     let env = command.env.iter();
     let env = env.map(|(name, value)| format!("{name}={}", quote_template(value, mask)));
-    let argv = command.argv.iter().map(|argument| masked(argument));
+    let argv: Vec<String> = command
+        .argv
+        .iter()
+        .map(|argument| masked(argument))
+        .collect();
     let stdin = match &command.stdin {
         StdinContent::Text(text) => Some(format!("<<< {}", masked(text))),
         StdinContent::Input => Some(format!("<<< {}", masked(accepted.input.text()))),

@@ -4,7 +4,9 @@
 //! A plan applies the engine's rule without the engine: calls that share a batch here share one there.
 
 mod approval_question;
+mod batch_heading;
 mod call_waits;
+mod folded_text;
 mod invocation_line;
 mod json;
 mod mermaid;
@@ -16,6 +18,7 @@ mod schedule;
 mod template_json;
 mod text;
 mod timeline;
+mod totals;
 mod turn_plan;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
@@ -23,6 +26,7 @@ pub use call_waits::CallWaits;
 pub use json::render_plan_json;
 pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;
+pub use rejected_call::RejectedCall;
 pub use saving::SafeDeclarationSaving;
-pub use text::{PlanStyle, render_plan_text};
-pub use turn_plan::TurnPlan;
+pub use text::{PlanDetail, PlanStyle, render_plan_text};
+pub use turn_plan::{PlannedCall, TurnPlan};

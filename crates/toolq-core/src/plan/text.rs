@@ -1,13 +1,16 @@
-//! Renders a plan for people: a timeline as wide as the terminal, with what decided each call's safety, what the call
-//! runs, and how long it takes.
+//! Renders a plan for people: one line a call, as wide as the terminal, with its input, when it runs, and why. Below it
+//! stands what the call runs.
 //!
-//! Text from models and tools is escaped. What a call runs is shown in full, however long: a person may be asked to
-//! approve it.
+//! Text from models and tools is escaped. What somebody will be asked to approve is never shortened.
 
 use std::fmt::{self, Write};
 
+use unicode_width::UnicodeWidthStr;
+
+use crate::plan::folded_text::short_input;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
+use crate::plan::totals::write_totals;
 use crate::plan::turn_plan::TurnPlan;
 use crate::text::{escape, paint, truncate_to_columns};
 use crate::types::ProblemDetail;
@@ -15,6 +18,8 @@ use redact::Mask;
 
 /// Maximum width of the name column; longer names are truncated.
 pub(crate) const MAX_NAME_COLUMNS: usize = 32;
+/// Maximum width of the beginning of an input.
+pub(crate) const MAX_INPUT_COLUMNS: usize = 48;
 /// Indentation of a line below a call.
 pub(crate) const INDENT: &str = "       ";
 
@@ -25,6 +30,21 @@ pub struct PlanStyle {
     pub width: usize,
     /// Whether to use colors.
     pub color: bool,
+    /// Whether to draw with characters beyond ASCII.
+    pub is_unicode: bool,
+    /// How much of what runs is shown.
+    pub detail: PlanDetail,
+}
+
+/// How much of what a call runs is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanDetail {
+    /// All of it.
+    Whole,
+    /// Of scripts, only the first words.
+    FoldedScripts,
+    /// As with folded scripts, and only what fits into a line.
+    OneLine,
 }
 
 /// Renders the plan of one turn, with a trailing newline.
@@ -36,12 +56,15 @@ pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> S
 }
 
 fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> fmt::Result {
-    writeln!(out, "{}", style.bold(&format_title(plan)))?;
+    writeln!(out, "{}", style.bold(&plan.title()))?;
     let timeline = TimelineLayout::new(plan, style, mask);
+    let mut is_folded = false;
     for (number, batch) in plan.batches.iter().enumerate() {
-        writeln!(out, "\n  {}", plan.batch_title(number))?;
+        write_heading(out, plan, number, style)?;
+        let has_own_reasons = plan.common_safety(number).is_none();
         for planned in &batch.calls {
-            timeline.write_call(out, planned, mask)?;
+            timeline.write_call(out, planned, has_own_reasons, mask)?;
+            is_folded |= timeline.write_invocation(out, planned, mask)?;
         }
     }
     if !plan.rejected.is_empty() {
@@ -50,10 +73,46 @@ fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Ma
     for rejected in &plan.rejected {
         write_rejected(out, rejected, style, mask)?;
     }
-    match format_totals(plan) {
-        Some(totals) => writeln!(out, "\n{totals}"),
-        None => Ok(()),
+    if plan.call_count() > 0 {
+        write_totals(out, plan, style, mask)?;
     }
+    if is_folded {
+        writeln!(
+            out,
+            "{}",
+            style.dim("shortened; `-v` shows all of what runs")
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes the heading of a batch, with what it waits for, and what decided the safety of all its calls. What doesn't fit
+/// stands on the next line.
+fn write_heading(
+    out: &mut String,
+    plan: &TurnPlan<'_>,
+    number: usize,
+    style: PlanStyle,
+) -> fmt::Result {
+    let size = plan.batch_size(number);
+    let mut columns = 2 + size.width();
+    write!(out, "\n  {size}")?;
+    let safety = plan.common_safety(number);
+    let safety = safety.map(|safety| format!("({})", escape(&safety)));
+    let barrier = plan.barrier_before(number);
+    for (separator, part) in [(",", barrier), ("", safety)] {
+        let Some(part) = part else { continue };
+        let part_columns = separator.len() + 1 + part.width();
+        let fits = columns + part_columns < style.width;
+        columns = if fits {
+            columns + part_columns
+        } else {
+            3 + part_columns
+        };
+        let gap = if fits { " " } else { "\n    " };
+        write!(out, "{separator}{gap}{}", style.dim(&part))?;
+    }
+    writeln!(out)
 }
 
 fn write_rejected(
@@ -66,54 +125,50 @@ fn write_rejected(
     let name = shown(&rejected.call.name);
     let (position, name) = (
         rejected.call.position,
-        truncate_to_columns(&name, MAX_NAME_COLUMNS),
+        style.truncate(&name, MAX_NAME_COLUMNS),
     );
+    let reason = rejected.reason();
+    let used = INDENT.len() + name.width() + reason.as_str().len() + 5;
+    let room = style.width.saturating_sub(used).min(MAX_INPUT_COLUMNS);
+    let input = match short_input(rejected.call, mask, room) {
+        input if input.is_empty() => input,
+        input => format!("  {}", style.truncate(&input, room)),
+    };
     writeln!(
         out,
-        "  {position:>3}  {name}  {}",
-        style.red(rejected.reason().as_str())
+        "  {position:>3}  {name}{}  {}",
+        style.dim(&input),
+        style.red(reason.as_str())
     )?;
     for ProblemDetail { path, message, .. } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
-        writeln!(out, "{INDENT}{}{colon}{}", shown(path), shown(message))?;
+        let problem = format!("{}{colon}{}", shown(path), shown(message));
+        write_wrapped(out, &problem, style)?;
     }
     Ok(())
 }
 
-/// `turn 0: 4 calls, 3 batches, 1 rejected`.
-fn format_title(plan: &TurnPlan<'_>) -> String {
-    let calls = format_count(plan.call_count(), "call", "calls");
-    let mut parts = vec![format!("turn {}: {calls}", plan.turn)];
-    if !plan.batches.is_empty() {
-        parts.push(format_count(plan.batches.len(), "batch", "batches"));
+/// Writes a text below a call, in lines that fit the terminal.
+fn write_wrapped(out: &mut String, text: &str, style: PlanStyle) -> fmt::Result {
+    let room = match style.detail {
+        PlanDetail::OneLine => style.width.saturating_sub(INDENT.len() + 1),
+        PlanDetail::Whole | PlanDetail::FoldedScripts => usize::MAX,
+    };
+    let mut columns = 0;
+    for word in text.split(' ') {
+        let fits = columns == 0 || columns + 1 + word.width() <= room;
+        match (columns, fits) {
+            (0, _) => write!(out, "{INDENT}{word}")?,
+            (_, true) => write!(out, " {word}")?,
+            (_, false) => write!(out, "\n{INDENT}{word}")?,
+        }
+        columns = if fits && columns > 0 {
+            columns + 1 + word.width()
+        } else {
+            word.width().max(1)
+        };
     }
-    if !plan.rejected.is_empty() {
-        parts.push(format!("{} rejected", plan.rejected.len()));
-    }
-    parts.join(", ")
-}
-
-/// `8s in series, 4s as planned`, and how many calls that leaves out; `None` if no call has an estimate.
-fn format_totals(plan: &TurnPlan<'_>) -> Option<String> {
-    let planned = plan.planned_calls().count();
-    let unknown = plan.estimate.unestimated_calls;
-    let totals = crate::plan::turn_plan::format_estimate_totals(&plan.estimate);
-    match unknown {
-        _ if unknown == planned => None,
-        0 => Some(totals),
-        _ => Some(format!(
-            "{totals}; {} without an estimate",
-            format_count(unknown, "call", "calls")
-        )),
-    }
-}
-
-fn format_count(number: usize, one: &str, many: &str) -> String {
-    match number {
-        0 => format!("no {many}"),
-        1 => format!("1 {one}"),
-        _ => format!("{number} {many}"),
-    }
+    writeln!(out)
 }
 
 impl PlanStyle {
@@ -129,11 +184,38 @@ impl PlanStyle {
         self.paint(text, "31")
     }
 
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint(text, "33")
+    }
+
     pub(crate) fn cyan(self, text: &str) -> String {
         self.paint(text, "36")
     }
 
+    /// Truncates a text to this width, with a mark that the terminal can show.
+    pub(crate) fn truncate(self, text: &str, columns: usize) -> String {
+        let cut = truncate_to_columns(text, columns);
+        if self.is_unicode || cut == text {
+            return cut.into_owned();
+        }
+        let kept = cut.strip_suffix('…').unwrap_or(&cut);
+        format!("{kept}{}", self.cut_mark())
+    }
+
+    /// Returns what stands where something is left out, one column wide.
+    pub(crate) fn cut_mark(self) -> &'static str {
+        if self.is_unicode { "…" } else { "~" }
+    }
+
+    /// Returns the sign between two durations of which one becomes the other.
+    pub(crate) fn arrow(self) -> &'static str {
+        if self.is_unicode { "→" } else { "->" }
+    }
+
     fn paint(self, text: &str, style: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
         paint(text, style, self.color)
     }
 }

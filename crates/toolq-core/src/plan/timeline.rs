@@ -5,36 +5,36 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::plan::invocation_line;
+use crate::plan::folded_text::short_input;
+use crate::plan::invocation_line::{FoldedLine, render_folded_invocation, render_invocation};
 use crate::plan::sandbox_text;
-use crate::plan::text::{INDENT, MAX_NAME_COLUMNS, PlanStyle};
+use crate::plan::text::{INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
-use crate::text::{escape, format_duration, truncate_to_columns};
+use crate::text::{escape, format_duration};
 use redact::Mask;
 
-/// Bars narrower than this are useless; reasons then move to a line of their own.
+/// Bars narrower than this are useless; they are left out then.
 const MIN_BAR_COLUMNS: usize = 12;
-
+/// An input keeps at least this much beside a bar, if it has that.
+const MIN_INPUT_COLUMNS: usize = 16;
 /// Maximum width of a drawing, however wide the terminal is.
 const MAX_COLUMNS: usize = 1_000;
-
-/// A line break and [`INDENT`].
-const BREAK_AND_INDENT: &str = "\n       ";
+/// The gap between two columns.
+const GAP: &str = "  ";
 
 /// The columns that all calls of a turn share.
 pub(crate) struct TimelineLayout<'a> {
     style: PlanStyle,
     plan: &'a TurnPlan<'a>,
-    /// Width of the name column.
     name_columns: usize,
-    /// Width of the bars; 0 if there are no estimates.
+    /// Width of the beginnings of inputs; 0 if there are none.
+    input_columns: usize,
+    /// Width of the bars; 0 if there are no estimates, or no room.
     bar_columns: usize,
-    /// Width of the estimate column.
+    /// Width of the estimates; 0 if there are none.
     estimate_columns: usize,
-    /// The time that a full-width bar represents.
-    total: Duration,
-    /// Whether reasons fit into the row of their call.
-    reasons_inline: bool,
+    /// Whether notes fit into the row of their call.
+    notes_inline: bool,
 }
 
 impl<'a> TimelineLayout<'a> {
@@ -42,126 +42,201 @@ impl<'a> TimelineLayout<'a> {
         let widest = |width: &dyn Fn(&PlannedCall<'_>) -> usize| {
             plan.planned_calls().map(width).max().unwrap_or_default()
         };
-        let name_columns =
-            widest(&|planned| escape(&planned.call.name).width()).min(MAX_NAME_COLUMNS);
-        let estimate_columns = widest(&|planned| format_estimate(planned).width());
-        let reason_columns = widest(&|planned| format_reason(planned, plan, mask).width());
-        let total = plan.estimate.planned;
-        let has_estimates = !total.is_zero();
-        // Position, name and estimate with the gaps between them, and one free column at the end.
-        let fixed = INDENT.len()
-            + name_columns
-            + 2
-            + if has_estimates {
-                2 + estimate_columns
-            } else {
-                0
-            }
-            + 1;
-        let width = style.width.min(MAX_COLUMNS);
-        let inline_space = width.saturating_sub(fixed + reason_columns + 2);
-        let reasons_inline = !has_estimates || inline_space >= MIN_BAR_COLUMNS;
-        let wrapped_space = width.saturating_sub(fixed).max(MIN_BAR_COLUMNS);
-        let bar_columns = if reasons_inline {
-            inline_space
-        } else {
-            wrapped_space
-        };
-        Self {
+        let mut layout = Self {
             style,
             plan,
-            name_columns,
-            bar_columns: if has_estimates { bar_columns } else { 0 },
-            estimate_columns,
-            total,
-            reasons_inline,
+            name_columns: widest(&|planned| escape(&planned.call.name).width())
+                .min(MAX_NAME_COLUMNS),
+            input_columns: widest(&|planned| {
+                short_input(planned.call, mask, MAX_INPUT_COLUMNS).width()
+            }),
+            bar_columns: 0,
+            estimate_columns: 0,
+            notes_inline: true,
+        };
+        let has_estimates = plan.estimate.unestimated_calls < plan.planned_calls().count();
+        if has_estimates {
+            layout.estimate_columns = widest(&|planned| format_estimate(planned).width());
+        }
+        let note_columns = (0..plan.batches.len())
+            .map(|number| layout.widest_note(number, mask))
+            .max();
+        layout.share_width(note_columns.unwrap_or_default());
+        layout
+    }
+
+    /// Divides what the other columns leave among inputs, bars and notes.
+    fn share_width(&mut self, note_columns: usize) {
+        let with_gap = |columns: usize| if columns == 0 { 0 } else { columns + GAP.len() };
+        let width = self.style.width.min(MAX_COLUMNS);
+        // One column stays free at the end.
+        let fixed = INDENT.len() + self.name_columns + with_gap(self.estimate_columns) + 1;
+        let mut room = width.saturating_sub(fixed);
+        let is_drawn = self.estimate_columns > 0 && !self.plan.estimate.planned.is_zero();
+        let least_input = with_gap(self.input_columns.min(MIN_INPUT_COLUMNS));
+        let least_bar = if is_drawn {
+            with_gap(MIN_BAR_COLUMNS)
+        } else {
+            0
+        };
+        self.notes_inline = room >= least_input + least_bar + with_gap(note_columns);
+        if self.notes_inline {
+            room -= with_gap(note_columns);
+        }
+        if is_drawn && room >= least_input + least_bar {
+            let half = (room / 2).max(least_input);
+            self.input_columns = self.input_columns.min(half.saturating_sub(GAP.len()));
+            self.bar_columns = room - with_gap(self.input_columns) - GAP.len();
+        } else {
+            self.input_columns = self.input_columns.min(room.saturating_sub(GAP.len()));
         }
     }
 
-    /// Writes the lines of a call: its name, its bar, what decided its safety, and what it runs.
+    fn widest_note(&self, number: usize, mask: &Mask) -> usize {
+        let has_own_reasons = self.plan.common_safety(number).is_none();
+        let calls = self.plan.batches[number].calls.iter();
+        let notes = calls.map(|planned| self.note(planned, has_own_reasons, mask).width());
+        notes.max().unwrap_or_default()
+    }
+
+    /// Writes the row of a call, and its notes below it if they don't fit.
     pub(crate) fn write_call(
         &self,
         out: &mut String,
         planned: &PlannedCall<'_>,
+        has_own_reason: bool,
         mask: &Mask,
     ) -> fmt::Result {
+        let style = self.style;
         let name = mask.apply(&planned.call.name);
-        let name = escape(&name);
-        write!(
-            out,
-            "  {:>3}  {}",
-            planned.call.position,
-            pad_to_columns(&name, self.name_columns)
-        )?;
+        let name = self.pad(&escape(&name), self.name_columns);
+        let mut row = format!("  {:>3}  {name}", planned.call.position);
+        if self.input_columns > 0 {
+            let input = short_input(planned.call, mask, self.input_columns);
+            row += GAP;
+            row += &style.dim(&self.pad(&input, self.input_columns));
+        }
         if self.bar_columns > 0 {
-            let bar = self.style.cyan(&self.draw_bar(planned));
+            row += GAP;
+            row += &style.cyan(&self.draw_bar(planned));
+        }
+        if self.estimate_columns > 0 {
             write!(
-                out,
-                "  {bar}  {:>1$}",
+                row,
+                "{GAP}{:>1$}",
                 format_estimate(planned),
                 self.estimate_columns
             )?;
         }
-        let gap = if self.reasons_inline {
-            "  "
+        let note = self.note(planned, has_own_reason, mask);
+        let needs_approval = planned.accepted.needs_approval;
+        let note = if needs_approval {
+            style.yellow(&note)
         } else {
-            BREAK_AND_INDENT
+            style.dim(&note)
         };
-        writeln!(
-            out,
-            "{gap}{}",
-            self.style.dim(&format_reason(planned, self.plan, mask))
-        )?;
-        let runs = invocation_line::render_invocation(planned.accepted, mask);
-        let runs = runs.unwrap_or_else(|| self.style.dim("no backing"));
+        if note.is_empty() {
+            writeln!(out, "{}", row.trim_end())
+        } else if self.notes_inline {
+            writeln!(out, "{row}{GAP}{note}")
+        } else {
+            writeln!(out, "{}\n{INDENT}{note}", row.trim_end())
+        }
+    }
+
+    /// Writes what a call runs, below its row. Returns whether something was left out.
+    pub(crate) fn write_invocation(
+        &self,
+        out: &mut String,
+        planned: &PlannedCall<'_>,
+        mask: &Mask,
+    ) -> Result<bool, fmt::Error> {
+        let style = self.style;
+        let line = self.invocation(planned, mask);
+        let is_folded = line.as_ref().is_some_and(|line| line.is_folded);
+        let runs = line.map_or_else(|| style.dim("no backing"), |line| line.text);
         writeln!(out, "{INDENT}{runs}")?;
         if let Some(program) = planned.accepted.tool.hands_over_to() {
             let program = escape(program);
             let note = format!(
                 "{program} hands this over: what it starts elsewhere doesn't end with the call"
             );
-            writeln!(out, "{INDENT}{}", self.style.dim(&note))?;
+            writeln!(out, "{INDENT}{}", style.dim(&note))?;
         }
-        match sandbox_text::render_sandbox(planned.accepted, mask) {
-            Some(sandbox) => writeln!(out, "{INDENT}{}", self.style.dim(&sandbox)),
-            None => Ok(()),
+        if let Some(sandbox) = sandbox_text::render_sandbox(planned.accepted, mask) {
+            writeln!(out, "{INDENT}{}", style.dim(&sandbox))?;
         }
+        Ok(is_folded)
     }
 
-    /// Draws a bar from the call's start to its end, on a scale that spans the turn.
+    /// Returns what a call runs, all of it if somebody will be asked to approve it.
+    fn invocation(&self, planned: &PlannedCall<'_>, mask: &Mask) -> Option<FoldedLine> {
+        let accepted = planned.accepted;
+        if self.style.detail == PlanDetail::Whole || accepted.needs_approval {
+            let text = render_invocation(accepted, mask)?;
+            return Some(FoldedLine {
+                text,
+                is_folded: false,
+            });
+        }
+        let mut line = render_folded_invocation(accepted, mask, self.style.cut_mark())?;
+        let room = self.style.width.saturating_sub(INDENT.len() + 1);
+        if self.style.detail == PlanDetail::OneLine && line.text.width() > room {
+            line.text = self.style.truncate(&line.text, room);
+            line.is_folded = true;
+        }
+        Some(line)
+    }
+
+    /// Returns what decides when a call runs, as far as the heading of its batch doesn't say so.
+    fn note(&self, planned: &PlannedCall<'_>, has_own_reason: bool, mask: &Mask) -> String {
+        let mut parts = planned.notes(self.plan);
+        if has_own_reason {
+            parts.insert(0, planned.safety());
+        }
+        escape(&mask.apply(&parts.join("; "))).into_owned()
+    }
+
+    /// Draws a bar from the call's start to its end, on a scale that spans the turn. If its end is unknown, only its start is
+    /// marked.
     fn draw_bar(&self, planned: &PlannedCall<'_>) -> String {
-        let takes = planned.accepted.tool.estimate.unwrap_or_default();
         let from = self.column_at(planned.start);
+        let Some(takes) = planned.accepted.tool.estimate else {
+            let before = from.min(self.bar_columns - 1);
+            return format!(
+                "{:before$}?{:after$}",
+                "",
+                "",
+                after = self.bar_columns - before - 1
+            );
+        };
         let to = self.column_at(planned.start + takes);
         let shortest = usize::from(!takes.is_zero());
         let filled = (to - from).max(shortest);
         let before = from.min(self.bar_columns - filled);
         let after = self.bar_columns - before - filled;
-        format!("{:before$}{}{:after$}", "", "━".repeat(filled), "")
+        let bar = if self.style.is_unicode { "━" } else { "=" };
+        format!("{:before$}{}{:after$}", "", bar.repeat(filled), "")
     }
 
     /// Returns the column of a moment, rounded.
     fn column_at(&self, moment: Duration) -> usize {
-        let total = self.total.as_micros().max(1);
+        let total = self.plan.estimate.planned.as_micros().max(1);
         let bars = self.bar_columns as u128;
         let column = (moment.as_micros() * bars + total / 2) / total;
         usize::try_from(column.min(bars)).unwrap_or(self.bar_columns)
     }
+
+    /// Truncates text to `columns` columns, or pads it with spaces.
+    fn pad(&self, text: &str, columns: usize) -> String {
+        let text = self.style.truncate(text, columns);
+        let missing = columns.saturating_sub(text.width());
+        format!("{text}{:missing$}", "")
+    }
 }
 
-/// `4s`, or `?` if the tool has no estimate.
+/// `4s`, or `unknown` if the tool has no estimate.
 fn format_estimate(planned: &PlannedCall<'_>) -> String {
     let estimate = planned.accepted.tool.estimate;
-    estimate.map_or_else(|| "?".to_owned(), format_duration)
-}
-
-fn format_reason(planned: &PlannedCall<'_>, plan: &TurnPlan<'_>, mask: &Mask) -> String {
-    escape(&mask.apply(&planned.safety_reason(plan))).into_owned()
-}
-
-/// Truncates text to `columns` columns, or pads it with spaces.
-fn pad_to_columns(text: &str, columns: usize) -> String {
-    let text = truncate_to_columns(text, columns);
-    let missing = columns.saturating_sub(text.width());
-    format!("{text}{:missing$}", "")
+    estimate.map_or_else(|| "unknown".to_owned(), format_duration)
 }

@@ -226,36 +226,40 @@ impl PlannedCall<'_> {
         matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
-    /// `safe: rule get_*; 10/s; needs an approval`.
-    pub(crate) fn safety_reason(&self, plan: &TurnPlan<'_>) -> String {
+    /// `safe: rule get_*`.
+    pub fn safety(&self) -> String {
         let word = if self.accepted.safe {
             "safe"
         } else {
             "not safe"
         };
-        let safety = format!("{word}: {}", self.accepted.safety_source);
+        format!("{word}: {}", self.accepted.safety_source)
+    }
+
+    /// What else decides when the call runs, or how: `10/s`, `needs an approval`, `waits for call 3: writes src/a.rs`.
+    pub fn notes(&self, plan: &TurnPlan<'_>) -> Vec<String> {
         let settings = self.accepted.tool.rule_settings.iter();
-        let settings =
-            settings.map(|setting| format!("; {} by rule {}", setting.key, setting.glob));
-        let approval = if self.accepted.needs_approval {
-            "; needs an approval"
-        } else {
-            ""
-        };
+        let settings = settings.map(|setting| format!("{} by rule {}", setting.key, setting.glob));
+        let mut notes: Vec<String> = settings.collect();
         let limits = known_limits(self.accepted, plan.tools);
-        let limits = limits.iter().map(|(subject, limits)| match subject {
-            LimitedSubject::Tool(..) => format!("; {limits}"),
-            LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("; {subject}: {limits}"),
-        });
+        notes.extend(limits.iter().map(|(subject, limits)| match subject {
+            LimitedSubject::Tool(..) => limits.to_string(),
+            LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("{subject}: {limits}"),
+        }));
+        if self.accepted.needs_approval {
+            notes.push("needs an approval".to_owned());
+        }
         let waits = plan.waits.as_ref();
         let waits = waits.map(|waits| waits.describe(self.call.position));
-        let waits = waits.filter(|waits| !waits.is_empty());
-        let waits = waits.map(|waits| format!("; {waits}"));
-        safety
-            + &settings.collect::<String>()
-            + &limits.collect::<String>()
-            + approval
-            + &waits.unwrap_or_default()
+        notes.extend(waits.filter(|waits| !waits.is_empty()));
+        notes
+    }
+
+    /// `safe: rule get_*; 10/s; needs an approval`.
+    pub(crate) fn safety_reason(&self, plan: &TurnPlan<'_>) -> String {
+        let mut parts = vec![self.safety()];
+        parts.append(&mut self.notes(plan));
+        parts.join("; ")
     }
 }
 

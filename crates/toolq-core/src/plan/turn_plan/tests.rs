@@ -12,7 +12,7 @@ use crate::json::Input;
 use crate::plan::json;
 use crate::plan::mermaid;
 use crate::plan::text;
-use crate::plan::text::PlanStyle;
+use crate::plan::text::{PlanDetail, PlanStyle};
 use crate::testing::{
     accepted_call, call_with_estimate, rejected_call, sample_tool, sample_tools, with_program,
 };
@@ -207,64 +207,70 @@ fn plan_text_draws_a_timeline() {
     let style = |width| PlanStyle {
         width,
         color: false,
+        is_unicode: true,
+        detail: PlanDetail::OneLine,
     };
     let mask = Mask::default();
     assert_snapshot!(text::render_plan_text(&plan, style(80), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
-      batch 1: 2 in parallel
-        0  invoke_case_analyst  ━━━━━━━━━━                2s  safe: rule get_*
+      batch 1: 2 in parallel (safe: rule get_*)
+        0  invoke_case_analyst  ━━━━━━━━━━━━━━━━━                                2s
            cat $'a b\x1b[2J'
-        1  读取文件             ━━━━━━━━━━━━━━━━━━━       4s  safe: rule get_*
+        1  读取文件             ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━               4s
            cat -- README.md
 
-      batch 2
-        3  save_user_memory                        ━━━━━  1s  not safe: rule save_*
+      batch 2: alone, after all calls before it (not safe: rule save_*)
+        3  save_user_memory                                       ━━━━━━━━       1s
            no backing
 
-      batch 3
-        4  get_rate                                        ?  safe: rule get_*
-           POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RATES_TOKEN}" {"n":1.00}
+      batch 3: 1 call, after call 3, which runs alone (safe: rule get_*)
+        4  get_rate                                                      ?  unknown
+           POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RA…
 
       rejected
         2  red\x1b[31m_file  unknown_tool
            no tool has this name; did you mean `read_file`?
 
-    7s in series, 5s as planned; 1 call without an estimate
+    at least 7s in series, 5s as planned; unknown for 1 call: get_rate
+    shortened; `-v` shows all of what runs
     "#);
-    assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r#"
+    assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r"
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 1: 2 in parallel
-        0  invoke_case_analyst  ━━━━━         2s
-           safe: rule get_*
+        (safe: rule get_*)
+        0  invoke_case_analyst       2s
            cat $'a b\x1b[2J'
-        1  读取文件             ━━━━━━━━━━    4s
-           safe: rule get_*
+        1  读取文件                  4s
            cat -- README.md
 
-      batch 2
-        3  save_user_memory               ━━  1s
-           not safe: rule save_*
+      batch 2: alone,
+        after all calls before it
+        (not safe: rule save_*)
+        3  save_user_memory          1s
            no backing
 
-      batch 3
-        4  get_rate                            ?
-           safe: rule get_*
-           POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RATES_TOKEN}" {"n":1.00}
+      batch 3: 1 call,
+        after call 3, which runs alone
+        (safe: rule get_*)
+        4  get_rate             unknown
+           POST http://127.0.0.1:8080/rate…
 
       rejected
         2  red\x1b[31m_file  unknown_tool
-           no tool has this name; did you mean `read_file`?
+           no tool has this name; did you
+           mean `read_file`?
 
-    7s in series, 5s as planned; 1 call without an estimate
-    "#);
+    at least 7s in series, 5s as planned; unknown for 1 call: get_rate
+    shortened; `-v` shows all of what runs
+    ");
     for width in (0..200).chain([usize::MAX]) {
         text::render_plan_text(&plan, style(width), &mask);
     }
     let colored = PlanStyle {
-        width: 80,
         color: true,
+        ..style(80)
     };
     assert!(text::render_plan_text(&plan, colored, &mask).contains("\x1b[36m"));
 }
@@ -275,6 +281,8 @@ fn plan_text_has_no_bars_without_estimates() {
     let style = PlanStyle {
         width: 80,
         color: false,
+        is_unicode: true,
+        detail: PlanDetail::OneLine,
     };
     let checked = [accepted_call(0, sample_tool("date"), false, "{}")];
     let render = |checked| text::render_plan_text(&plan(checked, &tools), style, &Mask::default());
@@ -282,10 +290,54 @@ fn plan_text_has_no_bars_without_estimates() {
     assert_snapshot!(render(&checked), @r"
     turn 0: 1 call, 1 batch
 
-      batch 1
-        0  date  not safe: rule save_*
+      batch 1: alone (not safe: rule save_*)
+        0  date
            no backing
+
+    duration unknown: no call has an estimate
     ");
+}
+
+/// A script that somebody will be asked to approve is shown whole; `-v` shows all of them whole.
+#[test]
+fn scripts_are_folded_unless_they_need_an_approval() {
+    let script = "set -e\nrm -rf build\n";
+    let shell = |position| {
+        let call = call_with_estimate(position, "shell", 1, false);
+        with_program(call, &["sh", "-c", script])
+    };
+    let mut checked = [shell(0), shell(1)];
+    if let Verdict::Accepted(accepted) = &mut checked[1].verdict {
+        accepted.needs_approval = true;
+    }
+    let tools = no_tools();
+    let plan = plan(&checked, &tools);
+    let style = |detail| PlanStyle {
+        width: 80,
+        color: false,
+        is_unicode: false,
+        detail,
+    };
+    let whole = "sh -c $'set -e\\nrm -rf build\\n'";
+    let folded = text::render_plan_text(&plan, style(PlanDetail::FoldedScripts), &Mask::default());
+    assert_snapshot!(folded, @r"
+    turn 0: 2 calls, 2 batches
+
+      batch 1: alone (not safe: rule save_*)
+        0  shell  =====================                       1s
+           sh -c 'set -e'~
+
+      batch 2: alone, after all calls before it (not safe: rule save_*)
+        1  shell                       =====================  1s  needs an approval
+           sh -c $'set -e\nrm -rf build\n'
+
+    2s in series, 2s as planned
+    needs an approval: 1 shell
+    shortened; `-v` shows all of what runs
+    ");
+    let verbose = text::render_plan_text(&plan, style(PlanDetail::Whole), &Mask::default());
+    assert_eq!(verbose.matches(whole).count(), 2, "{verbose}");
+    assert!(!verbose.contains("shortened"), "{verbose}");
 }
 
 /// A name can't end its label.
@@ -378,6 +430,8 @@ fn a_plan_shows_nothing_that_is_not_there() {
     let style = PlanStyle {
         width: 80,
         color: false,
+        is_unicode: true,
+        detail: PlanDetail::OneLine,
     };
     let checked = [
         call_with_estimate(0, "get", 1, true),
@@ -417,6 +471,8 @@ fn a_call_too_short_for_the_scale_is_drawn_in_the_last_column() {
     let style = PlanStyle {
         width: 80,
         color: false,
+        is_unicode: true,
+        detail: PlanDetail::OneLine,
     };
     let drawn = text::render_plan_text(&plan(&checked, &tools), style, &Mask::default());
     let bars: Vec<&str> = drawn.lines().filter(|line| line.contains('━')).collect();

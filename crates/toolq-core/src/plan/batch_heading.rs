@@ -1,0 +1,44 @@
+//! Says when a batch of a plan runs, and why.
+
+use crate::plan::turn_plan::TurnPlan;
+
+impl TurnPlan<'_> {
+    /// `batch 3: 2 in parallel, after call 3, which runs alone`.
+    pub fn batch_heading(&self, index: usize) -> String {
+        let parts = [Some(self.batch_size(index)), self.barrier_before(index)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join(", ")
+    }
+
+    /// `batch 3: 2 in parallel`, or `batch 4: alone`.
+    pub(crate) fn batch_size(&self, index: usize) -> String {
+        let title = self.batch_title(index);
+        match self.batches[index].calls.as_slice() {
+            [single] if single.accepted.safe || self.waits.is_some() => format!("{title}: 1 call"),
+            [_] => format!("{title}: alone"),
+            _ => title,
+        }
+    }
+
+    /// Returns what all calls of a batch have in common: `safe: rule get_*`. `None` if they differ.
+    pub fn common_safety(&self, index: usize) -> Option<String> {
+        let (first, others) = self.batches[index].calls.split_first()?;
+        let safety = first.safety();
+        let is_common = others.iter().all(|call| call.safety() == safety);
+        is_common.then_some(safety)
+    }
+
+    /// Returns what a batch waits for. With locks, each call says that of itself.
+    pub(crate) fn barrier_before(&self, index: usize) -> Option<String> {
+        if self.waits.is_some() {
+            return None;
+        }
+        let before = self.batches[..index].last()?.calls.last()?;
+        let first = self.batches[index].calls.first()?;
+        Some(if first.accepted.safe {
+            format!("after call {}, which runs alone", before.call.position)
+        } else {
+            "after all calls before it".to_owned()
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! What a plan says about all calls of a turn: how long they take, what would shorten that, and which need an approval.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write};
+
+use crate::plan::text::PlanStyle;
+use crate::plan::turn_plan::{PlannedCall, TurnPlan, format_estimate_totals};
+use crate::text::{escape, format_count, format_duration};
+use redact::Mask;
+
+/// Maximum number of names in a line.
+const MAX_NAMES: usize = 8;
+
+pub(crate) fn write_totals(
+    out: &mut String,
+    plan: &TurnPlan<'_>,
+    style: PlanStyle,
+    mask: &Mask,
+) -> fmt::Result {
+    let shown = |text: &str| escape(&mask.apply(text)).into_owned();
+    if !plan.batches.is_empty() {
+        writeln!(out, "\n{}", plan.duration_line(mask))?;
+    }
+    if let Some(saving) = plan.best_safe_declaration() {
+        let planned = format_duration(plan.estimate.planned);
+        writeln!(
+            out,
+            "if {} were concurrency-safe: {planned} {} {}",
+            shown(&saving.tool),
+            style.arrow(),
+            format_duration(saving.planned)
+        )?;
+    }
+    let asking = plan
+        .planned_calls()
+        .filter(|planned| planned.accepted.needs_approval);
+    let asking: Vec<String> = asking
+        .map(|planned| format!("{} {}", planned.call.position, shown(&planned.call.name)))
+        .collect();
+    if !asking.is_empty() {
+        let line = format!("needs an approval: {}", list_names(&asking));
+        writeln!(out, "{}", style.yellow(&line))?;
+    }
+    Ok(())
+}
+
+impl TurnPlan<'_> {
+    /// `turn 0: 4 calls, 3 batches, 1 rejected`.
+    pub fn title(&self) -> String {
+        if self.call_count() == 0 {
+            return format!("turn {}: no calls", self.turn);
+        }
+        let calls = format_count(self.call_count() as u64, "call");
+        let mut parts = vec![format!("turn {}: {calls}", self.turn)];
+        parts.extend(match self.batches.len() {
+            0 => None,
+            1 => Some("1 batch".to_owned()),
+            count => Some(format!("{count} batches")),
+        });
+        if !self.rejected.is_empty() {
+            parts.push(format!("{} rejected", self.rejected.len()));
+        }
+        parts.join(", ")
+    }
+
+    /// `8s in series, 4s as planned`. Calls whose duration is unknown are named.
+    pub fn duration_line(&self, mask: &Mask) -> String {
+        let unknown = self.estimate.unestimated_calls;
+        if unknown == self.planned_calls().count() {
+            return "duration unknown: no call has an estimate".to_owned();
+        }
+        let totals = format_estimate_totals(&self.estimate);
+        if unknown == 0 {
+            return totals;
+        }
+        let names: BTreeSet<&str> = self
+            .planned_calls()
+            .filter(|planned| !planned.has_estimate())
+            .map(|planned| planned.call.name.as_str())
+            .collect();
+        let names = names
+            .into_iter()
+            .map(|name| escape(&mask.apply(name)).into_owned());
+        let names: Vec<String> = names.collect();
+        let calls = format_count(unknown as u64, "call");
+        format!(
+            "at least {totals}; unknown for {calls}: {}",
+            list_names(&names)
+        )
+    }
+}
+
+impl PlannedCall<'_> {
+    fn has_estimate(&self) -> bool {
+        self.accepted.tool.estimate.is_some()
+    }
+}
+
+/// Joins names, and says how many are left out.
+fn list_names(names: &[String]) -> String {
+    let listed = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
+    match names.len() - listed.len() {
+        0 => listed.join(", "),
+        others => format!("{} and {others} more", listed.join(", ")),
+    }
+}

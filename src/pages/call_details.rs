@@ -1,0 +1,74 @@
+//! What a page shows of a call when it is pointed at or has the focus, as JSON for its script.
+
+use maud::{Markup, html};
+use serde::Serialize;
+
+use crate::pages::visible_text::visible_text;
+
+/// What all long texts of a page may take together, in bytes. Each keeps at least its beginning.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+/// What a long text of a call may always take, in bytes.
+const MIN_TEXT_BYTES: usize = 400;
+/// How much of an input a row has room for, in characters.
+const MAX_INPUT_CHARS: usize = 80;
+
+/// The details of a call: rows with a label and a text.
+#[derive(Serialize)]
+pub(crate) struct CallDetails<'a> {
+    /// The state that the filter looks for.
+    state: &'a str,
+    retried: bool,
+    tool: String,
+    rows: Vec<(&'static str, String)>,
+}
+
+impl<'a> CallDetails<'a> {
+    /// Makes the texts visible.
+    pub(crate) fn new(tool: &str, state: &'a str, rows: Vec<(&'static str, String)>) -> Self {
+        let rows = rows.into_iter();
+        Self {
+            state,
+            retried: false,
+            tool: visible_text(tool),
+            rows: rows
+                .map(|(label, text)| (label, visible_text(&text)))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn retried(self, retried: bool) -> Self {
+        Self { retried, ..self }
+    }
+}
+
+/// Returns how long each of two texts of a call may be on a page of so many calls, in bytes.
+pub(crate) fn text_limit(calls: usize) -> usize {
+    (MAX_TEXT_BYTES / (2 * calls.max(1))).max(MIN_TEXT_BYTES)
+}
+
+/// Cuts a text off after `limit` bytes, and says where there is more of it.
+pub(crate) fn cut_text(text: &str, limit: usize, more: &str) -> String {
+    let end = text.floor_char_boundary(limit);
+    if end == text.len() {
+        return text.to_owned();
+    }
+    format!("{}\n… cut; {more}", &text[..end])
+}
+
+/// Returns the beginning of an input on one line.
+pub(crate) fn input_beginning(input: &str) -> String {
+    let mut text: String = input.chars().take(MAX_INPUT_CHARS).collect();
+    if text.len() < input.len() {
+        text.push('…');
+    }
+    visible_text(&text).replace(['\n', '\t'], " ")
+}
+
+/// Returns the place where the script shows the details. `shown` says what they are.
+pub(crate) fn details_panel(shown: &str) -> Markup {
+    html! {
+        aside #details tabindex="0" aria-label="The call under the pointer or with the focus" {
+            p { "Point at a call or move to it with " kbd { "↑" } " and " kbd { "↓" } " to see " (shown) "." }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The page of `toolq plan --format html`: what would run, in which batches, when, and why.
+
+mod planned_row;
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::log_view::to_json;
+use crate::pages::bar_patterns::bar_patterns;
+use crate::pages::call_details::details_panel;
+use crate::pages::filter_form::filter_form;
+use crate::pages::frame::Page;
+use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
+use crate::pages::visible_text::visible_text;
+use redact::Mask;
+use toolq_core::plan::TurnPlan;
+use toolq_core::text::format_duration;
+
+/// A browser lays out this many rows at once, and leaves out those that aren't on the screen.
+const CHUNK_ROWS: usize = 100;
+
+/// The page, to which turns are added.
+#[derive(Default)]
+pub(crate) struct PlanPage {
+    turns: Vec<PlannedTurnView>,
+}
+
+/// A turn of the plan.
+struct PlannedTurnView {
+    title: String,
+    /// How long it takes, and what would shorten that.
+    totals: Vec<String>,
+    batches: Vec<BatchView>,
+}
+
+/// The calls below one heading.
+struct BatchView {
+    heading: String,
+    /// What decided the safety of all of them.
+    safety: String,
+    rows: Vec<PlannedRow>,
+}
+
+impl PlanPage {
+    /// Adds the plan of a turn.
+    pub(crate) fn add_turn(&mut self, plan: &TurnPlan<'_>, mask: &Mask) {
+        let mut batches: Vec<BatchView> = Vec::new();
+        for (number, batch) in plan.batches.iter().enumerate() {
+            let calls = batch.calls.iter();
+            batches.push(BatchView {
+                heading: plan.batch_heading(number),
+                safety: plan.common_safety(number).unwrap_or_default(),
+                rows: calls
+                    .map(|planned| PlannedRow::of_planned(planned, plan, mask))
+                    .collect(),
+            });
+        }
+        if !plan.rejected.is_empty() {
+            let rejected = plan.rejected.iter();
+            batches.push(BatchView {
+                heading: "rejected".to_owned(),
+                safety: String::new(),
+                rows: rejected
+                    .map(|call| PlannedRow::of_rejected(call, plan.turn, mask))
+                    .collect(),
+            });
+        }
+        self.turns.push(PlannedTurnView {
+            title: plan.title(),
+            totals: totals(plan, mask),
+            batches,
+        });
+    }
+
+    /// Returns the page for a plan with the tools of `tools_path`.
+    pub(crate) fn into_html(self, tools_path: &str) -> String {
+        let rows = || self.turns.iter().flat_map(|turn| &turn.batches);
+        let rows = || rows().flat_map(|batch| &batch.rows);
+        let has = |state: &PlannedState| rows().any(|row| row.state == *state);
+        let states = PlannedState::ALL.into_iter().filter(has);
+        let details: BTreeMap<&str, _> = rows().map(|row| (&*row.key, &row.details)).collect();
+        let body = html! {
+            (bar_patterns())
+            header {
+                h1 { "toolq plan" }
+                p.path { "with " (visible_text(tools_path)) "; nothing has run" }
+                (filter_form(rows().map(|row| row.tool_name.as_str()), states.map(PlannedState::label)))
+            }
+            main {
+                (legend())
+                @for turn in &self.turns { (turn_view(turn)) }
+                p #none hidden { "No call matches the filter." }
+            }
+            (details_panel("what it runs, its input, and why it runs when it does"))
+            noscript { p { "The calls are listed above; what they run needs scripts." } }
+        };
+        Page {
+            title: "toolq plan".to_owned(),
+            body,
+            data: to_json(&details),
+            script: concat!(include_str!("../filter.js"), include_str!("../calls.js")),
+        }
+        .into_html()
+    }
+}
+
+/// Returns how long a turn takes, and what would shorten that.
+fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !plan.batches.is_empty() {
+        lines.push(plan.duration_line(mask));
+    }
+    lines.extend(plan.best_safe_declaration().map(|saving| {
+        let (now, then) = (plan.estimate.planned, saving.planned);
+        format!(
+            "if {} were concurrency-safe: {} → {}",
+            mask.apply(&saving.tool),
+            format_duration(now),
+            format_duration(then)
+        )
+    }));
+    lines
+}
+
+fn turn_view(turn: &PlannedTurnView) -> Markup {
+    html! {
+        h2 { (visible_text(&turn.title)) }
+        @for line in &turn.totals { p.totals { (visible_text(line)) } }
+        @for batch in &turn.batches {
+            section {
+                h3 {
+                    (visible_text(&batch.heading))
+                    @if !batch.safety.is_empty() { span { " (" (visible_text(&batch.safety)) ")" } }
+                }
+                @for chunk in batch.rows.chunks(CHUNK_ROWS) {
+                    ol { @for row in chunk { (row.markup()) } }
+                }
+            }
+        }
+    }
+}
+
+/// Explains what the bars mean.
+fn legend() -> Markup {
+    let sample = |state: &str, class: &str, meaning: &str| {
+        html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
+    };
+    html! {
+        p.legend {
+            (sample("", "run", "estimated"))
+            (sample("doubt", "run", "needs an approval"))
+            (sample("", "never", "starts here, duration unknown"))
+        }
+    }
+}

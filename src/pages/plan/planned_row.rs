@@ -1,0 +1,190 @@
+//! The row of a call on the page of a plan.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use crate::pages::call_details::{CallDetails, cut_text, input_beginning};
+use crate::pages::visible_text::visible_text;
+use redact::Mask;
+use toolq_core::json::Input;
+use toolq_core::plan::{PlannedCall, RejectedCall, TurnPlan, render_invocation, render_sandbox};
+use toolq_core::text::format_duration;
+use toolq_core::types::Call;
+
+/// The narrowest bar that can be seen and pointed at, in percent of the turn.
+const MIN_BAR_PERCENT: f64 = 0.35;
+/// How much of an input or a command is on the page, in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+const MORE: &str = "`toolq plan --format json` has more";
+
+/// A call on the page.
+pub(super) struct PlannedRow {
+    /// Names the row, and its details: `0-3` for call 3 of turn 0.
+    pub(super) key: String,
+    pub(super) tool_name: String,
+    pub(super) state: PlannedState,
+    pub(super) details: CallDetails<'static>,
+    tool_use_id: String,
+    /// The beginning of its input.
+    input: String,
+    position: usize,
+    /// How long it takes.
+    took: String,
+    /// Why it was rejected.
+    problem: String,
+    /// Where its bar begins and how long it is, in percent of the turn. Without a length, it is unknown.
+    bar: Option<(f64, Option<f64>)>,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlannedState {
+    Runs,
+    NeedsApproval,
+    Rejected,
+}
+
+impl PlannedState {
+    pub(super) const ALL: [Self; 3] = [Self::Runs, Self::NeedsApproval, Self::Rejected];
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::NeedsApproval => "approval",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Returns the class of its row, which decides about its color, and a mark that doesn't need one.
+    fn look(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Runs => ("ok", "▶"),
+            Self::NeedsApproval => ("doubt", "?"),
+            Self::Rejected => ("rejected", "⊘"),
+        }
+    }
+}
+
+impl PlannedRow {
+    pub(super) fn of_planned(planned: &PlannedCall<'_>, plan: &TurnPlan<'_>, mask: &Mask) -> Self {
+        let accepted = planned.accepted;
+        let state = if accepted.needs_approval {
+            PlannedState::NeedsApproval
+        } else {
+            PlannedState::Runs
+        };
+        let estimate = accepted.tool.estimate;
+        let mut facts = vec![planned.call.id.clone(), planned.safety()];
+        facts.extend(planned.notes(plan));
+        facts.push(format!("effect: {}", accepted.tool.effect.name()));
+        facts.push(format!(
+            "timeout {}",
+            format_duration(accepted.tool.timeout.after)
+        ));
+        let input = mask.apply(accepted.input.text()).into_owned();
+        let runs = render_invocation(accepted, mask).unwrap_or_else(|| "no backing".to_owned());
+        let mut details = vec![
+            ("call", facts_line(&facts, planned.call, mask)),
+            ("runs", cut_text(&runs, MAX_TEXT_BYTES, MORE)),
+        ];
+        details.extend(render_sandbox(accepted, mask).map(|sandbox| ("sandbox", sandbox)));
+        details.push(("input", cut_text(&input, MAX_TEXT_BYTES, MORE)));
+        let total = plan.estimate.planned;
+        let took = estimate.map_or_else(|| "unknown".to_owned(), format_duration);
+        Self {
+            took,
+            bar: Some((
+                percent(planned.start, total),
+                estimate.map(|estimate| percent(estimate, total)),
+            )),
+            ..Self::new(planned.call, plan.turn, state, &input, details, mask)
+        }
+    }
+
+    pub(super) fn of_rejected(rejected: &RejectedCall<'_>, turn: usize, mask: &Mask) -> Self {
+        let call = rejected.call;
+        let reason = rejected.reason();
+        let facts = [call.id.clone(), reason.label()];
+        let problems = rejected.details();
+        let problems = problems.iter().map(|detail| match detail.path.as_str() {
+            "" => detail.message.clone(),
+            path => format!("{path}: {}", detail.message),
+        });
+        let problems = problems.collect::<Vec<_>>().join("\n");
+        let input = mask.apply(call.input.as_ref().map_or("", Input::text));
+        let details = vec![
+            ("call", facts_line(&facts, call, mask)),
+            ("problem", mask.apply(&problems).into_owned()),
+            ("input", cut_text(&input, MAX_TEXT_BYTES, MORE)),
+        ];
+        let problem = mask.apply(problems.lines().next().unwrap_or_default());
+        Self {
+            problem: problem.into_owned(),
+            ..Self::new(call, turn, PlannedState::Rejected, &input, details, mask)
+        }
+    }
+
+    fn new(
+        call: &Call,
+        turn: usize,
+        state: PlannedState,
+        input: &str,
+        details: Vec<(&'static str, String)>,
+        mask: &Mask,
+    ) -> Self {
+        let tool_name = mask.apply(&call.name).into_owned();
+        Self {
+            key: format!("{turn}-{}", call.position),
+            details: CallDetails::new(&tool_name, state.label(), details),
+            tool_name,
+            state,
+            tool_use_id: mask.apply(&call.id).into_owned(),
+            input: input_beginning(input),
+            position: call.position,
+            took: String::new(),
+            problem: String::new(),
+            bar: None,
+        }
+    }
+
+    pub(super) fn markup(&self) -> Markup {
+        let (class, mark) = self.state.look();
+        let anchor = format!("call-{}", self.key);
+        html! {
+            li id=(anchor) class=(class) data-tool-use-id=(visible_text(&self.tool_use_id)) {
+                a href=(format!("#{anchor}")) {
+                    span.state { (mark) " " (self.state.label()) }
+                    span.name { (self.position) " " (visible_text(&self.tool_name)) }
+                    span.input { (self.input) }
+                    span.took { (self.took) }
+                    @match self.bar {
+                        Some(bar) => svg aria-hidden="true" { (bar_markup(bar)) },
+                        None => span.problem { (visible_text(&self.problem)) },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn bar_markup((start, length): (f64, Option<f64>)) -> Markup {
+    let class = if length.is_some() { "run" } else { "never" };
+    let width = length.unwrap_or_default().max(MIN_BAR_PERCENT);
+    let start = start.min(100.0 - width);
+    html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) {} }
+}
+
+fn facts_line(facts: &[String], call: &Call, mask: &Mask) -> String {
+    let position = format!("turn {}, position {}", call.turn, call.position);
+    mask.apply(&format!("{} · {position}", facts.join(" · ")))
+        .into_owned()
+}
+
+/// Returns what part of the turn a duration is.
+fn percent(part: Duration, total: Duration) -> f64 {
+    if total.is_zero() {
+        return 0.0;
+    }
+    part.as_secs_f64() / total.as_secs_f64() * 100.0
+}
