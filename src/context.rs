@@ -12,9 +12,12 @@ use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::tools_file;
-use toolq_core::tools_file::ParsedToolsFile;
+use toolq_core::tools_file::{HostTools, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, Span, ToolsConfig, mask_variables};
+
+/// What stands in place of a tools.yaml that has nothing.
+const EMPTY_TOOLS_FILE: &[u8] = b"version: 1\n";
 
 /// How the message about an unusable file ends at the start of a command.
 const NOTHING_RAN: &str = "; nothing ran";
@@ -27,6 +30,8 @@ pub struct CommandContext {
     pub verbose: bool,
     /// The path of tools.yaml, as given.
     pub tools_path: PathBuf,
+    /// Whether somebody named it. Otherwise it is the default.
+    pub has_named_tools: bool,
 }
 
 /// A parsed tools.yaml.
@@ -52,12 +57,14 @@ impl CommandContext {
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());
+        let named_tools = find_named_tools(common, &environment);
         // Before and after the command's name, both may be given: an alias for `toolq -q` doesn't stop `-v`.
         let quiet = common.quiet && !common.verbose;
         Self {
             stderr: StderrWriter::new(common.color, quiet, &environment),
             verbose: common.verbose,
-            tools_path: choose_tools_path(common, &environment),
+            has_named_tools: named_tools.is_some(),
+            tools_path: named_tools.unwrap_or_else(|| PathBuf::from(DEFAULT_TOOLS_FILE)),
             environment,
         }
     }
@@ -69,7 +76,7 @@ impl CommandContext {
     /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
     pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
         let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), None)
+        self.read_locked_tools_file(LockUse::from(&lock), None, None)
     }
 
     /// Like [`read_tools_file`](Self::read_tools_file), but the value of one more variable is a secret.
@@ -81,7 +88,20 @@ impl CommandContext {
         variable: Option<&str>,
     ) -> Result<ToolsFile, CommandError> {
         let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), variable)
+        self.read_locked_tools_file(LockUse::from(&lock), variable, None)
+    }
+
+    /// Like [`read_tools_file`](Self::read_tools_file), with the tools that a host process announces. With these, tools.yaml
+    /// may be missing if nobody named it, and it may be empty.
+    ///
+    /// # Errors
+    /// As [`read_tools_file`](Self::read_tools_file).
+    pub fn read_tools_file_with_host(
+        &self,
+        host_tools: Option<&HostTools>,
+    ) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock), None, host_tools)
     }
 
     /// Reads tools.lock, if there is one.
@@ -98,7 +118,7 @@ impl CommandContext {
     /// As [`load_tools`](Self::load_tools).
     pub fn load_servers(&self) -> Result<(Arc<ToolsConfig>, ToolsLock), CommandError> {
         let lock = self.read_lock()?.unwrap_or_default();
-        let file = self.read_locked_tools_file(LockUse::Rewrite(&lock), None)?;
+        let file = self.read_locked_tools_file(LockUse::Rewrite(&lock), None, None)?;
         let (tools, _) = self.require_tools(file, NOTHING_RAN)?;
         Ok((Arc::new(tools), lock))
     }
@@ -107,15 +127,24 @@ impl CommandContext {
         &self,
         lock: LockUse<'_>,
         secret: Option<&str>,
+        host_tools: Option<&HostTools>,
     ) -> Result<ToolsFile, CommandError> {
         let is_stdin = self.tools_path == Path::new("-");
-        let (path, bytes) = if is_stdin {
+        let path = self.tools_path.as_path();
+        let (path, mut bytes) = if is_stdin {
             (Path::new("stdin"), stdin::read_to_end()?)
         } else {
-            let path = self.tools_path.as_path();
-            let bytes = std::fs::read(path).map_err(|error| unreadable_tools_file(path, &error))?;
-            (path, bytes)
+            match std::fs::read(path) {
+                Ok(bytes) => (path, bytes),
+                Err(error) if host_tools.is_some() && self.is_absent_default(&error) => {
+                    (path, Vec::new())
+                }
+                Err(error) => return Err(unreadable_tools_file(path, &error)),
+            }
         };
+        if host_tools.is_some() && bytes.trim_ascii().is_empty() {
+            EMPTY_TOOLS_FILE.clone_into(&mut bytes);
+        }
         let text = String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             CommandError::usage(format!(
@@ -130,7 +159,8 @@ impl CommandContext {
             Some(parent) => current_dir.join(parent),
             None => current_dir.clone(),
         };
-        let mut loaded = tools_file::parse_locked_tools_file(&text, &dir, &current_dir, lock);
+        let texts = (text.as_str(), host_tools);
+        let mut loaded = tools_file::parse_with_host_tools(texts, &dir, &current_dir, lock);
         if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
             let files = [path.to_owned(), ToolsLock::path_beside(path)];
             tools
@@ -193,7 +223,10 @@ impl CommandContext {
     }
 
     /// Takes the tools from a file, or prints its errors. `consequence` ends the message then.
-    fn require_tools(
+    ///
+    /// # Errors
+    /// The file has errors.
+    pub fn require_tools(
         &self,
         mut file: ToolsFile,
         consequence: &str,
@@ -217,6 +250,11 @@ impl CommandContext {
             "{} can't be used{consequence}",
             file.path.display()
         )))
+    }
+
+    /// Returns whether reading failed because there is no tools.yaml, and nobody named one.
+    fn is_absent_default(&self, error: &std::io::Error) -> bool {
+        !self.has_named_tools && error.kind() == std::io::ErrorKind::NotFound
     }
 
     /// Prints problems of tools.yaml to stderr.
@@ -248,12 +286,11 @@ impl CommandContext {
     }
 }
 
-/// Returns the path that `-c` or `TOOLQ_TOOLS` names, or the default. As usual for paths, an empty variable is unset.
-fn choose_tools_path(common: &CommonFlags, environment: &Environment) -> PathBuf {
+/// Returns the path that `-c` or `TOOLQ_TOOLS` names. As usual for paths, an empty variable is unset.
+fn find_named_tools(common: &CommonFlags, environment: &Environment) -> Option<PathBuf> {
     let from_environment = || environment.get_os("TOOLQ_TOOLS").map(PathBuf::from);
     let named = common.tools.clone().or_else(from_environment);
-    let named = named.filter(|path| !path.as_os_str().is_empty());
-    named.unwrap_or_else(|| PathBuf::from(DEFAULT_TOOLS_FILE))
+    named.filter(|path| !path.as_os_str().is_empty())
 }
 
 fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {

@@ -12,7 +12,7 @@ use crate::args::{
 use crate::plan_file::PlannedCalls;
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
-use toolq_engine::{ApprovalPrompt, BudgetLimits};
+use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
 use toolq_log::{BeginMode, SyncPolicy};
 
 /// The settings of a session.
@@ -28,6 +28,8 @@ pub struct SessionSettings {
     pub plan: Option<Arc<PlannedCalls>>,
     /// What commands can write; `None` is everything that the user can.
     pub confinement: Option<CopyConfinement>,
+    /// What serves the tools of a host process, if there is one.
+    pub host_tools: Option<Arc<dyn HostTools>>,
     /// Results go to stdout, so that a reader who closes it stops the run.
     pub prints_results: bool,
 }
@@ -106,6 +108,7 @@ impl SessionSettings {
             approval: (&arguments.approval).into(),
             plan: None,
             confinement: None,
+            host_tools: None,
             prints_results: true,
         }
     }
@@ -120,6 +123,7 @@ impl SessionSettings {
             approval: (&arguments.approval).into(),
             plan: None,
             confinement: None,
+            host_tools: None,
             prints_results: true,
         }
     }
@@ -134,6 +138,7 @@ impl SessionSettings {
             approval: (&arguments.approval).into(),
             plan: None,
             confinement: None,
+            host_tools: None,
             prints_results: true,
         }
     }
@@ -154,6 +159,7 @@ impl SessionSettings {
             approval: ApprovalSettings::Nobody,
             plan: None,
             confinement: None,
+            host_tools: None,
             // Over HTTP, nothing goes to stdout.
             prints_results: arguments.http.is_none(),
         }
@@ -177,6 +183,7 @@ impl SessionSettings {
             approval: ApprovalSettings::Nobody,
             plan: None,
             confinement: None,
+            host_tools: None,
             prints_results: true,
         }
     }
@@ -200,6 +207,7 @@ impl SessionSettings {
             approval: ApprovalSettings::Nobody,
             plan: None,
             confinement: None,
+            host_tools: None,
             prints_results: false,
         }
     }

@@ -116,6 +116,7 @@ fn kind(backing: Option<&Backing>) -> &'static str {
         Some(Backing::Agent(_)) => "agent",
         Some(Backing::Mcp(_)) => "mcp",
         Some(Backing::Builtin(_)) => "builtin",
+        Some(Backing::Host) => "host",
         None => "none",
     }
 }

@@ -55,7 +55,7 @@ pub fn used_variables(tool: &Tool) -> BTreeSet<String> {
                 arguments.map_or_else(Vec::new, |body| body.templates()),
             );
         }
-        Some(Backing::Builtin(_)) | None => {}
+        Some(Backing::Builtin(_) | Backing::Host) | None => {}
     }
     if let Some(probe) = &tool.probe {
         add_command(&mut names, probe);

@@ -6,6 +6,7 @@ mod history_comparison;
 mod log_request;
 mod log_subject;
 mod previous_run;
+mod reload;
 mod repetition;
 pub(crate) mod replay_copy;
 pub(crate) mod replay_reports;
@@ -21,6 +22,7 @@ mod timing;
 
 pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_subject::LogSubject;
+pub(crate) use reload::{ToolsInForce, describe_changes};
 pub(crate) use report_file::ReportFileError;
 pub(crate) use resume_decisions::InputState;
 pub(crate) use run_session::RunSession;

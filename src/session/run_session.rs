@@ -111,6 +111,7 @@ impl<'a> RunSession<'a> {
             log_files: sinks.log_files(),
             task_id: task_id.unwrap_or_else(random_task_id),
             approver,
+            host_tools: settings.host_tools.clone(),
             budget_limits: settings.budgets,
             agent_history: resume.agent_history(),
             confinement: settings.confinement.clone(),

@@ -207,6 +207,7 @@ fn replay_exchange(
     let path = std::env::var_os("PATH").unwrap();
     let environment = [("PATH".into(), path)].into_iter().collect::<Environment>();
     let mut engine = Engine::new(EngineSettings {
+        host_tools: None,
         approver: None,
         jobs: tools.concurrency,
         tools,

@@ -340,6 +340,7 @@ impl TestTurn {
         let jobs = self.jobs.unwrap_or(8).try_into().unwrap();
         let engine = Engine::new(EngineSettings {
             approver: None,
+            host_tools: None,
             tools: Arc::new(ToolsConfig {
                 tools: Vec::new(),
                 concurrency: jobs,

@@ -4,6 +4,7 @@ use crate::agent::AgentRunner;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
 use crate::command::CommandRunner;
 use crate::control::{RunControl, Suspendable};
+use crate::host::HostRunner;
 use crate::http::HttpRunner;
 use crate::mcp::{McpRunner, ServerNotice};
 use crate::settings::EngineSettings;
@@ -21,6 +22,7 @@ pub(crate) struct BackendRunner {
     requests: HttpRunner,
     agents: AgentRunner,
     servers: McpRunner,
+    host: HostRunner,
 }
 
 impl BackendRunner {
@@ -32,6 +34,7 @@ impl BackendRunner {
             requests: HttpRunner::new(settings),
             agents: AgentRunner::new(settings),
             servers: McpRunner::new(settings),
+            host: HostRunner::new(settings),
         }
     }
 
@@ -77,6 +80,7 @@ impl BackendRunner {
             Some(Invocation::Completion(result)) => {
                 self.agents.run_completion(result, &attempt).into()
             }
+            Some(Invocation::Host) => self.host.run(attempt).await,
             None => Outcome::NoBacking.into(),
         }
     }

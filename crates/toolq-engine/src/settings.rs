@@ -1,6 +1,7 @@
 //! The settings of an engine, and the interface by which it delivers results.
 
 use crate::approval::Approver;
+use crate::host::HostTools;
 use crate::http::Resolver;
 use crate::run_budget::BudgetLimits;
 use procfence::CopyConfinement;
@@ -41,6 +42,8 @@ pub struct EngineSettings {
     pub task_id: String,
     /// Who says whether calls that need an approval may start. Without one, they don't.
     pub approver: Option<Approver>,
+    /// What serves the tools with `backing: host`. Without it, their calls fail as those of tools without a backing do.
+    pub host_tools: Option<Arc<dyn HostTools>>,
     /// Limits over all turns together.
     pub budget_limits: BudgetLimits,
     /// What earlier runs logged about agents, if this run resumes one.
@@ -62,6 +65,7 @@ impl EngineSettings {
             mask,
             task_id: random_task_id(),
             approver: None,
+            host_tools: None,
             budget_limits: BudgetLimits::default(),
             agent_history: None,
         }

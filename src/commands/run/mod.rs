@@ -32,10 +32,10 @@ use toolq_log::BeginMode;
 /// results are in the log.
 pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     stdout::check_open()?;
-    let tools = Arc::new(context.load_tools()?);
     if arguments.control {
-        return control::run(arguments, tools, context);
+        return control::run(arguments, context);
     }
+    let tools = Arc::new(context.load_tools()?);
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {

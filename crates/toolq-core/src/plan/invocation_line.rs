@@ -58,6 +58,7 @@ fn render_line(
         }
         Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
         Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
+        Invocation::Host => host_line(accepted, mask),
     };
     Some(mask.apply(&line).into_owned())
 }
@@ -87,6 +88,12 @@ pub(crate) fn partial_without_values(template: &Template) -> PartialTemplate {
             .filter_map(TemplatePart::as_segment)
             .collect(),
     )
+}
+
+/// `host: tool {"input": …}`.
+fn host_line(accepted: &AcceptedCall, mask: &Mask) -> String {
+    let input = mask.apply_to_json(accepted.input.text());
+    escape(&format!("host: {} {input}", accepted.tool.name)).into_owned()
 }
 
 /// `agent model at endpoint with tool, tool <<< prompt`.

@@ -110,6 +110,7 @@ pub(crate) enum InvocationJson<'a> {
     Agent(AgentJson<'a>),
     Mcp(McpJson<'a>),
     Builtin(&'a str),
+    Host(&'a str),
 }
 
 impl<'a> InvocationJson<'a> {
@@ -132,6 +133,7 @@ impl<'a> InvocationJson<'a> {
             })),
             Invocation::Agent(task) => AgentJson::new(accepted, task, mask).map(Self::Agent),
             Invocation::Completion(_) => Some(Self::Builtin(&accepted.tool.name)),
+            Invocation::Host => Some(Self::Host(&accepted.tool.name)),
         }
     }
 }

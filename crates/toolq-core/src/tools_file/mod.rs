@@ -20,7 +20,10 @@ mod yaml;
 pub use agent_tools::select_agent_tools;
 pub use keys::generate_tools_schema;
 pub use lints::{SandboxSurroundings, find_sandbox_warnings, find_warnings};
-pub use resolve::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file};
+pub use resolve::{
+    HostToolProblem, HostTools, ParsedToolsFile, parse_locked_tools_file, parse_tools_file,
+    parse_with_host_tools,
+};
 pub use source_map::{SourceMap, SourcePosition};
 pub use write::{servers_tools_file, starter_tools_file};
 pub use yaml::{YamlContent, parse_yaml};

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::types::Span;
 
+/// What stands in place of a path for the tools of the host process.
+const HOST_NAME: &str = "the tools of the host";
+
 /// The texts of a tools.yaml and its included files.
 #[derive(Debug, Clone)]
 pub struct SourceMap {
@@ -12,6 +15,8 @@ pub struct SourceMap {
     dir: PathBuf,
     text: String,
     files: Vec<SourceFile>,
+    /// Where the tools of the host process begin, if it has announced some. They come last.
+    host_start: Option<usize>,
 }
 
 /// One of the files.
@@ -44,6 +49,7 @@ impl SourceMap {
             dir: dir.to_owned(),
             text: text.to_owned(),
             files: vec![main],
+            host_start: None,
         }
     }
 
@@ -58,6 +64,18 @@ impl SourceMap {
             start,
         });
         start
+    }
+
+    /// Appends the tools of the host process, after all files. Returns the offset at which the text begins.
+    pub(crate) fn append_host_tools(&mut self, text: &str) -> usize {
+        let start = self.append(PathBuf::from(HOST_NAME), text);
+        self.host_start = Some(start);
+        start
+    }
+
+    /// Returns whether a span is in the tools of the host process.
+    pub fn is_from_host(&self, span: Span) -> bool {
+        self.host_start.is_some_and(|start| span.start >= start)
     }
 
     /// Returns the directory of tools.yaml.
@@ -78,7 +96,13 @@ impl SourceMap {
     /// Returns the included files: their paths below the directory of tools.yaml, and their texts.
     pub fn included(&self) -> impl Iterator<Item = (&Path, &str)> {
         let files = self.files.iter().enumerate();
+        let files = files.filter(|(_, file)| Some(file.start) != self.host_start);
         files.filter_map(|(index, file)| Some((file.name.as_deref()?, self.text_of(index))))
+    }
+
+    /// Returns the tools of the host process, if it has announced some.
+    pub(crate) fn host_text(&self) -> Option<&str> {
+        self.host_start.map(|start| &self.text[start..])
     }
 
     /// Returns where the text of each file begins, with its path as in [`SourcePosition::included`].

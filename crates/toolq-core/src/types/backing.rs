@@ -27,6 +27,8 @@ pub enum Backing {
     Mcp(McpBacking),
     /// Handled by toolq itself.
     Builtin(BuiltinTool),
+    /// Served by the process that embeds toolq.
+    Host,
 }
 
 /// `command`: a program, its arguments, and its environment.

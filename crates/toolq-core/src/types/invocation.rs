@@ -21,6 +21,8 @@ pub enum Invocation {
     Mcp(McpInvocation),
     /// The answer that completes a session.
     Completion(String),
+    /// A function of the process that embeds toolq. It gets the input.
+    Host,
 }
 
 /// A program to start.

@@ -80,6 +80,15 @@ impl OutputCollector {
         self.kind
     }
 
+    /// Returns a collector of content blocks, whatever the tool declares. Nothing must have been added yet.
+    pub(crate) fn into_content(self) -> Self {
+        Self {
+            capture: OutputCapture::Document(DocumentCapture::default()),
+            kind: OutputKind::Content,
+            ..self
+        }
+    }
+
     /// Returns how many bytes the model can be shown.
     pub(crate) fn max_shown(&self) -> u64 {
         self.limits.max_shown

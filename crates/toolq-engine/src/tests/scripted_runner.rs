@@ -328,6 +328,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         mask: Arc::new(Mask::default()),
         task_id: "task".to_owned(),
         approver: None,
+        host_tools: None,
         budget_limits: BudgetLimits::default(),
         agent_history: None,
     }

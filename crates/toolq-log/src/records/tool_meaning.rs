@@ -143,6 +143,7 @@ impl Aspects {
             Some(Backing::Http(http)) => meaning.add("http", http_json(http)),
             Some(Backing::Agent(agent)) => meaning.add("agent", agent_json(agent)),
             Some(Backing::Mcp(mcp)) => meaning.add("mcp", mcp_json(mcp)),
+            Some(Backing::Host) => meaning.add("host", json!(true)),
             // A built-in tool means the same in every file; a tool without a backing never runs.
             Some(Backing::Builtin(_)) | None => {}
         }

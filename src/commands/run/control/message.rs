@@ -1,37 +1,70 @@
-//! The lines of the control protocol: what the host process writes, and what it reads.
+//! The lines that the host process writes.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+
+use toolq_core::answer::DeclarationFormat;
 
 /// The longest id, in bytes.
 const MAX_ID_BYTES: usize = 256;
 
-/// The id that the host gave a turn: a string or a number, which is repeated as it came.
+/// What a line can be.
+const KINDS: [&str; 8] = [
+    "tools", "turn", "cancel", "approve", "result", "list", "plan", "reload",
+];
+
+/// The id that the host gave a line: a string or a number, which is repeated as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct TurnId(Value);
+pub(super) struct LineId(pub(super) Value);
 
 /// A line of the host.
 #[derive(Debug)]
 pub(super) enum HostMessage {
+    /// These are the tools that the host serves.
+    Tools {
+        id: Option<LineId>,
+        tools: Box<RawValue>,
+    },
     /// Answer the calls of a message.
-    Turn { id: TurnId, message: Box<RawValue> },
+    Turn { id: LineId, message: Box<RawValue> },
     /// Stop a turn.
-    Cancel { id: TurnId },
+    Cancel { id: LineId },
     /// Decide about a call that waits for an approval.
     Approve {
-        id: TurnId,
+        id: LineId,
         tool_use_id: String,
         is_yes: bool,
         reason: Option<String>,
     },
+    /// The result of a call that the host serves.
+    Result { id: LineId, result: CallResult },
+    /// Declare the tools.
+    List {
+        id: LineId,
+        format: DeclarationFormat,
+    },
+    /// Plan the calls of a message.
+    Plan { id: LineId, message: Box<RawValue> },
+    /// Read tools.yaml again.
+    Reload { id: Option<LineId> },
+}
+
+/// The result of a call that the host serves.
+#[derive(Debug)]
+pub(super) struct CallResult {
+    pub(super) tool_use_id: String,
+    /// The number that the call came with. Without it, the oldest call with this id is meant.
+    pub(super) number: Option<u64>,
+    pub(super) content: Option<Box<RawValue>>,
+    pub(super) is_error: bool,
 }
 
 /// What is wrong with a line, and the id in it, so that the host can tell what it is about.
 #[derive(Debug)]
 pub(super) struct MessageError {
-    pub(super) id: Option<TurnId>,
+    pub(super) id: Option<LineId>,
     pub(super) message: String,
 }
 
@@ -46,7 +79,18 @@ struct Envelope {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TurnLine {
+struct ToolsLine {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
+    tools: Box<RawValue>,
+}
+
+/// A `turn` or a `plan`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageLine {
     #[serde(rename = "type")]
     _kind: IgnoredAny,
     #[serde(rename = "id")]
@@ -54,13 +98,14 @@ struct TurnLine {
     message: Box<RawValue>,
 }
 
+/// A `cancel` or a `reload`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CancelLine {
+struct BareLine {
     #[serde(rename = "type")]
     _kind: IgnoredAny,
     #[serde(rename = "id")]
-    _id: IgnoredAny,
+    _id: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +128,42 @@ enum Decision {
     No,
 }
 
-impl TurnId {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultLine {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    tool_use_id: String,
+    #[serde(default)]
+    number: Option<u64>,
+    #[serde(default)]
+    content: Option<Box<RawValue>>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListLine {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    format: ListFormat,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ListFormat {
+    Anthropic,
+    OpenaiChat,
+    OpenaiResponses,
+    Mcp,
+}
+
+impl LineId {
     /// `None` if this can't be an id.
     fn new(value: Value) -> Option<Self> {
         match &value {
@@ -104,64 +184,79 @@ impl HostMessage {
         let without_id = |message: String| MessageError { id: None, message };
         let envelope: Envelope = serde_json::from_slice(line)
             .map_err(|error| without_id(format!("this line is no JSON object: {error}")))?;
-        let id = TurnId::new(envelope.id.clone());
+        let has_id = !envelope.id.is_null();
+        let id = LineId::new(envelope.id);
         let kind = envelope.kind.as_deref().unwrap_or_default();
-        if !["turn", "cancel", "approve"].contains(&kind) {
-            return Err(MessageError {
-                id,
-                message: "`type` must be `turn`, `cancel` or `approve`; a model's message is sent as {\"type\": \"turn\", \"id\": …, \"message\": …}".to_owned(),
-            });
+        if !KINDS.contains(&kind) {
+            let kinds = KINDS.join("`, `");
+            let message = format!(
+                "`type` must be one of `{kinds}`; a model's message is sent as {{\"type\": \"turn\", \"id\": …, \"message\": …}}"
+            );
+            return Err(MessageError { id, message });
         }
-        let Some(id) = id else {
+        let may_lack_id = !has_id && matches!(kind, "tools" | "reload");
+        if id.is_none() && !may_lack_id {
             let message =
                 format!("`{kind}` needs an `id`: a number, or a text of 1 to {MAX_ID_BYTES} bytes");
             return Err(without_id(message));
+        }
+        let parsed = match (kind, id.clone()) {
+            ("tools", id) => read(line).map(|ToolsLine { tools, .. }| Self::Tools { id, tools }),
+            ("reload", id) => read(line).map(|_: BareLine| Self::Reload { id }),
+            (kind, Some(id)) => Self::parse_with_id(kind, id, line),
+            (_, None) => Err("it has no `id`".to_owned()),
         };
-        let parsed = match kind {
-            "turn" => serde_json::from_slice(line).map(|turn: TurnLine| Self::Turn {
-                id: id.clone(),
-                message: turn.message,
-            }),
-            "cancel" => {
-                serde_json::from_slice(line).map(|_: CancelLine| Self::Cancel { id: id.clone() })
+        parsed.map_err(|message| MessageError { id, message })
+    }
+
+    /// Reads a line of a kind that always has an id.
+    fn parse_with_id(kind: &str, id: LineId, line: &[u8]) -> Result<Self, String> {
+        Ok(match kind {
+            "turn" => {
+                let MessageLine { message, .. } = read(line)?;
+                Self::Turn { id, message }
             }
-            _ => serde_json::from_slice(line).map(|approve: ApproveLine| Self::Approve {
-                id: id.clone(),
-                tool_use_id: approve.tool_use_id,
-                is_yes: matches!(approve.decision, Decision::Yes),
-                reason: approve.reason,
-            }),
-        };
-        parsed.map_err(|error| MessageError {
-            id: Some(id),
-            message: error.to_string(),
+            "plan" => {
+                let MessageLine { message, .. } = read(line)?;
+                Self::Plan { id, message }
+            }
+            "cancel" => {
+                let _: BareLine = read(line)?;
+                Self::Cancel { id }
+            }
+            "list" => {
+                let ListLine { format, .. } = read(line)?;
+                let format = match format {
+                    ListFormat::Anthropic => DeclarationFormat::Anthropic,
+                    ListFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
+                    ListFormat::OpenaiResponses => DeclarationFormat::OpenAiResponses,
+                    ListFormat::Mcp => DeclarationFormat::Mcp,
+                };
+                Self::List { id, format }
+            }
+            "approve" => {
+                let approve: ApproveLine = read(line)?;
+                Self::Approve {
+                    id,
+                    tool_use_id: approve.tool_use_id,
+                    is_yes: matches!(approve.decision, Decision::Yes),
+                    reason: approve.reason,
+                }
+            }
+            _ => {
+                let result: ResultLine = read(line)?;
+                let result = CallResult {
+                    tool_use_id: result.tool_use_id,
+                    number: result.number,
+                    content: result.content,
+                    is_error: result.is_error,
+                };
+                Self::Result { id, result }
+            }
         })
     }
 }
 
-/// Returns the line that answers a turn. `message` is JSON.
-pub(super) fn answer_line(id: &TurnId, message: &str) -> String {
-    format!(
-        "{{\"type\":\"answer\",\"id\":{},\"message\":{message}}}\n",
-        id.0
-    )
-}
-
-/// Returns the line that asks for an approval. `call` is JSON.
-pub(super) fn approval_line(id: &TurnId, call: &str) -> String {
-    let call = call.trim_end();
-    format!(
-        "{{\"type\":\"approval\",\"id\":{},\"call\":{call}}}\n",
-        id.0
-    )
-}
-
-/// Returns the line that says what was wrong.
-pub(super) fn error_line(id: Option<&TurnId>, message: &str) -> String {
-    let mut line =
-        json!({"type": "error", "error": {"type": "invalid_request", "message": message}});
-    if let Some(id) = id {
-        line["id"] = id.0.clone();
-    }
-    format!("{line}\n")
+fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| error.to_string())
 }

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::commands::run::control::message::{TurnId, answer_line, approval_line, error_line};
+use crate::commands::run::control::message::LineId;
+use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
 use crate::commands::serve::stdio::client_output::ClientOutput;
 use redact::Mask;
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
 use toolq_core::types::{
     AnswerForm, Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallAnswer, CallRef,
-    CheckedCall, TurnOrigin,
+    CheckedCall, ToolsChange, TurnOrigin,
 };
 use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply, TurnRequest};
 
@@ -42,7 +43,7 @@ struct TurnTable {
 }
 
 struct OpenTurn {
-    id: TurnId,
+    id: LineId,
     form: AnswerForm,
     call_count: usize,
     answers: Vec<CallAnswer>,
@@ -80,7 +81,7 @@ impl OpenTurns {
     ///
     /// # Errors
     /// Why there can't be another one with this id.
-    pub(super) fn next_number(&self, id: &TurnId) -> Result<usize, String> {
+    pub(super) fn next_number(&self, id: &LineId) -> Result<usize, String> {
         let mut table = self.lock();
         if table.turns.values().any(|turn| turn.id == *id) {
             return Err("a turn with this `id` hasn't been answered yet".to_owned());
@@ -98,7 +99,7 @@ impl OpenTurns {
     /// Passes the checked calls of a turn to the engine.
     pub(super) fn begin(
         &self,
-        id: TurnId,
+        id: LineId,
         number: usize,
         form: AnswerForm,
         calls: Vec<CheckedCall>,
@@ -128,7 +129,7 @@ impl OpenTurns {
     ///
     /// # Errors
     /// No such turn is in flight.
-    pub(super) fn cancel(&self, id: &TurnId) -> Result<(), String> {
+    pub(super) fn cancel(&self, id: &LineId) -> Result<(), String> {
         let table = self.lock();
         let number = table.number_of(id)?;
         table.request(TurnRequest::Cancel(number));
@@ -141,7 +142,7 @@ impl OpenTurns {
     /// The host wasn't asked about this call.
     pub(super) fn decide(
         &self,
-        id: &TurnId,
+        id: &LineId,
         tool_use_id: &str,
         decision: ApprovalDecision,
         reason: Option<String>,
@@ -197,12 +198,25 @@ impl OpenTurns {
     }
 
     /// Tells the host what was wrong with a line.
-    pub(super) fn refuse(&self, id: Option<&TurnId>, message: &str) {
+    pub(super) fn refuse(&self, id: Option<&LineId>, message: &str) {
         let masked = self.connection.get().map(|to| to.mask.apply(message));
         self.send(error_line(id, masked.as_deref().unwrap_or(message)));
     }
 
-    fn send(&self, line: String) {
+    /// Returns the id that the host gave a turn in flight.
+    pub(super) fn id_of(&self, number: usize) -> Option<LineId> {
+        let table = self.lock();
+        table.turns.get(&number).map(|turn| turn.id.clone())
+    }
+
+    /// Runs the turns that come from now on with other definitions.
+    pub(super) fn change_tools(&self, change: ToolsChange) {
+        let request = TurnRequest::ChangeTools(Box::new(change));
+        self.lock().request(request);
+    }
+
+    /// Sends a line to the host.
+    pub(super) fn send(&self, line: String) {
         if let Some(connection) = self.connection.get() {
             connection.output.send(line.into_bytes());
         }
@@ -255,7 +269,7 @@ impl TurnTable {
         &mut self,
         number: usize,
         tool_use_id: &str,
-    ) -> Option<(TurnId, oneshot::Receiver<ApprovalReply>)> {
+    ) -> Option<(LineId, oneshot::Receiver<ApprovalReply>)> {
         self.requests.as_ref()?;
         let turn = self.turns.get_mut(&number)?;
         let (reply, decision) = oneshot::channel();
@@ -266,7 +280,7 @@ impl TurnTable {
         Some((turn.id.clone(), decision))
     }
 
-    fn number_of(&self, id: &TurnId) -> Result<usize, String> {
+    fn number_of(&self, id: &LineId) -> Result<usize, String> {
         let mut turns = self.turns.iter();
         turns
             .find(|(_, turn)| turn.id == *id)

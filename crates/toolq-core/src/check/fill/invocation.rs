@@ -50,6 +50,7 @@ pub(crate) fn build_invocation(
                 input, "task",
             ))])),
         }),
+        Some(Backing::Host) => Invocation::Host,
         None => return Ok(None),
     };
     problems.into_result(Some(invocation))

@@ -76,6 +76,9 @@ pub struct ToolFile {
     pub agent: Field<AgentFile>,
     /// Tool of a server to call.
     pub mcp: Field<McpFile>,
+    /// `host`, for a tool that the host process serves. Not in a file.
+    #[schemars(skip)]
+    pub backing: Field<String>,
     /// Program with which `run --resume` checks whether an interrupted call did its work: a list of the program and its
     /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
     pub probe: Field<Argv>,

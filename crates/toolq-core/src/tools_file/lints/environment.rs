@@ -112,7 +112,7 @@ fn unset_variable_warnings(
     let mut missing: Vec<(&str, Span, usize)> = Vec::new();
     for tool in &tools.tools {
         let (key, templates) = match &tool.backing {
-            None | Some(Backing::Builtin(_)) => continue,
+            None | Some(Backing::Builtin(_) | Backing::Host) => continue,
             Some(Backing::Command(command)) => (
                 "/command",
                 command.env.iter().map(|(_, template)| template).collect(),

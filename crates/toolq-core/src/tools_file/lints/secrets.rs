@@ -87,7 +87,7 @@ fn exposed_variables(tool: &Tool) -> Vec<(&'static str, &str)> {
     let mut templates: Vec<(&'static str, &Template)> = Vec::new();
     let mut passed = Vec::new();
     match &tool.backing {
-        None | Some(Backing::Builtin(_)) => {}
+        None | Some(Backing::Builtin(_) | Backing::Host) => {}
         Some(Backing::Command(command)) => {
             let names = command.pass_env.iter();
             passed.extend(names.map(|name| ("/command/pass_env", name.as_str())));

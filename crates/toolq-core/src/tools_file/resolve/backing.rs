@@ -4,6 +4,7 @@ use crate::tools_file::keys::{Defaults, ToolFile};
 use crate::tools_file::resolve::agent;
 use crate::tools_file::resolve::command;
 use crate::tools_file::resolve::context::ToolContext;
+use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::http;
 use crate::tools_file::resolve::server;
 use crate::tools_file::resolve::tool::SharedSettings;
@@ -27,6 +28,13 @@ pub(crate) fn resolve_backing(
     .into_iter()
     .flatten()
     .collect();
+    let is_host_tool = check_backing_key(name, file, context.diagnostics);
+    given.extend(
+        tool.backing
+            .spanned()
+            .filter(|_| is_host_tool)
+            .map(|key| key.key_span),
+    );
     given.sort_unstable();
     for second in given.into_iter().skip(1) {
         context.diagnostics.error(
@@ -57,4 +65,39 @@ pub(crate) fn resolve_backing(
         .or(http.map(Backing::Http))
         .or(agent.map(|agent| Backing::Agent(Box::new(agent))))
         .or(mcp.map(Backing::Mcp))
+        .or(is_host_tool.then_some(Backing::Host))
+}
+
+/// Returns whether the host process serves the tool. Only tools that it announces itself can say so, and each of them has to.
+fn check_backing_key(
+    name: &str,
+    file: &Spanned<ToolFile>,
+    diagnostics: &mut Diagnostics<'_>,
+) -> bool {
+    let is_announced = diagnostics.sources().is_from_host(file.key_span);
+    let given = file.value.backing.spanned();
+    match given {
+        Some(backing) if is_announced && backing.value == "host" => return true,
+        Some(backing) if is_announced => diagnostics.error(
+            backing.span,
+            format!("`{name}` can't have this backing: it isn't `host`"),
+            "",
+            "write `\"backing\": \"host\"`; tools with another backing are declared in tools.yaml",
+        ),
+        Some(backing) => diagnostics.error(
+            backing.key_span,
+            "`backing` is only for the tools that a host process announces",
+            "",
+            "write what runs the tool: `command`, `http`, `agent` or `mcp`; a host process announces its own tools in the \
+             `tools` line of `toolq run --follow --control`",
+        ),
+        None if is_announced => diagnostics.error(
+            file.key_span,
+            format!("`{name}` has no backing"),
+            "",
+            "add `\"backing\": \"host\"`",
+        ),
+        None => {}
+    }
+    false
 }

@@ -178,7 +178,11 @@ fn merge_lists<T>(list: &mut Field<Vec<T>>, more: Field<Vec<T>>) {
 
 /// Replaces each `when` that refers to files by one that contains them: later, nothing is known of the file that it stands
 /// in.
-fn bundle_conditions(included: &mut IncludedFile, dir: &Path, problems: &mut Vec<FileProblem>) {
+pub(super) fn bundle_conditions(
+    included: &mut IncludedFile,
+    dir: &Path,
+    problems: &mut Vec<FileProblem>,
+) {
     let mut conditions = Vec::new();
     let tools = included.tools.value_mut().into_iter();
     for (_, tool) in tools.flat_map(|table| &mut table.0) {

@@ -22,6 +22,7 @@ use crate::tools_file::resolve::context::{CheckContext, ToolContext};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::document::{ResolvedDocument, ToolsDocument};
 use crate::tools_file::resolve::env_file;
+use crate::tools_file::resolve::host_tools::HostTools;
 use crate::tools_file::resolve::include::include_files;
 use crate::tools_file::resolve::input_schema;
 use crate::tools_file::resolve::messages;
@@ -80,6 +81,16 @@ pub fn parse_locked_tools_file(
     current_dir: &Path,
     lock: LockUse<'_>,
 ) -> ParsedToolsFile {
+    parse_with_host_tools((text, None), dir, current_dir, lock)
+}
+
+/// Like [`parse_locked_tools_file`], with the tools that a host process has announced, if it has.
+pub fn parse_with_host_tools(
+    (text, host_tools): (&str, Option<&HostTools>),
+    dir: &Path,
+    current_dir: &Path,
+    lock: LockUse<'_>,
+) -> ParsedToolsFile {
     let mut sources = SourceMap::new(text, dir);
     let mut tree = match parse_yaml(text) {
         Ok(tree) => tree,
@@ -97,6 +108,9 @@ pub fn parse_locked_tools_file(
     let (mut file, mut problems) = ToolsFile::read(&tree);
     if let Some(file) = file.value_mut() {
         problems.extend(include_files(file, &mut tree, &mut sources, dir));
+        if let Some(host_tools) = host_tools {
+            problems.extend(host_tools.add_to(file, &mut tree, &mut sources));
+        }
     }
     let document = Arc::new(ToolsDocument {
         file,
@@ -205,12 +219,17 @@ fn included_files(context: &CheckContext<'_, '_>) -> Vec<PathBuf> {
     included.map(|(path, _)| context.dir.join(path)).collect()
 }
 
-/// Returns the SHA-256 of the text, followed by the path, length and text of each included file, in hex.
+/// Returns the SHA-256 of the text, followed by the path, length and text of each included file, and by the tools of the host
+/// process, in hex.
 fn digest_sources(sources: &SourceMap) -> String {
     let mut hasher = Sha256::new_with_prefix(sources.main_text());
     for (path, text) in sources.included() {
         let header = format!("\n{}\n{}\n", path.display(), text.len());
         hasher.update(header);
+        hasher.update(text);
+    }
+    if let Some(text) = sources.host_text() {
+        hasher.update(format!("\nhost\n{}\n", text.len()));
         hasher.update(text);
     }
     HEXLOWER.encode(&hasher.finalize())

@@ -50,14 +50,18 @@ fn confidential_templates(backing: &Backing) -> Vec<&Template> {
     let templates = |pairs| -> &[(String, Template)] { pairs };
     let api_key = match backing {
         Backing::Agent(agent) => agent.api_key.as_ref(),
-        Backing::Command(_) | Backing::Http(_) | Backing::Mcp(_) | Backing::Builtin(_) => None,
+        Backing::Command(_)
+        | Backing::Http(_)
+        | Backing::Mcp(_)
+        | Backing::Builtin(_)
+        | Backing::Host => None,
     };
     let (one, other) = match backing {
         Backing::Command(command) => (templates(&command.env), templates(&[])),
         Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
         Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
         // The variables of a server belong to the server, not to one of its tools.
-        Backing::Mcp(_) | Backing::Builtin(_) => return Vec::new(),
+        Backing::Mcp(_) | Backing::Builtin(_) | Backing::Host => return Vec::new(),
     };
     let pairs = one.iter().chain(other);
     api_key

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use crate::json::JsonText;
 
 /// A JSON value whose integers of up to 128 bits keep all of their digits.
-pub(super) struct ExactJson<'a>(pub(super) JsonText<'a>);
+pub(crate) struct ExactJson<'a>(pub(crate) JsonText<'a>);
 
 impl Serialize for ExactJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,6 +1,6 @@
 //! Generates a starter tools.yaml from existing tool declarations, or from the servers that another program knows.
 
-mod exact_json;
+pub(crate) mod exact_json;
 mod servers;
 mod starter;
 

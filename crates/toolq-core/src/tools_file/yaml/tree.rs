@@ -169,6 +169,33 @@ impl YamlNode {
         self.descend(keys, pointer).0
     }
 
+    /// Returns the keys that lead to the last node that begins at or before `offset`. The nodes must be in the order of the text.
+    pub(crate) fn path_at(&self, offset: usize) -> Vec<String> {
+        let mut keys = Vec::new();
+        let mut node = self;
+        loop {
+            let (key, child) = match &node.content {
+                YamlContent::Table(entries) => {
+                    let after = entries.partition_point(|entry| entry.key_span.start <= offset);
+                    let Some(entry) = after.checked_sub(1).map(|index| &entries[index]) else {
+                        return keys;
+                    };
+                    (entry.key.clone(), &entry.value)
+                }
+                YamlContent::List(items) => {
+                    let after = items.partition_point(|item| item.span.start <= offset);
+                    let Some(index) = after.checked_sub(1) else {
+                        return keys;
+                    };
+                    (index.to_string(), &items[index])
+                }
+                _ => return keys,
+            };
+            keys.push(key);
+            node = child;
+        }
+    }
+
     /// Returns the last existing node on the path, with the span of its key.
     fn descend(&self, keys: &[&str], pointer: &str) -> (Span, &Self) {
         let tokens = pointer_tokens(pointer);

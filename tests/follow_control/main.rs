@@ -2,15 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
+mod announcement;
+mod documentation;
+mod host;
+mod host_tools;
+mod hostile_host;
+mod reload;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout};
 
-use serde_json::{Value, json};
-use support::{CliSandbox, parse_json_lines, repository_root};
+use host::Host;
+use serde_json::json;
+use support::CliSandbox;
 
 const TOOLS: &str = r#"
 version: 1
@@ -24,96 +29,6 @@ tools:
   wait: {input_schema: {type: object}, effect: read, command: [sh, -c, "touch waiting; sleep 60"]}
   write: {input_schema: {type: object}, command: [sh, -c, "echo write >> ran"]}
 "#;
-
-/// A toolq, and the host's ends of its pipes.
-struct Host {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    dir: PathBuf,
-    sandbox: CliSandbox,
-}
-
-impl Host {
-    fn start(tools: &str, flags: &[&str]) -> Self {
-        let sandbox = CliSandbox::new()
-            .tools(tools)
-            .env("TOKEN", "s3cr3t-value-of-mine");
-        let dir = sandbox.path().to_owned();
-        let arguments = ["run", "--follow", "--control", "--log", "log.jsonl", "-q"];
-        let mut child = sandbox
-            .command(&[&arguments[..], flags].concat())
-            .spawn()
-            .unwrap();
-        Self {
-            stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().unwrap()),
-            child,
-            dir,
-            sandbox,
-        }
-    }
-
-    fn send(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().unwrap();
-        writeln!(stdin, "{line}").unwrap();
-    }
-
-    fn turn(&mut self, id: &str, calls: &[(&str, Value)]) {
-        let blocks = calls.iter().enumerate().map(|(at, (name, input))| {
-            json!({"type": "tool_use", "id": format!("t{at}"), "name": name, "input": input})
-        });
-        let blocks: Vec<Value> = blocks.collect();
-        self.send(&json!({"type": "turn", "id": id, "message": blocks}).to_string());
-    }
-
-    fn read(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
-    }
-
-    /// Closes stdin, and returns the exit code and all that toolq still writes.
-    fn end(mut self) -> (i32, Vec<Value>, PathBuf, CliSandbox) {
-        drop(self.stdin.take());
-        let mut rest = Vec::new();
-        while let Some(line) = self.stdout.by_ref().lines().next() {
-            rest.push(serde_json::from_str(&line.unwrap()).unwrap());
-        }
-        let code = self.child.wait().unwrap().code().unwrap();
-        (code, rest, self.dir, self.sandbox)
-    }
-}
-
-/// The session of the documentation, line by line.
-#[test]
-fn the_documented_session_is_true() {
-    let page = fs::read_to_string(repository_root().join("docs/follow.md")).unwrap();
-    let block = |language: &str| {
-        let start = page.find(&format!("```{language}\n")).unwrap() + 4 + language.len();
-        page[start..].split("```").next().unwrap().to_owned()
-    };
-    let mut host = Host::start(&block("yaml"), &[]);
-    let session = block("session");
-    assert!(session.lines().count() > 8, "{session}");
-    for line in session.lines() {
-        if let Some(line) = line.strip_prefix("> ") {
-            host.send(line);
-        } else {
-            let expected: Value = serde_json::from_str(&line[2..]).unwrap();
-            assert_eq!(host.read(), expected);
-        }
-    }
-    let (code, rest, dir, _sandbox) = host.end();
-    assert_eq!((code, rest), (3, vec![]));
-    let log = fs::read_to_string(dir.join("log.jsonl")).unwrap();
-    let means: Vec<Value> = parse_json_lines(&log)
-        .iter()
-        .filter(|record| record["type"] == "approval")
-        .map(|record| record["metadata"]["by"].clone())
-        .collect();
-    assert_eq!(means, ["control", "control"]);
-}
 
 /// Whatever comes, each line is answered, and the process lives on.
 #[test]
@@ -163,9 +78,9 @@ fn a_bad_line_is_answered_and_the_process_lives_on() {
     }
     host.turn("a", &[("look", json!({}))]);
     assert_eq!(host.read()["message"][0]["content"], "seen");
-    let (code, rest, dir, _sandbox) = host.end();
-    assert_eq!((code, rest), (3, vec![]));
-    assert!(!dir.join("ran").exists());
+    let end = host.end();
+    assert_eq!((end.code, end.lines.len()), (3, 0));
+    assert!(!end.dir.join("ran").exists());
 }
 
 #[test]
@@ -176,7 +91,7 @@ fn a_long_line_is_answered() {
     assert!(message.contains("too long"), "{message}");
     host.turn("a", &[("look", json!({}))]);
     assert_eq!(host.read()["message"][0]["content"], "seen");
-    assert_eq!(host.end().0, 3);
+    assert_eq!(host.end().code, 3);
 }
 
 /// A canceled turn is answered, its processes are gone, and its id can be used again.
@@ -198,8 +113,8 @@ fn a_canceled_turn_is_answered() {
     assert_eq!(answer["message"][1]["is_error"], true);
     host.turn("a", &[("look", json!({}))]);
     assert_eq!(host.read()["message"][0]["content"], "seen");
-    let (_, _, dir, _sandbox) = host.end();
-    assert!(!dir.join("ran").exists());
+    let end = host.end();
+    assert!(!end.dir.join("ran").exists());
 }
 
 /// A decision counts for the call that was asked about, and for no other.
@@ -221,15 +136,15 @@ fn only_the_call_that_was_asked_about_is_approved() {
     host.send(r#"{"type":"approve","id":"b","tool_use_id":"t0","decision":"yes"}"#);
     assert_eq!(host.read()["id"], "b");
     // The host leaves, and with it who could decide.
-    let (code, rest, dir, _sandbox) = host.end();
-    assert_eq!(code, 3);
+    let end = host.end();
+    assert_eq!(end.code, 3);
     assert_eq!(
-        (&rest[0]["type"], &rest[0]["id"]),
+        (&end.lines[0]["type"], &end.lines[0]["id"]),
         (&json!("answer"), &json!("a"))
     );
-    let text = rest[0]["message"][0]["content"].as_str().unwrap();
+    let text = end.lines[0]["message"][0]["content"].as_str().unwrap();
     assert!(text.contains("needs an approval"), "{text}");
-    assert_eq!(fs::read_to_string(dir.join("ran")).unwrap(), "pay\n");
+    assert_eq!(fs::read_to_string(end.dir.join("ran")).unwrap(), "pay\n");
 }
 
 /// Results that nobody can read are no success.

@@ -66,7 +66,7 @@ fn is_same(one: &Tool, other: &Tool) -> bool {
 }
 
 /// Says in one line what has changed.
-pub(super) fn describe_changes(change: &ToolsChange) -> String {
+pub(crate) fn describe_changes(change: &ToolsChange) -> String {
     let lists = [
         ("added", &change.added),
         ("removed", &change.removed),

@@ -1,0 +1,283 @@
+//! The tools that a host process announces: a part of the tools file that comes by a pipe, as JSON.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::json::JsonText;
+use crate::tools_file::keys::{IncludedFile, ToolFile, ToolsFile};
+use crate::tools_file::resolve::include::bundle_conditions;
+use crate::tools_file::resolve::load::ParsedToolsFile;
+use crate::tools_file::source_map::SourceMap;
+use crate::tools_file::spanned::{Field, SpannedTable};
+use crate::tools_file::write::exact_json::ExactJson;
+use crate::tools_file::yaml::{YamlNode, parse_yaml};
+use crate::types::{FileProblem, Severity};
+
+/// Maximum size of the tools, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The tools of a host process.
+#[derive(Debug, Clone)]
+pub struct HostTools {
+    /// A JSON object with the key `tools`, a value on each line.
+    text: String,
+}
+
+/// What is wrong with a tool of the host process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostToolProblem {
+    /// The keys that lead to it, from the name of the tool on. Empty if the whole is wrong.
+    pub at: Vec<String>,
+    /// What is wrong, in one sentence without a period.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct HostDocument<'a> {
+    tools: ExactJson<'a>,
+}
+
+impl HostTools {
+    /// Takes the tools of a host process, an object whose keys are their names.
+    ///
+    /// # Errors
+    /// It isn't an object, or can't be read.
+    pub fn new(tools: &RawValue) -> Result<Self, HostToolProblem> {
+        let problem = |message: String| HostToolProblem {
+            at: Vec::new(),
+            message,
+            hint: None,
+        };
+        let json = JsonText::from(tools);
+        if !tools.get().starts_with('{') {
+            let message = format!(
+                "`tools` is {}, not an object with the tools by name",
+                json.kind()
+            );
+            return Err(problem(message));
+        }
+        if tools.get().len() > MAX_BYTES {
+            let message = format!("`tools` has more than {} MiB", MAX_BYTES >> 20);
+            return Err(problem(message));
+        }
+        let document = HostDocument {
+            tools: ExactJson(json),
+        };
+        // Each value on a line of its own: what reads YAML looks at lines.
+        match serde_json::to_string_pretty(&document) {
+            Ok(text) => Ok(Self { text }),
+            Err(error) => Err(problem(format!("`tools` can't be read: {error}"))),
+        }
+    }
+
+    /// Adds the tools to those of the file. Returns every problem with them.
+    pub(super) fn add_to(
+        &self,
+        file: &mut ToolsFile,
+        tree: &mut YamlNode,
+        sources: &mut SourceMap,
+    ) -> Vec<FileProblem> {
+        let offset = sources.append_host_tools(&self.text);
+        let mut host_tree = match parse_yaml(&self.text) {
+            Ok(tree) => tree,
+            Err(mut problems) => {
+                for problem in &mut problems {
+                    problem.span.start += offset;
+                    // It may name a line, which the host process doesn't have.
+                    problem.hint = None;
+                }
+                return problems;
+            }
+        };
+        host_tree.shift_spans(offset);
+        let (announced, mut problems) = IncludedFile::read(&host_tree, "the tools of the host");
+        let Field::Valid(announced) = announced else {
+            return problems;
+        };
+        let mut announced = announced.value;
+        bundle_conditions(&mut announced, sources.dir(), &mut problems);
+        add_tools(&mut file.tools, announced.tools, sources, &mut problems);
+        tree.append_entries(host_tree, &["tools"]);
+        problems
+    }
+
+    /// Returns the errors in these tools, if `loaded` was parsed with them. Others are in the file.
+    pub fn find_errors(&self, loaded: &ParsedToolsFile) -> Vec<HostToolProblem> {
+        let tree = parse_yaml(&self.text).ok();
+        let errors = loaded.problems.iter().filter(|problem| {
+            problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
+        });
+        let located = errors.map(|problem| {
+            let offset = loaded.sources.locate(problem.span).span.start;
+            let path = tree.as_ref().map(|tree| tree.path_at(offset));
+            HostToolProblem {
+                // The first key is `tools`.
+                at: path.unwrap_or_default().into_iter().skip(1).collect(),
+                message: problem.message.clone(),
+                hint: problem.hint.clone(),
+            }
+        });
+        located.collect()
+    }
+}
+
+/// Moves the tools of the host to those of the file. One whose name is taken is an error.
+fn add_tools(
+    known: &mut Field<SpannedTable<ToolFile>>,
+    announced: Field<SpannedTable<ToolFile>>,
+    sources: &SourceMap,
+    problems: &mut Vec<FileProblem>,
+) {
+    let Field::Valid(announced) = announced else {
+        return;
+    };
+    let Field::Valid(known) = known else {
+        if matches!(known, Field::Missing) {
+            *known = Field::Valid(announced);
+        }
+        return;
+    };
+    for (name, tool) in announced.value.0 {
+        let mut taken = known.value.0.iter();
+        let taken = taken.find(|(other, _)| *other == name);
+        let Some((_, first)) = taken else {
+            known.value.0.push((name, tool));
+            continue;
+        };
+        if let (Some(first), Some(second)) = (first.spanned(), tool.spanned()) {
+            let place = sources.locate(first.key_span);
+            let file = place
+                .included
+                .map_or("tools.yaml".to_owned(), |path| path.display().to_string());
+            let message = format!("the tool `{name}` is declared in {file}, too");
+            let hint = format!(
+                "rename one of them; the other one is on line {} there",
+                place.line()
+            );
+            problems.push(FileProblem::error(second.key_span, message, "").with_hint(hint));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::tools_file::parse_with_host_tools;
+    use crate::tools_lock::LockUse;
+    use crate::types::Backing;
+
+    const FILE: &str =
+        "version: 1\ntools:\n  look: {input_schema: {type: object}, command: [ls]}\n";
+
+    fn parse(file: &str, tools: &str) -> (HostTools, ParsedToolsFile) {
+        let tools: Box<RawValue> = serde_json::from_str(tools).unwrap();
+        let host = HostTools::new(&tools).unwrap();
+        let dir = Path::new("/work");
+        let parsed = parse_with_host_tools((file, Some(&host)), dir, dir, LockUse::None);
+        (host, parsed)
+    }
+
+    #[test]
+    fn host_tools_are_like_those_of_the_file() {
+        let tools = r#"{"greet":{"description":"\ud83d\ude00 \u0007","backing":"host","effect":"read",
+            "input_schema":{"type":"object","properties":{"n":{"type":"integer","maximum":9223372036854775807}}}}}"#;
+        for file in [FILE, "version: 1\n"] {
+            let (_, parsed) = parse(file, tools);
+            assert_eq!(parsed.problems, []);
+            let config = parsed.tools.unwrap();
+            let greet = config.get("greet").unwrap();
+            assert!(matches!(greet.backing, Some(Backing::Host)));
+            assert_eq!(greet.description, "\u{1f600} \u{7}");
+            let maximum = &greet.input_schema["properties"]["n"]["maximum"];
+            assert_eq!(maximum.to_string(), "9223372036854775807");
+            assert!(config.own_files.is_empty(), "{:?}", config.own_files);
+        }
+    }
+
+    #[test]
+    fn each_problem_says_where_it_is() {
+        let schema = r#""input_schema":{"type":"object"}"#;
+        for (tools, at, message) in [
+            (
+                format!(r#"{{"look":{{"backing":"host",{schema}}}}}"#),
+                "look",
+                "declared in tools.yaml, too",
+            ),
+            (format!(r#"{{"a":{{{schema}}}}}"#), "a", "no backing"),
+            (
+                format!(r#"{{"a":{{"backing":"command",{schema}}}}}"#),
+                "a/backing",
+                "isn't `host`",
+            ),
+            (
+                format!(r#"{{"a":{{"backing":"host","command":["x"],{schema}}}}}"#),
+                "a/command",
+                "only have one backing",
+            ),
+            (
+                format!(
+                    r#"{{"a":{{"backing":"host",{schema}}},"b":{{"backing":"host","timeout":"5x",{schema}}}}}"#
+                ),
+                "b/timeout",
+                "5x",
+            ),
+            (
+                r#"{"a":{"backing":"host"}}"#.to_owned(),
+                "a",
+                "input_schema",
+            ),
+            (
+                format!(r#"{{"a":{{"backing":"host","shout":1,{schema}}}}}"#),
+                "a/shout",
+                "shout",
+            ),
+            (
+                r#"{"a":{"backing":"host","input_schema":{"type":"strin"}}}"#.to_owned(),
+                "a/input_schema/type",
+                "strin",
+            ),
+            (r#"{"a":{"a":1,"a":2}}"#.to_owned(), "", "duplicate key"),
+            (r#"{"a":5}"#.to_owned(), "a", "must be a table"),
+        ] {
+            let (host, parsed) = parse(FILE, &tools);
+            assert!(parsed.tools.is_none(), "{tools}");
+            let errors = host.find_errors(&parsed);
+            let found: Vec<_> = errors
+                .iter()
+                .map(|error| (error.at.join("/"), &*error.message))
+                .collect();
+            assert!(
+                found
+                    .iter()
+                    .any(|(found_at, found)| found_at == at && found.contains(message)),
+                "{tools}: {found:?}"
+            );
+        }
+        for tools in ["[]", "\"x\"", "null"] {
+            let tools: Box<RawValue> = serde_json::from_str(tools).unwrap();
+            let problem = HostTools::new(&tools).unwrap_err();
+            assert!(problem.message.contains("not an object"), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_host_process_announces_host_tools() {
+        let file = "tools: {a: {input_schema: {type: object}, backing: host}}";
+        let dir = Path::new("/work");
+        let parsed = parse_with_host_tools((file, None), dir, dir, LockUse::None);
+        let messages: Vec<_> = parsed
+            .problems
+            .iter()
+            .map(|problem| &*problem.message)
+            .collect();
+        assert_eq!(
+            messages,
+            ["`backing` is only for the tools that a host process announces"]
+        );
+    }
+}

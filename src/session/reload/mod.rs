@@ -1,0 +1,155 @@
+//! Whether tools that were read again can take the place of those in force.
+//!
+//! Calls that were checked before run as they were checked. Whatever is wrong with the new file, the old definitions stay
+//! in force.
+
+mod tool_changes;
+
+use std::sync::Arc;
+
+use crate::context::CommandContext;
+use crate::output::CommandError;
+use crate::session::{RunSession, require_trackable_tools};
+use redact::Mask;
+use toolq_core::text::escape;
+use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
+
+use crate::session::reload::tool_changes::ToolChanges;
+
+pub(crate) use crate::session::reload::tool_changes::describe_changes;
+
+/// The tools in force, and what they share with all that follow them.
+pub(crate) struct ToolsInForce<'a> {
+    context: &'a CommandContext,
+    mask: Arc<Mask>,
+    tools: Arc<ToolsConfig>,
+    /// Whether the command line says how many calls run at once.
+    has_fixed_jobs: bool,
+}
+
+impl<'a> ToolsInForce<'a> {
+    /// Begins with the tools of a session.
+    pub(crate) fn new(session: &RunSession<'a>, has_fixed_jobs: bool) -> Self {
+        Self {
+            context: session.context,
+            mask: Arc::clone(&session.mask),
+            tools: Arc::clone(&session.tools),
+            has_fixed_jobs,
+        }
+    }
+
+    /// Returns the tools in force.
+    pub(crate) fn tools(&self) -> &Arc<ToolsConfig> {
+        &self.tools
+    }
+
+    /// Checks that `tools` can come into force, and lets what tools and servers have said about themselves hold on.
+    ///
+    /// # Errors
+    /// Something has changed that is fixed when the session begins, or the processes of a tool couldn't be ended.
+    pub(crate) fn admit(&self, tools: &mut ToolsConfig) -> Result<(), CommandError> {
+        self.require_same_setting(tools)?;
+        require_trackable_tools(tools)?;
+        for tool in &mut tools.tools {
+            self.keep_description(tool);
+        }
+        for server in &tools.unlocked {
+            self.keep_listing(server);
+        }
+        Ok(())
+    }
+
+    /// Returns what changes with `tools`, of which those in `new` can be called. Those in `old` could be before.
+    pub(crate) fn change(
+        &self,
+        tools: ToolsConfig,
+        (old, new): (&[Arc<Tool>], &[Arc<Tool>]),
+    ) -> ToolsChange {
+        let ToolChanges {
+            added,
+            removed,
+            changed,
+        } = ToolChanges::between(old, new);
+        ToolsChange {
+            path: self.context.tools_path.display().to_string(),
+            tools: Arc::new(tools),
+            added,
+            removed,
+            changed,
+        }
+    }
+
+    /// Puts other tools into force.
+    pub(crate) fn replace(&mut self, tools: &Arc<ToolsConfig>) {
+        self.tools = Arc::clone(tools);
+    }
+
+    /// # Errors
+    /// Something has changed that is fixed when the session begins.
+    fn require_same_setting(&self, tools: &ToolsConfig) -> Result<(), CommandError> {
+        let refuse = |what: &str| {
+            let message = format!("{what} can't change while toolq runs");
+            Err(CommandError::usage(message).with_hint("start it again"))
+        };
+        if tools.root != self.tools.root {
+            return refuse("`root`");
+        }
+        if !self.has_fixed_jobs && tools.concurrency != self.tools.concurrency {
+            return refuse("`concurrency`");
+        }
+        if tools.env_file != self.tools.env_file {
+            return refuse("what `env_file` says");
+        }
+        // What was masked at the start stays masked, and nothing else is.
+        let is_new_secret = |name: &&String| {
+            let value = self.context.environment.get_os(name.as_str());
+            let value = value.unwrap_or_default().to_string_lossy();
+            let value = value.trim();
+            value.len() >= Mask::MIN_SECRET_BYTES && self.mask.apply(value) == value
+        };
+        match tools.secrets.iter().find(is_new_secret) {
+            Some(name) => refuse(&format!("what is secret ({name} is new)")),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets what a server has announced hold on, if it would be reached as before. It isn't asked, since calls wait.
+    fn keep_listing(&self, server: &UnlockedServer) {
+        let mut old = self.tools.unlocked.iter();
+        let old = old.find(|old| old.server.is_same_as(&server.server));
+        match old.and_then(|old| old.listing()) {
+            Some(Ok(listing)) => {
+                server.set_announced(Ok((listing.lock.clone(), Vec::new())));
+            }
+            Some(Err(why)) => server.set_announced(Err(why.to_owned())),
+            None => {
+                let warning = format!(
+                    "the tools of the server {} aren't served until toolq is started again: tools.lock doesn't have it",
+                    server.server.name
+                );
+                self.context.stderr.print_warning(&warning);
+            }
+        }
+        if let Some(Err(why)) = server.listing() {
+            let warning = format!(
+                "the tools of the server {} aren't served: {}",
+                server.server.name,
+                escape(why)
+            );
+            self.context.stderr.print_warning(&warning);
+        }
+    }
+
+    /// Gives a tool the description that it gave itself before, if the same program would be asked.
+    fn keep_description(&self, tool: &mut Arc<Tool>) {
+        let command = |describe: &DescribeCommand| format!("{:?}", describe.command);
+        let old = self.tools.get(&tool.name);
+        let old = old.and_then(|old| old.describe.as_deref());
+        if let (Some(old), Some(new)) = (old, tool.describe.as_deref())
+            && command(old) == command(new)
+        {
+            let described = Box::new(old.clone());
+            Arc::make_mut(tool).describe = Some(described);
+        }
+    }
+}
