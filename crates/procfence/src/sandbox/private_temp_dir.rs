@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
 
 use tempfile::TempDir;
 
@@ -54,20 +55,60 @@ impl PrivateTempDir {
         self.path().parent() == Some(outer) && self.path().is_dir()
     }
 
-    /// Removes everything in the directory. Returns `None` if that doesn't succeed.
-    pub(crate) fn emptied(self) -> Option<Self> {
-        let is_empty = || Some(fs::read_dir(self.path()).ok()?.next().is_none());
-        if is_empty()? {
-            return Some(self);
-        }
-        // The program may have left directories that can't be listed.
+    /// Whether there is nothing in the directory, as far as it can be listed.
+    pub(crate) fn is_empty(&self) -> bool {
+        fs::read_dir(self.path()).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
+    /// Removes the directory and everything in it, which the program may have made unlistable.
+    fn remove(self) {
         make_listable(self.path());
-        None
+        drop(self);
     }
 
     /// Leaves the directory to processes that go on.
     pub(crate) fn keep(self) {
         let _ = self.0.keep();
+    }
+}
+
+/// A thread that removes directories. Its reaper refuses itself what it refuses its programs, such as changing who may list
+/// a directory; a thread that was started before does not.
+#[derive(Debug)]
+pub(crate) struct TempDirRemover {
+    directories: Sender<PrivateTempDir>,
+    removals: Receiver<()>,
+}
+
+impl TempDirRemover {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system is out of threads.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (directories, waiting) = mpsc::channel::<PrivateTempDir>();
+        let (done, removals) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("temp-dir-remover".to_owned())
+            .spawn(move || {
+                for directory in waiting {
+                    directory.remove();
+                    if done.send(()).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            directories,
+            removals,
+        })
+    }
+
+    /// Removes a directory and waits until it is gone: no other thread may be busy when the reaper starts a program.
+    pub(crate) fn remove(&self, directory: PrivateTempDir) {
+        if self.directories.send(directory).is_ok() {
+            let _ = self.removals.recv();
+        }
     }
 }
 
@@ -97,11 +138,13 @@ mod tests {
         let mut env = vec![variable, other.clone()];
         let found = PrivateTempDir::take_outer(&mut env);
         assert_eq!((&*found, env), (outer.path(), vec![other]));
-        let directory = PrivateTempDir::create(&found).unwrap().emptied().unwrap();
+        let directory = PrivateTempDir::create(&found).unwrap();
+        assert!(directory.is_empty());
         let closed = directory.path().join("a/closed");
         fs::create_dir_all(closed.join("b")).unwrap();
         fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
-        assert!(directory.emptied().is_none());
+        assert!(!directory.is_empty());
+        TempDirRemover::start().unwrap().remove(directory);
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
     }
 }

@@ -10,7 +10,7 @@ use rustix::fs::stat;
 
 use crate::privileges::drop_privileges;
 use crate::sandbox::entry::PreparedSandbox;
-use crate::sandbox::private_temp_dir::PrivateTempDir;
+use crate::sandbox::private_temp_dir::{PrivateTempDir, TempDirRemover};
 use crate::sandbox::ruleset::{BuiltRuleset, build_ruleset};
 use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
 use crate::system_call_filter::sandbox_filter;
@@ -24,6 +24,7 @@ pub(crate) struct ReaperSandboxes {
     /// What it gave up.
     shape: Option<SandboxShape>,
     temp_dir: Option<PrivateTempDir>,
+    temp_dir_remover: Option<TempDirRemover>,
     last_ruleset: Option<KeptRuleset>,
 }
 
@@ -54,6 +55,7 @@ impl ReaperSandboxes {
         if self.shape.is_none() {
             let filter = sandbox_filter(sandbox.shape())?;
             drop_privileges()?;
+            self.temp_dir_remover = Some(TempDirRemover::start()?);
             filter.apply()?;
             self.shape = Some(sandbox.shape());
         }
@@ -104,15 +106,18 @@ impl ReaperSandboxes {
         Ok(self.temp_dir.insert(temp_dir).path())
     }
 
-    /// Empties the temporary directory of a call. If some of its processes go on, they keep it.
+    /// Removes the temporary directory of a call, or keeps it for the next one if it is empty. If some of the call's
+    /// processes go on, they keep it.
     pub(crate) fn finish_call(&mut self, is_gone: bool) {
-        if let Some(temp_dir) = self.temp_dir.take() {
-            self.temp_dir = if is_gone {
-                temp_dir.emptied()
-            } else {
-                temp_dir.keep();
-                None
-            };
+        let Some(temp_dir) = self.temp_dir.take() else {
+            return;
+        };
+        if !is_gone {
+            temp_dir.keep();
+        } else if temp_dir.is_empty() {
+            self.temp_dir = Some(temp_dir);
+        } else if let Some(remover) = &self.temp_dir_remover {
+            remover.remove(temp_dir);
         }
     }
 }
