@@ -22,6 +22,7 @@ mod mcp;
 mod message_feeder;
 mod output;
 mod partial_values;
+mod program_tool;
 mod progress;
 mod result_cache;
 mod run_budget;
