@@ -6,6 +6,9 @@
     reason = "tests read their own environment"
 )]
 
+pub mod shell_server;
+pub mod waiting;
+
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
