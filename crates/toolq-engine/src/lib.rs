@@ -37,7 +37,7 @@ mod tests;
 mod timing;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_allowed_gap, find_sandbox_gaps};
+pub use command::{find_allowed_gap, find_program, find_sandbox_gaps};
 pub use control::RunControl;
 pub use discovery::SchemaDiscovery;
 pub use dispatcher::TurnRequest;
