@@ -64,6 +64,8 @@ pub mod log_view;
 #[cfg(feature = "cli")]
 mod man_page;
 #[cfg(feature = "cli")]
+mod otlp;
+#[cfg(feature = "cli")]
 mod output;
 #[cfg(feature = "cli")]
 mod pages;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, NewSessionLogFlags,
-    ProgressFlag, RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, ProgressFlag,
+    RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
+use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use procfence::CopyConfinement;
 use toolq_core::os::Environment;
@@ -24,6 +25,8 @@ pub struct SessionSettings {
     pub watch: WatchSettings,
     pub budgets: BudgetLimits,
     pub approval: ApprovalSettings,
+    /// Where spans and metrics go, if anywhere.
+    pub(crate) otlp: Option<OtlpSettings>,
     /// The plan that is applied, whose calls it approves.
     pub plan: Option<Arc<PlannedCalls>>,
     /// What commands can write; `None` is everything that the user can.
@@ -106,6 +109,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
+            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -121,6 +125,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
+            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -136,6 +141,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: BudgetLimits::default(),
             approval: (&arguments.approval).into(),
+            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -148,10 +154,16 @@ impl SessionSettings {
     pub fn of_serve(arguments: &ServeArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.jobs,
-            log: LogSettings::of_new_session(&arguments.log, environment),
+            log: LogSettings {
+                target: LogTarget::new(arguments.log.clone(), environment),
+                mode: BeginMode::ForceNewTask,
+                accept_changes: false,
+                sync: arguments.sync.into(),
+            },
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
+            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -164,13 +176,19 @@ impl SessionSettings {
     pub fn of_record(arguments: &RecordArguments, environment: &Environment) -> Self {
         Self {
             jobs: None,
-            log: LogSettings::of_new_session(&arguments.log, environment),
+            log: LogSettings {
+                target: LogTarget::new(arguments.log.clone(), environment),
+                mode: BeginMode::ForceNewTask,
+                accept_changes: false,
+                sync: arguments.sync.into(),
+            },
             watch: WatchSettings {
                 events: None,
                 progress: ProgressFlag::None,
             },
             budgets: BudgetLimits::default(),
             approval: ApprovalSettings::Nobody,
+            otlp: None,
             plan: None,
             confinement: None,
             host_tools: None,
@@ -195,6 +213,7 @@ impl SessionSettings {
             },
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
+            otlp: None,
             plan: None,
             confinement: None,
             host_tools: None,
@@ -230,15 +249,6 @@ impl LogSettings {
             target,
             mode,
             accept_changes: flags.accept_changes,
-            sync: flags.sync.into(),
-        }
-    }
-
-    fn of_new_session(flags: &NewSessionLogFlags, environment: &Environment) -> Self {
-        Self {
-            target: LogTarget::new(flags.file.clone(), environment),
-            mode: BeginMode::ForceNewTask,
-            accept_changes: false,
             sync: flags.sync.into(),
         }
     }

@@ -195,18 +195,6 @@ fn completions_know_commands_flags_values_and_names() {
 }
 
 #[test]
-fn completions_offer_servers() {
-    let tools = "version: 1\nservers:\n  files: {command: [cat]}\n  search: {command: [cat]}\n";
-    for words in [&["servers", ""][..], &["servers", "lock", ""]] {
-        let arguments = [&["__complete", "--", "toolq"], words].concat();
-        let ran = CliSandbox::new().tools(tools).run(&arguments);
-        for server in ["files\t", "search\t"] {
-            assert!(ran.stdout.contains(server), "{words:?}: {}", ran.stdout);
-        }
-    }
-}
-
-#[test]
 fn completions_know_where_a_path_can_stand() {
     assert_eq!(
         complete(&["run", "call"]),
@@ -229,30 +217,6 @@ fn completions_offer_sessions() {
         ran.stdout
     );
     assert!(ran.stdout.contains("tools.yaml\t"), "{}", ran.stdout);
-}
-
-#[test]
-fn completions_finish_the_id_of_a_session() {
-    let script = r#""$TOOLQ" run -q > /dev/null
-        id=$(basename state/toolq/sessions/*.jsonl .jsonl); id=${id##*-}
-        "$TOOLQ" __complete -- toolq log show "${id%????}" | grep -c "^$id""#;
-    let ran = toolq().stdin(CALL).run_shell(script).assert_exit(0);
-    assert_eq!(ran.stdout, "1\n");
-}
-
-/// Somebody who has just installed toolq types its name.
-#[test]
-fn without_a_command_stderr_says_what_to_type_first() {
-    let ran = CliSandbox::new().run(&[]).assert_exit(2);
-    assert_eq!(ran.stdout, "");
-    for text in ["Usage: toolq", "\n  toolq init ", "toolq --help"] {
-        assert!(ran.stderr.contains(text), "{}", ran.stderr);
-    }
-    assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
-    // A command with commands of its own has a help of its own.
-    let ran = CliSandbox::new().run(&["log"]).assert_exit(2);
-    assert!(ran.stderr.contains("Usage: toolq log"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("toolq init"), "{}", ran.stderr);
 }
 
 /// The scripts for zsh and fish differ only in how they ask their shell for the words.
@@ -477,4 +441,30 @@ fn a_path_in_the_wrong_place_is_met_with_the_right_command() {
     }
     let ran = toolq().run(&["init", "--fram"]).assert_exit(2);
     assert!(!ran.stderr.contains("--from --fram"), "{}", ran.stderr);
+}
+
+/// A flag that only some builds have is in the help of all of them.
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_toolq_without_otlp_says_so_and_how_to_get_it() {
+    let message = r#"{"content":[{"type":"tool_use","id":"a","name":"say","input":{}}]}"#;
+    let script = |arguments: &str| {
+        format!(
+            "\"$TOOLQ\" run -q --log log.jsonl > /dev/null < in.json; rm ran; \"$TOOLQ\" {arguments} < in.json"
+        )
+    };
+    for arguments in ["run --otlp", "log trace log.jsonl --otlp"] {
+        let ran = CliSandbox::new()
+            .tools("version: 1\ntools:\n  say: {input_schema: {type: object}, command: [touch, ran]}\n")
+            .file("in.json", message)
+            .run_shell(&script(arguments))
+            .assert_exit(2);
+        let wanted = ["this toolq was built without `otlp`", "--features otlp"];
+        assert!(
+            wanted.iter().all(|part| ran.stderr.contains(part)),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.file("ran"), None);
+    }
 }

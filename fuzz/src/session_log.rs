@@ -313,5 +313,6 @@ fn session_header() -> SessionHeader {
         root: "/work".to_owned(),
         jobs: NonZeroUsize::MIN,
         sync: SyncPolicy::Auto,
+        traceparent: None,
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use crate::otlp::parse_endpoint;
 use toolq_core::text::parse_age;
 
 #[derive(Debug, Args)]
@@ -40,8 +41,8 @@ pub enum LogCommand {
     Export(LogExportArguments),
     /// Print the calls as a page with a bar for each (HTML)
     Timeline(LogPageArguments),
-    /// Print the calls as trace events, for Perfetto and `chrome://tracing`
-    Trace(LogPageArguments),
+    /// Print the calls as trace events, for Perfetto and `chrome://tracing`, or send them as OpenTelemetry spans
+    Trace(LogTraceArguments),
     /// Check that every line is intact; exit 4 if one isn't
     Verify(LogFileArguments),
     /// Record what became of a call in doubt, for `run --resume`
@@ -86,6 +87,24 @@ pub struct LogPageArguments {
     /// Where to write it [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct LogTraceArguments {
+    #[command(flatten)]
+    pub page: LogPageArguments,
+    /// Send the calls as OpenTelemetry spans to a receiver of OTLP over HTTP instead [default: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    /// or `http://localhost:4318`]
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        num_args = 0..=1,
+        value_parser = parse_endpoint,
+        value_hint = ValueHint::Url,
+        conflicts_with = "output"
+    )]
+    #[expect(clippy::option_option, reason = "no flag, no value, or a value")]
+    pub otlp: Option<Option<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 
 use crate::args::values::{ApproveFlag, ProgressFlag, SyncFlag};
+use crate::otlp::parse_endpoint;
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
-
-const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
 
 /// The session log of a run.
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub struct LogFlags {
     #[arg(
         id = "log",
         long = "log",
-        help = LOG_FILE_HELP,
+        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
         value_name = "FILE",
         value_hint = ValueHint::FilePath
     )]
@@ -43,21 +42,6 @@ pub struct LogFlags {
         default_value = "auto",
         conflicts_with = "no_log"
     )]
-    pub sync: SyncFlag,
-}
-
-/// The session log of a command that always begins a new session.
-#[derive(Debug, Args)]
-pub struct NewSessionLogFlags {
-    #[arg(
-        long = "log",
-        help = LOG_FILE_HELP,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath
-    )]
-    pub file: Option<PathBuf>,
-    /// Which calls' records must reach the disk before toolq continues
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub sync: SyncFlag,
 }
 
@@ -86,6 +70,17 @@ pub struct WatchFlags {
     /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub progress: ProgressFlag,
+    /// Send OpenTelemetry spans and metrics to a receiver of OTLP over HTTP [default: `OTEL_EXPORTER_OTLP_ENDPOINT`, or
+    /// `http://localhost:4318`]
+    #[arg(
+        long,
+        value_name = "ENDPOINT",
+        num_args = 0..=1,
+        value_parser = parse_endpoint,
+        value_hint = ValueHint::Url
+    )]
+    #[expect(clippy::option_option, reason = "no flag, no value, or a value")]
+    pub otlp: Option<Option<String>>,
 }
 
 /// Limits for all calls of a run together.

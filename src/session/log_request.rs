@@ -37,6 +37,8 @@ pub struct LogRequest<'a> {
     pub subject: LogSubject<'a>,
     /// The plan that the run applies.
     pub plan: Option<&'a PlannedCalls>,
+    /// The span within which the run was started, if it is traced.
+    pub traceparent: Option<String>,
 }
 
 impl LogRequest<'_> {
@@ -84,6 +86,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         input_sha256: request.subject.digest(),
         plan: request.plan.map(|plan| plan.id().to_owned()),
         sync: settings.sync,
+        traceparent: request.traceparent.clone(),
         ..SessionHeader::new(tools_path, tools, request.jobs)
     };
     let mut log = open_log(request, &header, clock)?;

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::approval::build_approver;
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit, StderrWriter};
+use crate::output::{CommandError, Exit};
 use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
 use crate::session::log_request::{self, LogRequest};
@@ -23,7 +23,7 @@ use crate::settings::{LogTarget, SessionSettings};
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::types::{AgentHistory, Call, ToolsConfig, Turn};
+use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
 use toolq_engine::{Engine, EngineSettings, random_task_id};
 use toolq_log::{SessionLog, exceeds_size};
 
@@ -80,6 +80,9 @@ impl<'a> RunSession<'a> {
         let mask = Arc::new(context.build_mask(&tools));
         let checker = CallChecker::new(Arc::clone(&tools));
         let clock = Clock::system();
+        if let Some(otlp) = &settings.otlp {
+            otlp.warn_about_parent(&context.stderr);
+        }
         let mut sinks = RunSinks::new(settings, context, (&tools, jobs), &mask, clock.clone())?;
         let approver = build_approver(
             &settings.approval,
@@ -88,6 +91,7 @@ impl<'a> RunSession<'a> {
             sinks.screen(),
             &context.environment,
         )?;
+        let parent = settings.otlp.as_ref().and_then(|otlp| otlp.parent.clone());
         let request = LogRequest {
             settings: &settings.log,
             jobs,
@@ -97,10 +101,20 @@ impl<'a> RunSession<'a> {
             mask: &mask,
             subject,
             plan: settings.plan.as_deref(),
+            traceparent: parent.as_ref().map(ToString::to_string),
         };
         let opened = log_request::begin_log(&request, &clock)?;
         let resume = ResumeDecisions::new(&opened, &request);
         let task_id = opened.log.as_ref().map(SessionLog::task_id);
+        let task_id = task_id.unwrap_or_else(random_task_id);
+        let session_id = opened.log.as_ref().map(SessionLog::session_id);
+        let trace = settings.otlp.as_ref().map(|_| {
+            let session_id = session_id.as_ref().unwrap_or(&task_id);
+            TraceContext::new(&task_id, session_id, parent)
+        });
+        if let Some(trace) = &trace {
+            sinks.begin_trace(trace);
+        }
         let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
         // Clients often only list the tools.
         let removes_unused = is_new_file && matches!(subject, LogSubject::Client);
@@ -109,7 +123,8 @@ impl<'a> RunSession<'a> {
             jobs,
             output_dir: sinks.output_dir(),
             log_files: sinks.log_files(),
-            task_id: task_id.unwrap_or_else(random_task_id),
+            task_id,
+            trace: trace.map(Arc::new),
             approver,
             host_tools: settings.host_tools.clone(),
             budget_limits: settings.budgets,
@@ -206,7 +221,6 @@ impl<'a> RunSession<'a> {
             let message = format!("the run was stopped where a call needs an approval: {why}");
             stderr.print_error(&CommandError::new(Exit::Incomplete, message));
         }
-        self.print_failures();
         stderr.print_note(&self.sinks.summary().text());
         let Some(log) = self.sinks.log_path() else {
             return;
@@ -230,24 +244,6 @@ impl<'a> RunSession<'a> {
         let is_stopped = self.sinks.summary().has_unanswered_calls();
         if is_stopped && self.is_resumable && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command with `--resume` runs what is missing");
-        }
-    }
-
-    /// Names each failure, unless a display of progress has done so.
-    fn print_failures(&self) {
-        let Some(failures) = self.sinks.unseen_failures() else {
-            return;
-        };
-        let (shown, omitted) = failures.failures();
-        for failure in shown {
-            self.context.stderr.print_failure(&failure.line);
-            if let Some(repeat) = &failure.repeat {
-                StderrWriter::print_details(repeat);
-            }
-        }
-        if omitted > 0 {
-            let line = format!("{omitted} more, see `toolq log show --errors`");
-            self.context.stderr.print_failure(&line);
         }
     }
 

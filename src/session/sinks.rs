@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::{DEFAULT_TOOLS_FILE, ProgressFlag};
+use crate::args::ProgressFlag;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
 use crate::log_view::in_doubt_lines;
+use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
 use crate::settings::SessionSettings;
 use crate::terminal::{
-    BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
-    RepeatCommand, RunSummary,
+    BarOptions, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen, RunSummary,
 };
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{EmitError, Event, EventSink, ToolsConfig};
+use toolq_core::types::{EmitError, Event, EventSink, ToolsConfig, TraceContext};
 use toolq_log::SessionLog;
 
 /// The event sinks of one run.
@@ -28,6 +28,7 @@ pub struct RunSinks {
     log: Option<SessionLog>,
     removes_unused_log: bool,
     events: Option<NdjsonSink>,
+    otlp: Option<OtlpSink>,
     display: Option<ProgressDisplay>,
     summary: RunSummary,
 }
@@ -36,12 +37,10 @@ pub struct RunSinks {
 enum ProgressDisplay {
     Bars(ProgressBars),
     Lines(ProgressLines),
-    /// Nothing while calls run. Their failures are listed at the end.
-    AtEnd(FailureList),
 }
 
 impl RunSinks {
-    /// Opens the sinks that the settings name. Events can't be written to the session log.
+    /// Opens the sinks that the settings name, on the runtime that is entered. Events can't be written to the session log.
     ///
     /// # Errors
     /// The target of `--events` can't be written.
@@ -59,7 +58,10 @@ impl RunSinks {
         let events = events.transpose().map_err(|error| {
             CommandError::usage(format!("failed to start writing --events: {error}"))
         })?;
+        let otlp = settings.otlp.as_ref();
+        let otlp = otlp.map(|otlp| OtlpSink::open(otlp, &context.environment, mask, &clock));
         Ok(Self {
+            otlp: otlp.transpose()?,
             display: open_display(settings.watch.progress, context, jobs, mask, &clock),
             summary: RunSummary::new(clock, tools.prices.clone()),
             events,
@@ -74,6 +76,13 @@ impl RunSinks {
     pub fn attach_log(&mut self, log: Option<SessionLog>, removes_unused: bool) {
         self.log = log;
         self.removes_unused_log = removes_unused;
+    }
+
+    /// Begins the trace of the run, if it is traced.
+    pub(super) fn begin_trace(&mut self, trace: &TraceContext) {
+        if let Some(otlp) = &mut self.otlp {
+            otlp.begin(trace.clone());
+        }
     }
 
     /// Returns the directory for the full text of truncated outputs, if there is a log.
@@ -103,17 +112,7 @@ impl RunSinks {
 
     /// Removes the bars for good, for the messages at the end of the run.
     pub fn close_screen(&mut self) {
-        if let Some(ProgressDisplay::Bars(_)) = self.display {
-            self.display = None;
-        }
-    }
-
-    /// Returns the failures that no display of progress has shown.
-    pub fn unseen_failures(&self) -> Option<&FailureList> {
-        match &self.display {
-            Some(ProgressDisplay::AtEnd(failures)) => Some(failures),
-            _ => None,
-        }
+        drop(self.display.take());
     }
 
     /// Returns the path of the log, if there is one.
@@ -125,6 +124,7 @@ impl RunSinks {
     pub fn close(&mut self, mut exit: Exit, stderr: &StderrWriter) -> Exit {
         // Remove the bars before printing anything.
         self.close_screen();
+        let exit_before_log = exit;
         if self.removes_unused_log {
             self.discard_unused_log(stderr);
         }
@@ -141,6 +141,10 @@ impl RunSinks {
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);
+        }
+        let otlp = self.otlp.take();
+        if let Some(warning) = otlp.and_then(|otlp| otlp.close(exit_before_log)) {
+            stderr.print_warning(&format!("--otlp: {warning}"));
         }
         exit
     }
@@ -169,10 +173,10 @@ impl EventSink for RunSinks {
                 .as_mut()
                 .map(|events| events as &mut dyn EventSink),
         );
+        readers.extend(self.otlp.as_mut().map(|otlp| otlp as &mut dyn EventSink));
         match &mut self.display {
             Some(ProgressDisplay::Bars(bars)) => readers.push(bars),
             Some(ProgressDisplay::Lines(lines)) => readers.push(lines),
-            Some(ProgressDisplay::AtEnd(failures)) => readers.push(failures),
             None => {}
         }
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
@@ -192,8 +196,6 @@ fn open_display(
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<ProgressDisplay> {
-    let is_default = context.tools_path == Path::new(DEFAULT_TOOLS_FILE);
-    let repeat = RepeatCommand::new(&context.tools_path, is_default);
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),
@@ -205,16 +207,16 @@ fn open_display(
             Box::new(StderrTerminal::default()),
             MAX_FRAMES_PER_SECOND,
         );
-        let bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
-        ProgressDisplay::Bars(bars.with_repeat_command(repeat.clone()))
+        ProgressDisplay::Bars(ProgressBars::new(target, bar_options, Arc::clone(mask)))
     };
     let lines = || {
-        let stderr = Box::new(io::stderr());
-        let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
-        let lines = lines.with_characters(context.stderr.is_unicode);
-        ProgressDisplay::Lines(lines.with_repeat_command(repeat.clone()))
+        ProgressDisplay::Lines(ProgressLines::new(
+            Box::new(io::stderr()),
+            jobs,
+            Arc::clone(mask),
+            clock.clone(),
+        ))
     };
-    let at_end = || ProgressDisplay::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));
     let in_ci = || {
         context
             .environment
@@ -223,11 +225,11 @@ fn open_display(
     };
     match progress {
         _ if context.stderr.quiet => None,
+        ProgressFlag::None => None,
         // A build log may come from a terminal, too.
         ProgressFlag::Auto if in_ci() => Some(lines()),
         ProgressFlag::Auto | ProgressFlag::Bar if context.stderr.can_redraw() => Some(bars()),
         ProgressFlag::Bar | ProgressFlag::Plain => Some(lines()),
-        ProgressFlag::Auto if StderrWriter::is_terminal() => Some(lines()),
-        ProgressFlag::None | ProgressFlag::Auto => Some(at_end()),
+        ProgressFlag::Auto => StderrWriter::is_terminal().then(lines),
     }
 }

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::log_view::content_text;
-use crate::timeline::logged_call::{CallOutcome, LoggedCall};
+use crate::timeline::logged_call::{LoggedCall, LoggedResponse, RecordPlace};
 use toolq_core::text::format_bytes;
 use toolq_log::records::{
-    CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
+    CallContent, CallRecord, ModelResponseRecord, RecordedJson, SessionEndRecord, SessionRecord,
+    TurnRecord,
 };
-use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// The longest input and output that is kept of a call, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 10;
@@ -27,10 +28,18 @@ pub(crate) struct LogTimeline {
 
 /// A run, which the log has a `session` record of.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need all of it")
+)]
 pub(crate) struct LoggedRun {
+    /// Of its `session` record.
+    pub(crate) id: Uuid,
     pub(crate) session: SessionRecord,
     /// In milliseconds since 1970.
     pub(crate) started_ms: u64,
+    /// When it ended, or wrote its last record.
+    pub(crate) ended_ms: u64,
     /// Where its first turn comes from: a path, or `-` for stdin.
     pub(crate) input: Option<String>,
     /// `None` if it was killed or still runs.
@@ -60,8 +69,14 @@ impl TimelineReader {
         let timeline = &mut self.timeline;
         // Clocks can go backwards; a picture of that would be no use.
         timeline.last_ms = timeline.last_ms.max(record.timestamp);
+        let last_run = timeline.runs.last_mut();
+        if let Some(run) = last_run.filter(|run| run.end.is_none()) {
+            run.ended_ms = timeline.last_ms;
+        }
         match &record.kind {
             RecordKind::Session => timeline.runs.push(LoggedRun {
+                id: record.id,
+                ended_ms: timeline.last_ms,
                 session: record.parse_metadata()?,
                 started_ms: timeline.last_ms,
                 input: None,
@@ -73,6 +88,7 @@ impl TimelineReader {
                 }
             }
             RecordKind::Turn => self.add_turn(record)?,
+            RecordKind::ModelResponse => self.add_response(record)?,
             RecordKind::ToolCall => self.add_call(record, content())?,
             kind => {
                 let ends_call = kind.ends_call() || *kind == RecordKind::Resolve;
@@ -118,22 +134,24 @@ impl TimelineReader {
         };
         let parent = record.parent.and_then(|turn| self.agent_turns.get(&turn));
         self.calls.insert(record.id, self.timeline.calls.len());
+        let parent = parent.copied();
+        let agent_path = parent.map(|agent| self.timeline.calls[agent].path.as_slice());
+        let own_step = [(call.turn, call.position)];
+        let path = [&own_step, agent_path.unwrap_or_default()].concat();
+        let tool_name = name.unwrap_or_else(|| call.tool_name.into_owned());
         self.timeline.calls.push(LoggedCall {
             line: record.line,
-            tool_use_id: call.tool_use_id.into_owned(),
-            tool_name: name.unwrap_or_else(|| call.tool_name.into_owned()),
-            turn: call.turn,
-            position: call.position,
+            run: self.timeline.last_run(),
             batch: call.batch,
             safety_source: call.reason.map(Into::into),
-            parent: parent.copied(),
+            parent,
             input: keep_beginning(input),
-            requested_ms: self.timeline.last_ms,
-            approval: None,
-            attempts: Vec::new(),
-            outcome: CallOutcome::Unfinished,
-            end: None,
-            log: CallLog::default(),
+            ..LoggedCall::requested(
+                call.tool_use_id.into_owned(),
+                tool_name,
+                path,
+                self.timeline.last_ms,
+            )
         });
         Ok(())
     }
@@ -143,19 +161,55 @@ impl TimelineReader {
         record: &Record,
         content: &mut dyn FnMut() -> Result<String, String>,
     ) -> Result<(), Corruption> {
+        let place = self.place_of(record);
         let call = record.parent.and_then(|call| self.calls.get(&call));
         let call = call.and_then(|index| self.timeline.calls.get_mut(*index));
         if let (Some(call), Some(event)) = (call, CallEvent::from_record(record)?) {
             let output =
                 content().map_or_else(|reason| format!("({reason})"), |json| content_text(&json));
             let output = keep_beginning(output);
-            call.apply(&event, self.timeline.last_ms, record.line, output);
+            call.apply(&event, place, output);
+            let (turn, agent) = (call.turn, call.parent.filter(|_| call.end.is_some()));
+            if let Some(agent) = agent {
+                self.timeline.calls[agent].note_turn_end(turn, place.at_ms);
+            }
         }
         Ok(())
+    }
+
+    /// Adds a response to the agent that works on a call.
+    fn add_response(&mut self, record: &Record) -> Result<(), Corruption> {
+        let response: ModelResponseRecord<'_> = record.parse_metadata()?;
+        let place = self.place_of(record);
+        let call = record.parent.and_then(|call| self.calls.get(&call));
+        if let Some(call) = call {
+            self.timeline.calls[*call].responses.push(LoggedResponse {
+                at_ms: place.at_ms,
+                run: place.run,
+                turn: response.turn,
+                model: response.model.map(Into::into),
+                message_id: response.message_id.map(Into::into),
+                usage: response.usage,
+            });
+        }
+        Ok(())
+    }
+
+    fn place_of(&self, record: &Record) -> RecordPlace {
+        RecordPlace {
+            line: record.line,
+            at_ms: self.timeline.last_ms,
+            run: self.timeline.last_run(),
+        }
     }
 }
 
 impl LogTimeline {
+    /// Returns the index of the run that writes now.
+    fn last_run(&self) -> usize {
+        self.runs.len().saturating_sub(1)
+    }
+
     /// Returns when a call ended. One without an end counts as ended with the log.
     pub(crate) fn end_of(&self, call: &LoggedCall) -> u64 {
         call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
@@ -183,7 +237,7 @@ fn read_content(json: &str) -> (Option<String>, String) {
 }
 
 /// Cuts a text off after [`MAX_TEXT_BYTES`], and says so.
-fn keep_beginning(text: String) -> String {
+pub(crate) fn keep_beginning(text: String) -> String {
     let (kept, cut) = text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES));
     if cut.is_empty() {
         return text;

@@ -1,7 +1,9 @@
 //! A call in a session log, with the times at which things happened to it.
 
+use std::collections::BTreeMap;
+
 use crate::log_view::end_label;
-use toolq_core::types::Status;
+use toolq_core::types::{AgentUsage, CallPath, ReportedUsage, Status};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
@@ -14,6 +16,9 @@ pub(crate) struct LoggedCall {
     /// Its turn: of the input, or of the agent that made it.
     pub(crate) turn: usize,
     pub(crate) position: usize,
+    pub(crate) path: CallPath,
+    /// The run in which the last thing happened to it, as an index into the runs of the log.
+    pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
     pub(crate) batch: Option<usize>,
     /// What decided whether it may run together with others.
@@ -26,6 +31,10 @@ pub(crate) struct LoggedCall {
     /// Who approved or denied it, and why.
     pub(crate) approval: Option<String>,
     pub(crate) attempts: Vec<LoggedAttempt>,
+    /// What the model of the agent that works on it responded.
+    pub(crate) responses: Vec<LoggedResponse>,
+    /// When the last call of each turn of that agent ended.
+    pub(crate) turn_ends: BTreeMap<usize, u64>,
     pub(crate) outcome: CallOutcome,
     pub(crate) end: Option<LoggedEnd>,
     pub(super) log: CallLog,
@@ -33,14 +42,51 @@ pub(crate) struct LoggedCall {
 
 /// An attempt at a call.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need all of it")
+)]
 pub(crate) struct LoggedAttempt {
+    /// As an index into the runs of the log.
+    pub(crate) run: usize,
     pub(crate) started_ms: u64,
     /// How it failed and when, if another attempt followed.
     pub(crate) failure: Option<(Status, u64)>,
 }
 
+/// A response of a model to the agent that works on a call.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need all of it")
+)]
+pub(crate) struct LoggedResponse {
+    pub(crate) at_ms: u64,
+    /// As an index into the runs of the log.
+    pub(crate) run: usize,
+    /// The agent's turn.
+    pub(crate) turn: usize,
+    pub(crate) model: Option<String>,
+    pub(crate) message_id: Option<String>,
+    pub(crate) usage: ReportedUsage,
+}
+
+/// The place of a record in a log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordPlace {
+    /// Counted from 1.
+    pub(super) line: u64,
+    pub(super) at_ms: u64,
+    /// The run that wrote it, as an index into the runs of the log.
+    pub(super) run: usize,
+}
+
 /// The end of a call.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need all of it")
+)]
 pub(crate) struct LoggedEnd {
     /// Line of the record in the log, counted from 1.
     pub(crate) line: u64,
@@ -51,6 +97,10 @@ pub(crate) struct LoggedEnd {
     pub(crate) label: String,
     /// What the model read, or in parentheses why it can't be shown.
     pub(crate) output: String,
+    pub(crate) status: Status,
+    pub(crate) is_error: bool,
+    /// What the agent that worked on it used.
+    pub(crate) agent: Option<AgentUsage>,
 }
 
 /// How a call ended, as pages and traces tell calls apart.
@@ -92,8 +142,47 @@ impl CallOutcome {
 }
 
 impl LoggedCall {
-    /// Applies a record of the call, written at `at_ms` to the `line` of the log. `output` is its content.
-    pub(super) fn apply(&mut self, event: &CallEvent<'_>, at_ms: u64, line: u64, output: String) {
+    /// A call that was requested, and nothing more.
+    pub(crate) fn requested(
+        tool_use_id: String,
+        tool_name: String,
+        path: CallPath,
+        requested_ms: u64,
+    ) -> Self {
+        let (turn, position) = path.first().copied().unwrap_or_default();
+        Self {
+            line: 0,
+            tool_use_id,
+            tool_name,
+            turn,
+            position,
+            path,
+            run: 0,
+            batch: None,
+            safety_source: None,
+            parent: None,
+            input: String::new(),
+            requested_ms,
+            approval: None,
+            attempts: Vec::new(),
+            responses: Vec::new(),
+            turn_ends: BTreeMap::new(),
+            outcome: CallOutcome::Unfinished,
+            end: None,
+            log: CallLog::default(),
+        }
+    }
+
+    /// Notes that a call of this turn of the agent ended.
+    pub(crate) fn note_turn_end(&mut self, turn: usize, at_ms: u64) {
+        let end = self.turn_ends.entry(turn).or_default();
+        *end = at_ms.max(*end);
+    }
+
+    /// Applies a record of the call. `output` is its content.
+    pub(super) fn apply(&mut self, event: &CallEvent<'_>, place: RecordPlace, output: String) {
+        let RecordPlace { line, at_ms, run } = place;
+        self.run = run;
         // `toolq log verify` is what reports a record that can't follow the others.
         let _ = self.log.apply(event);
         match event {
@@ -103,6 +192,7 @@ impl LoggedCall {
                     last.failure = Some((failure.status.clone(), ended_ms));
                 }
                 self.attempts.push(LoggedAttempt {
+                    run,
                     started_ms: at_ms,
                     failure: None,
                 });
@@ -121,6 +211,9 @@ impl LoggedCall {
                     duration_ms: recorded_duration(event).or(before),
                     label,
                     output,
+                    status: status_of_end(event),
+                    is_error: event.is_error(),
+                    agent: agent_of_end(event),
                 });
             }
             CallEvent::Approved(approval) => {
@@ -149,6 +242,24 @@ fn recorded_duration(event: &CallEvent<'_>) -> Option<u64> {
     match event {
         CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
             Some(end.duration_ms)
+        }
+        _ => None,
+    }
+}
+
+fn status_of_end(event: &CallEvent<'_>) -> Status {
+    match event {
+        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+            end.status.clone()
+        }
+        _ => Status::Resolved,
+    }
+}
+
+fn agent_of_end(event: &CallEvent<'_>) -> Option<AgentUsage> {
+    match event {
+        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+            end.agent.clone().map(AgentUsage::from)
         }
         _ => None,
     }

@@ -7,6 +7,10 @@ mod logged_call;
 mod trace_events;
 
 pub(crate) use comparison::{CallDifference, CallDifferenceKind, ComparedCall, compare_timelines};
+#[cfg(feature = "otlp")]
+pub(crate) use log_timeline::keep_beginning;
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
 pub(crate) use logged_call::{CallOutcome, LoggedCall};
+#[cfg(feature = "otlp")]
+pub(crate) use logged_call::{LoggedAttempt, LoggedEnd, LoggedResponse};
 pub(crate) use trace_events::write_trace_events;

@@ -218,6 +218,7 @@ fn replay_exchange(
         environment: std::sync::Arc::new(environment),
         resolver: Resolver::system(),
         mask: std::sync::Arc::new(Mask::default()),
+        trace: None,
         task_id: "task".to_owned(),
         budget_limits: BudgetLimits::default(),
         agent_history: None,

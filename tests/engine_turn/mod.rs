@@ -365,6 +365,7 @@ impl TestTurn {
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),
+            trace: None,
             task_id: "task".to_owned(),
             budget_limits: BudgetLimits::default(),
             agent_history: None,

@@ -233,8 +233,14 @@ fn records_of_a_reload() -> Vec<Value> {
             "tools:\n  {name}: {{input_schema: {{type: object}}, effect: read, command: [date]}}\n"
         )
     };
+    // Without the feature, no session is traced. Nothing listens at the port.
+    let otlp = if cfg!(feature = "otlp") {
+        "--otlp http://127.0.0.1:9"
+    } else {
+        ""
+    };
     let script = r#"mkfifo in
-        "$TOOLQ" serve -q --log served.jsonl < in > out & server=$!
+        "$TOOLQ" serve -q --log served.jsonl $OTLP < in > out & server=$!
         exec 3> in
         echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' >&3
         until [ -s out ]; do sleep 0.02; done
@@ -246,6 +252,11 @@ fn records_of_a_reload() -> Vec<Value> {
     let ran = CliSandbox::new()
         .tools(&tools("early"))
         .file("later.yaml", tools("late"))
+        .env("OTLP", otlp)
+        .env(
+            "TRACEPARENT",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        )
         .run_shell(script)
         .assert_exit(0);
     parse_json_lines(&ran.stdout)
@@ -324,6 +335,9 @@ fn assert_every_member_was_seen(records: &[Value]) {
             let members = record["metadata"].as_object().unwrap();
             seen.extend(members.keys().map(|member| format!("{name}.{member}")));
         }
+    }
+    if !cfg!(feature = "otlp") {
+        published.remove("SessionRecord.traceparent");
     }
     assert_eq!(published, seen);
 }

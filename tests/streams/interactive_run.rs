@@ -5,12 +5,15 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{self, Receiver};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::support::waiting::{PATIENCE, wait_until};
 use super::support::{CliSandbox, parse_json_lines};
+
+/// How long to wait for anything before the test fails.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Tools that create the file `TOOL.NAME`, where `NAME` is their input. `wait` exits when the file `NAME.go` exists.
 pub const TOOLS: &str = r#"
@@ -93,7 +96,9 @@ impl InteractiveRun {
     /// Returns the next line on stdout.
     #[track_caller]
     pub fn next_line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line of output")
+        self.lines
+            .recv_timeout(WAIT_TIMEOUT)
+            .expect("a line of output")
     }
 
     /// Waits until a file exists.
@@ -105,9 +110,14 @@ impl InteractiveRun {
     /// Waits until a file has the expected text.
     #[track_caller]
     pub fn wait_for_text(&self, name: &str, is_expected: impl Fn(&str) -> bool) {
-        wait_until(name, || {
-            fs::read_to_string(self.path_of(name)).is_ok_and(|text| is_expected(&text))
-        });
+        let started_at = Instant::now();
+        while !fs::read_to_string(self.path_of(name)).is_ok_and(|text| is_expected(&text)) {
+            assert!(
+                started_at.elapsed() < WAIT_TIMEOUT,
+                "timed out waiting for {name}"
+            );
+            sleep(Duration::from_millis(5));
+        }
     }
 
     pub fn has_file(&self, name: &str) -> bool {
@@ -126,10 +136,19 @@ impl InteractiveRun {
 
     /// Waits until toolq exits, without closing its stdin.
     pub fn wait(mut self) -> InteractiveRunOutput {
-        wait_until("toolq exits", || self.child.try_wait().unwrap().is_some());
-        let status = self.child.wait().unwrap();
+        let started_at = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code().unwrap_or(-1);
+            }
+            assert!(
+                started_at.elapsed() < WAIT_TIMEOUT,
+                "timed out waiting for toolq to exit"
+            );
+            sleep(Duration::from_millis(5));
+        };
         InteractiveRunOutput {
-            code: status.code().unwrap_or(-1),
+            code,
             stdout: self.lines.iter().map(|line| line + "\n").collect(),
             stderr: self.stderr.join().unwrap(),
             toolq: self.toolq,

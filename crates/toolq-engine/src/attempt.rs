@@ -17,7 +17,7 @@ use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, Outcome, ServerConfig, ToolsConfig};
+use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
 
 /// The inputs of one attempt.
 pub(crate) struct Attempt {
@@ -27,6 +27,8 @@ pub(crate) struct Attempt {
     /// Its number, from 1.
     pub(crate) number: u32,
     pub(crate) idempotency_key: Arc<str>,
+    /// The place of the call in a trace, if the run is traced.
+    pub(crate) trace: Option<CallTrace>,
     pub(crate) timeout: AttemptTimeout,
     /// Resolves when the attempt must stop.
     pub(crate) cancel: oneshot::Receiver<()>,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use toolq_core::os::Environment;
 use toolq_core::types::{
     AgentHistory, Backing, CallAnswer, CallRef, EventSink, Leftovers, Tool, ToolsConfig,
+    TraceContext,
 };
 
 /// The settings of an engine.
@@ -40,6 +41,8 @@ pub struct EngineSettings {
     pub mask: Arc<Mask>,
     /// Identifies the task in idempotency keys: unique to the task, and the same when it is resumed.
     pub task_id: String,
+    /// The trace that the calls belong to. What they run learns its place in it.
+    pub trace: Option<Arc<TraceContext>>,
     /// Who says whether calls that need an approval may start. Without one, they don't.
     pub approver: Option<Approver>,
     /// What serves the tools with `backing: host`. Without it, their calls fail as those of tools without a backing do.
@@ -64,6 +67,7 @@ impl EngineSettings {
             resolver: Resolver::system(),
             mask,
             task_id: random_task_id(),
+            trace: None,
             approver: None,
             host_tools: None,
             budget_limits: BudgetLimits::default(),

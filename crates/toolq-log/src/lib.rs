@@ -18,7 +18,6 @@ mod prune;
 mod read;
 pub mod records;
 mod resume;
-mod session_files;
 mod stale_blobs;
 #[cfg(test)]
 mod tests;
@@ -41,7 +40,6 @@ pub use resume::{
     ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
     resolve_call,
 };
-pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;
 pub use write::SessionLog;
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use redact::Mask;
-use toolq_core::types::{AgentHistory, AgentUsage, CallRef, Event, ReportedUsage, Status};
+use toolq_core::types::{
+    AgentHistory, AgentUsage, CallRef, EmitError, Event, EventSink, ReportedUsage, Status,
+};
 
 /// Collects what the final output needs from the events of a run.
 pub(crate) struct AgentTranscript {
@@ -34,6 +36,17 @@ impl AgentTranscript {
         }
     }
 
+    /// Returns a sink that records events, then passes them on to `inner`.
+    pub(crate) fn recording_sink<'t>(
+        &'t mut self,
+        inner: &'t mut dyn EventSink,
+    ) -> RecordingSink<'t> {
+        RecordingSink {
+            transcript: self,
+            inner,
+        }
+    }
+
     /// Adds a message to the conversation, unless it is one of an agent that the agent called.
     pub(crate) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
         if call.parent.is_none() {
@@ -43,7 +56,7 @@ impl AgentTranscript {
         }
     }
 
-    pub(crate) fn record_event(&mut self, event: &Event<'_>) {
+    fn record_event(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentMessage { call, message, .. } => self.record_message(call, message),
             Event::Finished {
@@ -79,5 +92,24 @@ impl AgentTranscript {
             }
             _ => {}
         }
+    }
+}
+
+/// Records events in a transcript, then passes them on.
+pub(crate) struct RecordingSink<'t> {
+    transcript: &'t mut AgentTranscript,
+    inner: &'t mut dyn EventSink,
+}
+
+impl EventSink for RecordingSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        for event in events {
+            self.transcript.record_event(event);
+        }
+        self.inner.emit(events)
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.inner.flush()
     }
 }

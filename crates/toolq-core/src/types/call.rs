@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::json::{Input, InvalidInput};
 use crate::types::dialect::AnswerForm;
+use crate::types::trace_context::CallPath;
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
@@ -122,6 +123,12 @@ impl CallRef {
     /// Returns the agent calls that this call is nested in, the outermost last.
     pub fn ancestors(&self) -> impl Iterator<Item = &CallRef> {
         std::iter::successors(self.parent.as_deref(), |call| call.parent.as_deref())
+    }
+
+    /// Returns its turn and position, followed by those of the agent calls that it is nested in.
+    pub fn path(&self) -> CallPath {
+        let calls = std::iter::once(self).chain(self.ancestors());
+        calls.map(|call| (call.turn, call.position)).collect()
     }
 }
 

@@ -36,6 +36,7 @@ mod template;
 mod tool;
 mod tool_lock;
 mod tools_change;
+mod trace_context;
 mod transport;
 mod unlocked_server;
 mod usage;
@@ -96,6 +97,7 @@ pub use tool::{
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};
 pub use tools_change::ToolsChange;
+pub use trace_context::{CallPath, CallTrace, TraceContext, TraceParent};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use unlocked_server::{ServerListing, ToolResolver, UnlockedServer};
 pub use usage::{ReportedUsage, Usage};

@@ -59,6 +59,7 @@ impl AgentRunner {
             dispatcher: Some(dispatcher),
             parent_scope,
             idempotency_key,
+            trace: _,
             is_probe: _,
             number: _,
         } = attempt

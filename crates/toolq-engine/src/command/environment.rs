@@ -3,6 +3,7 @@
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use crate::attempt::Attempt;
 use toolq_core::os::Environment;
 use toolq_core::types::{Call, CommandBacking, CommandInvocation, Outcome};
 
@@ -69,16 +70,19 @@ pub(crate) fn build_environment(
 }
 
 /// Adds the variables that tell a program which call it serves.
-pub(crate) fn add_call_variables(
-    variables: &mut ChildEnvironment,
-    (call, key, attempt): (&Call, &str, u32),
-) {
+pub(crate) fn add_call_variables(variables: &mut ChildEnvironment, call: &Call, attempt: &Attempt) {
     variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
     variables.set("TOOLQ_TOOL_USE_ID", call.id.replace('\0', "\u{FFFD}"));
-    variables.set("TOOLQ_IDEMPOTENCY_KEY", key);
+    variables.set("TOOLQ_IDEMPOTENCY_KEY", &*attempt.idempotency_key);
     variables.set("TOOLQ_TURN", call.turn.to_string());
-    variables.set("TOOLQ_ATTEMPT", attempt.to_string());
+    variables.set("TOOLQ_ATTEMPT", attempt.number.to_string());
     variables.set("TOOLQ_STATUS_FD", "3");
+    if let Some(trace) = &attempt.trace {
+        variables.set("TRACEPARENT", &trace.traceparent);
+        if let Some(state) = &trace.tracestate {
+            variables.set("TRACESTATE", state);
+        }
+    }
 }
 
 fn inherited_variables(environment: &Environment) -> Vec<(OsString, OsString)> {

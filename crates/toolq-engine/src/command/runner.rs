@@ -133,8 +133,7 @@ impl CommandRunner {
     ) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let tool = &job.accepted.tool;
-        let attempt_id = (&*attempt.idempotency_key, attempt.number);
-        let spec = match CommandSpec::new(self, (command, backing), &job, attempt_id) {
+        let spec = match CommandSpec::new(self, (command, backing), &job, &attempt) {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use crate::command::supervised_child::SupervisedChild;
 
+use crate::attempt::Attempt;
 use crate::command::child::ChildProcess;
 use crate::command::direct_child::DirectChild;
 use crate::command::environment::{ChildEnvironment, add_call_variables, build_environment};
@@ -58,7 +59,7 @@ impl<'a> CommandSpec<'a> {
         commands: &'a CommandRunner,
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         job: &'a CallJob,
-        (key, attempt): (&str, u32),
+        attempt: &Attempt,
     ) -> Result<Self, Outcome> {
         let accepted = &job.accepted;
         let stdin = match &command.stdin {
@@ -67,7 +68,7 @@ impl<'a> CommandSpec<'a> {
             StdinContent::Text(text) => text.as_bytes(),
         };
         let add_variables = |variables: &mut ChildEnvironment| {
-            add_call_variables(variables, (&job.call, key, attempt));
+            add_call_variables(variables, &job.call, attempt);
         };
         let mut spec = Self::resolve(commands, (command, backing), add_variables)?;
         spec.request.host_exit_grace = accepted.tool.timeout.kill_grace;

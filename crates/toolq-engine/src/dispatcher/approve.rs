@@ -178,6 +178,7 @@ impl Dispatcher<'_> {
             is_probe: false,
             number: 1,
             idempotency_key: "".into(),
+            trace: None,
             timeout: AttemptTimeout {
                 duration: after,
                 configured: after,

@@ -259,11 +259,13 @@ impl Dispatcher<'_> {
         if let Some(slot) = &run.slot {
             slot.note_started(self.engine.control.now());
         }
+        let trace = self.engine.settings.trace.as_ref();
         let attempt = Attempt {
             job: Arc::clone(&run.job),
             is_probe: run.is_probing,
             number: run.attempt,
             idempotency_key: Arc::clone(&run.idempotency_key),
+            trace: trace.map(|trace| trace.for_call(call)),
             timeout: run.attempt_timeout(self.engine.control.now()),
             cancel: cancelled,
             progress,

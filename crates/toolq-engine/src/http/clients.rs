@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::redirect::{self, Policy};
-use reqwest::{Client, Proxy, Request};
+use reqwest::{Client, ClientBuilder, Proxy, Request};
 use url::Url;
 
 use crate::http::error;
@@ -118,23 +118,11 @@ impl ClientKey {
             resolver: resolver.clone(),
             public_only: self.public_only,
         };
-        // If a provider is already installed, that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // Ignore the proxies of the environment: anyone who can set a variable could intercept API keys.
-        let builder = Client::builder()
-            .no_proxy()
-            .http1_only()
-            .referer(false)
+        let builder = http_client_builder(self.tls)
             .dns_resolver(client_resolver)
             .connect_timeout(self.connect_timeout)
             .redirect(self.redirect_policy())
-            .pool_max_idle_per_host(max_idle_per_host)
-            .user_agent(concat!("toolq/", env!("CARGO_PKG_VERSION")));
-        let builder = if self.tls {
-            builder
-        } else {
-            builder.tls_certs_only([])
-        };
+            .pool_max_idle_per_host(max_idle_per_host);
         match &self.proxy {
             Some(proxy) => builder.proxy(Proxy::all(proxy)?).build(),
             None => builder.build(),
@@ -159,6 +147,25 @@ impl ClientKey {
                 attempt.stop()
             }
         })
+    }
+}
+
+/// Returns the settings that all HTTP clients of toolq share. A client without `tls` loads no certificates, and follows no
+/// redirect unless it is told to.
+pub fn http_client_builder(tls: bool) -> ClientBuilder {
+    // If a provider is already installed, that one is used.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // Ignore the proxies of the environment: anyone who can set a variable could intercept API keys.
+    let builder = Client::builder()
+        .no_proxy()
+        .http1_only()
+        .referer(false)
+        .redirect(Policy::none())
+        .user_agent(concat!("toolq/", env!("CARGO_PKG_VERSION")));
+    if tls {
+        builder
+    } else {
+        builder.tls_certs_only([])
     }
 }
 

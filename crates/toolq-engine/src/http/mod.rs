@@ -9,6 +9,7 @@ mod response_headers;
 mod runner;
 mod send_guard;
 
+pub use clients::http_client_builder;
 pub(crate) use clients::{HttpClients, resolve_template};
 pub(crate) use error::{HttpError, build_failure, classify_cause, root_cause};
 pub use resolver::Resolver;

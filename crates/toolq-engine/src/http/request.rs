@@ -10,11 +10,13 @@ use crate::partial_values::{resolve_json, resolve_text};
 use crate::scheduler::CallJob;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    Effect, HttpBacking, HttpInvocation, HttpMethod, Outcome, PartialTemplate,
+    CallTrace, Effect, HttpBacking, HttpInvocation, HttpMethod, Outcome, PartialTemplate,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Builds the request of a call.
 ///
@@ -24,7 +26,7 @@ pub(crate) fn build_request(
     invocation: &HttpInvocation,
     backing: &HttpBacking,
     job: &CallJob,
-    key: &str,
+    (key, trace): (&str, Option<&CallTrace>),
     environment: &Environment,
 ) -> Result<Request, Outcome> {
     let resolver = TemplateResolver(environment);
@@ -35,6 +37,9 @@ pub(crate) fn build_request(
     {
         headers.entry(IDEMPOTENCY_KEY).or_insert(key);
     }
+    if let Some(trace) = trace {
+        add_trace_headers(&mut headers, trace);
+    }
     let mut request = Request::new(to_reqwest_method(backing.method), url);
     if let Some(body) = &invocation.body {
         headers
@@ -44,6 +49,23 @@ pub(crate) fn build_request(
     }
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// Says which span the request belongs to, unless tools.yaml says something else.
+fn add_trace_headers(headers: &mut HeaderMap, trace: &CallTrace) {
+    if headers.contains_key(TRACEPARENT) {
+        return;
+    }
+    let state = trace.tracestate.as_deref();
+    let fields = [
+        (TRACEPARENT, Some(&*trace.traceparent)),
+        (TRACESTATE, state),
+    ];
+    for (name, value) in fields {
+        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+            headers.insert(name, value);
+        }
+    }
 }
 
 fn to_reqwest_method(method: HttpMethod) -> Method {

@@ -45,6 +45,7 @@ impl HttpRunner {
         let Attempt {
             job,
             idempotency_key: key,
+            trace,
             timeout: limit,
             cancel,
             output_counter: meter,
@@ -56,7 +57,8 @@ impl HttpRunner {
             return Outcome::NoBacking.into();
         };
         let send_guard = SendGuard::default();
-        let request = request::build_request(invocation, backing, &job, &key, &self.environment);
+        let meta = (&*key, trace.as_ref());
+        let request = request::build_request(invocation, backing, &job, meta, &self.environment);
         let request = match request {
             Ok(request) => send_guard.guard_request(request, tool.effect, backing),
             Err(outcome) => return outcome.into(),

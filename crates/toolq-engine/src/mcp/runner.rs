@@ -38,6 +38,7 @@ use toolq_core::types::{
     Backing, CallOutput, ClientContent, Effect, McpBacking, McpInvocation, Outcome, OutputKind,
     ServerConfig, Tool,
 };
+use toolq_mcp::client::CallMeta;
 
 /// Calls the tools of the servers of a tools.yaml.
 pub(crate) struct McpRunner {
@@ -53,8 +54,8 @@ pub(crate) struct McpRunner {
 struct Exchange<'a> {
     invocation: &'a McpInvocation,
     backing: &'a McpBacking,
-    /// The idempotency key, and where the server's progress goes.
-    context: (&'a str, &'a ProgressSender),
+    /// What the server learns about the call, and where its progress goes.
+    context: (&'a CallMeta, &'a ProgressSender),
     control: &'a RunControl,
     commands: &'a CommandRunner,
     /// Whether the call may be sent again.
@@ -92,6 +93,7 @@ impl McpRunner {
         let Attempt {
             job,
             idempotency_key,
+            trace,
             timeout: limit,
             cancel,
             progress,
@@ -105,10 +107,18 @@ impl McpRunner {
         };
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(output_counter);
+        let (traceparent, tracestate) = trace
+            .map(|trace| (trace.traceparent, trace.tracestate))
+            .unzip();
+        let meta = CallMeta {
+            idempotency_key: Some(idempotency_key.to_string()),
+            traceparent,
+            tracestate: tracestate.flatten(),
+        };
         let exchange = Exchange {
             invocation,
             backing,
-            context: (&idempotency_key, &progress),
+            context: (&meta, &progress),
             control: &control,
             commands,
             // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
@@ -240,7 +250,7 @@ impl McpRunner {
         let Exchange {
             invocation,
             backing,
-            context: (idempotency_key, progress),
+            context: (meta, progress),
             control,
             commands,
             ..
@@ -257,7 +267,7 @@ impl McpRunner {
             tool: invocation.tool.clone(),
             lock: backing.lock.clone(),
             arguments,
-            idempotency_key: idempotency_key.to_owned(),
+            meta: meta.clone(),
             progress: progress.clone(),
             guard: guard.clone(),
             reply: sender,

@@ -52,6 +52,9 @@ pub struct SessionRecord {
     /// Which records survive a power loss: `auto` or `all`.
     #[serde(default)]
     pub sync: String,
+    /// The span within which the session was started, as a `traceparent`, if the session was traced and had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// The format version of a log.
@@ -94,6 +97,7 @@ impl SessionRecord {
             resumes: resumed.map(|(task, _)| task),
             epoch: resumed.map_or(0, |(_, epoch)| epoch) + 1,
             sync: header.sync.name().into(),
+            traceparent: header.traceparent.clone(),
         }
     }
 

@@ -162,6 +162,11 @@ impl SessionLog {
         self.task_id.to_string()
     }
 
+    /// Returns the id of this session.
+    pub fn session_id(&self) -> String {
+        self.session_id.to_string()
+    }
+
     /// Returns what earlier sessions recorded about the task, or `None` if this session begins a new one.
     pub fn history(&self) -> Option<Arc<TaskHistory>> {
         self.history.clone()

@@ -12,4 +12,5 @@ mod tests;
 
 pub use error::{CallError, HandshakeError, ToolListError};
 pub use event::{CallId, ServerIdentity, SessionEvent, StrayCounts, ToolList};
+pub use request_meta::CallMeta;
 pub use session::ClientSession;

@@ -31,6 +31,21 @@ pub(crate) struct RequestMeta<'a> {
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) traceparent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tracestate: Option<&'a str>,
+}
+
+/// What a call tells its server about itself. The server may ignore it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallMeta {
+    /// The key by which a server can tell a repeated call.
+    pub idempotency_key: Option<String>,
+    /// The span of the call, by the W3C recommendation Trace Context.
+    pub traceparent: Option<String>,
+    /// What other systems keep in the trace of that span.
+    pub tracestate: Option<String>,
 }
 
 impl<'a> RequestMeta<'a> {

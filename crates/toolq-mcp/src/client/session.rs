@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::client::error::{CallError, HandshakeError, ToolListError};
 use crate::client::event::{CallId, SessionEvent, StrayCounts};
 use crate::client::handshake::{DISCOVER_ID, Handshake, INITIALIZE_ID};
+use crate::client::request_meta::CallMeta;
 use crate::client::tool_list::ToolListPages;
 use crate::message::{Message, find_broken_answer, find_response_id, parse_messages};
 use crate::outbox::Outbox;
@@ -45,7 +46,7 @@ struct PendingCall {
     id: CallId,
     name: String,
     arguments: Box<RawValue>,
-    idempotency_key: Option<String>,
+    meta: CallMeta,
     rounds: u32,
     /// How far the last progress notification said it is. Later ones must say more.
     progress: Option<f64>,
@@ -100,18 +101,13 @@ impl ClientSession {
     }
 
     /// Calls a tool, after [`SessionEvent::Ready`]. `arguments` must be an object.
-    pub fn call_tool(
-        &mut self,
-        name: &str,
-        arguments: Box<RawValue>,
-        idempotency_key: Option<&str>,
-    ) -> CallId {
+    pub fn call_tool(&mut self, name: &str, arguments: Box<RawValue>, meta: CallMeta) -> CallId {
         let id = CallId(self.next_id);
         let call = PendingCall {
             id,
             name: name.to_owned(),
             arguments,
-            idempotency_key: idempotency_key.map(str::to_owned),
+            meta,
             rounds: 0,
             progress: None,
         };

@@ -60,7 +60,17 @@ impl TestClient {
 
     fn call(&mut self, arguments: &str) -> CallId {
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        self.session.call_tool("echo", arguments, Some("key-1"))
+        self.session.call_tool(
+            "echo",
+            arguments,
+            CallMeta {
+                idempotency_key: Some("key-1".to_owned()),
+                traceparent: Some(
+                    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned(),
+                ),
+                tracestate: Some("vendor=a".to_owned()),
+            },
+        )
     }
 }
 
@@ -209,6 +219,9 @@ fn arguments_keep_their_digits_and_stay_on_one_line() {
         "legacy requests carry no version"
     );
     assert!(bytes.contains(r#""dev.toolq/idempotency-key":"key-1""#));
+    assert!(bytes.contains(
+        r#""traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"vendor=a""#
+    ));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::client::ClientSession;
+use crate::client::{CallMeta, ClientSession};
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 
 fn raw(json: &Value) -> Box<RawValue> {
@@ -110,7 +110,7 @@ fn messages_have_the_headers_of_their_era() {
     let initialize = OutgoingMessage::split(&session.take_output()).remove(0);
     assert_eq!(text(&initialize, None), "");
     session.receive(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
-    let call = session.call_tool("ä", raw(&json!({"a": 1})), None);
+    let call = session.call_tool("ä", raw(&json!({"a": 1})), CallMeta::default());
     session.cancel_call(call, "late");
     let messages = OutgoingMessage::split(&session.take_output());
     let [initialized, call, cancelled] = &messages[..] else {

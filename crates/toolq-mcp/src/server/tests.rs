@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call_result::{CallToolResult, ContentBlock};
-use crate::client::{ClientSession, SessionEvent};
+use crate::client::{CallMeta, ClientSession, SessionEvent};
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::tool::Tool;
 
@@ -109,7 +109,7 @@ fn a_client_of_either_era_lists_and_calls() {
                             seen.push(list.unwrap().tools[0].name.clone());
                             let arguments = r#"{"n":12345678901234567890.10}"#.to_owned();
                             let arguments = RawValue::from_string(arguments).unwrap();
-                            client.call_tool("echo", arguments, None);
+                            client.call_tool("echo", arguments, CallMeta::default());
                         }
                         SessionEvent::Progress { message, .. } => seen.push(message.unwrap()),
                         SessionEvent::CallEnded { result, .. } => {

@@ -75,8 +75,13 @@ pub(crate) fn command_path_texts(
     }
     let arguments = command.arguments.iter().map(|argument| &argument.template);
     for template in arguments.chain(sandbox_templates(command)) {
-        if let Some((path, _)) = template.sole_splat() {
-            if paths.iter().any(|declared| declared == path) {
+        if let [
+            TemplatePart::Value {
+                path, splat: true, ..
+            },
+        ] = template.parts.as_slice()
+        {
+            if paths.contains(path) {
                 texts.extend(values_at(input, path));
             }
         } else {

@@ -134,7 +134,12 @@ impl ToolContext<'_, '_> {
             return;
         }
         for (index, argument) in arguments.iter().enumerate() {
-            let Some((path, _)) = argument.template.sole_splat() else {
+            let [
+                TemplatePart::Value {
+                    path, splat: true, ..
+                },
+            ] = argument.template.parts.as_slice()
+            else {
                 continue;
             };
             let is_path = self.paths.iter().any(|declared| declared == path);

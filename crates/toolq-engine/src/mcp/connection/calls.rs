@@ -37,10 +37,9 @@ impl ConnectionTask {
             return;
         }
         self.life.count_call();
-        let key = Some(&*call.idempotency_key);
         let id = self
             .session
-            .call_tool(&call.tool, call.arguments.clone(), key);
+            .call_tool(&call.tool, call.arguments.clone(), call.meta.clone());
         self.transport.guard_call(id, &call.guard);
         self.running.insert(id, call);
     }

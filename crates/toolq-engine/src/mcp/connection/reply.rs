@@ -10,7 +10,7 @@ use super::ListReply;
 use crate::http::SendGuard;
 use crate::progress::ProgressSender;
 use toolq_core::types::{ToolDrift, ToolLock, TransportError};
-use toolq_mcp::client::CallError;
+use toolq_mcp::client::{CallError, CallMeta};
 use toolq_mcp::{CallToolResult, RpcError};
 
 /// How many of the last lines of a server's stderr stand in the failure of a call.
@@ -26,7 +26,8 @@ pub(crate) struct PendingCall {
     /// What the tool has to be like. Otherwise, it isn't called.
     pub(crate) lock: Option<Arc<ToolLock>>,
     pub(crate) arguments: Box<RawValue>,
-    pub(crate) idempotency_key: String,
+    /// What the server learns about it.
+    pub(crate) meta: CallMeta,
     pub(crate) progress: ProgressSender,
     /// Marked before the first byte of the call can reach the server.
     pub(crate) guard: SendGuard,

@@ -37,7 +37,9 @@ impl ClientSession {
         let id = self.take_id();
         let mut meta = RequestMeta::new(self.request_version(), self.handshake.client());
         meta.progress_token = Some(id);
-        meta.idempotency_key = call.idempotency_key.as_deref();
+        meta.idempotency_key = call.meta.idempotency_key.as_deref();
+        meta.traceparent = call.meta.traceparent.as_deref();
+        meta.tracestate = call.meta.tracestate.as_deref();
         let params = CallToolParams {
             name: &call.name,
             arguments: &call.arguments,

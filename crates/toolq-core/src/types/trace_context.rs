@@ -1,0 +1,269 @@
+//! Where the calls of a run are in a distributed trace, by the W3C recommendation Trace Context.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::types::call::CallRef;
+
+/// The longest `tracestate` that is passed on, in bytes. Everybody has to accept that much.
+const MAX_STATE_BYTES: usize = 512;
+
+/// The span within which toolq was started, as `TRACEPARENT` and `TRACESTATE` tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceParent {
+    trace_id: u128,
+    span_id: u64,
+    is_sampled: bool,
+    /// What other systems keep in the trace, passed on unchanged.
+    state: Option<String>,
+}
+
+impl TraceParent {
+    /// Reads the value of a `traceparent`, and of the `tracestate` that belongs to it. An ill-formed `tracestate` is ignored.
+    ///
+    /// Returns `None` for an ill-formed `traceparent`.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
+        let mut fields = traceparent.trim().split('-');
+        let version = parse_hex(fields.next()?, 2)?;
+        let trace_id = parse_hex(fields.next()?, 32)?;
+        let span_id = parse_hex(fields.next()?, 16)?;
+        let flags = parse_hex(fields.next()?, 2)?;
+        // A later version may have more fields.
+        let is_complete = version > 0 || fields.next().is_none();
+        if version == 0xff || trace_id == 0 || span_id == 0 || !is_complete {
+            return None;
+        }
+        Some(Self {
+            trace_id,
+            span_id: u64::try_from(span_id).ok()?,
+            is_sampled: flags & 1 == 1,
+            state: tracestate
+                .filter(|state| is_state(state))
+                .map(str::to_owned),
+        })
+    }
+}
+
+/// The value of a `traceparent`.
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = u8::from(self.is_sampled);
+        let (trace_id, span_id) = (self.trace_id, self.span_id);
+        write!(f, "00-{trace_id:032x}-{span_id:016x}-{flags:02x}")
+    }
+}
+
+/// The trace of a run. Its ids follow from the task and the position of each call, so that the spans of a run and those of
+/// its log are the same, and a call has the same span in every run of its task.
+#[derive(Debug, Clone)]
+pub struct TraceContext {
+    task: String,
+    session: String,
+    trace_id: u128,
+    parent: Option<TraceParent>,
+}
+
+/// The place of a call in a trace, for the program, server or service that does its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallTrace {
+    /// The span of the call, in the form of the recommendation.
+    pub traceparent: String,
+    /// What other systems keep in the trace.
+    pub tracestate: Option<String>,
+}
+
+/// Turn and position of a call, followed by those of the agent's call that made it, and so on.
+pub type CallPath = Vec<(usize, usize)>;
+
+impl TraceContext {
+    /// The trace of the session `session` of a task. Without a parent, the task is a trace of its own.
+    pub fn new(task: &str, session: &str, parent: Option<TraceParent>) -> Self {
+        let own_id = || {
+            let digest = Sha256::digest(task);
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(&digest[..16]);
+            u128::from_be_bytes(bytes).max(1)
+        };
+        Self {
+            task: task.to_owned(),
+            session: session.to_owned(),
+            trace_id: parent
+                .as_ref()
+                .map_or_else(own_id, |parent| parent.trace_id),
+            parent,
+        }
+    }
+
+    /// Returns the id of the trace.
+    pub fn trace_id(&self) -> u128 {
+        self.trace_id
+    }
+
+    /// Returns the id of the session.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Returns whether whoever began the trace wants its spans.
+    pub fn is_sampled(&self) -> bool {
+        self.parent.as_ref().is_none_or(|parent| parent.is_sampled)
+    }
+
+    /// Returns the `tracestate` of the trace, if it has one.
+    pub fn state(&self) -> Option<&str> {
+        self.parent.as_ref()?.state.as_deref()
+    }
+
+    /// Returns the span within which toolq was started.
+    pub fn parent_span_id(&self) -> Option<u64> {
+        Some(self.parent.as_ref()?.span_id)
+    }
+
+    /// Returns the span of the session.
+    pub fn session_span_id(&self) -> u64 {
+        self.span_id("session", &[&self.session])
+    }
+
+    /// Returns the span of a call.
+    pub fn call_span_id(&self, path: &[(usize, usize)]) -> u64 {
+        self.span_id("call", &[&path_text(path)])
+    }
+
+    /// Returns the span of the agent that works on a call.
+    pub fn agent_span_id(&self, path: &[(usize, usize)]) -> u64 {
+        self.span_id("agent", &[&path_text(path)])
+    }
+
+    /// Returns the span of a model's response to that agent, by the agent's turn.
+    pub fn response_span_id(&self, path: &[(usize, usize)], turn: usize) -> u64 {
+        self.span_id("response", &[&path_text(path), &turn.to_string()])
+    }
+
+    /// Returns the span that a call belongs to: the agent's that made it, or the session's.
+    pub fn parent_of_call(&self, path: &[(usize, usize)]) -> u64 {
+        match path {
+            [_, agent @ ..] if !agent.is_empty() => self.agent_span_id(agent),
+            _ => self.session_span_id(),
+        }
+    }
+
+    /// Returns what a call passes on to what it runs.
+    pub fn for_call(&self, call: &CallRef) -> CallTrace {
+        let parent = TraceParent {
+            trace_id: self.trace_id,
+            span_id: self.call_span_id(&call.path()),
+            is_sampled: self.is_sampled(),
+            state: None,
+        };
+        CallTrace {
+            traceparent: parent.to_string(),
+            tracestate: self.state().map(str::to_owned),
+        }
+    }
+
+    fn span_id(&self, kind: &str, parts: &[&str]) -> u64 {
+        let mut hasher = Sha256::new_with_prefix(&self.task);
+        for part in [kind].iter().chain(parts) {
+            hasher.update(b"\0");
+            hasher.update(part);
+        }
+        let digest = hasher.finalize();
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&digest[..8]);
+        u64::from_be_bytes(bytes).max(1)
+    }
+}
+
+fn path_text(path: &[(usize, usize)]) -> String {
+    let steps = path
+        .iter()
+        .map(|(turn, position)| format!("{turn}.{position}"));
+    steps.collect::<Vec<_>>().join("/")
+}
+
+/// Reads as many lowercase hexadecimal digits.
+fn parse_hex(digits: &str, count: usize) -> Option<u128> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_well_formed = digits.len() == count && digits.bytes().all(is_digit);
+    let digits = is_well_formed.then_some(digits)?;
+    u128::from_str_radix(digits, 16).ok()
+}
+
+/// Returns whether this is a list of `key=value` that everybody passes on.
+fn is_state(state: &str) -> bool {
+    let is_member = |member: &str| member.trim().is_empty() || member.contains('=');
+    !state.trim().is_empty()
+        && state.len() <= MAX_STATE_BYTES
+        && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && state.split(',').all(is_member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_traceparent_is_read_as_it_is_written() {
+        let parent = TraceParent::parse(PARENT, Some("vendor=a,other=b")).unwrap();
+        assert_eq!(parent.to_string(), PARENT);
+        assert_eq!(parent.state.as_deref(), Some("vendor=a,other=b"));
+        let unsampled = PARENT.replace("-01", "-00");
+        assert!(!TraceParent::parse(&unsampled, None).unwrap().is_sampled);
+        let later = format!("{}-more", PARENT.replacen("00", "01", 1));
+        assert!(TraceParent::parse(&later, None).is_some());
+    }
+
+    #[test]
+    fn an_ill_formed_traceparent_is_refused() {
+        for wrong in [
+            "",
+            "00",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473é-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(TraceParent::parse(wrong, None), None, "{wrong}");
+        }
+        let long = format!("a={}", "x".repeat(MAX_STATE_BYTES));
+        for state in ["", "no pairs", "a=\u{7}", &long] {
+            let parent = TraceParent::parse(PARENT, Some(state)).unwrap();
+            assert_eq!(parent.state, None, "{state}");
+        }
+    }
+
+    #[test]
+    fn spans_differ_by_what_they_are_of_and_not_by_the_session() {
+        let first = TraceContext::new("task", "one", None);
+        let second = TraceContext::new("task", "two", None);
+        assert_eq!(first.trace_id(), second.trace_id());
+        assert_eq!(
+            first.call_span_id(&[(0, 1)]),
+            second.call_span_id(&[(0, 1)])
+        );
+        assert_ne!(first.session_span_id(), second.session_span_id());
+        let ids = [
+            first.session_span_id(),
+            first.call_span_id(&[(0, 1)]),
+            first.call_span_id(&[(1, 0)]),
+            first.call_span_id(&[(0, 1), (0, 0)]),
+            first.agent_span_id(&[(0, 1)]),
+            first.response_span_id(&[(0, 1)], 0),
+            first.response_span_id(&[(0, 1)], 1),
+        ];
+        for (index, id) in ids.iter().enumerate() {
+            assert!(!ids[..index].contains(id), "{index}");
+        }
+        assert_eq!(first.parent_of_call(&[(0, 1)]), first.session_span_id());
+        assert_eq!(
+            first.parent_of_call(&[(2, 0), (0, 1)]),
+            first.agent_span_id(&[(0, 1)])
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! `toolq init`: creates a starter tools.yaml.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::args::InitArguments;
+use crate::context::CommandContext;
+use crate::input::files;
+use crate::output::stdout;
+use crate::output::{CommandError, Exit, StderrWriter};
+use toolq_core::client_config::{ClientConfig, read_codex_config, read_json_config};
+use toolq_core::text::escape;
+use toolq_core::tools_file;
+use toolq_core::transcript;
+use toolq_core::transcript::ToolDeclarations;
+
+/// The starter file: commented examples of tools.
+const STARTER: &str = include_str!("starter.yaml");
+
+/// Maximum size of the document with declarations.
+const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
+
+/// What to do with a file that declares tools.
+const CHECK_STEP: &str = "run `toolq check` to see what is left to do";
+/// What to do with a file that declares servers alone.
+const LOCK_STEP: &str = "run `toolq servers lock` to ask its servers for their tools";
+
+/// Maximum size of a configuration with servers.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// Creates the file that `-c` names; `-c -` prints it.
+///
+/// # Errors
+/// The file exists and `--force` isn't given, it can't be written, or `--from` has no declarations.
+pub fn init_tools_file(
+    arguments: &InitArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let (text, next_step) = match &arguments.from {
+        None => (STARTER.to_owned(), CHECK_STEP),
+        Some(from) => import_file(from, context)?,
+    };
+    let path = &context.tools_path;
+    if path == Path::new("-") {
+        stdout::write_line(text.trim_end())?;
+        return Ok(Exit::Ok);
+    }
+    write_tools_file(path, &text, arguments.force)?;
+    context
+        .stderr
+        .print_note(&format!("wrote {}; {next_step}", path.display()));
+    Ok(Exit::Ok)
+}
+
+/// Returns the text of a tools.yaml with what the file declares, and what to do next.
+fn import_file(
+    from: &Path,
+    context: &CommandContext,
+) -> Result<(String, &'static str), CommandError> {
+    if let Some(config) = read_client_config(from)? {
+        for note in &config.notes {
+            context.stderr.print_warning(&escape(note));
+        }
+        return Ok((tools_file::servers_tools_file(&config), LOCK_STEP));
+    }
+    let source = files::open_source(from)?;
+    let declared = transcript::read_declarations(source, MAX_DECLARATIONS_BYTES)?;
+    warn_of_omissions(&declared, &context.stderr);
+    Ok((tools_file::starter_tools_file(&declared.tools), CHECK_STEP))
+}
+
+/// Reads the MCP servers that another program's configuration names. Returns `None` if the file is something else.
+fn read_client_config(path: &Path) -> Result<Option<ClientConfig>, CommandError> {
+    let is_small = fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_CONFIG_BYTES);
+    // Whoever reads the file as declarations says why it can't be read.
+    let Some(text) = is_small.then(|| fs::read_to_string(path).ok()).flatten() else {
+        return Ok(None);
+    };
+    let config = match path.extension() {
+        Some(extension) if extension == "toml" => Some(read_codex_config(&text)),
+        _ => read_json_config(&text),
+    };
+    let config = config.transpose().map_err(|why| {
+        let name = path.display();
+        CommandError::usage(format!("{name} can't be used: {why}"))
+            .with_hint("correct the entry, or remove it from a copy of the file")
+    })?;
+    match config {
+        Some(config) if config.servers.is_empty() => {
+            let why = config.notes.join("; ");
+            let error = format!("{} has no server that can be imported", path.display());
+            Err(CommandError::usage(error).with_hint(why))
+        }
+        config => Ok(config),
+    }
+}
+
+/// Warns about declarations that aren't imported.
+fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
+    if declarations.is_partial {
+        stderr.print_warning("the server has more tools than this `tools/list` result: request the rest with its `nextCursor`");
+    }
+    match declarations.nameless_tools {
+        0 => {}
+        1 => stderr.print_warning("left out a tool without a name, which no model could call"),
+        count => stderr.print_warning(&format!(
+            "left out {count} tools without a name, which no model could call"
+        )),
+    }
+    if !declarations.api_tools.is_empty() {
+        let names = declarations.api_tools.join("`, `");
+        stderr.print_note(&format!(
+            "left out, because the API runs them itself: `{names}`"
+        ));
+    }
+}
+
+fn write_tools_file(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
+    let replaces = force && path.exists();
+    let opened = if force {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+    } else {
+        OpenOptions::new().write(true).create_new(true).open(path)
+    };
+    let written = opened.and_then(|mut file| {
+        let written = file.write_all(text.as_bytes());
+        if written.is_err() && !replaces {
+            // Don't leave a partial file behind.
+            let _ = fs::remove_file(path);
+        }
+        written
+    });
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            CommandError::usage(format!("{} already exists", path.display()))
+                .with_hint("name another file with -c FILE, or replace it with --force")
+        }
+        _ => CommandError::usage(format!("{} can't be written: {error}", path.display())),
+    })
+}

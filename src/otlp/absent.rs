@@ -1,0 +1,56 @@
+//! What a toolq without the feature `otlp` has instead.
+
+use std::sync::Arc;
+
+use crate::otlp::settings::OtlpSettings;
+use crate::output::{CommandError, Exit};
+use crate::timeline::LogTimeline;
+use redact::Mask;
+use toolq_core::os::{Clock, Environment};
+use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
+
+/// There is none.
+pub(crate) enum OtlpSink {}
+
+impl OtlpSink {
+    /// # Errors
+    /// Always.
+    pub(crate) fn open(
+        _: &OtlpSettings,
+        _: &Environment,
+        _: &Arc<Mask>,
+        _: &Clock,
+    ) -> Result<Self, CommandError> {
+        Err(absent_error())
+    }
+
+    pub(crate) fn begin(&mut self, _: TraceContext) {
+        match *self {}
+    }
+
+    pub(crate) fn close(self, _: Exit) -> Option<String> {
+        match self {}
+    }
+}
+
+impl EventSink for OtlpSink {
+    fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
+        match *self {}
+    }
+}
+
+/// # Errors
+/// Always.
+pub(crate) fn export_log(
+    _: &LogTimeline,
+    _: &OtlpSettings,
+    _: &Environment,
+) -> Result<String, CommandError> {
+    Err(absent_error())
+}
+
+fn absent_error() -> CommandError {
+    CommandError::usage("this toolq was built without `otlp`; nothing ran").with_hint(
+        "packages of toolq have it; from source: `cargo install --locked --path . --features otlp`",
+    )
+}

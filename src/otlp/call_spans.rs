@@ -1,0 +1,276 @@
+//! Spans of calls, of the agents that work on them, of the responses of their models, and of the session.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opentelemetry::trace::{
+    Event, SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceFlags, TraceId, TraceState,
+};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+
+use crate::otlp::attributes;
+use crate::otlp::attributes::{number, text};
+use crate::timeline::{LoggedCall, LoggedResponse};
+use toolq_core::types::{AgentUsage, ReportedUsage, Status, TraceContext};
+
+/// The name of the span of a session, and of what makes the spans.
+pub(super) const SCOPE_NAME: &str = "toolq";
+/// How a call ended that has no end in the log.
+const UNFINISHED: &str = "unfinished";
+
+/// Builds the spans of a session.
+pub(super) struct SpanBuilder {
+    trace: TraceContext,
+    state: TraceState,
+    scope: InstrumentationScope,
+    /// Inputs and results go into the spans.
+    captures_content: bool,
+}
+
+/// A session that has ended.
+pub(super) struct EndedSession {
+    pub(super) id: String,
+    pub(super) started_ms: u64,
+    pub(super) ended_ms: u64,
+    /// `None` if it was killed.
+    pub(super) exit_code: Option<u8>,
+}
+
+/// What tells spans apart. The rest is the same for all of a session.
+struct SpanFacts {
+    id: u64,
+    parent: u64,
+    kind: SpanKind,
+    name: String,
+    started_ms: u64,
+    ended_ms: u64,
+    /// How it failed, if it did.
+    error: Option<String>,
+    attributes: Vec<KeyValue>,
+}
+
+impl SpanBuilder {
+    pub(super) fn new(trace: TraceContext, captures_content: bool) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        let scope = InstrumentationScope::builder(SCOPE_NAME).with_version(version);
+        // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
+        let state = trace.state().and_then(|state| state.parse().ok());
+        Self {
+            trace,
+            state: state.unwrap_or_default(),
+            scope: scope.build(),
+            captures_content,
+        }
+    }
+
+    /// Returns whether whoever began the trace wants its spans.
+    pub(super) fn is_sampled(&self) -> bool {
+        self.trace.is_sampled()
+    }
+
+    /// Returns the span of a session, within which those of its calls are.
+    pub(super) fn session_span(&self, session: &EndedSession) -> SpanData {
+        let mut attributes = vec![text(attributes::SESSION_ID, session.id.clone())];
+        let code = session.exit_code;
+        attributes.extend(code.map(|code| number(attributes::EXIT_CODE, code)));
+        let error = match code {
+            Some(0) => None,
+            Some(code) => Some(format!("exit {code}")),
+            None => Some(UNFINISHED.to_owned()),
+        };
+        let remote_parent = self.trace.parent_span_id();
+        let span = self.span(SpanFacts {
+            id: self.trace.session_span_id(),
+            parent: remote_parent.unwrap_or(0),
+            kind: SpanKind::Internal,
+            name: SCOPE_NAME.to_owned(),
+            started_ms: session.started_ms,
+            ended_ms: session.ended_ms,
+            error,
+            attributes,
+        });
+        SpanData {
+            parent_span_is_remote: remote_parent.is_some(),
+            ..span
+        }
+    }
+
+    /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
+    /// `ended_ms` is when a call without an end counts as ended.
+    pub(super) fn call_spans(&self, call: &LoggedCall, ended_ms: u64) -> Vec<SpanData> {
+        let ended_ms = match &call.end {
+            // The time until somebody resolved a call isn't time that it took.
+            Some(end) if end.status == Status::Resolved => {
+                let started_ms = call.started_ms().unwrap_or(call.requested_ms);
+                started_ms.saturating_add(end.duration_ms.unwrap_or(0))
+            }
+            Some(end) => end.at_ms,
+            None => ended_ms,
+        };
+        let attempts = || call.attempts.iter().filter(|tried| tried.run == call.run);
+        let first = attempts().next().map(|attempt| attempt.started_ms);
+        let agent = call.end.as_ref().and_then(|end| end.agent.as_ref());
+        let facts = SpanFacts {
+            id: self.trace.call_span_id(&call.path),
+            parent: self.trace.parent_of_call(&call.path),
+            kind: SpanKind::Internal,
+            name: format!("execute_tool {}", call.tool_name),
+            started_ms: first.unwrap_or(call.requested_ms),
+            // A call that never ran takes no time.
+            ended_ms: first.map_or(call.requested_ms, |_| ended_ms),
+            error: error_of(call),
+            attributes: self.call_attributes(call, attempts().count()),
+        };
+        let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
+        let mut span = self.span(facts);
+        let failures = attempts().enumerate().filter_map(|(index, attempt)| {
+            let (status, failed_ms) = attempt.failure.as_ref()?;
+            let attributes = vec![
+                number(attributes::ATTEMPT, index + 1),
+                text(attributes::ERROR_TYPE, status.as_str()),
+            ];
+            Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
+        });
+        let mut events = SpanEvents::default();
+        events.events.extend(failures);
+        span.events = events;
+        std::iter::once(span).chain(agent).collect()
+    }
+
+    /// Returns the span of a model's response to an agent. The request was sent when the agent began to work, or when the
+    /// last call that it had waited for ended.
+    pub(super) fn response_span(&self, call: &LoggedCall, response: &LoggedResponse) -> SpanData {
+        let begins = call.attempts.iter().map(|attempt| attempt.started_ms);
+        let earlier_turns = call.turn_ends.range(..response.turn);
+        let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
+        let before = begins.chain(ends).filter(|ms| *ms <= response.at_ms);
+        let mut attributes = vec![text(attributes::OPERATION, "chat")];
+        let optional = |name, value: &Option<String>| Some(text(name, value.clone()?));
+        attributes.extend(optional(attributes::RESPONSE_MODEL, &response.model));
+        attributes.extend(optional(attributes::RESPONSE_ID, &response.message_id));
+        attributes.extend(usage_attributes(&response.usage));
+        self.span(SpanFacts {
+            id: self.trace.response_span_id(&call.path, response.turn),
+            parent: self.trace.agent_span_id(&call.path),
+            kind: SpanKind::Client,
+            name: match &response.model {
+                Some(model) => format!("chat {model}"),
+                None => "chat".to_owned(),
+            },
+            started_ms: before.max().unwrap_or(response.at_ms),
+            ended_ms: response.at_ms,
+            error: None,
+            attributes,
+        })
+    }
+
+    fn agent_span(&self, call: &LoggedCall, usage: &AgentUsage, facts: &SpanFacts) -> SpanData {
+        let mut sum = ReportedUsage::default();
+        for tokens in usage.usage.values() {
+            sum += *tokens;
+        }
+        let mut attributes = vec![
+            text(attributes::OPERATION, "invoke_agent"),
+            text(attributes::AGENT_NAME, usage.agent_name.clone()),
+        ];
+        attributes.extend(usage_attributes(&sum));
+        self.span(SpanFacts {
+            id: self.trace.agent_span_id(&call.path),
+            parent: facts.id,
+            kind: SpanKind::Internal,
+            name: format!("invoke_agent {}", usage.agent_name),
+            started_ms: facts.started_ms,
+            ended_ms: facts.ended_ms,
+            error: facts.error.clone(),
+            attributes,
+        })
+    }
+
+    fn call_attributes(&self, call: &LoggedCall, attempts: usize) -> Vec<KeyValue> {
+        let end = call.end.as_ref();
+        let mut all = vec![
+            text(attributes::OPERATION, "execute_tool"),
+            text(attributes::TOOL_NAME, call.tool_name.clone()),
+            text(attributes::TOOL_TYPE, "function"),
+            text(attributes::CALL_ID, call.tool_use_id.clone()),
+            number(attributes::TURN, call.turn),
+            number(attributes::POSITION, call.position),
+            number(attributes::ATTEMPTS, attempts),
+            text(
+                attributes::STATUS,
+                end.map_or(UNFINISHED, |end| end.status.as_str()),
+            ),
+        ];
+        all.extend(call.batch.map(|batch| number(attributes::BATCH, batch)));
+        if self.captures_content {
+            all.push(text(attributes::CALL_ARGUMENTS, call.input.clone()));
+            all.extend(end.map(|end| text(attributes::CALL_RESULT, end.output.clone())));
+        }
+        all
+    }
+
+    fn span(&self, mut facts: SpanFacts) -> SpanData {
+        let status = match facts.error {
+            Some(error) => {
+                let name = attributes::ERROR_TYPE;
+                facts.attributes.push(text(name, error.clone()));
+                SpanStatus::error(error)
+            }
+            None => SpanStatus::Unset,
+        };
+        SpanData {
+            span_context: SpanContext::new(
+                TraceId::from_bytes(self.trace.trace_id().to_be_bytes()),
+                SpanId::from_bytes(facts.id.to_be_bytes()),
+                TraceFlags::SAMPLED,
+                false,
+                self.state.clone(),
+            ),
+            parent_span_id: SpanId::from_bytes(facts.parent.to_be_bytes()),
+            parent_span_is_remote: false,
+            span_kind: facts.kind,
+            name: Cow::Owned(facts.name),
+            start_time: time(facts.started_ms),
+            end_time: time(facts.ended_ms.max(facts.started_ms)),
+            attributes: facts.attributes,
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status,
+            instrumentation_scope: self.scope.clone(),
+        }
+    }
+}
+
+/// Returns how a call failed, if it did.
+pub(super) fn error_of(call: &LoggedCall) -> Option<String> {
+    match &call.end {
+        Some(end) if !end.is_error => None,
+        Some(end) => Some(end.status.to_string()),
+        None => Some(UNFINISHED.to_owned()),
+    }
+}
+
+/// Returns the tokens, if they are known. By the conventions, input includes what was read from the cache or written to it.
+fn usage_attributes(usage: &ReportedUsage) -> Vec<KeyValue> {
+    let Some(tokens) = usage.0 else {
+        return Vec::new();
+    };
+    let input = tokens.total().saturating_sub(tokens.output);
+    let cache = [
+        (attributes::CACHE_READ_TOKENS, tokens.cache_read),
+        (attributes::CACHE_WRITE_TOKENS, tokens.cache_write),
+    ];
+    let cache = cache.into_iter().filter(|(_, count)| *count > 0);
+    let mut all = vec![
+        number(attributes::INPUT_TOKENS, input),
+        number(attributes::OUTPUT_TOKENS, tokens.output),
+    ];
+    all.extend(cache.map(|(name, count)| number(name, count)));
+    all
+}
+
+fn time(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
+}

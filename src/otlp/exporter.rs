@@ -1,0 +1,148 @@
+//! Exporters by OTLP over HTTP. Where `--otlp` says nothing, they read the `OTEL_` variables themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+};
+use opentelemetry_sdk::Resource;
+use reqwest::Client;
+use tokio::runtime::Handle;
+
+use crate::otlp::call_spans::SCOPE_NAME;
+use crate::otlp::delivery::{DeliveryReport, ReportingExporter};
+use crate::otlp::export_client::ExportClient;
+use crate::otlp::settings::OtlpSettings;
+use crate::output::CommandError;
+use toolq_core::os::Environment;
+use toolq_engine::http_client_builder;
+
+/// The longest time that sending a batch may take, by the specification.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Builds the exporters of a receiver.
+pub(super) struct ExporterBuilder<'a> {
+    settings: &'a OtlpSettings,
+    environment: &'a Environment,
+    client: Client,
+    runtime: Handle,
+    pub(super) report: Arc<DeliveryReport>,
+}
+
+impl<'a> ExporterBuilder<'a> {
+    /// Requests run on `runtime`.
+    ///
+    /// # Errors
+    /// The environment asks for something that toolq doesn't have, or there is no HTTP client.
+    pub(super) fn new(
+        settings: &'a OtlpSettings,
+        environment: &'a Environment,
+        runtime: Handle,
+    ) -> Result<Self, CommandError> {
+        let protocol = environment.get("OTEL_EXPORTER_OTLP_PROTOCOL");
+        if let Some(other) = protocol.filter(|name| !matches!(&**name, "" | "http/protobuf")) {
+            let message = format!("OTEL_EXPORTER_OTLP_PROTOCOL is {other}; nothing ran");
+            return Err(CommandError::usage(message)
+                .with_hint("toolq sends http/protobuf, which receivers take on port 4318"));
+        }
+        let variables = ["", "TRACES_", "METRICS_"];
+        let variables = variables.map(|signal| format!("OTEL_EXPORTER_OTLP_{signal}ENDPOINT"));
+        let from_environment = variables.iter().filter_map(|name| environment.get(name));
+        let mut endpoints = settings
+            .endpoint
+            .clone()
+            .into_iter()
+            .chain(from_environment);
+        let needs_tls = endpoints.any(|endpoint| endpoint.starts_with("https:"));
+        let timeout = environment.get("OTEL_EXPORTER_OTLP_TIMEOUT");
+        let timeout = timeout.and_then(|millis| millis.parse().ok());
+        let client = http_client_builder(needs_tls)
+            .timeout(timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis))
+            .build()
+            .map_err(|error| CommandError::usage(format!("--otlp: {error}; nothing ran")))?;
+        Ok(Self {
+            settings,
+            environment,
+            client,
+            runtime,
+            report: Arc::default(),
+        })
+    }
+
+    /// Returns the exporter of spans, unless `OTEL_TRACES_EXPORTER` is `none`.
+    ///
+    /// # Errors
+    /// The environment names no usable receiver.
+    pub(super) fn spans(&self) -> Result<Option<ReportingExporter>, CommandError> {
+        if self.is_off("OTEL_TRACES_EXPORTER") {
+            return Ok(None);
+        }
+        let builder = SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_http_client(self.http_client(false));
+        let built = match self.endpoint("v1/traces") {
+            Some(endpoint) => builder.with_endpoint(endpoint).build(),
+            None => builder.build(),
+        };
+        let inner = built.map_err(unusable)?;
+        let report = Arc::clone(&self.report);
+        Ok(Some(ReportingExporter { inner, report }))
+    }
+
+    /// Returns the exporter of metrics, unless `OTEL_METRICS_EXPORTER` is `none`.
+    ///
+    /// # Errors
+    /// As for [`Self::spans`].
+    pub(super) fn metrics(&self) -> Result<Option<MetricExporter>, CommandError> {
+        if self.is_off("OTEL_METRICS_EXPORTER") {
+            return Ok(None);
+        }
+        let builder = MetricExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_http_client(self.http_client(true));
+        let built = match self.endpoint("v1/metrics") {
+            Some(endpoint) => builder.with_endpoint(endpoint).build(),
+            None => builder.build(),
+        };
+        built.map(Some).map_err(unusable)
+    }
+
+    /// Returns what sends the spans: `toolq`, unless the environment has another name for the service.
+    pub(super) fn resource(&self) -> Resource {
+        let environment = self.environment;
+        let attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES");
+        let is_named = environment.get("OTEL_SERVICE_NAME").is_some()
+            || attributes.is_some_and(|list| list.contains("service.name="));
+        let builder = Resource::builder();
+        if is_named {
+            builder.build()
+        } else {
+            builder.with_service_name(SCOPE_NAME).build()
+        }
+    }
+
+    fn endpoint(&self, path: &str) -> Option<String> {
+        let endpoint = self.settings.endpoint.as_ref()?;
+        Some(format!("{endpoint}/{path}"))
+    }
+
+    fn is_off(&self, variable: &str) -> bool {
+        self.environment.get(variable).as_deref() == Some("none")
+    }
+
+    fn http_client(&self, is_optional: bool) -> ExportClient {
+        ExportClient {
+            client: self.client.clone(),
+            runtime: self.runtime.clone(),
+            report: Arc::clone(&self.report),
+            is_optional,
+        }
+    }
+}
+
+fn unusable(error: impl std::fmt::Display) -> CommandError {
+    CommandError::usage(format!("--otlp: {error}; nothing ran"))
+}

@@ -1,0 +1,35 @@
+//! `--otlp`: the calls of a run, or of its log, as OpenTelemetry spans by the GenAI conventions, and metrics of them.
+//!
+//! Spans are built from [`LoggedCall`](crate::timeline::LoggedCall), which both the events of a run and the records of its
+//! log fill in, so that both give the same spans. Without the feature `otlp`, the flag only leads to an error.
+
+mod settings;
+
+#[cfg(not(feature = "otlp"))]
+mod absent;
+#[cfg(feature = "otlp")]
+mod attributes;
+#[cfg(feature = "otlp")]
+mod call_metrics;
+#[cfg(feature = "otlp")]
+mod call_spans;
+#[cfg(feature = "otlp")]
+mod delivery;
+#[cfg(feature = "otlp")]
+mod export_client;
+#[cfg(feature = "otlp")]
+mod exporter;
+#[cfg(feature = "otlp")]
+mod live_calls;
+#[cfg(feature = "otlp")]
+mod log_export;
+#[cfg(feature = "otlp")]
+mod run_sink;
+
+#[cfg(not(feature = "otlp"))]
+pub(crate) use absent::{OtlpSink, export_log};
+#[cfg(feature = "otlp")]
+pub(crate) use log_export::export_log;
+#[cfg(feature = "otlp")]
+pub(crate) use run_sink::OtlpSink;
+pub(crate) use settings::{OtlpSettings, parse_endpoint};

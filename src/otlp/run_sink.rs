@@ -1,0 +1,200 @@
+//! Exports the spans and metrics of a run while it goes on.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanProcessor as _,
+};
+use tokio::runtime::Handle;
+
+use crate::otlp::call_metrics::CallMetrics;
+use crate::otlp::call_spans::{EndedSession, SpanBuilder};
+use crate::otlp::delivery::DeliveryReport;
+use crate::otlp::exporter::ExporterBuilder;
+use crate::otlp::live_calls::LiveCalls;
+use crate::otlp::settings::OtlpSettings;
+use crate::output::{CommandError, Exit};
+use redact::Mask;
+use toolq_core::os::{Clock, Environment};
+use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
+
+/// How long the end of a run may wait for the receiver.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many spans wait for a slow receiver before more are dropped, unless `OTEL_BSP_MAX_QUEUE_SIZE` says otherwise.
+const MAX_QUEUED_SPANS: usize = 1 << 16;
+
+/// Turns the events of a run into spans and metrics, which threads of their own export.
+pub(crate) struct OtlpSink {
+    outlet: Outlet,
+    clock: Clock,
+    calls: LiveCalls,
+    captures_content: bool,
+    /// Missing before the session begins.
+    session: Option<(SpanBuilder, String, u64)>,
+    sent_spans: u64,
+}
+
+/// Where spans and metrics go.
+struct Outlet {
+    spans: Option<BatchSpanProcessor>,
+    metrics: Option<CallMetrics>,
+    report: Arc<DeliveryReport>,
+}
+
+impl OtlpSink {
+    /// Starts the exporters, on the runtime that is entered. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The receiver that is asked for can't be used.
+    pub(crate) fn open(
+        settings: &OtlpSettings,
+        environment: &Environment,
+        mask: &Arc<Mask>,
+        clock: &Clock,
+    ) -> Result<Self, CommandError> {
+        let builder = ExporterBuilder::new(settings, environment, Handle::current())?;
+        let (spans, metrics) = (builder.spans()?, builder.metrics()?);
+        let resource = builder.resource();
+        let spans = spans.map(|exporter| {
+            let config = BatchConfigBuilder::default();
+            let config = match environment.get("OTEL_BSP_MAX_QUEUE_SIZE") {
+                Some(_) => config,
+                None => config.with_max_queue_size(MAX_QUEUED_SPANS),
+            };
+            let processor = BatchSpanProcessor::builder(exporter);
+            let mut processor = processor.with_batch_config(config.build()).build();
+            processor.set_resource(&resource);
+            processor
+        });
+        let captures_content = settings.captures_content;
+        Ok(Self {
+            outlet: Outlet {
+                spans,
+                metrics: metrics.map(|exporter| CallMetrics::new(exporter, resource)),
+                report: builder.report,
+            },
+            clock: clock.clone(),
+            calls: LiveCalls::new(Arc::clone(mask), captures_content),
+            captures_content,
+            session: None,
+            sent_spans: 0,
+        })
+    }
+
+    /// Begins the trace of the session.
+    pub(crate) fn begin(&mut self, trace: TraceContext) {
+        let id = trace.session().to_owned();
+        let spans = SpanBuilder::new(trace, self.captures_content);
+        self.session = Some((spans, id, self.clock.now_ms()));
+    }
+
+    /// Ends the span of the session, and waits a short time until all is sent. Returns a warning if something wasn't.
+    pub(crate) fn close(mut self, exit: Exit) -> Option<String> {
+        if let Some((spans, id, started_ms)) = self.session.take() {
+            let session = EndedSession {
+                id,
+                started_ms,
+                ended_ms: self.clock.now_ms(),
+                exit_code: Some(exit.code()),
+            };
+            let span = spans.session_span(&session);
+            self.send(spans.is_sampled().then_some(span));
+        }
+        let (report, sent_spans) = (Arc::clone(&self.outlet.report), self.sent_spans);
+        self.outlet.close();
+        report.warning(sent_spans)
+    }
+
+    fn send(&mut self, spans: impl IntoIterator<Item = SpanData>) {
+        let Some(processor) = &self.outlet.spans else {
+            return;
+        };
+        for span in spans {
+            self.sent_spans += 1;
+            processor.on_end(span);
+        }
+    }
+
+    /// Returns the spans that end with an event.
+    fn handle_event(&mut self, event: &Event<'_>, at_ms: u64) -> Vec<SpanData> {
+        match event {
+            Event::Queued { checked, batch } => self.calls.add(checked, *batch, at_ms),
+            Event::Started { call, .. } => self.calls.start(call, at_ms),
+            Event::Retrying { call, outcome, .. } => {
+                self.calls.fail_attempt(call, outcome, at_ms);
+            }
+            Event::AgentMessage {
+                call,
+                response: Some((response, _)),
+                turn,
+                ..
+            } => {
+                let responded = self.calls.respond(call, (*turn, response), at_ms);
+                let Some(((call, response), (spans, ..))) = responded.zip(self.session.as_ref())
+                else {
+                    return Vec::new();
+                };
+                return vec![spans.response_span(call, &response)];
+            }
+            Event::Finished {
+                call,
+                outcome,
+                answer,
+                agent_usage,
+                ..
+            } => {
+                let ended = self
+                    .calls
+                    .finish(call, (outcome, answer), *agent_usage, at_ms);
+                let Some((call, (spans, ..))) = ended.zip(self.session.as_ref()) else {
+                    return Vec::new();
+                };
+                if let Some(metrics) = &self.outlet.metrics {
+                    metrics.record(&call);
+                }
+                return spans.call_spans(&call, at_ms);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+impl EventSink for OtlpSink {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let is_sampled = self
+            .session
+            .as_ref()
+            .is_some_and(|(spans, ..)| spans.is_sampled());
+        let at_ms = self.clock.now_ms();
+        for event in events {
+            let spans = self.handle_event(event, at_ms);
+            self.send(spans.into_iter().filter(|_| is_sampled));
+        }
+        Ok(())
+    }
+}
+
+impl Outlet {
+    /// Sends what is left, and waits for it at most [`CLOSE_TIMEOUT`]: the exporters' own limits are longer.
+    fn close(self) {
+        let (sender, receiver) = mpsc::channel();
+        let closing = thread::Builder::new().spawn(move || {
+            if let Some(spans) = &self.spans {
+                // What failed is in the report.
+                let _ = spans.shutdown_with_timeout(CLOSE_TIMEOUT);
+            }
+            if let Some(metrics) = &self.metrics {
+                metrics.shut_down(CLOSE_TIMEOUT);
+            }
+            // Nobody listens any more if it took too long.
+            let _ = sender.send(());
+        });
+        if closing.is_ok() {
+            // The report says what is missing.
+            let _ = receiver.recv_timeout(CLOSE_TIMEOUT);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where spans go, and the trace that they belong to.
+
+use crate::output::StderrWriter;
+use toolq_core::os::Environment;
+use toolq_core::types::TraceParent;
+
+/// What `--otlp` and the environment say.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need all of it")
+)]
+pub(crate) struct OtlpSettings {
+    /// The URL of the receiver, without the path of a signal. `None` is what the environment says.
+    pub(crate) endpoint: Option<String>,
+    /// The span within which toolq was started.
+    pub(crate) parent: Option<TraceParent>,
+    /// `TRACEPARENT` is set to something else.
+    pub(crate) has_ill_formed_parent: bool,
+    /// Inputs and results go into the spans.
+    pub(crate) captures_content: bool,
+}
+
+impl OtlpSettings {
+    /// `flag` is `None` without `--otlp`, and `Some(None)` if it has no value. `OTEL_SDK_DISABLED=true` overrides it.
+    pub(crate) fn new(flag: Option<&Option<String>>, environment: &Environment) -> Option<Self> {
+        let is_true = |name: &str| {
+            let value = environment.get(name);
+            value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+        };
+        let endpoint = flag.filter(|_| !is_true("OTEL_SDK_DISABLED"))?.clone();
+        let traceparent = environment.get_os("TRACEPARENT");
+        let traceparent = traceparent.filter(|value| !value.is_empty());
+        let state = environment.get("TRACESTATE");
+        let parent = traceparent
+            .and_then(|value| value.to_str())
+            .and_then(|value| TraceParent::parse(value, state.as_deref()));
+        Some(Self {
+            endpoint,
+            has_ill_formed_parent: traceparent.is_some() && parent.is_none(),
+            parent,
+            captures_content: is_true("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+        })
+    }
+}
+
+impl OtlpSettings {
+    /// Says why the spans aren't where whoever started toolq expects them.
+    pub(crate) fn warn_about_parent(&self, stderr: &StderrWriter) {
+        if self.has_ill_formed_parent {
+            stderr.print_warning(
+                "TRACEPARENT is ignored: it isn't `00-`, 32 hexadecimal digits, `-`, 16 of them, `-` and two",
+            );
+        }
+    }
+}
+
+/// Checks the value of `--otlp`, and removes what the path of a signal follows.
+///
+/// # Errors
+/// It isn't an HTTP URL. The text says what to do.
+pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
+    let is_http = text.starts_with("http://") || text.starts_with("https://");
+    match url::Url::parse(text) {
+        Ok(url) if is_http && url.query().is_none() && url.fragment().is_none() => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err(
+            "it isn't the URL of a receiver, such as http://localhost:4318; a FILE goes before `--otlp`"
+                .to_owned(),
+        ),
+    }
+}
