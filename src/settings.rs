@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, ProgressFlag,
-    RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, NewSessionLogFlags,
+    ProgressFlag, RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
@@ -154,12 +154,7 @@ impl SessionSettings {
     pub fn of_serve(arguments: &ServeArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.jobs,
-            log: LogSettings {
-                target: LogTarget::new(arguments.log.clone(), environment),
-                mode: BeginMode::ForceNewTask,
-                accept_changes: false,
-                sync: arguments.sync.into(),
-            },
+            log: LogSettings::of_new_session(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
@@ -176,12 +171,7 @@ impl SessionSettings {
     pub fn of_record(arguments: &RecordArguments, environment: &Environment) -> Self {
         Self {
             jobs: None,
-            log: LogSettings {
-                target: LogTarget::new(arguments.log.clone(), environment),
-                mode: BeginMode::ForceNewTask,
-                accept_changes: false,
-                sync: arguments.sync.into(),
-            },
+            log: LogSettings::of_new_session(&arguments.log, environment),
             watch: WatchSettings {
                 events: None,
                 progress: ProgressFlag::None,
@@ -249,6 +239,15 @@ impl LogSettings {
             target,
             mode,
             accept_changes: flags.accept_changes,
+            sync: flags.sync.into(),
+        }
+    }
+
+    fn of_new_session(flags: &NewSessionLogFlags, environment: &Environment) -> Self {
+        Self {
+            target: LogTarget::new(flags.file.clone(), environment),
+            mode: BeginMode::ForceNewTask,
+            accept_changes: false,
             sync: flags.sync.into(),
         }
     }

@@ -195,6 +195,18 @@ fn completions_know_commands_flags_values_and_names() {
 }
 
 #[test]
+fn completions_offer_servers() {
+    let tools = "version: 1\nservers:\n  files: {command: [cat]}\n  search: {command: [cat]}\n";
+    for words in [&["servers", ""][..], &["servers", "lock", ""]] {
+        let arguments = [&["__complete", "--", "toolq"], words].concat();
+        let ran = CliSandbox::new().tools(tools).run(&arguments);
+        for server in ["files\t", "search\t"] {
+            assert!(ran.stdout.contains(server), "{words:?}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
 fn completions_know_where_a_path_can_stand() {
     assert_eq!(
         complete(&["run", "call"]),
@@ -217,6 +229,30 @@ fn completions_offer_sessions() {
         ran.stdout
     );
     assert!(ran.stdout.contains("tools.yaml\t"), "{}", ran.stdout);
+}
+
+#[test]
+fn completions_finish_the_id_of_a_session() {
+    let script = r#""$TOOLQ" run -q > /dev/null
+        id=$(basename state/toolq/sessions/*.jsonl .jsonl); id=${id##*-}
+        "$TOOLQ" __complete -- toolq log show "${id%????}" | grep -c "^$id""#;
+    let ran = toolq().stdin(CALL).run_shell(script).assert_exit(0);
+    assert_eq!(ran.stdout, "1\n");
+}
+
+/// Somebody who has just installed toolq types its name.
+#[test]
+fn without_a_command_stderr_says_what_to_type_first() {
+    let ran = CliSandbox::new().run(&[]).assert_exit(2);
+    assert_eq!(ran.stdout, "");
+    for text in ["Usage: toolq", "\n  toolq init ", "toolq --help"] {
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
+    // A command with commands of its own has a help of its own.
+    let ran = CliSandbox::new().run(&["log"]).assert_exit(2);
+    assert!(ran.stderr.contains("Usage: toolq log"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("toolq init"), "{}", ran.stderr);
 }
 
 /// The scripts for zsh and fish differ only in how they ask their shell for the words.

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::shell_server::shell_server;
 use support::{CliOutput, CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
 
 /// Returns whether this system confines nothing or not everything, and says so.
@@ -197,23 +198,12 @@ tools:
     let confined = describe("{}");
     assert!(!confined.stdout.contains("canary"), "{}", confined.stdout);
 
-    let server = format!(
-        r#"#!/bin/sh
-while read -r line; do
-  rest=${{line#*'"id":'}}
-  id=${{rest%%,*}}
-  case $line in
-  *'"method":"initialize"'*)
-    printf '{{"jsonrpc":"2.0","id":%s,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"t","version":"1"}}}}}}\n' "$id" ;;
-  *'"method":"tools/call"'*)
-    text=$(cat {secret} 2>/dev/null || echo nothing)
-    printf '{{"jsonrpc":"2.0","id":%s,"result":{{"content":[{{"type":"text","text":"%s"}}]}}}}\n' "$id" "$text" ;;
-  *'"id":'*) printf '{{"jsonrpc":"2.0","id":%s,"error":{{"code":-32601,"message":"what?"}}}}\n' "$id" ;;
-  esac
-done
-"#,
+    let read = format!(
+        r#"text=$(cat {secret} 2>/dev/null || echo nothing)
+    result='{{"content":[{{"type":"text","text":"'$text'"}}]}}'"#,
         secret = secret.display()
     );
+    let server = shell_server("", &[("tools/call", &read)]);
     let serve = |sandbox: &str| {
         let tools = format!(
             "version: 1\nservers: {{s: {{command: [./server], sandbox: {sandbox}}}}}\ntools: {{read: {{input_schema: {{type: object}}, mcp: {{server: s}}}}}}\n"

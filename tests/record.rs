@@ -11,18 +11,15 @@ mod support;
 
 use std::fs;
 use std::io::Write as _;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::waiting::{wait_until, wait_until_gone};
 use support::{CliSandbox, parse_json_lines};
 
 const TOOLQ: &str = env!("CARGO_BIN_EXE_toolq");
-
-/// How long to wait for what surely happens.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The tools of the recorded server, which is another toolq.
 const SERVER_TOOLS: &str = r#"
@@ -82,14 +79,6 @@ fn read_log(sandbox: &CliSandbox, log: &str) -> Vec<Value> {
     let verified = sandbox.command(&["log", "verify", log]).output().unwrap();
     assert!(verified.status.success(), "{verified:?}");
     parse_json_lines(&fs::read_to_string(sandbox.path().join(log)).unwrap())
-}
-
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < PATIENCE, "waiting until {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -217,13 +206,8 @@ fn a_signal_ends_the_server_with_all_its_processes() {
     wait_until("the server has read", || read().lines().count() == 2);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    for pid in read().lines() {
-        let is_running = || {
-            let probe = Command::new("kill").args(["-0", pid]).output().unwrap();
-            probe.status.success()
-        };
-        wait_until("nothing is left", || !is_running());
-    }
+    let pids: Vec<String> = read().lines().map(str::to_owned).collect();
+    wait_until_gone(&pids);
     let log = read_log(&sandbox, "r.jsonl");
     let types: Vec<&str> = log
         .iter()

@@ -969,3 +969,38 @@ tools:
         .assert_exit(0);
     assert_eq!(ran.result_texts()[0].0, "done");
 }
+
+/// Without a terminal, nothing is shown while calls run; each failure is named at the end, in words that repeat it.
+#[test]
+fn a_piped_run_names_each_failure() {
+    let calls = [
+        ("fail", json!({"code": 3})),
+        ("say", json!({"text": "hi"})),
+        ("nobody", json!({})),
+    ];
+    let sandbox = || CliSandbox::new().tools(TOOLS).stdin(model_response(&calls));
+    let ran = sandbox().run(&["run"]).assert_exit(0);
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert!(
+        lines[0].starts_with("failed: nobody ") && lines[0].contains("unknown tool"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        lines[1].starts_with("failed: fail ") && lines[1].contains(": exit 3, "),
+        "{}",
+        ran.stderr
+    );
+    assert!(lines[1].ends_with(": err"), "{}", ran.stderr);
+    let repeat = lines[2].trim();
+    assert!(repeat.starts_with("toolq call fail '{"), "{}", ran.stderr);
+    let script = repeat.replacen("toolq", "\"$TOOLQ\"", 1);
+    let repeated = CliSandbox::new().tools(TOOLS).run_shell(&script);
+    assert!(repeated.assert_exit(1).stdout.starts_with("Exit code 3."));
+    let quiet = sandbox().run(&["run", "-q"]).assert_exit(0);
+    assert_eq!(quiet.stderr, "");
+    let plain = sandbox()
+        .run(&["run", "--progress", "plain"])
+        .assert_exit(0);
+    assert!(!plain.stderr.contains("failed: "), "{}", plain.stderr);
+}

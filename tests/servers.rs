@@ -7,12 +7,10 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::waiting::{is_running, wait_until, wait_until_gone};
 use support::{CliSandbox, parse_json_lines};
 
 /// A server that notes its pid, its starts, every call and its end. What a call does depends on the tool's name.
@@ -92,22 +90,6 @@ fn sandbox(calls: &[(&str, Value)]) -> CliSandbox {
 fn lines(dir: &Path, name: &str) -> Vec<String> {
     let text = fs::read_to_string(dir.join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
-}
-
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(
-            begin.elapsed() < Duration::from_secs(30),
-            "waiting until {what}"
-        );
-        sleep(Duration::from_millis(10));
-    }
-}
-
-fn is_running(pid: &str) -> bool {
-    let probe = Command::new("kill").args(["-0", pid]).output().unwrap();
-    probe.status.success()
 }
 
 #[test]
@@ -199,9 +181,7 @@ fn a_server_ends_with_the_run_even_where_commands_may_leave_processes() {
         .run(&["run", "-q"]);
     let pids = lines(output.dir.path(), "starts");
     assert_eq!(pids.len(), 2);
-    wait_until("nothing is left", || {
-        !pids.iter().any(|pid| is_running(pid))
-    });
+    wait_until_gone(&pids);
 }
 
 /// What says what may run, and what is on record, isn't for a model to write.
@@ -682,9 +662,7 @@ fn nothing_of_a_server_survives_a_killed_run() {
     let toolq = Pid::from_child(&run);
     kill_process(toolq, Signal::KILL).unwrap();
     run.wait().unwrap();
-    wait_until("nothing is left", || {
-        !pids.iter().any(|pid| is_running(pid))
-    });
+    wait_until_gone(&pids);
 }
 
 /// What another program is configured with runs here, too, with secrets from the environment alone.

@@ -4,13 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use crate::args::values::AgentLoopLanguage;
+
 #[derive(Debug, Args)]
 pub struct InitArguments {
     /// What to import: a request with `tools`, an array of tools, an MCP `tools/list` result, or the servers of a `.mcp.json`,
     /// `mcp.json` or Codex's `config.toml`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
-    /// Overwrite the file if it exists
+    /// Also write an agent, which asks a model and has toolq run its calls; an existing tools.yaml is kept
+    #[arg(long, value_name = "LANGUAGE")]
+    pub agent_loop: Option<AgentLoopLanguage>,
+    /// Overwrite files that exist
     #[arg(long)]
     pub force: bool,
 }

@@ -4,6 +4,8 @@ mod agent;
 mod call;
 mod check;
 mod complete;
+mod doctor;
+mod first_steps;
 mod generate;
 mod init;
 mod input;
@@ -23,6 +25,7 @@ pub(crate) use agent::AgentArguments;
 pub(crate) use call::CallArguments;
 pub(crate) use check::CheckArguments;
 pub(crate) use complete::CompleteArguments;
+pub(crate) use doctor::DoctorArguments;
 pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
@@ -38,11 +41,11 @@ pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments};
-pub(crate) use shared_flags::{ApprovalFlags, LogFlags, WatchFlags};
+pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AnswerFormat, ApproveFlag, CallFormat, CheckFormat, DialectFlag, IdsFlag, McpClient,
-    PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
+    AgentLoopLanguage, AnswerFormat, ApproveFlag, CallFormat, CheckFormat, DialectFlag,
+    DoctorFormat, IdsFlag, McpClient, PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;
@@ -84,7 +87,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers: problems found",
+        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers: problems found; doctor: something is missing",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -187,6 +190,8 @@ pub enum Command {
     Replay(Box<ReplayArguments>),
     /// Report problems in tools.yaml
     Check(CheckArguments),
+    /// Report what the tools need and this machine lacks
+    Doctor(DoctorArguments),
     /// Print the tool declarations for a model
     Tools(ToolsArguments),
     /// Ask the MCP servers in tools.yaml for their tools, and compare them with tools.lock

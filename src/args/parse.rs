@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
 use crate::args::ProgramArguments;
+use crate::args::first_steps::show_first_steps;
 use crate::environment;
 use crate::output::{ColorChoice, ColorPolicy};
 use toolq_core::text::suggest_name;
@@ -19,7 +20,15 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
     let color = ColorPolicy::new(color, &environment::read());
     let mut command = ProgramArguments::command().color(color.into());
-    let matches = command.try_get_matches_from_mut(arguments);
+    let mut matches = command.try_get_matches_from_mut(arguments);
+    let lacks_command = |error: &clap::Error| {
+        error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            && std::ptr::eq(find_subcommand(&command, arguments), &raw const command)
+    };
+    if matches.as_ref().is_err_and(lacks_command) {
+        command = show_first_steps(command);
+        matches = command.try_get_matches_from_mut(arguments);
+    }
     let matches =
         matches.map_err(|error| suggest_run(remove_far_suggestion(error, &command, arguments)));
     let matches = matches.map_err(|error| suggest_from(error, &command, arguments))?;

@@ -1,11 +1,10 @@
 //! The arguments of `toolq record`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::Args;
 
-use crate::args::values::SyncFlag;
+use crate::args::shared_flags::NewSessionLogFlags;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -13,16 +12,8 @@ pub struct RecordArguments {
     /// Mask the value of this environment variable in the log; can be repeated
     #[arg(long, value_name = "NAME")]
     pub secret: Vec<String>,
-    #[arg(
-        long,
-        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath
-    )]
-    pub log: Option<PathBuf>,
-    /// Which calls' records must reach the disk before toolq continues
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
-    pub sync: SyncFlag,
+    #[command(flatten)]
+    pub log: NewSessionLogFlags,
     /// The server, and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,

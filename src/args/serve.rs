@@ -2,12 +2,11 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::Args;
 
-use crate::args::shared_flags::{BudgetFlags, WatchFlags};
-use crate::args::values::{McpClient, SyncFlag, parse_http_address, parse_jobs};
+use crate::args::shared_flags::{BudgetFlags, NewSessionLogFlags, WatchFlags};
+use crate::args::values::{McpClient, parse_http_address, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -20,16 +19,8 @@ pub struct ServeArguments {
     /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
-    #[arg(
-        long,
-        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath
-    )]
-    pub log: Option<PathBuf>,
-    /// Which calls' records must reach the disk before toolq continues
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
-    pub sync: SyncFlag,
+    #[command(flatten)]
+    pub log: NewSessionLogFlags,
     /// Serve over HTTP at IP:PORT, path /mcp, instead of over stdin and stdout; port 0 is any free one
     #[arg(long, value_name = "ADDR", value_parser = parse_http_address)]
     pub http: Option<SocketAddr>,

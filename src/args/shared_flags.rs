@@ -10,6 +10,8 @@ use crate::otlp::parse_endpoint;
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
 
+const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
+
 /// The session log of a run.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
@@ -17,7 +19,7 @@ pub struct LogFlags {
     #[arg(
         id = "log",
         long = "log",
-        help = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]",
+        help = LOG_FILE_HELP,
         value_name = "FILE",
         value_hint = ValueHint::FilePath
     )]
@@ -42,6 +44,21 @@ pub struct LogFlags {
         default_value = "auto",
         conflicts_with = "no_log"
     )]
+    pub sync: SyncFlag,
+}
+
+/// The session log of a command that always begins a new session.
+#[derive(Debug, Args)]
+pub struct NewSessionLogFlags {
+    #[arg(
+        long = "log",
+        help = LOG_FILE_HELP,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub file: Option<PathBuf>,
+    /// Which calls' records must reach the disk before toolq continues
+    #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub sync: SyncFlag,
 }
 

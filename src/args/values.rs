@@ -127,6 +127,24 @@ pub enum ToolsFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AgentLoopLanguage {
+    /// A POSIX shell, with curl and jq: `agent.sh`
+    Sh,
+    /// Python 3, without packages: `agent.py`
+    Python,
+    /// TypeScript for Node, without packages: `agent.ts`
+    Typescript,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object for programs
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ServersFormat {
     /// A table for people
     Text,

@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use crate::args::{CallArguments as Arguments, CallFormat};
-use crate::commands::single_call::{
-    InputText, SingleAnswer, answer_text, check_accepted, prepare_call, read_call,
-};
+use crate::commands::single_call::{InputText, SingleAnswer, SingleCallSession, answer_text};
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::answer::render_answers;
-use toolq_core::check::CallChecker;
 use toolq_core::text::suggest_name;
-use toolq_core::types::{AnswerForm, Call, Tool, ToolsConfig};
+use toolq_core::types::{AnswerForm, Tool, ToolsConfig};
 
 /// Calls the named tool with the input.
 ///
@@ -22,31 +18,14 @@ use toolq_core::types::{AnswerForm, Call, Tool, ToolsConfig};
 /// tools.yaml or the input is invalid, there is no such tool, or the log can't be used: then nothing ran. Or stdout
 /// can't be written.
 pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    stdout::check_open()?;
     let tools = Arc::new(context.load_tools()?);
-    let tool = find_tool(&tools, &arguments.name)?;
-    let text = arguments.input.as_deref();
-    let text = text.map_or(InputText::Stdin, InputText::Argument);
-    let call = read_call(tool, text, &format!("toolq call {}", tool.name))?;
-    let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
-    // The schema of a tool with a `describe` program isn't known yet.
-    if !tool.needs_describe() {
-        check_accepted(&checked)?;
-    }
+    let tool = Arc::clone(find_tool(&tools, &arguments.name)?);
     let settings = SessionSettings::of_call(arguments, &context.environment);
-    let subject = LogSubject::Call(&checked);
-    let mut session = RunSession::begin(context, tools, &settings, subject)?;
-    let mut answer = SingleAnswer::default();
-    let result = session.block_on(async |session| run_call(session, call, &mut answer).await);
-    session.sinks.close_screen();
-    let result = result.and_then(|()| print_answer(&answer, arguments.to));
-    let exits = [
-        result.as_ref().err().map(|failure| failure.exit),
-        answer.is_error().then_some(Exit::ProblemsFound),
-    ];
-    let exit = session.finish(exits.into_iter().flatten());
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    Ok(exit)
+    let text = arguments.input.as_deref();
+    let input = ("call", text.map_or(InputText::Stdin, InputText::Argument));
+    let mut call = SingleCallSession::begin(context, tools, &tool, input, &settings)?;
+    let result = call.run(|_| {}).map(drop);
+    call.finish(result, None, |answer, _| print_answer(answer, arguments.to))
 }
 
 fn find_tool<'t>(tools: &'t ToolsConfig, name: &str) -> Result<&'t Arc<Tool>, CommandError> {
@@ -58,17 +37,6 @@ fn find_tool<'t>(tools: &'t ToolsConfig, name: &str) -> Result<&'t Arc<Tool>, Co
         };
         CommandError::usage(format!("no tool is called {name}")).with_hint(hint)
     })
-}
-
-async fn run_call(
-    session: &mut RunSession<'_>,
-    call: Call,
-    answer: &mut SingleAnswer,
-) -> Result<(), CommandError> {
-    let checked = prepare_call(session, call).await?;
-    let RunSession { engine, sinks, .. } = session;
-    engine.run_turn(0, vec![checked], sinks, answer).await;
-    Ok(())
 }
 
 /// Prints the result. An error is a result, too.

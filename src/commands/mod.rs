@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
+pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;

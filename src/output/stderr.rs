@@ -98,6 +98,13 @@ impl StderrWriter {
         }
     }
 
+    /// Prints `failed: …` about a call, unless quiet.
+    pub fn print_failure(&self, message: &str) {
+        if !self.quiet {
+            self.print_labeled("failed", "31;1", message);
+        }
+    }
+
     /// Prints an error with its hint and returns its exit.
     pub fn print_error(&self, failure: &CommandError) -> Exit {
         if !failure.message.is_empty() {

@@ -125,6 +125,8 @@ pub struct ReplayTotals {
     pub differing_results: usize,
     /// Calls whose result differs after a call that would have changed something, but didn't run.
     pub stale: usize,
+    /// Calls that weren't compared, because the recording has no result for them.
+    pub unrecorded: usize,
     /// New results that were written into the recordings.
     pub updated: usize,
 }
@@ -145,7 +147,8 @@ impl ReplayTotals {
                 self.served += 1;
                 self.matched += 1;
             }
-            CaseResult::Incomplete(_) => {}
+            CaseResult::Incomplete(IncompleteCause::NoResult) => self.unrecorded += 1,
+            CaseResult::Incomplete(IncompleteCause::Halted) => {}
             CaseResult::Differs(differences) => {
                 self.differing += 1;
                 let has_another_result =

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use crate::approval::build_approver;
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, StderrWriter};
 use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
 use crate::session::log_request::{self, LogRequest};
@@ -221,6 +221,7 @@ impl<'a> RunSession<'a> {
             let message = format!("the run was stopped where a call needs an approval: {why}");
             stderr.print_error(&CommandError::new(Exit::Incomplete, message));
         }
+        self.print_failures();
         stderr.print_note(&self.sinks.summary().text());
         let Some(log) = self.sinks.log_path() else {
             return;
@@ -244,6 +245,24 @@ impl<'a> RunSession<'a> {
         let is_stopped = self.sinks.summary().has_unanswered_calls();
         if is_stopped && self.is_resumable && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command with `--resume` runs what is missing");
+        }
+    }
+
+    /// Names each failure, unless a display of progress has done so.
+    fn print_failures(&self) {
+        let Some(failures) = self.sinks.unseen_failures() else {
+            return;
+        };
+        let (shown, omitted) = failures.failures();
+        for failure in shown {
+            self.context.stderr.print_failure(&failure.line);
+            if let Some(repeat) = &failure.repeat {
+                StderrWriter::print_details(repeat);
+            }
+        }
+        if omitted > 0 {
+            let line = format!("{omitted} more, see `toolq log show --errors`");
+            self.context.stderr.print_failure(&line);
         }
     }
 

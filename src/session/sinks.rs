@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::ProgressFlag;
+use crate::args::{DEFAULT_TOOLS_FILE, ProgressFlag};
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
@@ -16,7 +16,8 @@ use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
 use crate::settings::SessionSettings;
 use crate::terminal::{
-    BarOptions, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen, RunSummary,
+    BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
+    RepeatCommand, RunSummary,
 };
 use redact::Mask;
 use toolq_core::os::Clock;
@@ -37,6 +38,8 @@ pub struct RunSinks {
 enum ProgressDisplay {
     Bars(ProgressBars),
     Lines(ProgressLines),
+    /// Nothing while calls run. Their failures are listed at the end.
+    AtEnd(FailureList),
 }
 
 impl RunSinks {
@@ -112,7 +115,17 @@ impl RunSinks {
 
     /// Removes the bars for good, for the messages at the end of the run.
     pub fn close_screen(&mut self) {
-        drop(self.display.take());
+        if let Some(ProgressDisplay::Bars(_)) = self.display {
+            self.display = None;
+        }
+    }
+
+    /// Returns the failures that no display of progress has shown.
+    pub fn unseen_failures(&self) -> Option<&FailureList> {
+        match &self.display {
+            Some(ProgressDisplay::AtEnd(failures)) => Some(failures),
+            _ => None,
+        }
     }
 
     /// Returns the path of the log, if there is one.
@@ -177,6 +190,7 @@ impl EventSink for RunSinks {
         match &mut self.display {
             Some(ProgressDisplay::Bars(bars)) => readers.push(bars),
             Some(ProgressDisplay::Lines(lines)) => readers.push(lines),
+            Some(ProgressDisplay::AtEnd(failures)) => readers.push(failures),
             None => {}
         }
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
@@ -196,6 +210,8 @@ fn open_display(
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<ProgressDisplay> {
+    let is_default = context.tools_path == Path::new(DEFAULT_TOOLS_FILE);
+    let repeat = RepeatCommand::new(&context.tools_path, is_default);
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),
@@ -207,16 +223,16 @@ fn open_display(
             Box::new(StderrTerminal::default()),
             MAX_FRAMES_PER_SECOND,
         );
-        ProgressDisplay::Bars(ProgressBars::new(target, bar_options, Arc::clone(mask)))
+        let bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
+        ProgressDisplay::Bars(bars.with_repeat_command(repeat.clone()))
     };
     let lines = || {
-        ProgressDisplay::Lines(ProgressLines::new(
-            Box::new(io::stderr()),
-            jobs,
-            Arc::clone(mask),
-            clock.clone(),
-        ))
+        let stderr = Box::new(io::stderr());
+        let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
+        let lines = lines.with_characters(context.stderr.is_unicode);
+        ProgressDisplay::Lines(lines.with_repeat_command(repeat.clone()))
     };
+    let at_end = || ProgressDisplay::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));
     let in_ci = || {
         context
             .environment
@@ -225,11 +241,11 @@ fn open_display(
     };
     match progress {
         _ if context.stderr.quiet => None,
-        ProgressFlag::None => None,
         // A build log may come from a terminal, too.
         ProgressFlag::Auto if in_ci() => Some(lines()),
         ProgressFlag::Auto | ProgressFlag::Bar if context.stderr.can_redraw() => Some(bars()),
         ProgressFlag::Bar | ProgressFlag::Plain => Some(lines()),
-        ProgressFlag::Auto => StderrWriter::is_terminal().then(lines),
+        ProgressFlag::Auto if StderrWriter::is_terminal() => Some(lines()),
+        ProgressFlag::None | ProgressFlag::Auto => Some(at_end()),
     }
 }

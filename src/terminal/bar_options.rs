@@ -2,11 +2,19 @@
 
 use std::num::NonZeroUsize;
 
+use crate::terminal::without_own_symbols;
 use toolq_core::text::paint;
 
 /// Bounds for the number of rows, whatever the terminal's height.
 const MIN_ROWS: usize = 8;
 const MAX_ROWS: usize = 16;
+
+/// Bounds for the width of an input in a row.
+const MIN_INPUT_COLUMNS: usize = 8;
+const MAX_INPUT_COLUMNS: usize = 40;
+/// Width of the gauge of a row, and of the narrowest terminal that has one.
+pub(super) const GAUGE_COLUMNS: usize = 10;
+const MIN_GAUGE_TERMINAL: usize = 70;
 
 /// How progress bars look.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +38,29 @@ impl BarOptions {
     /// Returns the maximum number of calls with a row. Half of the terminal is left for the output above.
     pub(super) fn max_rows(self) -> usize {
         usize::from((self.terminal_size)().1 / 2).clamp(MIN_ROWS, MAX_ROWS)
+    }
+
+    /// Returns the maximum width of an input in a row, which leaves room for its status.
+    pub(super) fn input_columns(self) -> usize {
+        (self.columns() / 4).clamp(MIN_INPUT_COLUMNS, MAX_INPUT_COLUMNS)
+    }
+
+    /// Returns the width of the gauge of a row with its gap. A narrow terminal has no room for one.
+    pub(super) fn gauge_columns(self) -> usize {
+        if self.columns() < MIN_GAUGE_TERMINAL {
+            0
+        } else {
+            GAUGE_COLUMNS + 1
+        }
+    }
+
+    /// Returns a text of toolq with symbols that the terminal can show.
+    pub(super) fn own_symbols(self, text: String) -> String {
+        if self.is_unicode {
+            text
+        } else {
+            without_own_symbols(&text)
+        }
     }
 
     pub(super) fn cyan(self, text: &str) -> String {

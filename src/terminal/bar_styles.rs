@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressState, ProgressStyle};
 
-use crate::terminal::bar_options::BarOptions;
+use crate::terminal::bar_options::{BarOptions, GAUGE_COLUMNS};
+use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::format_duration;
 
@@ -45,10 +46,24 @@ impl BarOptions {
             .progress_chars(if self.is_unicode { "━╸─" } else { "=>-" })
     }
 
-    pub(crate) fn row_style(self) -> ProgressStyle {
+    pub(crate) fn row_style(self, pace: Option<CallPace>) -> ProgressStyle {
         let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
-        let style = parse_style(&format!("{spinner} {{wide_msg}} {time}"));
-        let style = style.with_key("took", write_elapsed);
+        let gauge = match pace {
+            Some(_) if self.gauge_columns() > 0 => self.cyan(" {gauge}"),
+            _ => String::new(),
+        };
+        let style = parse_style(&format!("{spinner} {{wide_msg}}{gauge} {time}"));
+        let write_gauge = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // Like the time, it isn't shown during the first second.
+            let elapsed = state.elapsed();
+            let pace = pace.filter(|_| elapsed.as_secs() > 0);
+            let gauge = pace.map(|pace| pace.draw(elapsed, GAUGE_COLUMNS, self.is_unicode));
+            // Writing to a buffer can't fail.
+            let _ = write!(out, "{:GAUGE_COLUMNS$}", gauge.unwrap_or_default());
+        };
+        let style = style
+            .with_key("took", write_elapsed)
+            .with_key("gauge", write_gauge);
         if self.is_unicode {
             style
         } else {

@@ -7,11 +7,14 @@ use std::time::Duration;
 use indicatif::ProgressDrawTarget;
 
 use crate::terminal::bar_options::BarOptions;
+use crate::terminal::call_pace::CallPace;
 use crate::terminal::labels::{CallLabels, PartialCallLabels, batch_label};
 use crate::terminal::outcome_label;
+use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
+    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_input,
+    short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -33,6 +36,8 @@ pub struct ProgressBars {
     screen: ProgressScreen,
     options: BarOptions,
     mask: Arc<Mask>,
+    /// Repeats calls that failed, if that is possible.
+    repeat: Option<RepeatCommand>,
     /// The captions of unfinished calls.
     calls: HashMap<RowKey, CallCaption>,
     /// The rows of calls whose input is still arriving, or which haven't started since, for example because they wait for
@@ -47,6 +52,12 @@ struct CallCaption {
     path: String,
     /// What tells it from others, for such a line.
     subject: String,
+    /// The beginning of its input, for its row.
+    input: Option<String>,
+    /// The command line that repeats it.
+    repeat: Option<String>,
+    /// How long it may be expected to take.
+    pace: Option<CallPace>,
     /// The progress of an agent: `turn 1 of at most 3`.
     turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
@@ -62,9 +73,16 @@ impl ProgressBars {
             screen: ProgressScreen::new(target, options),
             options,
             mask,
+            repeat: None,
             calls: HashMap::new(),
             arriving: HashSet::new(),
         }
+    }
+
+    /// Adds the command line that repeats a call to each failure.
+    pub fn with_repeat_command(mut self, repeat: RepeatCommand) -> Self {
+        self.repeat = Some(repeat);
+        self
     }
 
     /// Returns the screen, for others that write to the terminal.
@@ -115,6 +133,8 @@ impl ProgressBars {
                 } else {
                     format!("{agent}, ")
                 };
+                // People count from 1.
+                let turn = turn + 1;
                 self.on_agent_progress(call, &format!("{name}turn {turn} of at most {max_turns}"));
             }
             Event::Describing { tool } => {
@@ -125,7 +145,7 @@ impl ProgressBars {
                     outcome_label::DESCRIBING_LABEL
                 );
                 self.screen
-                    .add_row(RowKey::Describe(tool.name.clone()), None, &text);
+                    .add_row(RowKey::Describe(tool.name.clone()), None, &text, None);
             }
             Event::ListingTools { server } => {
                 let name = mask_and_escape(&server.server.name, &self.mask);
@@ -134,8 +154,12 @@ impl ProgressBars {
                     truncate_to_columns(&name, MAX_NAME_COLUMNS),
                     outcome_label::LISTING_LABEL
                 );
-                self.screen
-                    .add_row(RowKey::Server(server.server.name.clone()), None, &text);
+                self.screen.add_row(
+                    RowKey::Server(server.server.name.clone()),
+                    None,
+                    &text,
+                    None,
+                );
             }
             Event::ToolsListed { server, .. } => {
                 let key = RowKey::Server(server.server.name.clone());
@@ -171,6 +195,15 @@ impl ProgressBars {
             name: short(&labels.name),
             path: short(&call_path(&call_ref, &labels.name)),
             subject: short_subject(&labels, &self.mask),
+            input: labels
+                .doing
+                .is_none()
+                .then(|| short_input(checked, &self.mask, self.options.input_columns())),
+            repeat: self
+                .repeat
+                .as_ref()
+                .and_then(|repeat| repeat.line(checked, &self.mask)),
+            pace: CallPace::of(checked),
             turn: None,
             tip: labels
                 .doing
@@ -204,7 +237,7 @@ impl ProgressBars {
         );
         let key = row_key(call);
         if self.arriving.insert(key.clone()) {
-            self.screen.add_row(key, None, &text);
+            self.screen.add_row(key, None, &text, None);
         } else {
             self.screen.set_text(&key, &text);
         }
@@ -222,7 +255,8 @@ impl ProgressBars {
         {
             let text = format!("{}: {}", known.name, mask_and_escape(&label, &self.mask));
             let parent = call.parent.as_deref().map(row_key);
-            self.screen.add_row(key.clone(), parent.as_ref(), &text);
+            self.screen
+                .add_row(key.clone(), parent.as_ref(), &text, None);
             self.arriving.insert(key);
         }
     }
@@ -235,7 +269,7 @@ impl ProgressBars {
         if let Some(known) = self.calls.get(&row_key(call)) {
             let parent = call.parent.as_deref().map(row_key);
             self.screen
-                .add_row(row_key(call), parent.as_ref(), &known.text());
+                .add_row(row_key(call), parent.as_ref(), &known.text(), known.pace);
         }
     }
 
@@ -262,30 +296,45 @@ impl ProgressBars {
     fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
         self.arriving.remove(&row_key(call));
         let known = self.calls.remove(&row_key(call));
-        if let Some(CallCaption { path, subject, .. }) = known.filter(|_| outcome.is_error()) {
-            let label = outcome_label::timed_outcome_label(outcome, duration);
-            let (label, cause) = (self.options.red(&label), failure_cause(outcome));
-            let line = failure_line(&path, &subject, &label, cause.as_deref(), &self.mask);
-            self.screen.print_line(&line);
+        if let Some(known) = known.filter(|_| outcome.is_error()) {
+            self.print_failure(&known, outcome, duration);
+            self.screen.count_failure();
         }
         self.screen.remove_row(&row_key(call));
         if call.parent.is_none() {
             self.screen.total_bar().inc(1);
         }
     }
+
+    /// Leaves the failure of a call above the rows, with the command line that repeats it.
+    fn print_failure(&self, known: &CallCaption, outcome: &Outcome, duration: Duration) {
+        let label = outcome_label::timed_outcome_label(outcome, duration);
+        let (label, cause) = (self.options.red(&label), failure_cause(outcome));
+        let (path, subject) = (&known.path, &known.subject);
+        let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
+        self.screen.print_line(&line);
+        if let Some(repeat) = known.repeat.as_ref().filter(|_| is_repeatable(outcome)) {
+            self.screen
+                .print_line(&self.options.dim(&format!("  {repeat}")));
+        }
+    }
 }
 
 impl CallCaption {
-    /// Formats the row: `bash: halfway, 50 %`.
+    /// Formats the row: `bash {"command":"make"}: halfway, 50 %`.
     fn text(&self) -> String {
         let percent = self
             .progress
             .map(|progress| format!("{:.0} %", progress * 100.0));
         let details = self.turn.iter().chain(&self.tip).cloned();
         let details: Vec<_> = details.chain(percent).collect();
+        let name = match self.input.as_deref() {
+            None | Some("") => self.name.clone(),
+            Some(input) => format!("{} {input}", self.name),
+        };
         match details.as_slice() {
-            [] => self.name.clone(),
-            details => format!("{}: {}", self.name, details.join(", ")),
+            [] => name,
+            details => format!("{name}: {}", details.join(", ")),
         }
     }
 }

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Footer {
     /// Number of running calls without a bar.
     hidden_count: AtomicUsize,
+    /// Number of calls that failed.
+    failure_count: AtomicUsize,
     /// The size of the current batch, or nothing.
     batch_label: Mutex<String>,
 }
@@ -23,25 +25,36 @@ impl Footer {
         self.hidden_count.swap(count, Relaxed) != count
     }
 
+    /// Counts a call that failed.
+    pub(crate) fn count_failure(&self) {
+        self.failure_count.fetch_add(1, Relaxed);
+    }
+
     fn lock_batch_label(&self) -> MutexGuard<'_, String> {
         let label = self.batch_label.lock();
         label.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns as much as fits into `columns`: the batch and the number of hidden calls, only that number, or nothing.
+    /// Returns as much as fits into `columns`: how many calls failed, the batch, and the number of hidden calls.
     pub(crate) fn text(&self, columns: usize) -> String {
         let label = self.lock_batch_label().clone();
-        let more = match self.hidden_count.load(Relaxed) {
+        let count = |count: &AtomicUsize, what: &str| match count.load(Relaxed) {
             0 => None,
-            hidden => Some(format!("{hidden} more")),
+            count => Some(format!("{count} {what}")),
         };
+        let failed = count(&self.failure_count, "failed");
+        let more = count(&self.hidden_count, "more");
         let label = Some(label).filter(|label| !label.is_empty());
-        let parts: Vec<String> = label.into_iter().chain(more.clone()).collect();
-        let texts = [Some(parts.join(", ")), more];
-        let fitting = texts
-            .into_iter()
-            .flatten()
-            .find(|text| text.len() <= columns);
+        let join = |parts: &[&Option<String>]| {
+            let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
+            parts.join(", ")
+        };
+        let texts = [
+            join(&[&failed, &label, &more]),
+            join(&[&failed, &more]),
+            join(&[&more]),
+        ];
+        let fitting = texts.into_iter().find(|text| text.len() <= columns);
         fitting.unwrap_or_default()
     }
 }
@@ -63,5 +76,8 @@ mod tests {
         assert_eq!(footer.text(31), "40 calls, 10 at a time, 22 more");
         assert_eq!(footer.text(30), "22 more");
         assert_eq!(footer.text(6), "");
+        footer.count_failure();
+        assert_eq!(footer.text(41), "1 failed, 40 calls, 10 at a time, 22 more");
+        assert_eq!(footer.text(30), "1 failed, 22 more");
     }
 }

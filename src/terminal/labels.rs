@@ -18,7 +18,7 @@ pub(crate) struct CallLabels {
 }
 
 /// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
-const MAX_MASKED_BYTES: usize = 64 << 10;
+pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
 
 impl CallLabels {
     pub(crate) fn new(checked: &CheckedCall) -> Self {

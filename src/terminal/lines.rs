@@ -1,5 +1,6 @@
 //! Progress as lines of text.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -8,8 +9,10 @@ use std::time::Duration;
 
 use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
+use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
 use crate::terminal::{
     RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
+    without_own_symbols,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -25,6 +28,9 @@ pub struct ProgressLines {
     jobs: NonZeroUsize,
     mask: Arc<Mask>,
     clock: Clock,
+    /// Repeats calls that failed, if that is possible.
+    repeat: Option<RepeatCommand>,
+    is_unicode: bool,
     /// Unfinished calls.
     calls: HashMap<RowKey, CallLineState>,
 }
@@ -34,6 +40,8 @@ struct CallLineState {
     name: String,
     /// What tells it from others, for a line about its failure.
     subject: String,
+    /// The command line that repeats it.
+    repeat: Option<String>,
     /// The tool's `status.doing`.
     doing: Option<String>,
     /// When its last tip was printed.
@@ -54,8 +62,23 @@ impl ProgressLines {
             jobs,
             mask,
             clock,
+            repeat: None,
+            is_unicode: true,
             calls: HashMap::new(),
         }
+    }
+
+    /// Adds the command line that repeats a call to each failure.
+    pub fn with_repeat_command(self, repeat: RepeatCommand) -> Self {
+        Self {
+            repeat: Some(repeat),
+            ..self
+        }
+    }
+
+    /// Uses characters beyond ASCII only in what models and tools wrote, unless `is_unicode`.
+    pub fn with_characters(self, is_unicode: bool) -> Self {
+        Self { is_unicode, ..self }
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -81,8 +104,10 @@ impl ProgressLines {
                 ..
             } => {
                 let line = format!(
-                    "{}: turn {turn} of at most {max_turns}",
-                    self.call_name(call)
+                    "{}: turn {} of at most {max_turns}",
+                    self.call_name(call),
+                    // People count from 1.
+                    turn + 1
                 );
                 self.write_line(&line);
             }
@@ -134,6 +159,10 @@ impl ProgressLines {
         let call = CallLineState {
             name: format!("#{position} {}", mask_and_escape(&name, &self.mask)),
             subject: short_subject(&labels, &self.mask),
+            repeat: self
+                .repeat
+                .as_ref()
+                .and_then(|repeat| repeat.line(checked, &self.mask)),
             doing: labels
                 .doing
                 .map(|doing| mask_and_escape(&doing, &self.mask)),
@@ -163,7 +192,12 @@ impl ProgressLines {
         let line = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
                 let cause = failure_cause(outcome);
-                failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask)
+                let line =
+                    failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
+                match known.repeat.filter(|_| is_repeatable(outcome)) {
+                    Some(repeat) => format!("{line}\n  {repeat}"),
+                    None => line,
+                }
             }
             Some(CallLineState {
                 doing: Some(doing), ..
@@ -182,6 +216,11 @@ impl ProgressLines {
     }
 
     fn write_line(&mut self, line: &str) {
+        let line = if self.is_unicode {
+            Cow::Borrowed(line)
+        } else {
+            Cow::Owned(without_own_symbols(line))
+        };
         // Failing to show progress is no reason to stop.
         let _ = writeln!(self.out, "{line}");
     }

@@ -3,10 +3,13 @@
 mod bar_options;
 mod bar_styles;
 mod bars;
+mod call_pace;
+mod failure_list;
 mod footer;
 mod labels;
 mod lines;
 pub(crate) mod outcome_label;
+mod repeat_command;
 mod screen;
 mod summary;
 #[cfg(test)]
@@ -14,15 +17,19 @@ mod tests;
 
 pub(crate) use bar_options::BarOptions;
 pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
+pub(crate) use failure_list::FailureList;
 pub(crate) use labels::{CallLabels, PartialCallLabels};
 pub(crate) use lines::ProgressLines;
 pub(crate) use outcome_label::PROBING_LABEL;
+pub(crate) use repeat_command::RepeatCommand;
 pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;
 
+use crate::terminal::labels::MAX_MASKED_BYTES;
 use redact::Mask;
+use toolq_core::json::Input;
 use toolq_core::text::{escape, truncate_to_columns};
-use toolq_core::types::{CallKey, CallRef};
+use toolq_core::types::{CallKey, CallRef, CheckedCall};
 
 /// What a row or line of progress is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,7 +84,23 @@ fn short_subject(labels: &CallLabels, mask: &Mask) -> String {
     truncate_to_columns(&subject, MAX_SUBJECT_COLUMNS).into_owned()
 }
 
+/// Returns the beginning of a call's input, safe to show, or nothing for an empty one.
+fn short_input(checked: &CheckedCall, mask: &Mask, columns: usize) -> String {
+    let input = checked.call.input.as_ref().map_or("", Input::text);
+    if input == "{}" {
+        return String::new();
+    }
+    let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
+    let input = mask_and_escape(beginning, mask);
+    truncate_to_columns(&input, columns).into_owned()
+}
+
 /// Makes a text safe to show.
 fn mask_and_escape(text: &str, mask: &Mask) -> String {
     escape(&mask.apply(text)).into_owned()
+}
+
+/// Replaces the symbols of toolq's own lines by ASCII. What models and tools wrote stays, except for these symbols.
+fn without_own_symbols(text: &str) -> String {
+    text.replace('…', "~").replace('›', ">")
 }

@@ -9,6 +9,7 @@ use crate::output::StderrTerminal;
 use crate::terminal::MAX_FRAMES_PER_SECOND;
 use crate::terminal::RowKey;
 use crate::terminal::bar_options::BarOptions;
+use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::truncate_to_columns;
 
@@ -37,6 +38,7 @@ struct ProgressRow {
     depth: usize,
     text: String,
     started_at: Instant,
+    pace: Option<CallPace>,
     /// `None` if the screen had no room for it.
     bar: Option<ProgressBar>,
 }
@@ -98,15 +100,29 @@ impl ProgressScreen {
         self.total_bar.tick();
     }
 
+    /// Counts a call that failed.
+    pub(super) fn count_failure(&self) {
+        self.footer.count_failure();
+        self.total_bar.tick();
+    }
+
     /// Prints a permanent line above the rows.
     pub(super) fn print_line(&self, line: &str) {
         // Failing to show progress is no reason to stop.
-        let _ = self.multi_progress.println(line);
+        let _ = self
+            .multi_progress
+            .println(self.options.own_symbols(line.to_owned()));
     }
 
     /// Adds a row, below that of the `parent` agent if there is one. Does nothing if the call already has a row from an
     /// earlier attempt.
-    pub(super) fn add_row(&self, key: RowKey, parent: Option<&RowKey>, text: &str) {
+    pub(super) fn add_row(
+        &self,
+        key: RowKey,
+        parent: Option<&RowKey>,
+        text: &str,
+        pace: Option<CallPace>,
+    ) {
         let mut rows = self.lock_rows();
         if rows.iter().any(|row| row.key == key) {
             return;
@@ -126,6 +142,7 @@ impl ProgressScreen {
             depth,
             text: self.options.tree_prefix(depth) + text,
             started_at: Instant::now(),
+            pace,
             bar: None,
         };
         rows.insert(index, row);
@@ -140,7 +157,7 @@ impl ProgressScreen {
         if let Some(row) = self.lock_rows().iter_mut().find(|row| row.key == *key) {
             row.text = self.options.tree_prefix(row.depth) + text;
             if let Some(bar) = &row.bar {
-                bar.set_message(self.truncate_to_row(&row.text));
+                bar.set_message(self.truncate_to_row(row));
             }
         }
     }
@@ -188,9 +205,9 @@ impl ProgressScreen {
                 return;
             };
             let bar = ProgressBar::new_spinner()
-                .with_style(self.options.row_style())
+                .with_style(self.options.row_style(row.pace))
                 .with_elapsed(row.started_at.elapsed())
-                .with_message(self.truncate_to_row(&row.text));
+                .with_message(self.truncate_to_row(row));
             let bar_before = before.iter().rev().find_map(|row| row.bar.as_ref());
             let bar_after = after.iter().find_map(|row| row.bar.as_ref());
             row.bar = Some(match (bar_before, bar_after) {
@@ -206,13 +223,11 @@ impl ProgressScreen {
     }
 
     /// Truncates the text to the width of a row.
-    fn truncate_to_row(&self, text: &str) -> String {
-        let columns = self.options.columns().saturating_sub(ROW_OVERHEAD_COLUMNS);
-        let text = truncate_to_columns(text, columns);
-        if self.options.is_unicode {
-            text.into_owned()
-        } else {
-            text.replace('…', "~")
-        }
+    fn truncate_to_row(&self, row: &ProgressRow) -> String {
+        let gauge = row.pace.map_or(0, |_| self.options.gauge_columns());
+        let overhead = ROW_OVERHEAD_COLUMNS + gauge;
+        let columns = self.options.columns().saturating_sub(overhead);
+        let text = truncate_to_columns(&row.text, columns);
+        self.options.own_symbols(text.into_owned())
     }
 }

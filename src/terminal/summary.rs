@@ -6,7 +6,8 @@ use std::time::Duration;
 use toolq_core::os::Clock;
 use toolq_core::text::format_duration;
 use toolq_core::types::{
-    EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, Status, format_dollars,
+    CheckedCall, EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, Status, Verdict,
+    format_dollars,
 };
 
 /// Counts what happens in a run and summarizes it in one line.
@@ -19,6 +20,10 @@ pub struct RunSummary {
     /// Number of errors by status.
     errors: BTreeMap<Status, usize>,
     agents: AgentTotals,
+    /// Number of calls with more than one attempt.
+    retried: usize,
+    /// Number of calls whose input was coerced, or got defaults.
+    adjusted: usize,
     /// Number of calls whose result was restored from the log.
     restored: usize,
     /// Whether the run stopped before its work was done.
@@ -64,6 +69,8 @@ impl RunSummary {
                 has_cost: false,
                 cost: Some(0),
             },
+            retried: 0,
+            adjusted: 0,
             restored: 0,
             incomplete: false,
             has_doubt: false,
@@ -130,9 +137,18 @@ impl RunSummary {
             .chain(errors)
             .chain(unfinished)
             .collect();
-        let recalled = match self.restored {
-            0 => String::new(),
-            recalled => format!(" ({recalled} from the log)"),
+        let remarks = [
+            (self.restored, "from the log"),
+            (self.retried, "retried"),
+            (self.adjusted, "with a coerced or completed input"),
+        ];
+        let remarks = remarks.into_iter().filter(|(number, _)| *number > 0);
+        let remarks: Vec<String> = remarks
+            .map(|(number, remark)| format!("{number} {remark}"))
+            .collect();
+        let remarks = match remarks.join(", ") {
+            remarks if remarks.is_empty() => remarks,
+            remarks => format!(" ({remarks})"),
         };
         let agents = if self.agents.has_requests {
             format!(
@@ -148,10 +164,10 @@ impl RunSummary {
         let outcome_labels = outcome_labels.join(", ");
         if self.batches == 0 {
             // Nothing ran: each result is from the log or is a rejection.
-            return format!("{calls}: {outcome_labels}{recalled}{agents}");
+            return format!("{calls}: {outcome_labels}{remarks}{agents}");
         }
         format!(
-            "{calls} in {}: {outcome_labels}{recalled}{agents}; {} in series, {} as run",
+            "{calls} in {}: {outcome_labels}{remarks}{agents}; {} in series, {} as run",
             count(self.batches, "batch", "batches"),
             format_duration(self.serial_duration),
             format_duration(Duration::from_millis(last.saturating_sub(first))),
@@ -192,7 +208,10 @@ impl RunSummary {
             Event::Queued { checked, .. } if checked.call.parent.is_some() => {
                 self.agents.calls += 1;
             }
-            Event::Queued { .. } => self.calls += 1,
+            Event::Queued { checked, .. } => {
+                self.calls += 1;
+                self.adjusted += usize::from(has_adjusted_input(checked));
+            }
             Event::BatchStarted { calls, .. } => {
                 let of_input = calls.first().is_none_or(|call| call.parent.is_none());
                 self.batches += usize::from(of_input);
@@ -213,9 +232,13 @@ impl RunSummary {
                 self.agents.calls -= usize::from(outcome.is_restored()).min(self.agents.calls);
             }
             Event::Finished {
-                outcome, duration, ..
+                outcome,
+                duration,
+                attempts,
+                ..
             } => {
                 let is_restored = outcome.is_restored();
+                self.retried += usize::from(*attempts > 1 && !is_restored);
                 self.restored += usize::from(is_restored);
                 let is_lasting = outcome.is_in_doubt() || outcome.status() == Status::OverBudget;
                 self.incomplete |= is_lasting || !is_restored && outcome.status().stops_run();
@@ -228,6 +251,13 @@ impl RunSummary {
             }
             _ => {}
         }
+    }
+}
+
+fn has_adjusted_input(checked: &CheckedCall) -> bool {
+    match &checked.verdict {
+        Verdict::Accepted(accepted) => accepted.before_coercion.is_some(),
+        Verdict::Rejected(_) => false,
     }
 }
 

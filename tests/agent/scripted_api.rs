@@ -211,9 +211,11 @@ fn read_request(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
     while !head.ends_with("\r\n\r\n") && stream.read(&mut byte)? > 0 {
         head.push(byte[0].into());
     }
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
+    // Some clients capitalize the names of headers.
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then_some(value)
+    });
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     stream.read_exact(&mut body)?;
     Ok((head, String::from_utf8(body).unwrap()))

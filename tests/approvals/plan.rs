@@ -235,6 +235,25 @@ fn forge(plan: &str, edit: impl FnOnce(&mut Value)) -> String {
     file.to_string()
 }
 
+/// Writes a plan of `calls.json`, edits it, gives it the id that fits, and applies it.
+fn apply_forged(edit: impl FnOnce(&mut Value)) -> CliOutput {
+    let sandbox = sandbox().file("calls.json", four_calls());
+    let plan = sandbox.path().join("plan.json");
+    let mut write = sandbox.command(&["plan", "-q", "--out", "plan.json", "calls.json"]);
+    assert!(write.output().unwrap().status.success());
+    let forged = forge(&fs::read_to_string(&plan).unwrap(), edit);
+    fs::write(&plan, forged).unwrap();
+    let run = [
+        "run",
+        "--log",
+        "log.jsonl",
+        "--plan",
+        "plan.json",
+        "calls.json",
+    ];
+    sandbox.run(&run)
+}
+
 /// What people read in a plan is what it approves, even if somebody computes a new id.
 #[test]
 fn a_plan_cannot_show_other_calls_than_it_approves() {
@@ -255,45 +274,16 @@ fn a_plan_cannot_show_other_calls_than_it_approves() {
         ),
     ];
     for (edit, words) in edits {
-        let sandbox = sandbox().file("calls.json", four_calls());
-        let dir = sandbox.path().to_owned();
-        let mut plan = sandbox.command(&["plan", "-q", "--out", "plan.json", "calls.json"]);
-        assert!(plan.output().unwrap().status.success());
-        let plan = dir.join("plan.json");
-        let forged = forge(&fs::read_to_string(&plan).unwrap(), edit);
-        fs::write(&plan, forged).unwrap();
-        let output = sandbox.run(&[
-            "run",
-            "--log",
-            "log.jsonl",
-            "--plan",
-            "plan.json",
-            "calls.json",
-        ]);
-        assert_refused(&output, words);
+        assert_refused(&apply_forged(edit), words);
     }
 }
 
 /// A forged plan with its own id is a plan like any other: this shows that `forge` finds the right id.
 #[test]
 fn a_plan_with_a_fitting_id_is_a_plan() {
-    let sandbox = sandbox().file("calls.json", four_calls());
-    let dir = sandbox.path().to_owned();
-    let mut plan = sandbox.command(&["plan", "-q", "--out", "plan.json", "calls.json"]);
-    assert!(plan.output().unwrap().status.success());
-    let plan = dir.join("plan.json");
-    let forged = forge(&fs::read_to_string(&plan).unwrap(), |plan| {
+    let output = apply_forged(|plan| {
         plan["valid_until"] = json!("2999-01-01T00:00:00Z");
     });
-    fs::write(&plan, forged).unwrap();
-    let output = sandbox.run(&[
-        "run",
-        "--log",
-        "log.jsonl",
-        "--plan",
-        "plan.json",
-        "calls.json",
-    ]);
     assert_eq!(output.code, 0, "{}", output.stderr);
 }
 
@@ -305,24 +295,10 @@ fn an_old_plan_approves_nothing_and_one_from_the_future_neither() {
         "--plan plan.json calls.json",
     );
     assert_refused(&output, "was valid until");
-    let sandbox = sandbox().file("calls.json", four_calls());
-    let dir = sandbox.path().to_owned();
-    let mut plan = sandbox.command(&["plan", "-q", "--out", "plan.json", "calls.json"]);
-    assert!(plan.output().unwrap().status.success());
-    let plan = dir.join("plan.json");
-    let forged = forge(&fs::read_to_string(&plan).unwrap(), |plan| {
+    let output = apply_forged(|plan| {
         plan["created"] = json!("2998-01-01T00:00:00Z");
         plan["valid_until"] = json!("2999-01-01T00:00:00Z");
     });
-    fs::write(&plan, forged).unwrap();
-    let output = sandbox.run(&[
-        "run",
-        "--log",
-        "log.jsonl",
-        "--plan",
-        "plan.json",
-        "calls.json",
-    ]);
     assert_refused(&output, "in the future");
 }
 

@@ -32,7 +32,7 @@ fn declared_files() -> Vec<DeclaredFile> {
         "fixtures/coding/tools.yaml",
         "fixtures/coordinator/tools.yaml",
         "fixtures/payments/tools.yaml",
-        "src/commands/starter.yaml",
+        "src/commands/init/starter.yaml",
     ] {
         let dir = Path::new(name).parent().unwrap().to_owned();
         let text = fs::read_to_string(root.join(name)).unwrap();

@@ -36,7 +36,15 @@ fn equal_results_match() {
     assert_eq!(
         keys,
         [
-            "files", "turns", "calls", "executed", "served", "matched", "stale", "differ"
+            "files",
+            "turns",
+            "calls",
+            "executed",
+            "served",
+            "matched",
+            "stale",
+            "unrecorded",
+            "differ"
         ]
     );
 }
@@ -168,6 +176,7 @@ fn a_call_without_a_result_is_missing_except_in_the_last_turn() {
     let read = recorded_turn(&[("a", "read", json!({"path": "poem"}), None)]);
     let ran = replay(&[read, without_result("b")].concat(), &[]).assert_exit(2);
     assert_eq!(report_counts(&ran), [2, 1, 0, 0]);
+    assert_eq!(ran.json()["unrecorded"], 2);
 }
 
 #[test]

@@ -577,6 +577,25 @@ fn without_namespaces_nothing_but_the_copy_can_be_written() {
     assert_eq!(report_counts(&ran), [2, 2, 0, 2]);
 }
 
+/// Such a call runs, so that later ones find what it changed, but there is nothing to compare.
+#[test]
+fn a_call_without_a_recorded_result_is_counted() {
+    let write = json!({"path": "poem", "text": "upon\n"});
+    let recording = [
+        recorded_turn(&[("a", "write", write, None)]),
+        recorded_turn(&[("b", "read", json!({"path": "poem"}), ok_result("upon"))]),
+    ];
+    let Some(CopyReplay { ran, .. }) = replay_on_copy(sandbox(), &[&recording.concat()], &[])
+    else {
+        return;
+    };
+    let ran = ran.assert_exit(0);
+    assert_eq!(ran.json()["unrecorded"], 1);
+    let note =
+        "2 run, 0 served from the recording; 1 matches, none differ, 1 has no recorded result\n";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+}
+
 #[test]
 fn without_any_confinement_nothing_runs() {
     if !cfg!(debug_assertions) {

@@ -1,6 +1,7 @@
 //! Calls at the same time, their cancellation, and their progress.
 
-use crate::client::{Client, text_of, wait_until_gone};
+use crate::client::{Client, text_of};
+use crate::support::waiting::wait_until_gone;
 use serde_json::{Value, json};
 
 #[test]

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command};
+use std::process::{Child, ChildStdin};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
 
+use crate::support::waiting::{PATIENCE, wait_until};
 use crate::support::{CliSandbox, parse_json_lines};
 use serde_json::{Value, json};
 
@@ -74,9 +74,6 @@ tools:
     destructive: true
     command: [echo, "[1]"]
 "#;
-
-/// How long to wait for what surely happens.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A client and the server that it has started.
 pub(crate) struct Client {
@@ -249,26 +246,6 @@ pub(crate) fn modern(params: &Value) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     params
-}
-
-#[track_caller]
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < PATIENCE, "waiting until {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-pub(crate) fn is_running(pid: &str) -> bool {
-    let probe = Command::new("kill").args(["-0", pid]).output().unwrap();
-    probe.status.success()
-}
-
-pub(crate) fn wait_until_gone(pids: &[String]) {
-    wait_until("nothing is left", || {
-        !pids.iter().any(|pid| is_running(pid))
-    });
 }
 
 pub(crate) fn listed_output_schema(listed: &Value, name: &str) -> Option<Value> {

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Write as _;
 use std::thread;
 
-use crate::client::{Client, EndedServer, TOOLS, modern, text_of, wait_until, wait_until_gone};
+use crate::client::{Client, EndedServer, TOOLS, modern, text_of};
 use crate::support::CliSandbox;
+use crate::support::waiting::{wait_until, wait_until_gone};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! Tools of other servers, and what they answer.
 
-use crate::client::{
-    Client, PATIENCE, TOOLS, listed_output_schema, modern, text_of, wait_until_gone,
-};
+use crate::client::{Client, TOOLS, listed_output_schema, modern, text_of};
 use crate::support::CliSandbox;
+use crate::support::shell_server::shell_server;
+use crate::support::waiting::{PATIENCE, wait_until_gone};
 use serde_json::{Value, json};
 
 /// toolq between a client and another server: here, another toolq.
@@ -36,18 +36,9 @@ tools:
 }
 
 /// A server whose tools have output schemas. It answers with the arguments of the call.
-const STRUCTURED_SERVER: &str = r#"#!/bin/sh
-schema='"inputSchema":{"type":"object"},"outputSchema"'
-while read -r line; do
-  rest=${line#*'"id":'}
-  id=${rest%%,*}
-  case $line in
-  *'"method":"initialize"'*)
-    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-  *'"method":"tools/list"'*)
-    result='{"tools":[{"name":"weigh",'$schema':{"type":"object","properties":{"kg":{"type":["number","string"]}},"required":["kg"]}},{"name":"list",'$schema':{"type":"array"}}]}' ;;
-  *'"method":"tools/call"'*)
-    rest=${line#*'"arguments":'}
+fn structured_server() -> String {
+    let listed = r#"result='{"tools":[{"name":"weigh",'$schema':{"type":"object","properties":{"kg":{"type":["number","string"]}},"required":["kg"]}},{"name":"list",'$schema':{"type":"array"}}]}'"#;
+    let called = r#"rest=${line#*'"arguments":'}
     case $rest in
     *'"array"'*) content=',"structuredContent": [ 1.50, 2 ]' ;;
     *'"none"'*) content= ;;
@@ -55,14 +46,11 @@ while read -r line; do
     *'"secret"'*) content=',"structuredContent":{"kg":"'$S_TOKEN'"}' ;;
     *) content=',"structuredContent": { "kg": 1.50 }' ;;
     esac
-    result='{"content":[{"type":"text","text":"some kilograms"}]'$content'}' ;;
-  *)
-    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
-    continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+    result='{"content":[{"type":"text","text":"some kilograms"}]'$content'}'"#;
+    let answers = [("tools/list", listed), ("tools/call", called)];
+    let schema = r#"schema='"inputSchema":{"type":"object"},"outputSchema"'"#;
+    shell_server(schema, &answers)
+}
 
 const STRUCTURED_TOOLS: &str = r#"
 version: 1
@@ -76,7 +64,7 @@ tools:
 fn structured_client() -> Client {
     let sandbox = CliSandbox::new()
         .tools(STRUCTURED_TOOLS)
-        .program("server", STRUCTURED_SERVER)
+        .program("server", &structured_server())
         .env("S_TOKEN", "s3cr3t-canary");
     let locked = sandbox.command(&["-q", "servers", "lock"]).output();
     assert!(locked.unwrap().status.success());
@@ -147,24 +135,11 @@ fn a_legacy_client_gets_no_array_of_another_server() {
 }
 
 /// Answers with a text, a link, a sound, a picture and a resource; one of them has a secret, and one more is long.
-const MEDIA_SERVER: &str = r#"#!/bin/sh
-while read -r line; do
-  rest=${line#*'"id":'}
-  id=${rest%%,*}
-  case $line in
-  *'"method":"initialize"'*)
-    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-  *'"method":"tools/list"'*)
-    result='{"tools":[{"name":"show","inputSchema":{"type":"object"}}]}' ;;
-  *'"method":"tools/call"'*)
-    result='{"content":['$(sed "s/SECRET/$S_TOKEN/" blocks.json)']}' ;;
-  *)
-    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
-    continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+fn media_server() -> String {
+    let listed = r#"result='{"tools":[{"name":"show","inputSchema":{"type":"object"}}]}'"#;
+    let called = r#"result='{"content":['$(sed "s/SECRET/$S_TOKEN/" blocks.json)']}'"#;
+    shell_server("", &[("tools/list", listed), ("tools/call", called)])
+}
 
 /// What isn't text stays what it is, whatever form the model would get.
 #[test]
@@ -187,7 +162,7 @@ servers:
         );
         let sandbox = CliSandbox::new()
             .tools(&tools)
-            .program("server", MEDIA_SERVER)
+            .program("server", &media_server())
             .file("blocks.json", &sent)
             .env("S_TOKEN", "s3cr3t-canary");
         let mut client = Client::start(sandbox, &["serve", "-q"]);

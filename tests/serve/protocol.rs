@@ -1,6 +1,7 @@
 //! What a client sees of tools and results, in both eras of the protocol.
 
-use crate::client::{Client, PATIENCE, listed_output_schema, modern, text_of};
+use crate::client::{Client, listed_output_schema, modern, text_of};
+use crate::support::waiting::PATIENCE;
 use serde_json::json;
 
 #[test]

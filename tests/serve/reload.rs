@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::client::{Client, PATIENCE, is_running, text_of, wait_until, wait_until_gone};
+use crate::client::{Client, text_of};
+use crate::support::shell_server::shell_server;
+use crate::support::waiting::{is_running, wait_until, wait_until_gone};
 use crate::support::{CliSandbox, parse_json_lines};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -51,11 +51,9 @@ impl Client {
     }
 
     fn wait_until_listed(&mut self, names: &[&str]) {
-        let begin = Instant::now();
-        while self.listed_names() != names {
-            assert!(begin.elapsed() < PATIENCE, "waiting for {names:?}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("{names:?} are listed"), || {
+            self.listed_names() == names
+        });
     }
 
     /// Reads stderr until a line contains `text`, and returns all of it.
@@ -206,23 +204,11 @@ fn what_cannot_come_into_force_is_said_and_changes_nothing() {
 }
 
 /// A server that answers with its pid, or first waits for a file.
-const PID_SERVER: &str = r#"#!/bin/sh
-while read -r line; do
-  rest=${line#*'"id":'}
-  id=${rest%%,*}
-  case $line in
-  *'"method":"initialize"'*)
-    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-  *'"method":"tools/call"'*)
-    case $line in *'"wait"'*) : > waiting; until [ -e go ]; do sleep 0.01; done ;; esac
-    result='{"content":[{"type":"text","text":"'$$'"}]}' ;;
-  *)
-    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
-    continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+fn pid_server(begin: &str) -> String {
+    let answer = r#"case $line in *'"wait"'*) : > waiting; until [ -e go ]; do sleep 0.01; done ;; esac
+    result='{"content":[{"type":"text","text":"'$$'"}]}'"#;
+    shell_server(begin, &[("tools/call", answer)])
+}
 
 fn two_servers(argument: &str, with_third: bool) -> String {
     let tool = |name: &str| {
@@ -245,7 +231,7 @@ fn two_servers(argument: &str, with_third: bool) -> String {
 fn only_servers_that_are_configured_differently_end_once_their_calls_have() {
     let sandbox = CliSandbox::new()
         .tools(&two_servers("one", true))
-        .program("server", PID_SERVER);
+        .program("server", &pid_server(""));
     let mut client = Client::start(sandbox, &["serve"]);
     client.initialize();
     let pid = |client: &mut Client, tool: &str| client.result("p", tool, &json!({})).0;
@@ -307,25 +293,12 @@ fn a_description_holds_on_as_long_as_its_program_is_the_same() {
 }
 
 /// A server that announces one tool, and is asked for it at the start since tools.lock doesn't have it.
-const ANNOUNCING_SERVER: &str = r#"#!/bin/sh
-echo "$1" >> starts
-while read -r line; do
-  rest=${line#*'"id":'}
-  id=${rest%%,*}
-  case $line in
-  *'"method":"initialize"'*)
-    result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
-  *'"method":"tools/list"'*)
-    result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}' ;;
-  *'"method":"tools/call"'*)
-    result='{"content":[{"type":"text","text":"noted"}]}' ;;
-  *)
-    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\n' "$id"
-    continue ;;
-  esac
-  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+fn announcing_server() -> String {
+    let listed = r#"result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}'"#;
+    let noted = r#"result='{"content":[{"type":"text","text":"noted"}]}'"#;
+    let answers = [("tools/list", listed), ("tools/call", noted)];
+    shell_server(r#"echo "$1" >> starts"#, &answers)
+}
 
 #[test]
 fn what_a_server_without_a_lock_has_announced_holds_on() {
@@ -337,7 +310,7 @@ fn what_a_server_without_a_lock_has_announced_holds_on() {
     };
     let sandbox = CliSandbox::new()
         .tools(&tools("one", ""))
-        .program("server", ANNOUNCING_SERVER);
+        .program("server", &announcing_server());
     let mut client = Client::start(sandbox, &["serve"]);
     client.initialize();
     assert_eq!(client.listed_names(), ["say", "slow", "s_note"]);
@@ -365,10 +338,9 @@ fn a_late_call_does_not_start_a_server_that_is_gone() {
 "
         )
     };
-    let noting = format!("#!/bin/sh\necho start >> starts\n{PID_SERVER}");
     let sandbox = CliSandbox::new()
         .tools(&with_writer(&two_servers("one", true)))
-        .program("server", &noting);
+        .program("server", &pid_server("echo start >> starts"));
     let mut client = Client::start(sandbox, &["serve"]);
     client.initialize();
     for tool in ["other", "gone"] {

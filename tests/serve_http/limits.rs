@@ -17,6 +17,32 @@ fn list() -> HttpRequest {
     HttpRequest::post(&modern(1, "tools/list", &json!({})))
 }
 
+/// Returns a call by the client of this name, which lasts until the file `go` exists.
+fn waiting_call(client: &str) -> HttpRequest {
+    let wait = call("wait_for", &json!({"file": "go"}));
+    let mut request = modern(1, "tools/call", &wait);
+    let info = &mut request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
+    info["name"] = json!(client);
+    HttpRequest::post(&request)
+}
+
+/// Connects `count` clients, and then one more, which gets the place of the first. The first sends nothing, so it was silent
+/// for longest.
+fn connect_one_too_many(server: &HttpServer, count: usize) -> Vec<HttpClient> {
+    let mut clients: Vec<HttpClient> = (0..count).map(|_| server.connect()).collect();
+    for client in &mut clients[1..] {
+        assert_eq!(client.ask(&list()).status, 200);
+    }
+    let mut newcomer = server.connect();
+    // Silence alone ends a connection after 30 s.
+    newcomer.set_patience(Duration::from_secs(20));
+    assert_eq!(newcomer.ask(&list()).status, 200);
+    newcomer.set_patience(PATIENCE);
+    assert!(clients[0].is_closed());
+    clients[0] = newcomer;
+    clients
+}
+
 /// Returns a call whose body has this many bytes.
 fn call_of_size(bytes: usize) -> HttpRequest {
     let request = |text: &str| {
@@ -100,25 +126,9 @@ fn a_request_that_never_ends_is_given_up() {
 #[test]
 fn a_new_connection_finds_room_unless_all_have_requests() {
     let server = HttpServer::with_open_files(200);
-    let mut clients: Vec<HttpClient> = (0..100).map(|_| server.connect()).collect();
-    let (first, others) = clients.split_first_mut().unwrap();
-    for client in others {
-        assert_eq!(client.ask(&list()).status, 200);
-    }
-    // The first hasn't sent anything yet, so it was silent for longest.
-    let mut newcomer = server.connect();
-    // Silence alone ends a connection after 30 s.
-    newcomer.set_patience(Duration::from_secs(20));
-    assert_eq!(newcomer.ask(&list()).status, 200);
-    newcomer.set_patience(PATIENCE);
-    assert!(first.is_closed());
-    clients[0] = newcomer;
-    let wait = call("wait_for", &json!({"file": "go"}));
+    let mut clients = connect_one_too_many(&server, 100);
     for (number, client) in clients.iter_mut().enumerate() {
-        let mut request = modern(1, "tools/call", &wait);
-        let info = &mut request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
-        info["name"] = json!(number.to_string());
-        client.send(&HttpRequest::post(&request));
+        client.send(&waiting_call(&number.to_string()));
     }
     wait_until("the server has read all requests", || {
         connections(&server).iter().all(|is_unread| !is_unread)
@@ -191,11 +201,8 @@ fn all_clients_together_have_only_so_many_calls() {
     // Those who aren't refused wait, too.
     let mut strangers: Vec<HttpClient> = Vec::new();
     wait_until("one more client is refused", || {
-        let mut request = modern(1, "tools/call", &wait);
-        let info = &mut request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"];
-        info["name"] = json!(strangers.len().to_string());
         let mut stranger = server.connect();
-        stranger.send(&HttpRequest::post(&request));
+        stranger.send(&waiting_call(&strangers.len().to_string()));
         stranger.set_patience(Duration::from_millis(500));
         let is_refused = stranger.has_response();
         strangers.push(stranger);
@@ -247,15 +254,7 @@ fn there_are_at_most_1024_connections() {
     };
     setrlimit(Resource::Nofile, wanted).unwrap();
     let server = HttpServer::with_open_files(4096);
-    let mut clients: Vec<HttpClient> = (0..1024).map(|_| server.connect()).collect();
-    let (first, others) = clients.split_first_mut().unwrap();
-    for client in others {
-        assert_eq!(client.ask(&list()).status, 200);
-    }
-    let mut newcomer = server.connect();
-    newcomer.set_patience(Duration::from_secs(20));
-    assert_eq!(newcomer.ask(&list()).status, 200);
-    assert!(first.is_closed());
+    let _clients = connect_one_too_many(&server, 1024);
     assert!(connections(&server).len() <= 1024);
 }
 

@@ -16,11 +16,8 @@ mod shutdown;
 mod support;
 mod together;
 
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
+use support::waiting::{PATIENCE, is_running, wait_until, wait_until_gone};
 
 const TOOLS: &str = r#"
 version: 1
@@ -61,29 +58,6 @@ tools:
     timeout: 100s
     command: [sh, -c, 'echo "{\"tip\":\"half\",\"progress\":0.5}" >&3; until [ -e go ]; do sleep 0.01; done; echo done']
 "#;
-
-/// How long to wait for what surely happens.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-#[track_caller]
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < PATIENCE, "waiting until {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn is_running(pid: &str) -> bool {
-    let probe = Command::new("kill").args(["-0", pid]).output().unwrap();
-    probe.status.success()
-}
-
-fn wait_until_gone(pids: &[String]) {
-    wait_until("nothing is left", || {
-        !pids.iter().any(|pid| is_running(pid))
-    });
-}
 
 /// Returns a request of the modern era.
 fn modern(id: impl Into<Value>, method: &str, params: &Value) -> Value {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::marked_run::{MarkedSandbox, response_with_calls};
+use super::support::waiting::wait_until;
 use super::suspend::programs_are_stopped;
 
 /// A program that removes its lock file on SIGTERM, as git does, leaves none that would fail the resumed run.

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::support::waiting::{PATIENCE, wait_until};
 use super::support::{CliSandbox, parse_json_lines};
 
-/// How long to wait for anything before the test fails.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long processes may still be alive after toolq has exited.
 const MAX_CLEANUP_TIME: Duration = Duration::from_secs(3);
 
@@ -242,7 +241,7 @@ impl MarkedRun {
         let Self { child, sandbox } = self;
         let (done, output) = mpsc::channel();
         spawn(move || done.send(child.wait_with_output()));
-        let output = output.recv_timeout(WAIT_TIMEOUT).expect("toolq exits");
+        let output = output.recv_timeout(PATIENCE).expect("toolq exits");
         let Output {
             status,
             stdout,
@@ -291,18 +290,6 @@ impl MarkedRunOutput {
         let last = self.log.last().unwrap();
         assert_eq!(last["type"], "session_end");
         assert_eq!(last["metadata"]["exit_code"], self.code.unwrap());
-    }
-}
-
-/// Waits until the condition is true. Panics after [`WAIT_TIMEOUT`].
-pub fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
-    let started_at = Instant::now();
-    while !condition() {
-        assert!(
-            started_at.elapsed() < WAIT_TIMEOUT,
-            "timed out waiting until: {description}"
-        );
-        sleep(Duration::from_millis(5));
     }
 }
 

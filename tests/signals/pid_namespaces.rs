@@ -4,8 +4,9 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::marked_run::{MarkedSandbox, response_with_calls};
 use super::support::reset_signals;
+use super::support::waiting::wait_until;
 
 /// A script for the init process of the namespace. When init exits, the kernel kills all other processes in the
 /// namespace, so it waits until its stdin is closed.

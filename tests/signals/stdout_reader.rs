@@ -5,7 +5,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::marked_run::{MarkedSandbox, response_with_calls};
+use super::support::waiting::wait_until;
 
 /// As in `toolq run | head -n 1`, the run ends silently, as after a SIGTERM, and the log is complete.
 #[test]

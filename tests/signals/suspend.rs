@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::marked_run::{MarkedSandbox, response_with_calls, wait_until};
+use super::marked_run::{MarkedSandbox, response_with_calls};
+use super::support::waiting::wait_until;
 
 /// Returns the state letter of a process, or `None` if it is gone.
 fn process_state(pid: Pid) -> Option<char> {

@@ -12,7 +12,8 @@ use rustix::process::{Signal, ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::tcgetattr;
 
-use super::marked_run::{MarkedRun, MarkedSandbox, response_with_calls, result_ids, wait_until};
+use super::marked_run::{MarkedRun, MarkedSandbox, response_with_calls, result_ids};
+use super::support::waiting::wait_until;
 
 /// A pseudoterminal, and a thread that collects what is written to it.
 struct PseudoTerminal {

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::marked_run::{
-    MarkedRunOutput, MarkedSandbox, response_with_calls, result_ids, wait_until,
-};
+use super::marked_run::{MarkedRunOutput, MarkedSandbox, response_with_calls, result_ids};
 use super::support::reset_signals;
+use super::support::waiting::wait_until;
 
 const SIGNALS_WITH_EXIT_CODES: [(Signal, i32); 4] = [
     (Signal::INT, 130),

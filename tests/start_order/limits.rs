@@ -59,8 +59,8 @@ fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
     throttled.map(line).collect()
 }
 
-/// Over ten seconds of real time, no two starts are closer than the rate allows. How much slower they are depends on the
-/// machine; a second of ten is a lot.
+/// Over ten seconds of real time, no two starts are closer than the rate allows. How much later they are depends on the
+/// machine. That the rate itself makes none later is tested with a simulated clock, in `toolq-engine`.
 #[test]
 fn a_rate_holds_in_real_time() {
     let output = run(&["often"; 101]);
@@ -70,7 +70,7 @@ fn a_rate_holds_in_real_time() {
     assert!(gaps.iter().all(|gap| *gap >= 97), "{gaps:?}");
     let took = starts[100] - starts[0];
     eprint_uncaptured(format_args!("100 intervals of 100 ms took {took} ms"));
-    assert!((9_990..=11_000).contains(&took), "{took}");
+    assert!(took >= 9_990, "{took}");
     let records = output.log_records();
     let waited = |record: &&Value| record["metadata"]["waited_ms"].as_u64() > Some(0);
     assert_eq!(records.iter().filter(waited).count(), 100);

@@ -5,15 +5,12 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{self, Receiver};
-use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
+use super::support::waiting::{PATIENCE, wait_until};
 use super::support::{CliSandbox, parse_json_lines};
-
-/// How long to wait for anything before the test fails.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Tools that create the file `TOOL.NAME`, where `NAME` is their input. `wait` exits when the file `NAME.go` exists.
 pub const TOOLS: &str = r#"
@@ -96,9 +93,7 @@ impl InteractiveRun {
     /// Returns the next line on stdout.
     #[track_caller]
     pub fn next_line(&self) -> String {
-        self.lines
-            .recv_timeout(WAIT_TIMEOUT)
-            .expect("a line of output")
+        self.lines.recv_timeout(PATIENCE).expect("a line of output")
     }
 
     /// Waits until a file exists.
@@ -110,14 +105,9 @@ impl InteractiveRun {
     /// Waits until a file has the expected text.
     #[track_caller]
     pub fn wait_for_text(&self, name: &str, is_expected: impl Fn(&str) -> bool) {
-        let started_at = Instant::now();
-        while !fs::read_to_string(self.path_of(name)).is_ok_and(|text| is_expected(&text)) {
-            assert!(
-                started_at.elapsed() < WAIT_TIMEOUT,
-                "timed out waiting for {name}"
-            );
-            sleep(Duration::from_millis(5));
-        }
+        wait_until(name, || {
+            fs::read_to_string(self.path_of(name)).is_ok_and(|text| is_expected(&text))
+        });
     }
 
     pub fn has_file(&self, name: &str) -> bool {
@@ -136,19 +126,10 @@ impl InteractiveRun {
 
     /// Waits until toolq exits, without closing its stdin.
     pub fn wait(mut self) -> InteractiveRunOutput {
-        let started_at = Instant::now();
-        let code = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code().unwrap_or(-1);
-            }
-            assert!(
-                started_at.elapsed() < WAIT_TIMEOUT,
-                "timed out waiting for toolq to exit"
-            );
-            sleep(Duration::from_millis(5));
-        };
+        wait_until("toolq exits", || self.child.try_wait().unwrap().is_some());
+        let status = self.child.wait().unwrap();
         InteractiveRunOutput {
-            code,
+            code: status.code().unwrap_or(-1),
             stdout: self.lines.iter().map(|line| line + "\n").collect(),
             stderr: self.stderr.join().unwrap(),
             toolq: self.toolq,

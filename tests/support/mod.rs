@@ -6,6 +6,9 @@
     reason = "tests read their own environment"
 )]
 
+pub mod shell_server;
+pub mod waiting;
+
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -138,7 +141,8 @@ impl CliSandbox {
         self.run_command(command)
     }
 
-    fn run_command(self, mut command: Command) -> CliOutput {
+    /// Runs a command that `command` returned.
+    pub fn run_command(self, mut command: Command) -> CliOutput {
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = self.stdin.clone();

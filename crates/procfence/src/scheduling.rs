@@ -28,7 +28,7 @@ impl RealTimeSpan {
     pub(crate) fn begin() -> Self {
         // SAFETY: this takes no pointers.
         let policy = unsafe { libc::sched_getscheduler(0) };
-        // Processes that it forks don't inherit it. A policy that somebody chose stays.
+        // A policy that somebody has chosen is kept. With SCHED_RESET_ON_FORK, children start without real-time scheduling.
         let is_real_time = policy == libc::SCHED_OTHER
             && set_scheduling(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
         Self { is_real_time }

@@ -6,8 +6,8 @@ use std::io;
 use crate::filter_program::{FilterProgram, SystemCallFilter};
 use crate::sandbox::{SandboxShape, SandboxSockets};
 
-/// Keys aren't in a namespace: programs could use and change those of the user, and those of the shell in which toolq runs.
-/// What is asked for through an `io_uring`, such as a socket, is no system call, so no filter sees it.
+/// No namespace separates keys, so a program could use and change those of the user. Operations of an `io_uring`, such as
+/// opening a socket, aren't system calls, so this filter doesn't see them.
 const UNCONFINED_CALLS: [libc::c_long; 4] = [
     libc::SYS_add_key,
     libc::SYS_request_key,

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attempt::AttemptResult;
+use crate::program_tool::program_tool;
 use crate::scheduler::CallJob;
 use crate::state::EngineState;
 use toolq_core::answer::failure_cause;
 use toolq_core::json::Input;
 use toolq_core::plan::render_approval_question;
 use toolq_core::types::{
-    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest,
-    Backing, CallEnding, CallTimeouts, CommandBacking, CommandInvocation, CommandLimits, Effect,
-    Invocation, Leftovers, OnFailure, Outcome, OutputKind, ResultContent, SafetySource,
-    StartLimits, StatusTemplates, StdinContent, StdinSource, Tool,
+    AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallEnding,
+    CallTimeouts, CommandBacking, CommandInvocation, CommandLimits, Invocation, Leftovers, Outcome,
+    ResultContent, SafetySource, StdinContent, StdinSource, Tool,
 };
 
 /// How long an approval program may think. It may wait for a person, so this only ends one that was forgotten.
@@ -137,29 +137,13 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         wrapper: None,
     };
     Tool {
-        backing: Some(Backing::Command(command)),
-        describe: None,
-        awaits_list: false,
-        probe: None,
-        effect: Effect::Read,
-        approve: ApprovalPolicy::Never,
-        locks: None,
-        start_limits: StartLimits::default(),
-        paths: Vec::new(),
-        status: StatusTemplates::default(),
-        output: OutputKind::Text,
-        empty_output: None,
-        output_schema: None,
-        max_output: MAX_REASON_BYTES,
-        max_saved: 0,
-        on_failure: OnFailure::Continue,
         timeout: CallTimeouts {
             after: PROGRAM_TIMEOUT,
             slow_after: None,
             total: None,
             ..tool.timeout
         },
-        ..tool.clone()
+        ..program_tool(tool, command, MAX_REASON_BYTES)
     }
 }
 

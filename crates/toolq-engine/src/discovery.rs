@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::attempt::AttemptRunner;
 use crate::control::RunControl;
 use crate::engine::Engine;
+use crate::program_tool::program_tool;
 use crate::run_budget::RunBudget;
 use crate::scheduler::{CallLimits, CircuitBreakers, SharedStartLimiter};
 use crate::settings::{AnswerDelivery, EngineSettings};
@@ -16,9 +17,8 @@ use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    ApprovalPolicy, Backing, Call, CallAnswer, CallRef, DescribeResult, Effect, EmitError, Event,
-    EventSink, OnFailure, Outcome, OutputKind, ResultContent, SafetyPolicy, StartLimits,
-    StatusTemplates, Tool, ToolsConfig, TurnOrigin,
+    Call, CallAnswer, CallRef, DescribeResult, EmitError, Event, EventSink, Outcome, ResultContent,
+    Tool, ToolsConfig, TurnOrigin,
 };
 
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
@@ -119,27 +119,8 @@ impl SchemaDiscovery {
 /// Returns a tool whose only function is to describe `tool`. `None` if `tool` doesn't describe itself.
 fn describe_tool(tool: &Tool) -> Option<Tool> {
     let describe = tool.describe.as_ref()?;
-    Some(Tool {
-        backing: Some(Backing::Command(describe.command.clone())),
-        describe: None,
-        probe: None,
-        safety: SafetyPolicy::Declared(true),
-        effect: Effect::Read,
-        approve: ApprovalPolicy::Never,
-        locks: None,
-        start_limits: StartLimits::default(),
-        paths: Vec::new(),
-        status: StatusTemplates::default(),
-        output: OutputKind::Text,
-        empty_output: None,
-        output_schema: None,
-        rule_settings: Vec::new(),
-        max_output: MAX_DESCRIPTION_BYTES,
-        max_saved: 0,
-        on_failure: OnFailure::Continue,
-        pause_after_failures: None,
-        ..tool.clone()
-    })
+    let command = describe.command.clone();
+    Some(program_tool(tool, command, MAX_DESCRIPTION_BYTES))
 }
 
 /// Stores the descriptions that the tools print, and turns the events of their calls into events of descriptions.

@@ -22,6 +22,7 @@ mod mcp;
 mod message_feeder;
 mod output;
 mod partial_values;
+mod program_tool;
 mod progress;
 mod result_cache;
 mod run_budget;
@@ -36,7 +37,7 @@ mod tests;
 mod timing;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_allowed_gap, find_sandbox_gaps};
+pub use command::{find_allowed_gap, find_program, find_sandbox_gaps};
 pub use control::RunControl;
 pub use discovery::SchemaDiscovery;
 pub use dispatcher::TurnRequest;

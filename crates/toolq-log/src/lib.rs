@@ -18,6 +18,7 @@ mod prune;
 mod read;
 pub mod records;
 mod resume;
+mod session_files;
 mod stale_blobs;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use resume::{
     ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
     resolve_call,
 };
+pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;
 pub use write::SessionLog;
 

@@ -1,17 +1,14 @@
 //! Removes a session that is no longer needed: the log and the files next to it. The log is locked meanwhile, so that
 //! no run can resume it.
 
-use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
-use std::io;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
-use crate::open::blob_dir_for;
 use crate::open::lock;
 use crate::read::RecordReader;
 use crate::resume::InDoubtCalls;
-use crate::stale_blobs;
+use crate::session_files::{SessionFiles, modified_ms};
 
 /// Which sessions are removed.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +63,7 @@ impl PruneOptions {
         };
         let file = lock::open_owned(log)?;
         // Settles most cases without reading the log.
-        let modified_ms = stale_blobs::modified_ms(&file.metadata().map_err(io("read"))?);
+        let modified_ms = modified_ms(&file.metadata().map_err(io("read"))?);
         if modified_ms >= self.written_before_ms {
             return Ok(PruneResult::TooRecent);
         }
@@ -87,47 +84,18 @@ impl PruneOptions {
             summary if summary.in_doubt_calls.has_any() => return Ok(PruneResult::InDoubt),
             _ => {}
         }
-        let torn_copies = torn_copies.iter().filter(|copy| is_torn_copy_of(copy, log));
-        let removed_bytes = self
-            .remove_session_files(log, torn_copies)
-            .map_err(io("removed"))?;
+        let files = SessionFiles::find(log, torn_copies).map_err(io("read"))?;
+        if files.has_foreign_files() {
+            return Ok(PruneResult::ForeignFiles);
+        }
+        if !self.dry_run {
+            files.remove().map_err(io("removed"))?;
+        }
         drop(lock);
-        Ok(
-            removed_bytes.map_or(PruneResult::ForeignFiles, |bytes| PruneResult::Removed {
-                last_written_ms,
-                bytes,
-            }),
-        )
-    }
-
-    /// Removes the files next to a log, then the log itself, so that an interrupted removal leaves a log, which the
-    /// next removal finds. Returns the total size in bytes, or `None` if nothing was removed because of foreign files.
-    fn remove_session_files<'t>(
-        &self,
-        log: &'t Path,
-        torn_copies: impl Iterator<Item = &'t PathBuf>,
-    ) -> io::Result<Option<u64>> {
-        let blob_dir = blob_dir_for(log);
-        let mut bytes = 0;
-        if fs::symlink_metadata(&blob_dir).is_ok_and(|metadata| metadata.is_dir()) {
-            let Some(blobs) = stale_blobs::list_blob_files(&blob_dir)? else {
-                return Ok(None);
-            };
-            bytes += blobs
-                .iter()
-                .map(|(_, metadata)| metadata.len())
-                .sum::<u64>();
-            if !self.dry_run {
-                stale_blobs::remove_blob_dir(&blob_dir, &blobs)?;
-            }
-        }
-        for file in torn_copies.map(PathBuf::as_path).chain([log]) {
-            bytes += fs::symlink_metadata(file)?.len();
-            if !self.dry_run {
-                fs::remove_file(file)?;
-            }
-        }
-        Ok(Some(bytes))
+        Ok(PruneResult::Removed {
+            last_written_ms,
+            bytes: files.bytes(),
+        })
     }
 }
 
@@ -161,17 +129,4 @@ impl LogSummary {
         }
         Ok(summary)
     }
-}
-
-/// Returns whether `torn` is a copy of a torn end of `log`: `LOG.torn-SEQ`.
-fn is_torn_copy_of(torn: &Path, log: &Path) -> bool {
-    let name = |path: &Path| {
-        path.file_name()
-            .unwrap_or(OsStr::new(""))
-            .as_encoded_bytes()
-            .to_vec()
-    };
-    let (torn, log) = (name(torn), name(log));
-    let suffix = torn.strip_prefix(log.as_slice());
-    suffix.is_some_and(|suffix| suffix.starts_with(b".torn-"))
 }

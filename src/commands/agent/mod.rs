@@ -12,16 +12,11 @@ use crate::commands::agent::agent_name::find_agent;
 use crate::commands::agent::answer::print_answer;
 use crate::commands::agent::recorded_conversation::restore_conversation;
 use crate::commands::agent::transcript::AgentTranscript;
-use crate::commands::single_call::{
-    InputText, SingleAnswer, check_accepted, prepare_call, read_call,
-};
+use crate::commands::single_call::{InputText, SingleCallSession};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::answer::strip_hint;
-use toolq_core::check::CallChecker;
-use toolq_core::types::{Call, CheckedCall, ResumeState};
 
 /// Runs the named agent on the input.
 ///
@@ -30,68 +25,42 @@ use toolq_core::types::{Call, CheckedCall, ResumeState};
 /// can't be written.
 pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
-    let agent = find_agent(&tools, &arguments.name)?;
-    let command = format!("toolq agent {}", agent.name);
-    let call = read_call(agent, InputText::Stdin, &command)?;
-    let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
-    // The schema of an agent with a `describe` program isn't known yet.
-    if !agent.needs_describe() {
-        check_accepted(&checked)?;
-    }
+    let agent = Arc::clone(find_agent(&tools, &arguments.name)?);
     let settings = SessionSettings::of_agent(arguments, &context.environment);
-    let subject = LogSubject::Call(&checked);
-    let mut session = RunSession::begin(context, tools, &settings, subject)?;
+    let input = ("agent", InputText::Stdin);
+    let mut call = SingleCallSession::begin(context, tools, &agent, input, &settings)?;
+    let session = &call.session;
     let mut transcript =
         AgentTranscript::new(Arc::clone(&session.mask), session.resume.agent_history());
-    let mut answer = SingleAnswer::default();
-    let shows_conversation = arguments.to == AnswerFormat::Messages;
-    let result = session.block_on(async |session| {
-        let answered = run_call(session, call, &mut transcript, &mut answer).await?;
-        if let Some(answered) = answered.filter(|_| shows_conversation) {
-            restore_conversation(session, answered, &mut transcript).await;
+    let result = call.run(|event| transcript.record_event(event));
+    let result = result.map(|answered| {
+        if let Some(answered) = answered
+            && arguments.to == AnswerFormat::Messages
+        {
+            call.session.block_on(async |session| {
+                restore_conversation(session, answered, &mut transcript).await;
+            });
         }
-        Ok(())
     });
-    finish(session, result, &transcript, &answer, arguments.to)
-}
-
-/// Runs the `describe` programs of the agent and of the tools it may call, then the agent. Returns the call if its answer
-/// came from the log, so that the agent didn't run.
-async fn run_call(
-    session: &mut RunSession<'_>,
-    call: Call,
-    transcript: &mut AgentTranscript,
-    answer: &mut SingleAnswer,
-) -> Result<Option<CheckedCall>, CommandError> {
-    let checked = prepare_call(session, call).await?;
-    let is_answered = matches!(checked.resume_state, ResumeState::Answered(_));
-    let answered = is_answered.then(|| checked.clone());
-    let RunSession { engine, sinks, .. } = session;
-    let mut sink = transcript.recording_sink(sinks);
-    engine.run_turn(0, vec![checked], &mut sink, answer).await;
-    Ok(answered)
+    finish(call, result, &transcript, arguments.to)
 }
 
 /// Prints the answer, closes the session, and returns the most severe exit.
 fn finish(
-    mut session: RunSession<'_>,
+    call: SingleCallSession<'_>,
     result: Result<(), CommandError>,
     transcript: &AgentTranscript,
-    answer: &SingleAnswer,
     to: AnswerFormat,
 ) -> Result<Exit, CommandError> {
-    let stderr = &session.context.stderr;
-    session.sinks.close_screen();
-    let result = result.and_then(|()| print_answer(transcript, answer, to, &session.tools));
-    let exits = [
-        result.as_ref().err().map(|failure| failure.exit),
-        answer.is_error().then_some(Exit::ProblemsFound),
-        // Its result is only its last text.
-        (transcript.agent_usage.ran_out_of_turns && !answer.is_error()).then_some(Exit::Incomplete),
-    ];
-    let exit = session.finish(exits.into_iter().flatten());
-    result.map_err(|failure| CommandError { exit, ..failure })?;
-    match answer.error_text() {
+    let stderr = &call.session.context.stderr;
+    let error = call.answer.error_text();
+    // Its result is only its last text.
+    let is_incomplete = transcript.agent_usage.ran_out_of_turns && !call.answer.is_error();
+    let incomplete = is_incomplete.then_some(Exit::Incomplete);
+    let exit = call.finish(result, incomplete, |answer, tools| {
+        print_answer(transcript, answer, to, tools)
+    })?;
+    match error {
         Some(error) if to == AnswerFormat::Text => {
             let error = strip_hint(&error);
             let (first, rest) = error.split_once('\n').unwrap_or((error, ""));

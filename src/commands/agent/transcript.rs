@@ -6,9 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use redact::Mask;
-use toolq_core::types::{
-    AgentHistory, AgentUsage, CallRef, EmitError, Event, EventSink, ReportedUsage, Status,
-};
+use toolq_core::types::{AgentHistory, AgentUsage, CallRef, Event, ReportedUsage, Status};
 
 /// Collects what the final output needs from the events of a run.
 pub(crate) struct AgentTranscript {
@@ -36,17 +34,6 @@ impl AgentTranscript {
         }
     }
 
-    /// Returns a sink that records events, then passes them on to `inner`.
-    pub(crate) fn recording_sink<'t>(
-        &'t mut self,
-        inner: &'t mut dyn EventSink,
-    ) -> RecordingSink<'t> {
-        RecordingSink {
-            transcript: self,
-            inner,
-        }
-    }
-
     /// Adds a message to the conversation, unless it is one of an agent that the agent called.
     pub(crate) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
         if call.parent.is_none() {
@@ -56,7 +43,7 @@ impl AgentTranscript {
         }
     }
 
-    fn record_event(&mut self, event: &Event<'_>) {
+    pub(crate) fn record_event(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentMessage { call, message, .. } => self.record_message(call, message),
             Event::Finished {
@@ -92,24 +79,5 @@ impl AgentTranscript {
             }
             _ => {}
         }
-    }
-}
-
-/// Records events in a transcript, then passes them on.
-pub(crate) struct RecordingSink<'t> {
-    transcript: &'t mut AgentTranscript,
-    inner: &'t mut dyn EventSink,
-}
-
-impl EventSink for RecordingSink<'_> {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        for event in events {
-            self.transcript.record_event(event);
-        }
-        self.inner.emit(events)
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.inner.flush()
     }
 }

@@ -60,12 +60,23 @@ pub fn print_candidates(
 /// Adds the names that depend on tools.yaml and on the session logs.
 fn add_names(command: Command, names: &NameSource) -> Command {
     let tools = || names.completer(NameSource::tools);
+    let servers = || names.completer(NameSource::servers);
     command
         .mut_subcommand("agent", |agent| {
             agent.mut_arg("name", |name| name.add(names.completer(NameSource::agents)))
         })
         .mut_subcommand("call", |call| {
             call.mut_arg("name", |name| name.add(tools()))
+        })
+        .mut_subcommand("serve", |serve| {
+            serve.mut_arg("only", |only| only.add(tools()))
+        })
+        .mut_subcommand("servers", |command| {
+            command
+                .mut_arg("names", |name| name.add(servers()))
+                .mut_subcommand("lock", |lock| {
+                    lock.mut_arg("names", |name| name.add(servers()))
+                })
         })
         .mut_subcommand("log", |log| {
             log.mut_subcommand("show", |show| {

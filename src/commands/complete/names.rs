@@ -1,4 +1,4 @@
-//! The names that completions offer: of tools, agents, and session logs. What can't be read isn't offered.
+//! The names that completions offer: of tools, agents, servers, and session logs. What can't be read isn't offered.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,11 @@ use clap_complete::engine::{
 };
 
 use crate::commands::complete::described;
+use crate::commands::log::session_id::session_id;
 use crate::context::CommandContext;
 use toolq_core::tools_file::parse_locked_tools_file;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{Backing, Tool};
+use toolq_core::types::{Backing, Tool, ToolsConfig};
 
 /// Number of sessions in the default directory that are offered, the latest first.
 const MAX_SESSIONS: usize = 5;
@@ -45,11 +46,14 @@ impl NameSource {
         ArgValueCompleter::new(move |word: &OsStr| starting_with(list(&source), word))
     }
 
-    /// Returns a completer that offers files and the latest sessions.
+    /// Returns a completer that offers files and the latest sessions: their paths or, once it has begun, an id.
     pub(super) fn log_completer(&self) -> ArgValueCompleter {
         let source = self.clone();
         ArgValueCompleter::new(move |word: &OsStr| {
             let mut candidates = starting_with(source.sessions(), word);
+            if !word.is_empty() {
+                candidates.extend(starting_with(source.session_ids(), word));
+            }
             candidates.extend(PathCompleter::file().complete(word));
             candidates
         })
@@ -65,14 +69,19 @@ impl NameSource {
         self.list_tools(|tool| matches!(tool.backing, Some(Backing::Agent(_))))
     }
 
+    /// Returns the servers.
+    pub(super) fn servers(&self) -> Vec<CompletionCandidate> {
+        let config = self.read_config();
+        let servers = config.map(|config| config.servers).unwrap_or_default();
+        servers
+            .iter()
+            .map(|server| described(&server.name, "a server in tools.yaml".to_owned()))
+            .collect()
+    }
+
     fn list_tools(&self, keeps: fn(&Tool) -> bool) -> Vec<CompletionCandidate> {
-        let text = std::fs::read_to_string(&self.tools_path).unwrap_or_default();
-        let dir = self.tools_path.parent().unwrap_or(Path::new(""));
-        let current_dir = std::env::current_dir().unwrap_or_default();
-        let lock = ToolsLock::read(&self.tools_path).ok().flatten();
-        let dir = current_dir.join(dir);
-        let parsed = parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock));
-        let tools = parsed.tools.map(|config| config.tools).unwrap_or_default();
+        let tools = self.read_config().map(|config| config.tools);
+        let tools = tools.unwrap_or_default();
         let kept = tools.iter().filter(|tool| keeps(tool));
         kept.map(|tool: &Arc<Tool>| {
             let help = tool.description.lines().next().unwrap_or_default();
@@ -81,8 +90,38 @@ impl NameSource {
         .collect()
     }
 
+    fn read_config(&self) -> Option<ToolsConfig> {
+        let text = std::fs::read_to_string(&self.tools_path).unwrap_or_default();
+        let dir = self.tools_path.parent().unwrap_or(Path::new(""));
+        let current_dir = std::env::current_dir().unwrap_or_default();
+        let lock = ToolsLock::read(&self.tools_path).ok().flatten();
+        let dir = current_dir.join(dir);
+        parse_locked_tools_file(&text, &dir, &current_dir, LockUse::from(&lock)).tools
+    }
+
     /// Returns the latest sessions.
     fn sessions(&self) -> Vec<CompletionCandidate> {
+        let mut logs = self.list_sessions();
+        logs.truncate(MAX_SESSIONS);
+        let help = "a session in the default directory";
+        logs.into_iter()
+            .map(|log| described(log, help.to_owned()))
+            .collect()
+    }
+
+    /// Returns the ids of all sessions.
+    fn session_ids(&self) -> Vec<CompletionCandidate> {
+        let logs = self.list_sessions();
+        logs.iter()
+            .map(|log| {
+                let name = log.file_name().unwrap_or_default().to_string_lossy();
+                described(session_id(log), name.into_owned())
+            })
+            .collect()
+    }
+
+    /// Returns the logs in the default directory, the latest first.
+    fn list_sessions(&self) -> Vec<PathBuf> {
         let entries = self.sessions.as_deref().map(std::fs::read_dir);
         let entries = entries.into_iter().flatten().flatten().flatten();
         let mut logs: Vec<PathBuf> = entries
@@ -91,11 +130,7 @@ impl NameSource {
             .collect();
         // Their names begin with the time.
         logs.sort_unstable_by(|one, other| other.cmp(one));
-        logs.truncate(MAX_SESSIONS);
-        let help = "a session in the default directory";
-        logs.into_iter()
-            .map(|log| described(log, help.to_owned()))
-            .collect()
+        logs
     }
 }
 

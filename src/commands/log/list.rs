@@ -1,7 +1,6 @@
 //! `toolq log list`: the sessions in the default directory, the latest first.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::args::{LogFormat, LogListArguments as Arguments};
 use crate::commands::log::log_files::{open_log, read_timeline};
@@ -11,7 +10,7 @@ use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
-use toolq_log::{Access, list_calls_in_doubt};
+use toolq_log::{Access, list_calls_in_doubt, session_bytes};
 
 /// Prints a row for each session.
 ///
@@ -24,6 +23,7 @@ pub fn list_sessions(
     let log_error = |error| CommandError::from_log_error(&error, Access::Read);
     let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
     let mut paths = toolq_log::list_sessions(&directory).map_err(log_error)?;
+    let torn_copies = toolq_log::list_torn_copies(&directory).map_err(log_error)?;
     // Their names begin with the time.
     paths.reverse();
     let found = paths.len();
@@ -32,7 +32,10 @@ pub fn list_sessions(
     } else {
         arguments.limit
     });
-    let rows: Vec<SessionRow> = paths.iter().map(|path| session_row(path)).collect();
+    let rows: Vec<SessionRow> = paths
+        .iter()
+        .map(|path| session_row(path, &torn_copies))
+        .collect();
     match arguments.format {
         _ if rows.is_empty() => {}
         LogFormat::Text => {
@@ -51,7 +54,7 @@ pub fn list_sessions(
     Ok(Exit::Ok)
 }
 
-fn session_row(path: &Path) -> SessionRow {
+fn session_row(path: &Path, torn_copies: &[PathBuf]) -> SessionRow {
     let read = read_timeline(path);
     let is_damaged = read.is_err();
     let (timeline, _) = read.unwrap_or_default();
@@ -72,7 +75,7 @@ fn session_row(path: &Path) -> SessionRow {
             session_state(path, &timeline)
         },
         duration_ms: duration_ms(&timeline),
-        bytes: session_bytes(path),
+        bytes: session_bytes(path, torn_copies),
     }
 }
 
@@ -103,13 +106,4 @@ fn duration_ms(timeline: &LogTimeline) -> u64 {
         None => end.saturating_sub(run.started_ms),
     };
     timeline.runs.iter().zip(ends).map(took).sum()
-}
-
-/// Returns the size of the log and of the files next to it.
-fn session_bytes(path: &Path) -> u64 {
-    let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-    let mut directory = path.as_os_str().to_owned();
-    directory.push(".d");
-    let files = fs::read_dir(directory).into_iter().flatten().flatten();
-    size(path) + files.map(|file| size(&file.path())).sum::<u64>()
 }

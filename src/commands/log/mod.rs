@@ -8,7 +8,7 @@ pub(crate) mod log_files;
 mod log_printer;
 mod prune;
 mod resolve;
-mod session_id;
+pub(crate) mod session_id;
 mod show;
 mod stats;
 mod timeline;

@@ -183,7 +183,7 @@ impl<'a> ServerConnection<'a> {
         if let Some(jobs) = arguments.jobs {
             own.extend(["--jobs".to_owned(), jobs.to_string()]);
         }
-        if let Some(log) = &arguments.log {
+        if let Some(log) = &arguments.log.file {
             let log = std::path::absolute(log).map_err(unknown)?;
             own.extend(["--log".to_owned(), to_text(&log)?]);
         }

@@ -79,11 +79,12 @@ impl ReplayReport for JsonReport {
             served,
             matched,
             stale,
+            unrecorded,
             ..
         } = totals;
         write!(
             self.out,
-            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"differ":["#
+            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"unrecorded":{unrecorded},"differ":["#
         )?;
         self.rows.drain_to(&mut self.out)?;
         writeln!(self.out, "]}}")?;

@@ -28,12 +28,17 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
         (_, 1) => format!("{matches}, 1 differs"),
         (_, differing) => format!("{matches}, {differing} differ"),
     };
+    let unrecorded = match totals.unrecorded {
+        0 => String::new(),
+        1 => ", 1 has no recorded result".to_owned(),
+        unrecorded => format!(", {unrecorded} have no recorded result"),
+    };
     let updated = match totals.updated {
         0 => String::new(),
         updated => format!(", {updated} updated"),
     };
     format!(
-        "{}, {}, {}: {executed} run, {served} served from the recording; {found}{stale}{updated}",
+        "{}, {}, {}: {executed} run, {served} served from the recording; {found}{stale}{unrecorded}{updated}",
         count(totals.files, "file"),
         count(totals.turns, "turn"),
         count(totals.calls, "call"),

@@ -83,6 +83,9 @@ impl ReplayReport for MarkdownReport {
         let title = match totals.differing {
             0 if !self.unreadable.is_empty() => "some recordings can't be read".to_owned(),
             0 if totals.stale > 0 => "no call differs, some are stale".to_owned(),
+            0 if totals.unrecorded > 0 => {
+                "no call differs, some have no recorded result".to_owned()
+            }
             0 => "all calls match".to_owned(),
             1 if totals.calls == 1 => "1 of 1 call differs".to_owned(),
             1 => format!("1 of {} calls differs", totals.calls),

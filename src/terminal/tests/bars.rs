@@ -39,7 +39,7 @@ fn bars_escape_and_mask_what_tools_say() {
     for words in [
         r"no\x1b[31mbody toolu_1: unknown tool: no tool has this name",
         r"Read: reading [masked]\x1b[2J",
-        "20 calls, 10 at a time",
+        "1 failed, 2 calls in parallel",
         "wait toolu_3: timeout after 30s ",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
@@ -119,11 +119,11 @@ fn agents_are_shown_as_a_tree() {
     emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    ⠁ expert: turn 1 of at most 3
+    ⠁ expert: turn 2 of at most 3
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
     ⠁ └ search
-    ⠁ new_task: reader, turn 1 of at most 3
+    ⠁ new_task: reader, turn 2 of at most 3
     ⠁ └ read
     ⠁ get
     ──────────────────────── 0/3
@@ -133,13 +133,13 @@ fn agents_are_shown_as_a_tree() {
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
     expert › helper › look toolu_0_0_0: timeout after 30s
-    ⠉ expert: turn 2 of at most 3
+    ⠉ expert: turn 3 of at most 3
     ⠉ └ helper
     ⠉ └ search
-    ⠉ new_task: reader, turn 1 of at most 3
+    ⠉ new_task: reader, turn 2 of at most 3
     ⠉ └ read
     ⠉ get
-    ──────────────────────── 0/3
+    ──────────────────────── 0/3  1 failed
     ");
 }
 
@@ -159,10 +159,38 @@ fn dropping_the_bars_clears_rows_that_still_run() {
     // Half of the terminal's lines are rows of calls.
     let picture = terminal.visible_text();
     assert_eq!(picture.lines().count(), 12, "{picture}");
-    assert!(picture.ends_with("1/13  1 more"), "{picture}");
+    assert!(picture.ends_with("1/13  1 failed, 1 more"), "{picture}");
     drop(bars);
     screen.tick();
     assert_snapshot!(terminal.visible_text(), @"get toolu_3: timeout after 30s");
+}
+
+/// A failure leaves the command line that repeats the call, if that has no secret.
+#[test]
+fn a_failure_can_be_repeated_by_hand() {
+    let (bars, terminal) = new_bars(false);
+    let mut bars = bars.with_repeat_command(RepeatCommand::new("tools.yaml".as_ref(), true));
+    let output = OutputBuffer::default();
+    let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+    let repeat = RepeatCommand::new("it's.yaml".as_ref(), false);
+    let mut lines = lines.with_repeat_command(repeat).with_characters(false);
+    let inputs = [r#"{"path":"a"}"#, r#"{"key":"s3cr3t-value"}"#];
+    for (position, input) in inputs.into_iter().enumerate() {
+        let call = accepted_call(position, sample_tool("wait"), false, input);
+        emit_retry_and_timeout(&mut bars, &call);
+        emit_retry_and_timeout(&mut lines, &call);
+    }
+    drop(bars);
+    assert_snapshot!(terminal.visible_text(), @r#"
+    wait toolu_0 {"path":"a"}: timeout after 30s
+      toolq call wait '{"path":"a"}'
+    wait toolu_1 {"key":"[masked]"}: timeout after 30s
+    "#);
+    let written = output.to_text();
+    let repeated = r#"  toolq call -c 'it'\''s.yaml' wait '{"path":"a"}'"#;
+    assert!(written.contains(repeated), "{written}");
+    assert_eq!(written.matches("toolq call").count(), 1, "{written}");
+    assert!(!written.contains("s3cr3t-value"), "{written}");
 }
 
 /// Tools that are being described have rows, before any call does.

@@ -215,11 +215,11 @@ fn the_summary_counts_outcomes() {
     emit_turn(&mut summary, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
     assert_eq!(summary.errors(), 2);
-    assert_snapshot!(summary.text(), @"4 calls in 1 batch: 2 ok, 1 timeout, 1 unknown tool; 33s in series, 8.5s as run");
+    assert_snapshot!(summary.text(), @"4 calls in 1 batch: 2 ok, 1 timeout, 1 unknown tool (1 retried); 33s in series, 8.5s as run");
     emit_start(&mut summary, &call_with_estimate(4, "get", 1, true));
     assert!(
         summary
             .text()
-            .contains("1 unknown tool, 1 without a result;")
+            .contains("1 unknown tool, 1 without a result (1 retried);")
     );
 }

@@ -18,6 +18,7 @@ mod write;
 mod yaml;
 
 pub use agent_tools::select_agent_tools;
+pub use argv::{StartedFile, find_started_files};
 pub use keys::generate_tools_schema;
 pub use lints::{SandboxSurroundings, find_sandbox_warnings, find_warnings};
 pub use resolve::{

@@ -76,6 +76,20 @@ impl Template {
         }
     }
 
+    /// Returns the path of the array and whether it is optional, if the template is nothing but an array that is spread.
+    pub fn sole_splat(&self) -> Option<(&[String], bool)> {
+        match self.parts.as_slice() {
+            [
+                TemplatePart::Value {
+                    path,
+                    optional,
+                    splat: true,
+                },
+            ] => Some((path, *optional)),
+            _ => None,
+        }
+    }
+
     /// Whether the template contains a value from the input.
     pub fn uses_input(&self) -> bool {
         self.value_paths().next().is_some()

@@ -18,5 +18,6 @@ mod supervised_child;
 
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::{ParentEnds, ProxiedEnds};
+pub use program_lookup::find_program;
 pub(crate) use runner::CommandRunner;
 pub use sandbox::{find_allowed_gap, find_sandbox_gaps};

@@ -10,7 +10,10 @@ use rustix::io::Errno;
 /// directories of `path_variable`.
 ///
 /// Relative directories in PATH are skipped, because commands don't run in the directory in which toolq was started.
-pub(crate) fn find_program(
+///
+/// # Errors
+/// No such file can be executed.
+pub fn find_program(
     program: &str,
     declared_path: &Path,
     path_variable: Option<&OsStr>,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tokio::runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
 use crate::dispatcher::TurnRequest;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, call, engine, play_script, rejected_call, success_outcome, tool,
+    EventRecorder, PendingAttempts, block_on, call, engine, play_script, rejected_call,
+    success_outcome, tool,
 };
 use toolq_core::types::{CheckedCall, Tool, TurnOrigin};
 
@@ -38,11 +38,7 @@ fn run<F: Future>(
     for request in first {
         sender.send(request).unwrap();
     }
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         tokio::join!(
             engine.run_concurrent_turns(receiver, &mut recorder, &mut delivery),
             meanwhile(sender, attempts, watched)

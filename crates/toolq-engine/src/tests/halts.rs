@@ -4,25 +4,20 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rustix::io::Errno;
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 use crate::control::RunControl;
 use crate::engine::Engine;
 use crate::run_budget::BudgetLimits;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, calls, engine, engine_with_budgets, play_script, tool,
+    EventRecorder, PendingAttempts, calls, engine, engine_with_budgets, paused_runtime,
+    play_script, tool,
 };
 use toolq_core::types::{Effect, HaltCause, OnFailure, Outcome, RetryCondition, SpawnError, Tool};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SIGINT_HALT: HaltCause = HaltCause::Signal(2);
-
-/// Returns a runtime whose clock advances only when all tasks are idle.
-fn paused_runtime() -> Runtime {
-    let mut builder = runtime::Builder::new_current_thread();
-    builder.enable_time().start_paused(true).build().unwrap()
-}
 
 /// Runs one turn concurrently with `meanwhile`, and returns how long it took.
 fn run_turn_while<'a, F: Future>(

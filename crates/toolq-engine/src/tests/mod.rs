@@ -10,11 +10,10 @@ mod start_limits;
 
 use std::sync::Arc;
 
-use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, act_while_running, call, calls, engine, play_script,
+    EventRecorder, PendingAttempts, act_while_running, block_on, call, calls, engine, play_script,
     rejected_call, run_and_record, run_script, tool,
 };
 use toolq_core::types::{
@@ -275,11 +274,7 @@ fn run_arriving(
     let (mut engine, mut attempts) = engine(&[tool], jobs);
     let (mut recorder, mut delivery) = (EventRecorder::default(), EventRecorder::default());
     let (sender, arrivals) = mpsc::unbounded_channel();
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         tokio::join!(
             engine.run_arriving_turn(0, arrivals, &mut recorder, &mut delivery),
             arrive(sender, &mut attempts)
@@ -298,8 +293,8 @@ fn send_calls(sender: &mpsc::UnboundedSender<TurnArrival>, calls: Vec<CheckedCal
 fn calls_start_while_others_still_arrive() {
     let tool = tool("t");
     let (recorder, delivery) = run_arriving(&tool, 8, async |sender, attempts| {
-        let mut later = calls("a b", &tool);
-        let first = vec![later.remove(0)];
+        let mut first = calls("a b", &tool);
+        let later = first.split_off(1);
         send_calls(&sender, first);
         play_script(attempts, "a").await;
         send_calls(&sender, later);
@@ -314,9 +309,9 @@ fn calls_start_while_others_still_arrive() {
 fn only_calls_that_have_not_started_are_revoked() {
     let tool = tool("t");
     let (recorder, delivery) = run_arriving(&tool, 1, async |sender, attempts| {
-        let mut later = calls("a b c", &tool);
-        let last = vec![later.pop().unwrap()];
-        send_calls(&sender, later);
+        let mut first = calls("a b c", &tool);
+        let last = first.split_off(2);
+        send_calls(&sender, first);
         act_while_running(attempts, "a", || {
             for position in [1, 0, 7] {
                 let Verdict::Rejected(rejection) = rejected_call(0, "x", &tool).verdict else {
@@ -344,9 +339,9 @@ fn only_calls_that_have_not_started_are_revoked() {
 fn an_aborted_turn_answers_its_running_calls() {
     let tool = tool("t");
     let (recorder, delivery) = run_arriving(&tool, 1, async |sender, attempts| {
-        let mut later = calls("a b c", &tool);
-        let last = vec![later.pop().unwrap()];
-        send_calls(&sender, later);
+        let mut first = calls("a b c", &tool);
+        let last = first.split_off(2);
+        send_calls(&sender, first);
         act_while_running(attempts, "a", || {
             sender
                 .send(TurnArrival::RestSkipped(NotExecutedCause::StreamAborted))

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -14,7 +13,9 @@ use crate::agent::AgentScope;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
 use crate::control::Suspendable;
 use crate::engine::Engine;
-use crate::tests::scripted_runner::{EventRecorder, call, engine_settings, success_outcome, tool};
+use crate::tests::scripted_runner::{
+    EventRecorder, call, engine_settings, paused_runtime, success_outcome, tool,
+};
 use toolq_core::types::{
     AgentBacking, AgentBudget, AgentInvocation, Api, CheckedCall, Invocation, Template, Tool,
     TurnArrival, Verdict,
@@ -181,14 +182,9 @@ fn checked_calls(prefix: &str, turn: &[PlannedCall], tool: &Tool) -> Vec<Checked
 fn run_planned_turn(turn: &[PlannedCall], jobs: usize) -> Arc<PlannedRunner> {
     let tool = tool("t");
     let runner = Arc::new(PlannedRunner::new(turn, &tool));
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
     let mut engine = Engine::with_runner(engine_settings(&[&tool], jobs), runner.clone());
     let (mut recorder, mut delivery) = (EventRecorder::default(), EventRecorder::default());
-    runtime.block_on(async {
+    paused_runtime().block_on(async {
         let calls = checked_calls("", turn, &tool);
         let run = engine.run_turn(0, calls, &mut recorder, &mut delivery);
         let day = Duration::from_hours(24);

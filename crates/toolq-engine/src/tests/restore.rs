@@ -2,8 +2,8 @@
 
 use crate::run_budget::BudgetLimits;
 use crate::tests::scripted_runner::{
-    EventRecorder, calls, engine, failure_outcome, run_and_record, run_script, success_outcome,
-    tool,
+    EventRecorder, calls, engine, failure_outcome, run_and_record, run_script, run_turn_with,
+    success_outcome, tool,
 };
 use toolq_core::types::{
     CallEnding, CheckedCall, OnDoubt, OnFailure, Outcome, PriorAttempts, RestoredResult,
@@ -186,20 +186,9 @@ fn a_probe_runs_before_anything_starts() {
         calls[0].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
         let mut recorder = EventRecorder::default();
         let (mut engine, mut attempts) = engine(&[&tool], 8);
-        let mut delivery = recorder.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let finish_probe = async {
-                let (_, end) = attempts.recv().await.unwrap();
-                end.send(exit_outcome(code)).unwrap();
-            };
-            tokio::join!(
-                engine.run_turn(0, calls, &mut recorder, &mut delivery),
-                finish_probe
-            );
+        run_turn_with(&mut engine, calls, &mut recorder, async {
+            let (_, end) = attempts.recv().await.unwrap();
+            end.send(exit_outcome(code)).unwrap();
         });
         let recorded = recorder.lines();
         let recorded: Vec<&str> = recorded[2..recorded.len() - 1]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::runtime;
+use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner};
@@ -63,6 +63,12 @@ pub(crate) struct EventRecorder {
 impl EventRecorder {
     fn record(&self, line: String) {
         self.recorded.lock().unwrap().push(line);
+    }
+
+    /// Returns whether an attempt of this call has started.
+    pub(super) fn has_started(&self, id: &str) -> bool {
+        let start = format!("started {id} ");
+        self.lines().iter().any(|line| line.contains(&start))
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
@@ -335,6 +341,34 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
     }
 }
 
+/// Runs a future on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.enable_time().build().unwrap().block_on(future)
+}
+
+/// Returns a runtime whose clock advances only when all tasks are idle.
+pub(crate) fn paused_runtime() -> Runtime {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
+/// Runs a turn while the test does `meanwhile`.
+pub(crate) fn run_turn_with(
+    engine: &mut Engine,
+    calls: Vec<CheckedCall>,
+    recorder: &mut EventRecorder,
+    meanwhile: impl Future,
+) {
+    let mut delivery = recorder.clone();
+    block_on(async {
+        tokio::join!(
+            engine.run_turn(0, calls, recorder, &mut delivery),
+            meanwhile
+        );
+    });
+}
+
 /// Runs a turn. `script` lists the attempts in the order in which they end, with a `!` before those that fail. Each is
 /// awaited.
 pub(crate) fn run_script(
@@ -343,18 +377,8 @@ pub(crate) fn run_script(
     script: &str,
     recorder: &mut EventRecorder,
 ) {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
     let (engine, attempts) = engine;
-    let mut delivery = recorder.clone();
-    runtime.block_on(async {
-        tokio::join!(
-            engine.run_turn(0, calls, recorder, &mut delivery),
-            play_script(attempts, script)
-        );
-    });
+    run_turn_with(engine, calls, recorder, play_script(attempts, script));
 }
 
 pub(crate) async fn play_script(attempts: &mut PendingAttempts, script: &str) {

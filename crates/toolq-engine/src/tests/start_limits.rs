@@ -3,12 +3,12 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use tokio::runtime;
 use tokio::time::Instant;
 
 use crate::control::RunControl;
 use crate::tests::scripted_runner::{
-    EventRecorder, call, calls, engine, failure_outcome, run_and_record, success_outcome, tool,
+    EventRecorder, call, calls, engine, failure_outcome, paused_runtime, run_and_record,
+    success_outcome, tool,
 };
 use toolq_core::types::{
     CheckedCall, HaltCause, OnFailure, RatePeriod, RetryCondition, StartLimits, StartRate, Tool,
@@ -48,14 +48,9 @@ fn run_timed(
 ) -> TimedRun {
     let (mut engine, mut attempts) = engine(tools, jobs);
     let (mut recorder, mut delivery) = (EventRecorder::default(), EventRecorder::default());
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
     let control: RunControl = engine.control();
     let mut starts = Vec::new();
-    let took = runtime.block_on(async {
+    let took = paused_runtime().block_on(async {
         let began = Instant::now();
         let answer = async {
             while let Some((id, end)) = attempts.recv().await {

@@ -101,15 +101,8 @@ impl CommandFiller<'_> {
         if argument.digits_only {
             self.check_digits(template)?;
         }
-        if let [
-            TemplatePart::Value {
-                path,
-                optional,
-                splat: true,
-            },
-        ] = template.parts.as_slice()
-        {
-            let array = find_value(self.input, path, *optional)?;
+        if let Some((path, optional)) = template.sole_splat() {
+            let array = find_value(self.input, path, optional)?;
             return array.map(|array| self.splat_array(path, array)).transpose();
         }
         let filled = fill_plain_template(template, self.input, TemplateTarget::Argument)?;

@@ -75,13 +75,8 @@ pub(crate) fn command_path_texts(
     }
     let arguments = command.arguments.iter().map(|argument| &argument.template);
     for template in arguments.chain(sandbox_templates(command)) {
-        if let [
-            TemplatePart::Value {
-                path, splat: true, ..
-            },
-        ] = template.parts.as_slice()
-        {
-            if paths.contains(path) {
+        if let Some((path, _)) = template.sole_splat() {
+            if paths.iter().any(|declared| declared == path) {
                 texts.extend(values_at(input, path));
             }
         } else {

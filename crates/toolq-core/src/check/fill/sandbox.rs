@@ -6,8 +6,7 @@ use crate::check::fill::template_values::{
 use crate::json::{Input, JsonText};
 use crate::template::TemplateTarget;
 use crate::types::{
-    PartialTemplate, ProblemDetail, Sandbox, SandboxEntry, SandboxInvocation, SandboxPlace,
-    Segment, TemplatePart,
+    PartialTemplate, ProblemDetail, Sandbox, SandboxEntry, SandboxInvocation, SandboxPlace, Segment,
 };
 
 /// Fills the paths of `sandbox`. A path whose optional value is missing is left out.
@@ -39,15 +38,8 @@ fn fill_entry(
         SandboxEntry::System => return Ok(Some(vec![SandboxPlace::System])),
         SandboxEntry::Path(template) => template,
     };
-    if let [
-        TemplatePart::Value {
-            path,
-            optional,
-            splat: true,
-        },
-    ] = template.parts.as_slice()
-    {
-        return fill_spread(path, *optional, input);
+    if let Some((path, optional)) = template.sole_splat() {
+        return fill_spread(path, optional, input);
     }
     let filled = fill_template(template, input, TemplateTarget::Argument)?;
     let place = if template.uses_input() {

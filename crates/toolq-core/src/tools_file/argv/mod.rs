@@ -5,6 +5,7 @@ mod classify;
 mod hints;
 mod interpreters;
 mod risky_programs;
+mod started_files;
 mod stdin_code;
 mod steering_variables;
 mod wrapper_argv;
@@ -12,6 +13,7 @@ mod wrappers;
 
 pub(crate) use classify::{ArgRole, classify_args};
 pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
+pub use started_files::{StartedFile, find_started_files};
 pub(crate) use stdin_code::find_stdin_code_reader;
 pub(crate) use steering_variables::is_steering_variable;
 pub(crate) use wrapper_argv::{

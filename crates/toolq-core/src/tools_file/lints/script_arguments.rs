@@ -134,12 +134,7 @@ impl ToolContext<'_, '_> {
             return;
         }
         for (index, argument) in arguments.iter().enumerate() {
-            let [
-                TemplatePart::Value {
-                    path, splat: true, ..
-                },
-            ] = argument.template.parts.as_slice()
-            else {
+            let Some((path, _)) = argument.template.sole_splat() else {
                 continue;
             };
             let is_path = self.paths.iter().any(|declared| declared == path);

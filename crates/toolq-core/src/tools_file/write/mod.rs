@@ -3,6 +3,7 @@
 pub(crate) mod exact_json;
 mod servers;
 mod starter;
+mod suggestions;
 
 pub use servers::servers_tools_file;
 pub use starter::starter_tools_file;

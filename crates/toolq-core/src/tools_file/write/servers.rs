@@ -7,8 +7,6 @@ use serde::Serialize;
 use crate::client_config::{ClientConfig, ConfiguredServer};
 
 const FILE_HEADER: &str = "\
-# yaml-language-server: $schema=./tools.schema.json
-# The schema for your editor: toolq generate schema > tools.schema.json
 version: 1
 
 # `toolq servers lock` asks the servers for their tools, which can be called from then on.

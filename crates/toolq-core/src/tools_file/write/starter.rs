@@ -9,11 +9,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::tools_file::write::exact_json::ExactJson;
+use crate::tools_file::write::suggestions::suggest_settings;
 use crate::transcript::ToolDeclaration;
 
 const FILE_HEADER: &str = "\
-# yaml-language-server: $schema=./tools.schema.json
-# The schema for your editor: toolq generate schema > tools.schema.json
 version: 1
 
 tools:
@@ -72,5 +71,7 @@ fn write_tool(text: &mut String, tool: &ToolDeclaration) {
     let yaml = serde_saphyr::to_string_with_options(&entry, options).unwrap_or_default();
     // The line `tools:` is in the header.
     text.push_str(yaml.split_once('\n').map_or("", |(_, rest)| rest));
+    let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
+    text.push_str(&suggest_settings(&tool.name, effect, &schema));
     text.push_str(BACKING_COMMENT);
 }

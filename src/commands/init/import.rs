@@ -1,60 +1,33 @@
-//! `toolq init`: creates a starter tools.yaml.
+//! What `toolq init --from` imports: declarations of tools, or servers that other programs are configured with.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
 use std::path::Path;
 
-use crate::args::InitArguments;
 use crate::context::CommandContext;
 use crate::input::files;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit, StderrWriter};
+use crate::output::{CommandError, StderrWriter};
 use toolq_core::client_config::{ClientConfig, read_codex_config, read_json_config};
 use toolq_core::text::escape;
 use toolq_core::tools_file;
 use toolq_core::transcript;
 use toolq_core::transcript::ToolDeclarations;
 
-/// The starter file: commented examples of tools.
-const STARTER: &str = include_str!("starter.yaml");
-
 /// Maximum size of the document with declarations.
 const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
+
+/// Maximum size of a configuration with servers.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// What to do with a file that declares tools.
 const CHECK_STEP: &str = "run `toolq check` to see what is left to do";
 /// What to do with a file that declares servers alone.
 const LOCK_STEP: &str = "run `toolq servers lock` to ask its servers for their tools";
 
-/// Maximum size of a configuration with servers.
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
-
-/// Creates the file that `-c` names; `-c -` prints it.
+/// Returns the text of a tools.yaml with what the file declares, and what to do next.
 ///
 /// # Errors
-/// The file exists and `--force` isn't given, it can't be written, or `--from` has no declarations.
-pub fn init_tools_file(
-    arguments: &InitArguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    let (text, next_step) = match &arguments.from {
-        None => (STARTER.to_owned(), CHECK_STEP),
-        Some(from) => import_file(from, context)?,
-    };
-    let path = &context.tools_path;
-    if path == Path::new("-") {
-        stdout::write_line(text.trim_end())?;
-        return Ok(Exit::Ok);
-    }
-    write_tools_file(path, &text, arguments.force)?;
-    context
-        .stderr
-        .print_note(&format!("wrote {}; {next_step}", path.display()));
-    Ok(Exit::Ok)
-}
-
-/// Returns the text of a tools.yaml with what the file declares, and what to do next.
-fn import_file(
+/// The file can't be read, or has nothing to import.
+pub(super) fn import_file(
     from: &Path,
     context: &CommandContext,
 ) -> Result<(String, &'static str), CommandError> {
@@ -115,32 +88,4 @@ fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
             "left out, because the API runs them itself: `{names}`"
         ));
     }
-}
-
-fn write_tools_file(path: &Path, text: &str, force: bool) -> Result<(), CommandError> {
-    let replaces = force && path.exists();
-    let opened = if force {
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-    } else {
-        OpenOptions::new().write(true).create_new(true).open(path)
-    };
-    let written = opened.and_then(|mut file| {
-        let written = file.write_all(text.as_bytes());
-        if written.is_err() && !replaces {
-            // Don't leave a partial file behind.
-            let _ = fs::remove_file(path);
-        }
-        written
-    });
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            CommandError::usage(format!("{} already exists", path.display()))
-                .with_hint("name another file with -c FILE, or replace it with --force")
-        }
-        _ => CommandError::usage(format!("{} can't be written: {error}", path.display())),
-    })
 }

@@ -1,0 +1,238 @@
+"""Tools that are Python functions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import functions
+import pytest
+from conftest import call, is_alive, message, reader, results, wait_for
+
+import toolq
+
+
+@toolq.tool(effect="read")
+def double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+def test_a_function_is_declared_checked_and_called(home: Path) -> None:
+    assert double(4) == 8
+    with toolq.Toolq("tools.yaml", tools=[double], log=home / "log.jsonl") as t:
+        declaration = next(tool for tool in t.tools() if tool["name"] == "double")
+        assert declaration["description"] == "Double a number."
+        assert declaration["input_schema"]["properties"] == {"n": {"type": "integer"}}
+        answer = t.answer(message(call("double", n=21), call("double", "toolu_2", m=1), call("look", "toolu_3")))
+        (is_error, text), (is_invalid, why), (_, seen) = results(answer)
+        assert (is_error, text, is_invalid, seen) == (False, "42", True, "seen")
+        assert "/m" in why
+    records = [json.loads(line) for line in (home / "log.jsonl").read_text().splitlines()]
+    assert [record["type"] for record in records].count("tool_start") == 2
+    assert [record["type"] for record in records].count("tool_result") == 3
+
+
+def test_functions_need_no_tools_file(home: Path) -> None:
+    (home / "tools.yaml").unlink()
+    with toolq.Toolq(tools=[double], log=False) as t:
+        assert results(t.answer(message(call("double", n=1)))) == [(False, "2")]
+
+
+def test_reads_run_together_and_a_write_alone() -> None:
+    lock, running, most = threading.Lock(), [0], {"read": 0, "write": 0}
+    together = threading.Barrier(2)
+
+    def enter(kind: str) -> None:
+        with lock:
+            running[0] += 1
+            most[kind] = max(most[kind], running[0])
+
+    @toolq.tool(effect="read")
+    def read() -> None:
+        enter("read")
+        together.wait(30)
+        with lock:
+            running[0] -= 1
+
+    @toolq.tool
+    def write() -> None:
+        enter("write")
+        with lock:
+            running[0] -= 1
+
+    with reader(tools=[read, write], jobs=4) as t:
+        calls = [call(name, f"toolu_{at}") for at, name in enumerate(["read", "read", "write", "write"])]
+        assert not any(is_error for is_error, _ in results(t.answer(message(*calls))))
+    assert most == {"read": 2, "write": 1}
+
+
+def test_an_exception_is_a_result_without_a_traceback() -> None:
+    @toolq.tool(effect="read")
+    def fails(password: str) -> str:
+        raise ValueError("no such city")
+
+    @toolq.tool(effect="read")
+    def refuses() -> str:
+        raise toolq.ToolError("Ask for a city in Europe.")
+
+    @toolq.tool(effect="read")
+    def exits() -> str:
+        raise SystemExit(3)
+
+    @toolq.tool(effect="read")
+    def no_json() -> Any:
+        return object()
+
+    with reader(tools=[fails, refuses, exits, no_json]) as t:
+        names = ["fails", "refuses", "exits", "no_json"]
+        calls = [call(name, f"toolu_{name}") for name in names]
+        calls[0]["input"] = {"password": "hunter2"}
+        answers = results(t.answer(message(*calls)))
+    assert all(is_error for is_error, _ in answers)
+    texts = [text for _, text in answers]
+    assert "ValueError: no such city" in texts[0]
+    assert "hunter2" not in texts[0] and "Traceback" not in texts[0] and "File" not in texts[0]
+    assert "Ask for a city in Europe." in texts[1] and "ToolError" not in texts[1]
+    assert "SystemExit: 3" in texts[2]
+    assert "object" in texts[3] and "not JSON" in texts[3]
+
+
+def test_blocks_are_content() -> None:
+    @toolq.tool(effect="read")
+    def picture() -> toolq.Blocks:
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+        return toolq.Blocks([{"type": "text", "text": "a picture"}, {"type": "image", "source": source}])
+
+    with reader(tools=[picture]) as t:
+        content = t.answer(message(call("picture")))["content"][0]["content"]
+    assert [block["type"] for block in content] == ["text", "image"]
+
+
+def test_a_function_that_goes_on_after_its_timeout_has_no_result() -> None:
+    may_end = threading.Event()
+
+    @toolq.tool(effect="read", timeout=0.2)
+    def hangs() -> str:
+        may_end.wait(60)
+        return "late"
+
+    @toolq.tool(timeout=0.2)
+    def hangs_writing() -> str:
+        may_end.wait(60)
+        return "late"
+
+    with reader(tools=[hangs, hangs_writing]) as t:
+        (is_error, text), (is_doubt, doubt) = results(t.answer(message(call("hangs"), call("hangs_writing", "toolu_2"))))
+        assert is_error and "timed out" in text
+        assert is_doubt and "In doubt" in doubt
+        may_end.set()
+        assert results(t.answer(message(call("look")))) == [(False, "seen")]
+
+
+def test_context_variables_of_the_caller_are_seen() -> None:
+    user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+
+    @toolq.tool(effect="read")
+    def who() -> str:
+        return user.get()
+
+    with reader(tools=[who]) as t:
+        user.set("ada")
+        assert results(t.answer(message(call("who")))) == [(False, "ada")]
+
+
+def test_an_async_function_runs_on_the_callers_loop() -> None:
+    loops: list[Any] = []
+
+    @toolq.tool(effect="read")
+    async def where() -> str:
+        await asyncio.sleep(0)
+        loops.append(asyncio.get_running_loop())
+        return threading.current_thread().name
+
+    async def main() -> None:
+        async with reader(tools=[where]) as t:
+            assert results(await t.answer_async(message(call("where")))) == [(False, threading.current_thread().name)]
+            assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(main())
+    with reader(tools=[where]) as t:
+        assert results(t.answer(message(call("where")))) == [(False, "toolq-loop")]
+
+
+def test_an_async_function_is_canceled_with_its_call() -> None:
+    ended: list[str] = []
+
+    @toolq.tool(effect="read", timeout=0.2)
+    async def hangs(seconds: float) -> str:
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            ended.append("canceled")
+            raise
+        return "slept"
+
+    with reader(tools=[hangs]) as t:
+        assert results(t.answer(message(call("hangs", seconds=0)))) == [(False, "slept")]
+        [(is_error, text)] = results(t.answer(message(call("hangs", seconds=1000))))
+        assert is_error and "timed out" in text
+        wait_for(lambda: ended == ["canceled"])
+
+
+def test_a_function_has_a_process_of_its_own() -> None:
+    with reader(tools=[functions.own_pid, functions.dies, functions.raises]) as t:
+        answers = results(t.answer(message(call("own_pid"), call("dies", "toolu_2"), call("raises", "toolu_3", text="x"))))
+    assert not answers[0][0] and not is_alive(int(answers[0][1]))
+    assert answers[1][0] and "exit code 7" in answers[1][1]
+    assert answers[2][0] and "KeyError: 'x'" in answers[2][1] and "secret" not in answers[2][1]
+
+
+def test_a_process_is_ended_with_all_that_it_started(home: Path) -> None:
+    pid_file = home / "pids"
+    with reader(tools=[functions.never_ends]) as t:
+        [(is_error, text)] = results(t.answer(message(call("never_ends", pid_file=str(pid_file)))))
+        assert is_error and "timed out" in text
+        wait_for(lambda: not any(map(is_alive, map(int, pid_file.read_text().split()))))
+
+
+def test_what_a_process_leaves_is_ended(home: Path) -> None:
+    with reader(tools=[functions.leaves_a_program]) as t:
+        [(is_error, _)] = results(t.answer(message(call("leaves_a_program", pid_file=str(home / "pid")))))
+    assert not is_error
+    wait_for(lambda: not is_alive(int((home / "pid").read_text())))
+
+
+def test_a_process_ends_with_close(home: Path) -> None:
+    pid_file = home / "pids"
+    slow = toolq.tool(process=True, timeout=1000, effect="read")(functions.never_ends.function)
+    with reader(tools=[slow]) as t:
+        pending = t.submit(message(call("never_ends", pid_file=str(pid_file))))
+        wait_for(pid_file.exists)
+    assert [is_error for is_error, _ in results(pending.result(0))] == [True]
+    wait_for(lambda: not any(map(is_alive, map(int, pid_file.read_text().split()))))
+
+
+def test_what_no_process_finds_is_refused() -> None:
+    def local() -> str:
+        return ""
+
+    with pytest.raises(toolq.DeclarationError, match="top of a module"):
+        toolq.tool(process=True)(local)
+    with pytest.raises(toolq.DeclarationError, match="called double"):
+        toolq.Toolq(tools=[double, double])
+
+
+def test_what_toolq_refuses_names_the_tool() -> None:
+    wrong = toolq.tool(name="look", keys={"locks": 7})(double.function)
+    with pytest.raises(toolq.StartError, match="look"):
+        reader(tools=[wrong]).start()
+    begin = time.monotonic()
+    with pytest.raises(toolq.StartError, match="missing.yaml"):
+        toolq.Toolq("missing.yaml").start()
+    assert time.monotonic() - begin < 30

@@ -1,0 +1,47 @@
+"""Runs a language model's tool calls: checked, in order, with timeouts and a session log.
+
+with toolq.Toolq("tools.yaml", tools=[weather]) as t:
+    results = t.answer(response)
+"""
+
+from ._approval import ApprovalRequest, Decision
+from ._binary import find_binary
+from ._client import Toolq
+from ._errors import (
+    BinaryNotFoundError,
+    ClosedError,
+    DeclarationError,
+    MessageError,
+    ProcessError,
+    ReloadError,
+    StartError,
+    ToolError,
+    ToolqError,
+)
+from ._events import Event, EventStream
+from ._messages import Message
+from ._pending import Pending
+from ._tool import Blocks, Tool, tool
+
+__all__ = [
+    "ApprovalRequest",
+    "BinaryNotFoundError",
+    "Blocks",
+    "ClosedError",
+    "Decision",
+    "DeclarationError",
+    "Event",
+    "EventStream",
+    "Message",
+    "MessageError",
+    "Pending",
+    "ProcessError",
+    "ReloadError",
+    "StartError",
+    "Tool",
+    "ToolError",
+    "Toolq",
+    "ToolqError",
+    "find_binary",
+    "tool",
+]

@@ -1,0 +1,97 @@
+//! Something that is missing, and who needs it.
+
+use serde::Serialize;
+
+/// What kind of thing is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RequirementKind {
+    /// A program that is started.
+    Program,
+    /// A file that an interpreter runs.
+    Script,
+    /// What the first line of a script names.
+    Interpreter,
+    /// An environment variable.
+    Variable,
+    /// The file that `env_file` names.
+    EnvFile,
+    /// A working directory, or the one of session logs.
+    Directory,
+    /// A file or directory in a `sandbox`.
+    Path,
+    /// What only some kernels can do.
+    Kernel,
+    /// An address that a server, an agent's API or a request needs.
+    Address,
+}
+
+/// Something that this machine lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct MissingRequirement {
+    pub(super) kind: RequirementKind,
+    /// A program, path, variable or address. Never the value of a variable.
+    pub(super) name: String,
+    /// What is wrong, without a final period.
+    pub(super) message: String,
+    /// What to do about it.
+    pub(super) hint: String,
+    /// Whether calls run without it.
+    pub(super) optional: bool,
+}
+
+impl MissingRequirement {
+    pub(super) fn new(
+        kind: RequirementKind,
+        name: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            message: message.into(),
+            hint: hint.into(),
+            optional: false,
+        }
+    }
+
+    /// Calls run without it, too.
+    pub(super) fn into_optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
+}
+
+/// A tool or server, and what it lacks.
+#[derive(Debug, Serialize)]
+pub(super) struct NeedsReport {
+    pub(super) name: String,
+    pub(super) missing: Vec<MissingRequirement>,
+}
+
+/// What was found on this machine.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct NeedsSurvey {
+    /// What every call needs.
+    pub(super) machine: Vec<MissingRequirement>,
+    pub(super) tools: Vec<NeedsReport>,
+    pub(super) servers: Vec<NeedsReport>,
+}
+
+impl NeedsSurvey {
+    /// Returns everything that is missing.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &MissingRequirement> {
+        let named = self.tools.iter().chain(&self.servers);
+        self.machine
+            .iter()
+            .chain(named.flat_map(|report| &report.missing))
+    }
+
+    /// Whether nothing is missing that a call can't run without.
+    pub(super) fn has_all(&self) -> bool {
+        self.missing().all(|missing| missing.optional)
+    }
+}

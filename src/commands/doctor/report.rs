@@ -1,0 +1,72 @@
+//! What `toolq doctor` prints.
+
+use crate::commands::doctor::missing::{MissingRequirement, NeedsReport, NeedsSurvey};
+use toolq_core::text::{escape, format_count, paint};
+
+/// SGR codes of a line's first word.
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+
+/// Renders a line per tool and server, with what it lacks below it.
+pub(super) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
+    let mut lines = Vec::new();
+    if !survey.machine.is_empty() {
+        lines.extend(render_needs("every tool", &survey.machine, color));
+    }
+    let render = |subject: &str, report: &NeedsReport| {
+        let name = format!("{subject} {}", escape(&report.name));
+        render_needs(&name, &report.missing, color)
+    };
+    lines.extend(survey.tools.iter().flat_map(|tool| render("tool", tool)));
+    let servers = survey.servers.iter();
+    lines.extend(servers.flat_map(|server| render("server", server)));
+    if lines.is_empty() {
+        lines.push("no tools".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn render_needs(name: &str, missing: &[MissingRequirement], color: bool) -> Vec<String> {
+    let painted = |code: &str, text: &str| paint(text, code, color);
+    let is_ready = missing.iter().all(|missing| missing.optional);
+    let state = if is_ready {
+        painted(GREEN, "ready")
+    } else {
+        painted(RED, "not ready")
+    };
+    let mut lines = vec![format!("{name}: {state}")];
+    for missing in missing {
+        let mark = if missing.optional {
+            painted(YELLOW, "note")
+        } else {
+            painted(RED, "missing")
+        };
+        lines.push(format!("  {mark}: {}", escape(&missing.message)));
+        lines.push(format!("    {}", escape(&missing.hint)));
+    }
+    lines
+}
+
+/// Renders the survey as one JSON object.
+pub(super) fn render_json(survey: &NeedsSurvey) -> String {
+    let mut report = serde_json::json!(survey);
+    report["ready"] = survey.has_all().into();
+    format!("{report:#}")
+}
+
+/// Returns the closing line: how much was looked at, and how much is missing.
+pub(super) fn summarize(survey: &NeedsSurvey, path: &str) -> String {
+    let count = |number: usize, word: &str| format_count(number as u64, word);
+    let missing = survey.missing().filter(|missing| !missing.optional).count();
+    let missing = match missing {
+        0 => "nothing is missing".to_owned(),
+        1 => "1 thing is missing".to_owned(),
+        missing => format!("{} are missing", count(missing, "thing")),
+    };
+    let tools = count(survey.tools.len(), "tool");
+    match survey.servers.len() {
+        0 => format!("{path}: {tools}, {missing}"),
+        servers => format!("{path}: {tools}, {}, {missing}", count(servers, "server")),
+    }
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
+
+    ANTHROPIC_API_KEY=… python3 agent.py 'Which files are here?'
+"""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+
+URL = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com") + "/v1/messages"
+MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5")
+HEADERS = {
+    "x-api-key": os.environ["ANTHROPIC_API_KEY"],
+    "anthropic-version": "2023-06-01",
+    "content-type": "application/json",
+}
+
+
+def ask(messages, tools):
+    """Sends the conversation, and returns the model's response."""
+    body = {"model": MODEL, "max_tokens": 4096, "tools": tools, "messages": messages}
+    request = urllib.request.Request(URL, json.dumps(body).encode(), HEADERS)
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)
+
+
+def main():
+    tools = json.loads(subprocess.check_output(["toolq", "tools"]))
+    messages = [{"role": "user", "content": " ".join(sys.argv[1:])}]
+    # One process answers all turns: a message in, the message with its results out, each on a line.
+    command = ["toolq", "run", "--follow", "-q"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
+        while True:
+            response = ask(messages, tools)
+            calls = [block for block in response["content"] if block["type"] == "tool_use"]
+            if not calls:
+                break
+            messages.append({"role": "assistant", "content": response["content"]})
+            print(json.dumps(messages[-1]), file=toolq.stdin, flush=True)
+            line = toolq.stdout.readline()
+            if not line:
+                sys.exit(f"toolq ended with exit code {toolq.wait()}")
+            messages.append(json.loads(line))
+        toolq.stdin.close()
+    print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))
+
+
+main()

@@ -1,0 +1,29 @@
+#!/bin/sh
+# An agent: a model calls the tools in tools.yaml until it has an answer. Needs curl, jq, and toolq on the PATH.
+#   ANTHROPIC_API_KEY=… sh agent.sh 'Which files are here?'
+set -eu
+: "${ANTHROPIC_API_KEY:?set it to a key for the API}"
+url=${ANTHROPIC_BASE_URL:-https://api.anthropic.com}/v1/messages
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+toolq tools > "$dir/tools.json"
+jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
+while :; do
+    jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-4-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
+        '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
+    # The key comes from stdin: every user of the machine can read arguments.
+    printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |
+        curl -sS -f -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
+            -d "@$dir/request.json" "$url" > "$dir/response.json"
+    status=0
+    toolq run -q "$dir/response.json" > "$dir/results.json" || status=$?
+    case $status in
+        0 | 3) ;;              # every call has a result; 3: one of them still needs a person
+        5) break ;;            # there are no more calls
+        *) exit "$status" ;;
+    esac
+    jq -s '.[0] + [.[1] | {role, content}] + [.[2]]' "$dir/messages.json" "$dir/response.json" "$dir/results.json" > "$dir/next.json"
+    mv "$dir/next.json" "$dir/messages.json"
+done
+jq -r '.content[] | select(.type == "text").text' "$dir/response.json"

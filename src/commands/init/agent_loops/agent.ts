@@ -1,0 +1,50 @@
+// An agent: a model calls the tools in tools.yaml until it has an answer. Needs toolq on the PATH, and no packages.
+//   ANTHROPIC_API_KEY=… npx tsx agent.ts 'Which files are here?'       (Node 22.18 and later: node agent.ts)
+import { execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+type Block = { type: string; text?: string };
+type Message = { role: "user" | "assistant"; content: string | Block[] };
+
+const url = `${process.env.ANTHROPIC_BASE_URL ?? "https://api.anthropic.com"}/v1/messages`;
+const headers = {
+  "x-api-key": process.env.ANTHROPIC_API_KEY ?? "",
+  "anthropic-version": "2023-06-01",
+  "content-type": "application/json",
+};
+
+/** Sends the conversation, and returns the content of the model's response. */
+async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
+  const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-4-5";
+  const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
+  const response = await fetch(url, { method: "POST", headers, body });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return ((await response.json()) as { content: Block[] }).content;
+}
+
+const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
+const messages: Message[] = [{ role: "user", content: process.argv.slice(2).join(" ") }];
+// One process answers all turns: a message in, the message with its results out, each on a line.
+const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
+const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
+
+async function main(): Promise<void> {
+  for (;;) {
+    const content = await ask(messages, tools);
+    if (!content.some((block) => block.type === "tool_use")) {
+      toolq.stdin.end();
+      console.log(content.map((block) => block.text ?? "").join("\n"));
+      return;
+    }
+    messages.push({ role: "assistant", content });
+    toolq.stdin.write(`${JSON.stringify(messages.at(-1))}\n`);
+    const line = await lines.next();
+    if (line.done) throw new Error("toolq has ended");
+    messages.push(JSON.parse(line.value) as Message);
+  }
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exit(1);
+});

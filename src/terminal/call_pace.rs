@@ -1,0 +1,64 @@
+//! How far a running call is, by its tool's estimate and timeout.
+
+use std::time::Duration;
+
+use toolq_core::types::{CheckedCall, Verdict};
+
+/// How long a call is expected to take, and how long it may.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallPace {
+    estimate: Option<Duration>,
+    timeout: Duration,
+}
+
+impl CallPace {
+    /// Returns `None` for a call that won't run.
+    pub(crate) fn of(checked: &CheckedCall) -> Option<Self> {
+        let Verdict::Accepted(accepted) = &checked.verdict else {
+            return None;
+        };
+        Some(Self {
+            estimate: accepted.tool.estimate,
+            timeout: accepted.tool.timeout.after,
+        })
+    }
+
+    /// Draws how much of the estimate has passed or, without one or after it, of the timeout, in so many columns.
+    pub(crate) fn draw(self, elapsed: Duration, columns: usize, is_unicode: bool) -> String {
+        let estimate = self.estimate.filter(|estimate| elapsed <= *estimate);
+        let whole = estimate.unwrap_or(self.timeout).as_millis().max(1);
+        let filled = elapsed.as_millis() * columns as u128 / whole;
+        let filled = usize::try_from(filled).unwrap_or(columns).min(columns);
+        // Beyond the estimate, the scale is another one, and so are the characters.
+        let (full, empty) = match (is_unicode, estimate.is_some()) {
+            (true, true) => ("━", "─"),
+            (true, false) => ("╍", "┄"),
+            (false, true) => ("=", "-"),
+            (false, false) => ("#", "."),
+        };
+        format!("{}{}", full.repeat(filled), empty.repeat(columns - filled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_counts_after_the_estimate() {
+        let seconds = Duration::from_secs;
+        let draw = |estimate: Option<u64>, elapsed| {
+            let pace = CallPace {
+                estimate: estimate.map(seconds),
+                timeout: seconds(100),
+            };
+            pace.draw(seconds(elapsed), 4, false)
+        };
+        assert_eq!(draw(Some(8), 0), "----");
+        assert_eq!(draw(Some(8), 4), "==--");
+        assert_eq!(draw(Some(8), 8), "====");
+        assert_eq!(draw(Some(8), 50), "##..");
+        assert_eq!(draw(None, 25), "#...");
+        assert_eq!(draw(None, 900), "####");
+    }
+}
