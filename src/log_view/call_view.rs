@@ -217,6 +217,9 @@ fn approval_label(approval: &ApprovalRecord<'_>) -> String {
     if let Some(plan) = &approval.plan {
         let _ = write!(label, " {plan}");
     }
+    if let Some(client) = &approval.client {
+        let _ = write!(label, " {client}");
+    }
     if let Some(user) = &approval.user {
         let _ = write!(label, " ({user})");
     }

@@ -262,11 +262,39 @@ fn records_of_a_reload() -> Vec<Value> {
     parse_json_lines(&ran.stdout)
 }
 
+/// The id of the first question is 0.
+fn records_of_a_client_that_approves() -> Vec<Value> {
+    let message = |mut message: Value| {
+        message["jsonrpc"] = json!("2.0");
+        message.to_string()
+    };
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "desk"}});
+    let begin = [
+        message(json!({"id": 1, "method": "initialize", "params": params})),
+        message(json!({"id": 2, "method": "tools/call", "params": {"name": "pay"}})),
+    ];
+    let yes =
+        message(json!({"id": 0, "result": {"action": "accept", "content": {"approve": true}}}));
+    // Reads what the server says until it asks, and until it has answered.
+    let output = CliSandbox::new()
+        .tools("version: 1\ntools: {pay: {input_schema: {type: object}, approve: true, command: [echo, paid]}}\n")
+        .file("begin", begin.join("\n") + "\n")
+        .file("yes", yes + "\n")
+        .run_shell(
+            r#"mkfifo in out; "$TOOLQ" serve -q --log log.jsonl < in > out & exec 3> in 4< out
+            cat begin >&3; while read -r line <&4; do case $line in
+            *elicitation/create*) cat yes >&3;; *'"id":2'*) break;; esac; done; exec 3>&-; wait"#,
+        )
+        .assert_exit(0);
+    parse_json_lines(&output.file("log.jsonl").unwrap())
+}
+
 #[test]
 fn every_record_matches_the_published_schema() {
     let schema = closed_schema();
     let records = [
         records_of_a_reload(),
+        records_of_a_client_that_approves(),
         records_of_every_kind(),
         records_of_an_interruption(),
     ]

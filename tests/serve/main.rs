@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod approvals;
 mod calls;
 mod client;
 mod ending;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -113,7 +114,13 @@ impl HttpServer {
     /// Begins a session of the legacy era.
     #[track_caller]
     pub fn initialize(&self, version: &str) -> LegacySession {
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        self.initialize_with(version, &json!({}))
+    }
+
+    /// Begins a session of a client with these capabilities.
+    #[track_caller]
+    pub fn initialize_with(&self, version: &str, capabilities: &Value) -> LegacySession {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
         let mut client = self.connect();
         let answer = client.ask(&HttpRequest::post(&legacy("init", "initialize", &params)));
         assert_eq!(answer.json()["result"]["protocolVersion"], version);
@@ -132,6 +139,10 @@ impl HttpServer {
     pub fn reload(&self, tools: &str) {
         fs::write(self.sandbox.path().join("tools.yaml"), tools).unwrap();
         self.signal(Signal::USR1);
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.sandbox.path()
     }
 
     pub fn create(&self, name: &str) {
@@ -181,6 +192,11 @@ impl LegacySession {
 }
 
 impl EndedServer {
+    /// Returns the text of a file; nothing if there is none.
+    pub fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.sandbox.path().join(name)).unwrap_or_default()
+    }
+
     /// Returns the records of the only log, which must be valid. There is none if there was no call.
     pub fn log(&self) -> Vec<Value> {
         let dir = self.sandbox.path().join("state/toolq/sessions");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
 mod access;
+mod approvals;
 mod cancellation;
 mod documentation;
 mod http_client;

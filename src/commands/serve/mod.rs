@@ -7,9 +7,12 @@
 mod answer_content;
 mod call_delivery;
 mod call_progress;
+mod call_reviews;
+mod client_approver;
 mod client_configuration;
 mod http;
 mod open_calls;
+mod random_id;
 mod reload;
 mod served_client;
 mod served_tools;
@@ -27,6 +30,7 @@ use toolq_mcp::server::{ServerSession, SharedCatalog};
 
 use crate::args::ServeArguments as Arguments;
 use crate::commands::serve::call_delivery::{AnswerSender, ProgressSink};
+use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpTransport};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::reload::ToolsReloader;
@@ -38,7 +42,7 @@ use crate::input::stdin;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::session::{LogSubject, RunSession};
-use crate::settings::SessionSettings;
+use crate::settings::{ApprovalSettings, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
 
@@ -77,11 +81,13 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         return Ok(Exit::Ok);
     }
     let endpoint = open_endpoint(arguments, context)?;
-    let settings = SessionSettings::of_serve(arguments, &context.environment);
+    let approver = Arc::new(ClientApprover::default());
+    let mut settings = SessionSettings::of_serve(arguments, &context.environment);
+    settings.approval = ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>);
     let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
     let result = session.block_on(async |session| {
         let reloader = ToolsReloader::new(session, arguments)?;
-        serve(session, arguments, endpoint, reloader).await
+        serve(session, arguments, endpoint, reloader, &approver).await
     });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
     result.map_err(|failure| CommandError { exit, ..failure })?;
@@ -111,6 +117,7 @@ async fn serve(
     arguments: &Arguments,
     endpoint: Endpoint,
     reloader: ToolsReloader<'_>,
+    approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let served = complete_definitions(session, arguments).await?;
     let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(&served)?));
@@ -123,11 +130,11 @@ async fn serve(
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
             let transport = PipeTransport::new(input, output, protocol, &context.stderr);
-            serve_clients(session, transport, Some("-"), reloader).await
+            serve_clients(session, transport, Some("-"), reloader, approver).await
         }
         Endpoint::Http(listener) => {
             let transport = HttpTransport::start(listener, catalog, mask)?;
-            serve_clients(session, transport, None, reloader).await
+            serve_clients(session, transport, None, reloader, approver).await
         }
     }
 }
@@ -138,11 +145,13 @@ async fn serve_clients(
     mut transport: impl ClientTransport,
     input: Option<&str>,
     mut reloader: ToolsReloader<'_>,
+    approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let control = session.engine.control();
     let (sender, turns) = mpsc::unbounded_channel();
     let checker = CallChecker::new(Arc::clone(&session.tools));
     let calls = Arc::new(OpenCalls::new(checker, input.map(str::to_owned), sender));
+    approver.connect(&calls, Arc::clone(&session.mask));
     let mut sink = ProgressSink {
         sinks: &mut session.sinks,
         calls: &calls,

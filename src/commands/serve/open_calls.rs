@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
-use toolq_mcp::server::{CallId, ToolCall};
+use toolq_mcp::server::{CallId, Elicitation, ElicitationForm, InputResponse, ToolCall};
 
 use crate::commands::serve::answer_content::{StructuredSource, call_result, refusal};
 use crate::commands::serve::call_progress::CallProgress;
+use crate::commands::serve::call_reviews::{CallReview, CallReviews};
+use crate::commands::serve::client_approver::QuestionDigest;
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
@@ -32,6 +35,7 @@ pub(crate) struct OpenCalls {
 struct CallTable {
     calls: HashMap<usize, OpenCall>,
     next_turn: usize,
+    reviews: CallReviews,
     /// `None` once no more calls are taken.
     turns: Option<mpsc::UnboundedSender<TurnRequest>>,
 }
@@ -44,6 +48,25 @@ struct OpenCall {
     wants_progress: bool,
     structured: StructuredSource,
     progress: CallProgress,
+    client_name: Option<String>,
+    /// How the person at the client can be asked, if at all.
+    form: Option<ElicitationForm>,
+    /// What the person said when the client made this call before.
+    review: Option<CallReview>,
+    /// What the call is answered with instead of its result, and the state that comes back with the reply.
+    question: Option<(Elicitation, String)>,
+}
+
+/// A call about which its client is to be asked.
+pub(crate) struct AskedCall {
+    pub(crate) client: Arc<ServedClient>,
+    pub(crate) id: CallId,
+    pub(crate) reply: Arc<dyn ReplyChannel>,
+    pub(crate) client_name: Option<String>,
+    /// How the person at the client can be asked, if at all.
+    pub(crate) form: Option<ElicitationForm>,
+    /// What the person said when the client made this call before.
+    pub(crate) review: Option<CallReview>,
 }
 
 /// A message about how far a call is.
@@ -67,6 +90,7 @@ impl OpenCalls {
             table: Mutex::new(CallTable {
                 calls: HashMap::new(),
                 next_turn: 0,
+                reviews: CallReviews::default(),
                 turns: Some(turns),
             }),
         }
@@ -91,8 +115,14 @@ impl OpenCalls {
             wants_progress: call.wants_progress,
             structured: structured_source(call, tool.map(|tool| &**tool)),
             progress: CallProgress::default(),
+            client_name: call.client_name.clone(),
+            form: call
+                .elicitation
+                .filter(|form| *form == ElicitationForm::Result || reply.takes_questions()),
+            review: None,
+            question: None,
         };
-        let number = self.lock().insert(open)?;
+        let number = self.lock().insert(open, call.input_response.clone())?;
         let origin = TurnOrigin {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
@@ -153,13 +183,42 @@ impl OpenCalls {
         calls.any(|call| Arc::ptr_eq(&call.client, client))
     }
 
+    /// Returns the call of a turn, for a question about it. What a person has said already is returned once.
+    pub(crate) fn asked_call(&self, turn: usize) -> Option<AskedCall> {
+        let mut table = self.lock();
+        let call = table.calls.get_mut(&turn)?;
+        Some(AskedCall {
+            client: Arc::clone(&call.client),
+            id: call.id,
+            reply: Arc::clone(&call.reply),
+            client_name: call.client_name.clone(),
+            form: call.form,
+            review: call.review.take(),
+        })
+    }
+
+    /// Has the call of a turn answered with a question as soon as it has ended.
+    pub(crate) fn require_input(&self, turn: usize, question: Elicitation, digest: QuestionDigest) {
+        let mut table = self.lock();
+        let CallTable { calls, reviews, .. } = &mut *table;
+        if let Some(call) = calls.get_mut(&turn) {
+            let identity = call.client.identity.clone();
+            let state = reviews.add(identity, digest, Instant::now());
+            call.question = state.map(|state| (question, state));
+        }
+    }
+
     /// Answers the call of a turn. Returns whether its client got the answer.
     pub(crate) fn answer(&self, turn: usize, answer: &CallAnswer) -> bool {
         let Some(call) = self.lock().calls.remove(&turn) else {
             return false;
         };
-        let result = call_result(answer, call.structured);
-        let lines = call.client.answer_call(call.id, &result);
+        let lines = if let Some((question, state)) = &call.question {
+            call.client.require_input(call.id, question, state)
+        } else {
+            let result = call_result(answer, call.structured);
+            call.client.answer_call(call.id, &result)
+        };
         !lines.is_empty() && call.reply.send(lines)
     }
 
@@ -203,7 +262,11 @@ impl CallTable {
     ///
     /// # Errors
     /// The answer to a call beyond what the client, or all of them, may have.
-    fn insert(&mut self, call: OpenCall) -> Result<usize, CallToolResult> {
+    fn insert(
+        &mut self,
+        mut call: OpenCall,
+        response: Option<InputResponse>,
+    ) -> Result<usize, CallToolResult> {
         if self.turns.is_none() {
             return Err(ending());
         }
@@ -224,6 +287,8 @@ impl CallTable {
             );
             return Err(refusal(text));
         }
+        call.review =
+            response.and_then(|response| self.reviews.take(response, identity, Instant::now()));
         let turn = self.next_turn;
         self.next_turn += 1;
         self.calls.insert(turn, call);

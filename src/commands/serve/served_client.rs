@@ -1,9 +1,13 @@
 //! A client, whatever it is connected by: its side of the protocol, and what its messages lead to.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolq_mcp::server::{CallId, ServerEvent, ServerSession};
+use tokio::sync::oneshot;
+use toolq_mcp::server::{
+    CallId, Elicitation, ElicitationReply, QuestionId, ServerEvent, ServerSession,
+};
 use toolq_mcp::{CallToolResult, ProtocolVersion};
 
 use crate::commands::serve::open_calls::OpenCalls;
@@ -32,6 +36,12 @@ pub(crate) trait ReplyChannel: Send + Sync {
     /// Sends whole lines, without waiting. Returns whether somebody is still there to read them.
     fn send(&self, lines: Vec<u8>) -> bool;
 
+    /// Returns whether requests of the server reach the client, too.
+    fn takes_questions(&self) -> bool;
+
+    /// Returns whether somebody is still there to read what is sent.
+    fn is_open(&self) -> bool;
+
     /// Returns whether what the client can do without is left out, as while too much waits for it.
     fn is_full(&self) -> bool;
 }
@@ -40,6 +50,8 @@ pub(crate) trait ReplyChannel: Send + Sync {
 pub(crate) struct ServedClient {
     pub(crate) identity: ClientIdentity,
     protocol: Mutex<ServerSession>,
+    /// Who waits for the replies to questions.
+    questions: Mutex<HashMap<QuestionId, oneshot::Sender<ElicitationReply>>>,
 }
 
 impl ClientIdentity {
@@ -57,6 +69,7 @@ impl ServedClient {
         Self {
             identity,
             protocol: Mutex::new(protocol),
+            questions: Mutex::default(),
         }
     }
 
@@ -78,6 +91,12 @@ impl ServedClient {
                     }
                 }
                 ServerEvent::CancelCall { call, .. } => calls.cancel(self, call),
+                ServerEvent::AnswerQuestion { question, reply } => {
+                    if let Some(waiting) = self.lock_questions().remove(&question) {
+                        // If the question was withdrawn, nobody needs the reply.
+                        let _ = waiting.send(reply);
+                    }
+                }
             }
         }
         let output = protocol.take_output();
@@ -96,6 +115,39 @@ impl ServedClient {
     pub(crate) fn answer_call(&self, call: CallId, result: &CallToolResult) -> Vec<u8> {
         let mut protocol = self.lock();
         protocol.answer_call(call, result);
+        protocol.take_output()
+    }
+
+    /// Returns a question about a call, and its message. The reply goes to `waiting`. `None` if the call is over.
+    pub(crate) fn ask(
+        &self,
+        call: CallId,
+        question: &Elicitation,
+        waiting: oneshot::Sender<ElicitationReply>,
+    ) -> Option<(QuestionId, Vec<u8>)> {
+        let mut protocol = self.lock();
+        let id = protocol.ask(call, question)?;
+        self.lock_questions().insert(id, waiting);
+        Some((id, protocol.take_output()))
+    }
+
+    /// Returns the message that takes back a question, or nothing if it has its reply.
+    pub(crate) fn withdraw_question(&self, question: QuestionId) -> Vec<u8> {
+        let mut protocol = self.lock();
+        self.lock_questions().remove(&question);
+        protocol.withdraw_question(question);
+        protocol.take_output()
+    }
+
+    /// Returns a question as the answer to a call, or nothing if the call was canceled.
+    pub(crate) fn require_input(
+        &self,
+        call: CallId,
+        question: &Elicitation,
+        state: &str,
+    ) -> Vec<u8> {
+        let mut protocol = self.lock();
+        protocol.require_input(call, question, state);
         protocol.take_output()
     }
 
@@ -119,6 +171,20 @@ impl ServedClient {
     /// Returns the version that `initialize` agreed on.
     pub(crate) fn legacy_version(&self) -> Option<ProtocolVersion> {
         self.lock().legacy_version()
+    }
+
+    /// Returns whether the client takes requests of the server that ask a person.
+    pub(crate) fn takes_questions(&self) -> bool {
+        self.lock().takes_questions()
+    }
+
+    /// Locked only while the protocol isn't, or within its lock.
+    fn lock_questions(
+        &self,
+    ) -> MutexGuard<'_, HashMap<QuestionId, oneshot::Sender<ElicitationReply>>> {
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, ServerSession> {

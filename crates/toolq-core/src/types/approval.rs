@@ -79,8 +79,8 @@ pub enum ApprovalMeans {
     Terminal,
     /// A plan with this id, which was reviewed and then applied.
     Plan(Arc<str>),
-    /// The client of `toolq serve`, or whoever it asked.
-    Client,
+    /// The person at a client of `toolq serve`, which calls itself so.
+    Client(Option<Arc<str>>),
     /// The process that runs `toolq run --follow --control`.
     Control,
     /// The program that embeds toolq as a library.
@@ -96,6 +96,14 @@ impl ApprovalMeans {
         }
     }
 
+    /// Returns what the client calls itself, if it was one.
+    pub fn client(&self) -> Option<&str> {
+        match self {
+            Self::Client(name) => name.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The name used in the log.
     pub fn name(&self) -> &'static str {
         match self {
@@ -103,7 +111,7 @@ impl ApprovalMeans {
             Self::Program => "program",
             Self::Terminal => "terminal",
             Self::Plan(_) => "plan",
-            Self::Client => "client",
+            Self::Client(_) => "client",
             Self::Control => "control",
             Self::Callback => "callback",
         }

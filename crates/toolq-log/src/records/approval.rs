@@ -28,6 +28,9 @@ pub struct ApprovalRecord<'a> {
     /// The id of the plan.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Cow<'a, str>>,
+    /// What the client calls itself.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Cow<'a, str>>,
     /// The reason for a no, or a note for a yes.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
@@ -45,6 +48,10 @@ impl<'a> ApprovalRecord<'a> {
             decision: approval.decision.name().into(),
             by: approval.means.name().into(),
             plan: approval.means.plan().map(Into::into),
+            client: approval
+                .means
+                .client()
+                .map(|name| recorded_text(name, mask)),
             reason: text(&approval.reason),
             user: text(&approval.user),
         }

@@ -105,6 +105,13 @@ impl<'b> PostedBody<'b> {
         self.messages.iter().filter(is_request).count()
     }
 
+    /// Returns whether a request is a call.
+    pub fn has_calls(&self) -> bool {
+        self.messages.iter().any(
+            |message| matches!(message, Message::Request { method, .. } if method == "tools/call"),
+        )
+    }
+
     /// Returns whether a request asks how far it is.
     pub fn wants_progress(&self) -> bool {
         self.messages.iter().any(|message| {

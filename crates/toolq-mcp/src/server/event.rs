@@ -2,6 +2,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::server::elicitation::{ElicitationForm, ElicitationReply, InputResponse, QuestionId};
+
 /// A call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub(crate) u64);
@@ -17,6 +19,13 @@ pub enum ServerEvent {
         call: CallId,
         /// Why, if the client says so.
         reason: Option<String>,
+    },
+    /// A person was asked by a request, and this came back. It needs no answer.
+    AnswerQuestion {
+        /// Which question.
+        question: QuestionId,
+        /// What was said.
+        reply: ElicitationReply,
     },
 }
 
@@ -35,4 +44,10 @@ pub struct ToolCall {
     pub wants_progress: bool,
     /// Whether the client has been promised structured content: the list has an output schema for it.
     pub expects_structured_content: bool,
+    /// What the client calls itself, if it does.
+    pub client_name: Option<String>,
+    /// How the person at the client can be asked about this call, if at all.
+    pub elicitation: Option<ElicitationForm>,
+    /// What the person said to the question in the result of an earlier call, which this one repeats.
+    pub input_response: Option<InputResponse>,
 }

@@ -1,6 +1,7 @@
 //! A server's side of one connection to a client: lists tools, and hands out the calls of them.
 
 mod catalog;
+mod elicitation;
 mod event;
 pub(crate) mod request;
 pub(crate) mod session;
@@ -9,5 +10,6 @@ pub(crate) mod session;
 mod tests;
 
 pub use catalog::{SharedCatalog, ToolCatalog};
+pub use elicitation::{Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId};
 pub use event::{CallId, ServerEvent, ToolCall};
 pub use session::ServerSession;

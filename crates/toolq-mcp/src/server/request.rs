@@ -8,6 +8,7 @@ use crate::call_result::{CallToolResult, ContentBlock};
 use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
 use crate::server::catalog::ToolCatalog;
+use crate::server::elicitation::{Elicitation, InputRequests, input_requests};
 use crate::tool::Tool;
 
 /// The requests of the modern era that a server serves.
@@ -42,6 +43,10 @@ pub(crate) struct RequestMeta<'t> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InitializeParams {
     pub(crate) protocol_version: String,
+    #[serde(default)]
+    pub(crate) capabilities: Value,
+    #[serde(default)]
+    client_info: Value,
 }
 
 /// Parameters of `tools/list`.
@@ -52,9 +57,14 @@ pub(crate) struct ListToolsParams {
 
 /// Parameters of `tools/call`.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct CallToolParams {
     pub(crate) name: String,
     pub(crate) arguments: Option<Box<RawValue>>,
+    /// The answers to what an earlier result asked for.
+    pub(crate) input_responses: Option<Value>,
+    /// What that result had as its state.
+    pub(crate) request_state: Option<String>,
 }
 
 /// Parameters of `notifications/cancelled`.
@@ -64,6 +74,13 @@ pub(crate) struct CancelledParams<'t> {
     #[serde(borrow)]
     pub(crate) request_id: &'t RawValue,
     pub(crate) reason: Option<String>,
+}
+
+/// Parameters of `notifications/cancelled` for a request of the server.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WithdrawnParams {
+    pub(crate) request_id: u64,
 }
 
 /// Parameters of `notifications/progress`.
@@ -125,6 +142,17 @@ pub(crate) struct CallToolAnswer<'a> {
     result_type: Option<&'static str>,
     #[serde(rename = "_meta", skip_serializing_if = "CallMeta::is_empty")]
     meta: CallMeta<'a>,
+}
+
+/// Result of `tools/call` that asks for something before there can be an answer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InputRequiredResult<'a> {
+    result_type: &'static str,
+    input_requests: InputRequests<'a>,
+    request_state: &'a str,
+    #[serde(rename = "_meta")]
+    meta: ResultMeta<'a>,
 }
 
 /// `_meta` of a call's result.
@@ -193,6 +221,11 @@ impl RequestMeta<'_> {
         Ok(Some(version))
     }
 
+    /// Returns what the client says that it can do.
+    pub(crate) fn client_capabilities(&self) -> Option<Value> {
+        serde_json::from_str(self.client_capabilities?.get()).ok()
+    }
+
     /// Returns the name of the client, if it has one.
     pub(crate) fn client_name(&self) -> Option<String> {
         let info = serde_json::from_str(self.client_info?.get());
@@ -212,6 +245,30 @@ impl<'a> ModernMembers<'a> {
 
     fn for_version(version: ProtocolVersion, catalog: &'a ToolCatalog) -> Option<Self> {
         (version.era() == ProtocolEra::Modern).then(|| Self::new(catalog))
+    }
+}
+
+impl<'a> InputRequiredResult<'a> {
+    pub(crate) fn new(
+        catalog: &'a ToolCatalog,
+        question: &'a Elicitation,
+        request_state: &'a str,
+    ) -> Self {
+        Self {
+            result_type: "input_required",
+            input_requests: input_requests(question),
+            request_state,
+            meta: ResultMeta {
+                server_info: catalog.server(),
+            },
+        }
+    }
+}
+
+impl InitializeParams {
+    /// Returns the name of the client, if it has one.
+    pub(crate) fn client_name(&self) -> Option<String> {
+        self.client_info["name"].as_str().map(str::to_owned)
     }
 }
 

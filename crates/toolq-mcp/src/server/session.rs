@@ -1,6 +1,6 @@
 //! One connection: its handshake, if it has one, and its calls, each answered by the id of its request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use redact::Mask;
@@ -13,10 +13,14 @@ use crate::outbox::{EmptyObject, Outbox};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
 use crate::server::catalog::SharedCatalog;
+use crate::server::elicitation::{
+    ELICITATION_METHOD, Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId,
+};
 use crate::server::event::{CallId, ServerEvent, ToolCall};
 use crate::server::request::{
     CallToolAnswer, CallToolParams, CancelledParams, CommonParams, DiscoverResult,
-    InitializeParams, InitializeResult, ListToolsParams, ListToolsResult, ProgressParams,
+    InitializeParams, InitializeResult, InputRequiredResult, ListToolsParams, ListToolsResult,
+    ProgressParams, RequestMeta, WithdrawnParams,
 };
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that
@@ -25,12 +29,31 @@ use crate::server::request::{
 pub struct ServerSession {
     catalog: SharedCatalog,
     mask: Arc<Mask>,
-    /// What `initialize` agreed on. A modern client never sends it.
-    legacy_version: Option<ProtocolVersion>,
+    /// What `initialize` said. A modern client never sends it.
+    legacy_client: Option<LegacyClient>,
+    next_question: u64,
+    /// The requests to the client that it hasn't answered.
+    questions: BTreeSet<QuestionId>,
     next_call: u64,
     running: BTreeMap<CallId, RunningCall>,
     outbox: Outbox,
     noise_lines: u64,
+}
+
+/// A client that began with `initialize`.
+#[derive(Debug, Clone)]
+struct LegacyClient {
+    version: ProtocolVersion,
+    name: Option<String>,
+    elicitation: Option<ElicitationForm>,
+}
+
+/// Who makes a call, and what with.
+struct CallOrigin {
+    version: ProtocolVersion,
+    progress_token: Option<Box<RawValue>>,
+    client_name: Option<String>,
+    elicitation: Option<ElicitationForm>,
 }
 
 /// A call without an answer.
@@ -49,7 +72,9 @@ impl ServerSession {
         Self {
             catalog: catalog.into(),
             mask: Arc::default(),
-            legacy_version: None,
+            legacy_client: None,
+            next_question: 0,
+            questions: BTreeSet::new(),
             next_call: 0,
             running: BTreeMap::new(),
             outbox: Outbox::default(),
@@ -77,7 +102,13 @@ impl ServerSession {
 
     /// Returns the version on which `initialize` agreed, if the client sent it.
     pub fn legacy_version(&self) -> Option<ProtocolVersion> {
-        self.legacy_version
+        self.legacy_client.as_ref().map(|client| client.version)
+    }
+
+    /// Returns whether the client takes requests of the server that ask a person.
+    pub fn takes_questions(&self) -> bool {
+        let client = self.legacy_client.as_ref();
+        client.is_some_and(|client| client.elicitation.is_some())
     }
 
     /// Returns the calls without an answer, oldest first.
@@ -101,8 +132,7 @@ impl ServerSession {
             events.extend(match message {
                 Message::Request { id, method, params } => self.on_request(&id, &method, params),
                 Message::Notification { method, params } => self.on_notification(&method, params),
-                // The server never asks, so there's nothing to answer.
-                Message::Response { .. } => None,
+                Message::Response { id, result } => self.on_response(id.as_ref(), result.ok()),
             });
         }
         events
@@ -125,6 +155,36 @@ impl ServerSession {
             let catalog = self.catalog.current();
             let answer = CallToolAnswer::new(running.version, &catalog, result);
             self.outbox.result(&running.request, answer);
+        }
+    }
+
+    /// Asks the person at the client of a call by a request. Returns `None` if the call is over.
+    pub fn ask(&mut self, call: CallId, question: &Elicitation) -> Option<QuestionId> {
+        self.running.get(&call)?;
+        let id = QuestionId(self.next_question);
+        self.next_question += 1;
+        self.questions.insert(id);
+        self.outbox.request(id.0, ELICITATION_METHOD, question);
+        Some(id)
+    }
+
+    /// Takes back a question without an answer. Nothing happens if it has one.
+    pub fn withdraw_question(&mut self, question: QuestionId) {
+        if self.questions.remove(&question) {
+            let params = WithdrawnParams {
+                request_id: question.0,
+            };
+            self.outbox
+                .notification("notifications/cancelled", Some(params));
+        }
+    }
+
+    /// Answers a call with a question. The client makes the call again with the reply, and with `state`.
+    pub fn require_input(&mut self, call: CallId, question: &Elicitation, state: &str) {
+        if let Some(running) = self.running.remove(&call) {
+            let catalog = self.catalog.current();
+            let result = InputRequiredResult::new(&catalog, question, state);
+            self.outbox.result(&running.request, result);
         }
     }
 
@@ -195,7 +255,11 @@ impl ServerSession {
             let version = ProtocolVersion::from_date(&params.protocol_version)
                 .filter(|version| version.era() == ProtocolEra::Legacy)
                 .unwrap_or(ProtocolVersion::LATEST_LEGACY);
-            self.legacy_version = Some(version);
+            self.legacy_client = Some(LegacyClient {
+                version,
+                name: params.client_name(),
+                elicitation: ElicitationForm::of_client(version, Some(&params.capabilities)),
+            });
             let result = InitializeResult::new(version, &catalog);
             self.outbox.result(id, result);
             return Ok(None);
@@ -203,7 +267,7 @@ impl ServerSession {
         let common: CommonParams<'_> = read_optional_params(params)?;
         let meta = common.meta.unwrap_or_default();
         let modern = meta.version()?;
-        match (method, modern.or(self.legacy_version)) {
+        match (method, modern.or(self.legacy_version())) {
             ("ping", _) if modern.is_none() => self.outbox.result(id, EmptyObject {}),
             ("server/discover", _) if modern.is_some() => {
                 self.outbox.result(id, DiscoverResult::new(&catalog));
@@ -219,8 +283,8 @@ impl ServerSession {
             }
             ("tools/call", Some(version)) => {
                 let params = read_params(params)?;
-                let token = meta.progress_token.map(ToOwned::to_owned);
-                return self.begin_call(id, version, token, params).map(Some);
+                let origin = self.call_origin(version, &meta);
+                return self.begin_call(id, origin, params).map(Some);
             }
             ("tools/list" | "tools/call" | "server/discover", _) => {
                 let message = "_meta has no io.modelcontextprotocol/protocolVersion, and no initialize came before";
@@ -234,13 +298,36 @@ impl ServerSession {
         Ok(None)
     }
 
+    fn call_origin(&self, version: ProtocolVersion, meta: &RequestMeta<'_>) -> CallOrigin {
+        let capabilities = meta.client_capabilities();
+        let legacy_client = self.legacy_client.clone();
+        let (client_name, elicitation) = match (version.era(), legacy_client) {
+            (ProtocolEra::Legacy, Some(client)) => (client.name, client.elicitation),
+            _ => (
+                meta.client_name(),
+                ElicitationForm::of_client(version, capabilities.as_ref()),
+            ),
+        };
+        CallOrigin {
+            version,
+            progress_token: meta.progress_token.map(ToOwned::to_owned),
+            client_name,
+            elicitation,
+        }
+    }
+
     fn begin_call(
         &mut self,
         id: &RequestId,
-        version: ProtocolVersion,
-        progress_token: Option<Box<RawValue>>,
+        origin: CallOrigin,
         params: CallToolParams,
     ) -> Result<ServerEvent, RpcError> {
+        let CallOrigin {
+            version,
+            progress_token,
+            client_name,
+            elicitation,
+        } = origin;
         let catalog = self.catalog.current();
         let Some(tool) = catalog.tool(&params.name, version.era()) else {
             let message = format!("unknown tool {}", params.name);
@@ -270,7 +357,29 @@ impl ServerSession {
             arguments: params.arguments.unwrap_or_else(empty_object),
             wants_progress,
             expects_structured_content,
+            client_name,
+            elicitation,
+            input_response: InputResponse::from_params(
+                params.request_state,
+                params.input_responses.as_ref(),
+            ),
         }))
+    }
+
+    fn on_response(
+        &mut self,
+        id: Option<&RequestId>,
+        result: Option<&RawValue>,
+    ) -> Option<ServerEvent> {
+        let question = QuestionId(id?.as_number()?);
+        if !self.questions.remove(&question) {
+            return None;
+        }
+        // An error is no reply of a person.
+        let reply = result.map_or(ElicitationReply::Canceled, |result| {
+            ElicitationReply::from_json(result.get())
+        });
+        Some(ServerEvent::AnswerQuestion { question, reply })
     }
 
     fn on_notification(&mut self, method: &str, params: Option<&RawValue>) -> Option<ServerEvent> {

@@ -21,7 +21,7 @@ use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknow
 use crate::commands::serve::http::reply::{
     ClientLifeline, PostMessages, ResponseBody, empty_body, open_reply,
 };
-use crate::commands::serve::http::sessions::Sessions;
+use crate::commands::serve::random_id::new_random_id;
 use crate::commands::serve::served_client::{ClientIdentity, ServedClient};
 
 /// The largest body.
@@ -56,8 +56,7 @@ impl OpenEndpoint {
         let catalog = self.settings.catalog.current();
         let target = posted.target(&headers, catalog.known_param_headers())?;
         let (requests, is_batch) = (posted.requests(), posted.is_batch);
-        let is_stream = accepted.events && (posted.wants_progress() || !accepted.json);
-        let (messages, session) = self.deliver(posted, target, peer, is_stream)?;
+        let (messages, session, is_stream) = self.deliver(posted, target, peer, accepted)?;
         let mut response = if requests == 0 {
             accepted_response()
         } else if is_stream {
@@ -71,7 +70,8 @@ impl OpenEndpoint {
         Ok(response)
     }
 
-    /// Hands messages to their client. Returns the messages of the response, and the id of a new session.
+    /// Hands messages to their client. Returns the messages of the response, the id of a new session, and whether the response
+    /// is a stream of events.
     ///
     /// # Errors
     /// There is no such session, or no room for a new one.
@@ -80,8 +80,8 @@ impl OpenEndpoint {
         posted: PostedBody<'_>,
         target: PostTarget,
         peer: IpAddr,
-        is_stream: bool,
-    ) -> Result<(PostMessages, Option<String>), PostError> {
+        accepted: AcceptedForms,
+    ) -> Result<(PostMessages, Option<String>, bool), PostError> {
         let protocol = || {
             let catalog = self.settings.catalog.clone();
             ServerSession::new(catalog).with_mask(Arc::clone(&self.settings.mask))
@@ -104,12 +104,15 @@ impl OpenEndpoint {
                 (client, None, None)
             }
             PostTarget::NewSession => {
-                let id = Sessions::new_id().ok_or_else(no_room)?;
+                let id = new_random_id().ok_or_else(no_room)?;
                 let identity = ClientIdentity::Session(id.clone());
                 let client = Arc::new(ServedClient::new(identity, protocol()));
                 (client, None, Some(id))
             }
         };
+        let may_ask = posted.has_calls() && client.takes_questions();
+        let has_more_than_answers = posted.wants_progress() || may_ask;
+        let is_stream = accepted.events && (has_more_than_answers || !accepted.json);
         let (reply, messages) = open_reply(is_stream, lifeline);
         client.receive(&self.calls, &reply, |protocol| {
             protocol.receive_messages(posted.messages)
@@ -123,7 +126,7 @@ impl OpenEndpoint {
         {
             return Err(no_room());
         }
-        Ok((messages, new_session))
+        Ok((messages, new_session, is_stream))
     }
 
     /// Reads the body, within its size, its time, and the memory for all bodies.

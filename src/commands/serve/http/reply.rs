@@ -80,6 +80,14 @@ impl ReplyChannel for PostReply {
         self.lines.send(lines).is_ok()
     }
 
+    fn takes_questions(&self) -> bool {
+        self.is_stream
+    }
+
+    fn is_open(&self) -> bool {
+        !self.lines.is_closed()
+    }
+
     fn is_full(&self) -> bool {
         !self.is_stream || self.pending.load(SeqCst) > MAX_PENDING_MESSAGES
     }

@@ -11,8 +11,6 @@ use crate::commands::serve::served_client::ServedClient;
 const MAX_SESSIONS: usize = 1024;
 /// How long a session may be unused.
 const MAX_IDLE_TIME: Duration = Duration::from_hours(1);
-/// The random bytes of an id.
-const ID_BYTES: usize = 16;
 
 /// The sessions, by their ids.
 #[derive(Default)]
@@ -24,13 +22,6 @@ struct Session {
 }
 
 impl Sessions {
-    /// Returns an id that nobody can guess, or `None` if the system has no random numbers.
-    pub(super) fn new_id() -> Option<String> {
-        let mut bytes = [0; ID_BYTES];
-        getrandom::fill(&mut bytes).ok()?;
-        Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
-    }
-
     /// Adds a session that begins `now`, and ends those that nobody has used for long. If there are too many, the one that
     /// was unused for longest ends, too. Returns whether there was room.
     pub(super) fn insert(

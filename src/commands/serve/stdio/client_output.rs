@@ -98,6 +98,14 @@ impl ReplyChannel for ClientOutput {
         true
     }
 
+    fn takes_questions(&self) -> bool {
+        true
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
     fn is_full(&self) -> bool {
         self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
     }

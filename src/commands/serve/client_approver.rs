@@ -1,0 +1,218 @@
+//! Asks the people at clients whether calls may start.
+//!
+//! A client of the legacy era is asked by a request, and the call waits for its answer. In the modern era, the call is answered
+//! with the question; the client makes it again with what the person said, which then counts for this one call.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use toolq_mcp::server::{Elicitation, ElicitationForm, ElicitationReply, QuestionId};
+
+use crate::commands::serve::open_calls::{AskedCall, OpenCalls};
+use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
+use redact::Mask;
+use toolq_core::plan::{render_invocation, render_sandbox};
+use toolq_core::text::{escape, truncate};
+use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
+use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply};
+
+/// How long a question may stay without an answer. A person may be away, so this only ends what was forgotten.
+pub(crate) const QUESTION_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// How often a question looks whether its client is still there.
+const CONNECTION_CHECK: Duration = Duration::from_secs(1);
+
+/// The longest reason, in characters.
+const MAX_REASON_CHARS: usize = 2000;
+
+/// Asks clients. It is made before there can be any.
+#[derive(Default)]
+pub(crate) struct ClientApprover(OnceLock<Connection>);
+
+struct Connection {
+    calls: Weak<OpenCalls>,
+    mask: Arc<Mask>,
+}
+
+/// What a person was asked: the digest of everything in the question, with its secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QuestionDigest([u8; 32]);
+
+/// A request to a client that has no answer yet. Dropping it withdraws the question.
+struct PendingRequest {
+    client: Arc<ServedClient>,
+    reply: Arc<dyn ReplyChannel>,
+    question: QuestionId,
+}
+
+impl fmt::Debug for ClientApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientApprover").finish_non_exhaustive()
+    }
+}
+
+impl ClientApprover {
+    /// Asks the clients of `calls` from now on.
+    pub(crate) fn connect(&self, calls: &Arc<OpenCalls>, mask: Arc<Mask>) {
+        // There is one session.
+        let _ = self.0.set(Connection {
+            calls: Arc::downgrade(calls),
+            mask,
+        });
+    }
+
+    async fn ask_client(&self, request: &ApprovalRequest) -> ApprovalReply {
+        let connection = self.0.get();
+        let calls =
+            connection.and_then(|connection| Some((connection, connection.calls.upgrade()?)));
+        let Some((Connection { mask, .. }, calls)) = calls else {
+            return ApprovalReply::Unavailable;
+        };
+        let outermost = request.call.ancestors().last();
+        let turn = outermost.map_or(request.call.turn, |call| call.turn);
+        let Some(asked) = calls.asked_call(turn) else {
+            return ApprovalReply::Unavailable;
+        };
+        let digest = QuestionDigest::new(request);
+        let is_own_call = request.call.parent.is_none();
+        if let Some(review) = asked.review.as_ref().filter(|_| is_own_call)
+            && review.digest == digest
+        {
+            return to_approval(review.reply.clone(), asked.client_name);
+        }
+        let question = question(request, mask);
+        match asked.form {
+            Some(ElicitationForm::Request) => {
+                drop(calls);
+                let client_name = asked.client_name.clone();
+                let reply = PendingRequest::ask(asked, &question).await;
+                to_approval(reply, client_name)
+            }
+            // A call that an agent makes can't be made again by the client.
+            Some(ElicitationForm::Result) if is_own_call => {
+                calls.require_input(turn, question, digest);
+                ApprovalReply::Unavailable
+            }
+            Some(ElicitationForm::Result) | None => ApprovalReply::Unavailable,
+        }
+    }
+}
+
+impl ApprovalPrompt for ClientApprover {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        Box::pin(self.ask_client(request))
+    }
+}
+
+impl PendingRequest {
+    /// Asks a client, and waits for what the person says.
+    async fn ask(asked: AskedCall, question: &Elicitation) -> ElicitationReply {
+        let AskedCall {
+            client, id, reply, ..
+        } = asked;
+        let (sender, mut said) = oneshot::channel();
+        let Some((question, lines)) = client.ask(id, question, sender) else {
+            return ElicitationReply::Canceled;
+        };
+        let pending = Self {
+            client,
+            reply,
+            question,
+        };
+        if !pending.reply.send(lines) {
+            return ElicitationReply::Canceled;
+        }
+        let deadline = Instant::now() + QUESTION_TIMEOUT;
+        loop {
+            match timeout(CONNECTION_CHECK, &mut said).await {
+                Ok(reply) => return reply.unwrap_or(ElicitationReply::Canceled),
+                // A call whose client has gone would have an answer that nobody reads.
+                Err(_) if !pending.reply.is_open() || Instant::now() >= deadline => {
+                    return ElicitationReply::Canceled;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        let lines = self.client.withdraw_question(self.question);
+        if !lines.is_empty() {
+            self.reply.send(lines);
+        }
+    }
+}
+
+impl QuestionDigest {
+    fn new(request: &ApprovalRequest) -> Self {
+        Self::of_text(&question_text(request, &Mask::default()))
+    }
+
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+}
+
+/// Renders the question and its form.
+fn question(request: &ApprovalRequest, mask: &Mask) -> Elicitation {
+    Elicitation {
+        message: question_text(request, mask),
+        requested_schema: json!({
+            "type": "object",
+            "properties": {
+                "approve": {"type": "boolean", "title": "Approve", "description": "Whether the call may run"},
+                "reason": {"type": "string", "title": "Reason", "description": "If it may not, the model reads why"},
+            },
+            "required": ["approve"],
+        }),
+    }
+}
+
+/// Renders what a person reads: all of the call, with every control character escaped, since a model wrote it.
+fn question_text(request: &ApprovalRequest, mask: &Mask) -> String {
+    let ApprovalRequest { call, accepted } = request;
+    let shown = |text: &str| escape(&mask.apply(text)).into_owned();
+    let agent = call.parent.as_ref().map_or_else(String::new, |agent| {
+        format!(" for the agent {}", shown(&agent.tool_name))
+    });
+    let runs = render_invocation(accepted, mask);
+    let sandbox = render_sandbox(accepted, mask);
+    let sandbox = sandbox.map_or_else(String::new, |sandbox| format!("\n{sandbox}"));
+    format!(
+        "Approve {tool} ({effect}){agent}?\ninput: {input}\nruns: {runs}{sandbox}",
+        tool = shown(&accepted.tool.name),
+        effect = accepted.tool.effect.name(),
+        input = shown(accepted.input.text()),
+        runs = runs
+            .as_deref()
+            .unwrap_or("nothing: the tool has no backing"),
+    )
+}
+
+/// Reads what a person said. Only `approve: true` is a yes.
+fn to_approval(reply: ElicitationReply, client_name: Option<String>) -> ApprovalReply {
+    let form = match reply {
+        ElicitationReply::Accepted(form) => form,
+        ElicitationReply::Declined => Map::new(),
+        ElicitationReply::Canceled => return ApprovalReply::Unavailable,
+    };
+    let reason = form.get("reason").and_then(Value::as_str).map(str::trim);
+    ApprovalReply::Decided(Approval {
+        decision: match form.get("approve") {
+            Some(Value::Bool(true)) => ApprovalDecision::Yes,
+            _ => ApprovalDecision::No,
+        },
+        means: ApprovalMeans::Client(client_name.map(Into::into)),
+        reason: reason
+            .filter(|reason| !reason.is_empty())
+            .map(|reason| truncate(reason, MAX_REASON_CHARS)),
+        user: None,
+    })
+}
