@@ -20,6 +20,7 @@ Examples:
   toolq log list                      list the latest sessions
   toolq log show                      show the calls of the latest session and their results
   toolq log show -f session.jsonl     the same, following a run in progress
+  toolq log show --id toolu_07        show all that the log has of a call
   toolq log stats logs/*.jsonl        count runs and failures of each tool, with durations
   toolq log cost                      show tokens, turns, and dollars of each agent
   toolq log verify session.jsonl      check that no line was changed
@@ -133,6 +134,12 @@ pub struct LogShowArguments {
     /// Only calls that failed, did not run, or have no result; in JSON, only their results
     #[arg(long)]
     pub errors: bool,
+    /// Only this call, with all that the log has of it: its `tool_use_id`, or the `id` of its `tool_call` record
+    #[arg(long, value_name = "ID", conflicts_with_all = ["follow", "errors", "tool", "full"])]
+    pub id: Option<String>,
+    /// Whole inputs and results
+    #[arg(long)]
+    pub full: bool,
     /// Only calls of this tool; can be repeated
     #[arg(long, value_name = "NAME")]
     pub tool: Vec<String>,

@@ -24,6 +24,7 @@ pub(crate) mod table;
 mod text_layout;
 mod tool_name_filter;
 mod tools_change_view;
+mod whole_call;
 
 pub(crate) use call_end_view::end_label;
 pub use call_filter::CallFilter;
@@ -38,3 +39,4 @@ pub(crate) use stats::StatsCollector;
 pub(crate) use table::to_json;
 pub use text_layout::TextLayout;
 pub(crate) use tool_name_filter::ToolNameFilter;
+pub(crate) use whole_call::WholeCallRenderer;

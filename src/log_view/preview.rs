@@ -51,7 +51,11 @@ impl OutputPreview {
         Self {
             lines: lines
                 .by_ref()
-                .take(MAX_LINES)
+                .take(if layout.is_whole {
+                    usize::MAX
+                } else {
+                    MAX_LINES
+                })
                 .map(|text| truncate_line(text, layout))
                 .collect(),
             omitted_lines: lines.count(),
@@ -151,6 +155,9 @@ fn block_text(block: &Value) -> String {
 
 /// Escapes a text and truncates it to one line.
 fn truncate_line(text: &str, layout: &TextLayout) -> String {
+    if layout.is_whole {
+        return escape(text).into_owned();
+    }
     let end = text.floor_char_boundary(MAX_LINE_BYTES);
     layout.truncate(&escape(&text[..end]), RESERVED_COLUMNS)
 }

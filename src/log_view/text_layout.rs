@@ -11,6 +11,8 @@ pub struct TextLayout {
     pub width: usize,
     /// Whether to use colors.
     pub color: bool,
+    /// Whether inputs and results are shown whole.
+    pub is_whole: bool,
 }
 
 impl TextLayout {

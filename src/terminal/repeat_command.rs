@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::output::quote_for_shell;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::is_hidden;
@@ -83,15 +84,6 @@ fn printable_json(json: &str) -> String {
         }
     }
     printable
-}
-
-/// Quotes a text as one word.
-fn quote_for_shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

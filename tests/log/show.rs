@@ -470,6 +470,7 @@ fn a_running_agent_is_shown() {
         toolq::log_view::TextLayout {
             width: 80,
             color: false,
+            is_whole: false,
         },
         toolq::log_view::CallFilter::default(),
     );
@@ -522,6 +523,52 @@ fn records_before_corruption_are_shown() {
     assert!(ran.stderr.contains("head -n 5"), "{}", ran.stderr);
 }
 
+/// Everything that the log has of a call is shown, whole; of other calls, nothing.
+#[test]
+fn one_call_is_shown_whole() {
+    let long = "so much depends ".repeat(50);
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "say", &json!({ "text": long }));
+    let other = log.call(turn, "say", &json!({"text": "other"}));
+    log.start(call, "say", 1);
+    log.start(other, "say", 1);
+    let lines: Vec<String> = (0..20)
+        .map(|number| format!("line {number}\u{1b}"))
+        .collect();
+    log.result(call, "say", 250, &json!(lines.join("\n")));
+    log.session_end(session);
+    let id = format!("toolu_{call}");
+    let text = show_log(log.text(), &["--id", &id]).assert_exit(0).stdout;
+    let shown: Vec<&str> = text.lines().take(6).collect();
+    assert_eq!(shown[0], "log.jsonl:");
+    assert_eq!(
+        shown[1],
+        format!("say {id}: turn 0, position 0, batch 0, safe: effect")
+    );
+    assert!(shown[2].starts_with("  line 3, record 2, 2025-"), "{text}");
+    assert!(shown[3].contains(long.trim_end()), "{text}");
+    assert!(shown[4].ends_with(": tool_start: attempt 1"), "{text}");
+    assert!(shown[5].contains(": tool_result: ok, 250ms"), "{text}");
+    assert!(text.contains("\n      line 19\\x1b\n"), "{text}");
+    assert!(!text.contains("other"), "{text}");
+    let records = show_log(log.text(), &["--id", &id, "--format", "json"]);
+    assert_eq!(records.assert_exit(0).lines().len(), 3);
+    let unknown = show_log(log.text(), &["--id", "toolu_x"]).assert_exit(2);
+    assert!(unknown.stderr.contains("no call toolu_x in log.jsonl"));
+    let full = show_log(log.text(), &["--full"]).assert_exit(0).stdout;
+    assert!(
+        full.contains(long.trim_end()) && full.contains("line 19"),
+        "{full}"
+    );
+    let short = show_log(log.text(), &[]).assert_exit(0).stdout;
+    assert!(
+        !short.contains("line 19") && !short.contains(long.trim_end()),
+        "{short}"
+    );
+}
+
 #[test]
 fn the_latest_session_is_the_default() {
     let script = "cat > in; \"$TOOLQ\" run -q < in > /dev/null; echo '{\"type\":\"tool_use\",\"id\":\"z\",\"name\":\"last\",\"input\":{}}' | \"$TOOLQ\" run -q > /dev/null; \"$TOOLQ\" log show -v";
@@ -531,6 +578,8 @@ fn the_latest_session_is_the_default() {
         "{}",
         ran.stdout
     );
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(first.ends_with(".jsonl:"), "{}", ran.stdout);
     assert!(
         ran.stderr.contains("note: latest session: "),
         "{}",

@@ -134,7 +134,7 @@ fn log_show_says_that_a_run_was_killed() {
     let killed = show();
     let last_line = killed.lines().last().unwrap();
     assert!(
-        last_line.starts_with("no end: toolq was killed") && last_line.contains("--resume"),
+        last_line.starts_with("killed: no end in the log; `toolq run --resume "),
         "{killed}"
     );
     sandbox.resume().assert_exit(3);

@@ -13,7 +13,7 @@ use toolq_core::text::format_bytes;
 use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
 
 /// Larger content in a separate file is mentioned, but not read.
-const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
+pub(super) const MAX_INLINE_BODY_BYTES: u64 = 1 << 20;
 
 /// Returns the named logs, or the latest session.
 pub(crate) fn select_logs(
@@ -109,9 +109,13 @@ pub(crate) fn unreadable_log(error: &LogError) -> CommandError {
     CommandError::from_log_error(error, Access::Read)
 }
 
-/// Loads the content as JSON, or returns the text to show instead.
-pub(crate) fn load_content(body: &RecordContent, log: &Path) -> Result<String, String> {
-    if body.is_stored() && body.len() > MAX_INLINE_BODY_BYTES {
+/// Loads the content as JSON, or returns the text to show instead: if it is in a file of its own with more than `max_bytes`.
+pub(crate) fn load_content(
+    body: &RecordContent,
+    log: &Path,
+    max_bytes: u64,
+) -> Result<String, String> {
+    if body.is_stored() && body.len() > max_bytes {
         return Err(format!(
             "{} in a file next to the log",
             format_bytes(body.len())
@@ -135,7 +139,7 @@ pub(crate) fn read_timeline(
     let mut reader = TimelineReader::default();
     let torn_end = visit_records(path, |record| {
         reader.add_record(record, &mut || {
-            load_content(&record.content, &canonical_path)
+            load_content(&record.content, &canonical_path, MAX_INLINE_BODY_BYTES)
         })
     })?;
     Ok((reader.finish(), torn_end))

@@ -7,7 +7,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::args::{LogFormat, LogShowArguments as Arguments};
-use crate::commands::log::log_files::{load_content, open_log, unreadable_log, warn_torn};
+use crate::commands::log::log_files::{
+    MAX_INLINE_BODY_BYTES, load_content, open_log, unreadable_log, warn_torn,
+};
+use crate::commands::log::resume_command::ResumeCommand;
 use crate::context::CommandContext;
 use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, in_doubt_lines};
 use crate::output::stdout;
@@ -31,12 +34,16 @@ pub(crate) struct LogPrinter<'a> {
     /// Device and inode number of the opened file.
     identity: Option<(u64, u64)>,
     format: LogFormat,
+    /// Whether inputs and results are shown whole.
+    is_whole: bool,
     filter: CallFilter,
     show: LogRenderer,
     follow: bool,
     has_ended: bool,
     /// The process that writes the last session.
     writer: Option<ProcessIdentity>,
+    /// Finishes the last session, should it have been killed.
+    resume: ResumeCommand,
     name_filter: &'a mut ToolNameFilter,
     context: &'a CommandContext,
 }
@@ -55,6 +62,7 @@ impl<'a> LogPrinter<'a> {
         let layout = TextLayout {
             width: stdout::width().unwrap_or(FALLBACK_WIDTH),
             color: context.stderr.is_stdout_colored(),
+            is_whole: arguments.full,
         };
         let filter = CallFilter {
             errors_only: arguments.errors,
@@ -68,6 +76,7 @@ impl<'a> LogPrinter<'a> {
             records: open_log(path)?,
             identity: file_identity(path),
             format: arguments.format,
+            is_whole: arguments.full,
             show: if defers_output {
                 show.deferring_calls()
             } else {
@@ -77,6 +86,7 @@ impl<'a> LogPrinter<'a> {
             follow: arguments.follow,
             has_ended: false,
             writer: None,
+            resume: ResumeCommand::default(),
             name_filter,
             context,
         })
@@ -124,8 +134,8 @@ impl<'a> LogPrinter<'a> {
         Some(if self.records.has_writer() || !writer.has_exited() {
             format!("no end yet: process {} is still running", writer.pid)
         } else {
-            "no end: toolq was killed. The same `toolq run` with `--resume` finishes a run; a server starts anew"
-                .to_owned()
+            let cure = self.resume.hint(self.path);
+            format!("killed: no end in the log; {cure}")
         })
     }
 
@@ -173,9 +183,12 @@ impl<'a> LogPrinter<'a> {
         match record.kind {
             RecordKind::Session => {
                 self.has_ended = false;
-                self.writer = Some(record.parse_metadata::<SessionRecord>()?.process());
+                let session: SessionRecord = record.parse_metadata()?;
+                self.writer = Some(session.process());
+                self.resume.begin_session(session);
             }
             RecordKind::SessionEnd => self.has_ended = true,
+            RecordKind::Turn => self.resume.add_turn(record.parse_metadata()?),
             _ => {}
         }
         Ok(())
@@ -183,7 +196,12 @@ impl<'a> LogPrinter<'a> {
 
     /// Returns the text to print for a record, with its newline, or an empty text.
     fn render_record(&mut self, record: &Record) -> Result<String, Corruption> {
-        let mut content = || load_content(&record.content, &self.canonical_path);
+        let max_bytes = if self.is_whole {
+            u64::MAX
+        } else {
+            MAX_INLINE_BODY_BYTES
+        };
+        let mut content = || load_content(&record.content, &self.canonical_path, max_bytes);
         if self.format == LogFormat::Text {
             return self.show.render_record(record, &mut content);
         }

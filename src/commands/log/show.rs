@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::args::{LogFormat, LogShowArguments as Arguments};
 use crate::commands::log::log_files::select_logs;
 use crate::commands::log::log_printer::LogPrinter;
+use crate::commands::log::show_call::show_call;
 use crate::context::CommandContext;
 use crate::log_view::ToolNameFilter;
 use crate::output::stdout;
@@ -27,9 +28,14 @@ pub fn show_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit
         return Err(CommandError::usage("stdin can't be followed")
             .with_hint("name the log: `toolq log show -f FILE`"));
     }
+    if let Some(id) = &arguments.id {
+        return show_call(id, &paths, arguments.format, context);
+    }
     let mut name_filter = ToolNameFilter::new(&arguments.tool);
     for (number, path) in paths.iter().enumerate() {
-        if paths.len() > 1 && arguments.format == LogFormat::Text {
+        // A path that wasn't typed isn't known yet.
+        let is_named = paths.len() > 1 || !arguments.logs.files.contains(path);
+        if is_named && arguments.format == LogFormat::Text {
             let gap = if number > 0 { "\n" } else { "" };
             let name = path.display().to_string();
             stdout::write_line(&format!("{gap}{}:", escape(&name)))?;

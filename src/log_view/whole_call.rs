@@ -1,0 +1,135 @@
+//! Renders every record of one call, whole.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::log_view::call_end_view::end_label;
+use crate::log_view::preview::content_text;
+use crate::log_view::session_view::format_time;
+use toolq_core::text::{escape, format_duration};
+use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
+
+/// Renders the records of the calls with an id, of which there should be one.
+#[derive(Debug)]
+pub(crate) struct WholeCallRenderer {
+    /// A `tool_use_id`, or the id of a `tool_call` record.
+    wanted: String,
+    /// The `tool_call` records of the calls.
+    calls: HashSet<Uuid>,
+}
+
+impl WholeCallRenderer {
+    pub(crate) fn new(id: &str) -> Self {
+        Self {
+            wanted: id.to_owned(),
+            calls: HashSet::new(),
+        }
+    }
+
+    /// Renders the next record without a trailing newline, `None` if it is none of the call. `content` is called if its
+    /// content is needed.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub(crate) fn render_record(
+        &mut self,
+        record: &Record,
+        content: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<Option<String>, Corruption> {
+        if record.kind == RecordKind::ToolCall {
+            let call: CallRecord<'_> = record.parse_metadata()?;
+            if call.tool_use_id != self.wanted && record.id.to_string() != self.wanted {
+                return Ok(None);
+            }
+            self.calls.insert(record.id);
+            return Ok(Some(render_call(record, &call, content())));
+        }
+        if !record.parent.is_some_and(|call| self.calls.contains(&call)) {
+            return Ok(None);
+        }
+        let event = CallEvent::from_record(record)?;
+        let label = match &event {
+            Some(CallEvent::Started(start)) => Some(start_label(start)),
+            Some(event) => end_label(event),
+            None => None,
+        };
+        let mut text = record_line(record, label.as_deref());
+        if record.kind.ends_call() || record.kind == RecordKind::Resolve {
+            let output =
+                content().map_or_else(|why| format!("({why})"), |json| content_text(&json));
+            push_indented(&mut text, &output);
+        } else if label.is_none() {
+            push_indented(&mut text, record.raw_metadata.get());
+        }
+        Ok(Some(text))
+    }
+}
+
+/// Renders the first record: `pay toolu_07: turn 0, position 3, batch 1, not safe by effect`.
+fn render_call(record: &Record, call: &CallRecord<'_>, content: Result<String, String>) -> String {
+    let (name, input) = match content {
+        Ok(json) => match serde_json::from_str::<CallContent<'_>>(&json) {
+            Ok(CallContent { name, input, .. }) => {
+                let input = input.as_ref().map(RecordedJson::as_raw);
+                let input = input.map_or("(not a JSON object)", |raw| raw.get());
+                (name.into_owned(), input.to_owned())
+            }
+            Err(error) => (call.tool_name.to_string(), format!("({error})")),
+        },
+        Err(reason) => (call.tool_name.to_string(), format!("({reason})")),
+    };
+    let id = &call.tool_use_id;
+    let mut text = format!("{} {}", escape(&name), escape(id));
+    // Writing to a string can't fail.
+    let _ = write!(text, ": turn {}, position {}", call.turn, call.position);
+    if let Some(batch) = call.batch {
+        let _ = write!(text, ", batch {batch}");
+    }
+    if let (Some(is_safe), Some(reason)) = (call.concurrency_safe, &call.reason) {
+        let safety = if is_safe { "safe" } else { "not safe" };
+        let _ = write!(text, ", {safety}: {}", escape(reason));
+    }
+    text.push('\n');
+    text += &record_line(record, None);
+    push_indented(&mut text, &input);
+    text
+}
+
+/// `attempt 2, after exit 75 and a wait of 200ms`.
+fn start_label(start: &StartRecord<'_>) -> String {
+    let mut label = format!("attempt {}", start.attempt);
+    if let Some(failed) = &start.after {
+        let wait = format_duration(Duration::from_millis(failed.wait_ms));
+        let ended = match (failed.exit.exit, failed.http_status) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(status)) => format!("HTTP {status}"),
+            (None, None) => failed.status.label(),
+        };
+        let _ = write!(label, ", after {} and a wait of {wait}", escape(&ended));
+    }
+    label
+}
+
+/// `  line 7, record 6, 2026-01-01 12:00:00 UTC: tool_result: ok, 12ms`.
+fn record_line(record: &Record, label: Option<&str>) -> String {
+    let Record {
+        line, seq, kind, ..
+    } = record;
+    let time = format_time(record.timestamp);
+    let kind = escape(kind.name()).into_owned();
+    match label {
+        Some(label) => format!("  line {line}, record {seq}, {time}: {kind}: {label}"),
+        None => format!("  line {line}, record {seq}, {time}: {kind}"),
+    }
+}
+
+/// Adds a text below a line. Its lines stay lines; nothing else in it reaches the terminal.
+fn push_indented(text: &mut String, below: &str) {
+    for line in below.trim_end_matches('\n').lines() {
+        let _ = write!(text, "\n      {}", escape(line));
+    }
+}
