@@ -16,7 +16,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub follow: bool,
     /// With `--follow`: each line is a message of the control protocol, which has turns, approvals, and cancellation
-    #[arg(long, requires = "follow", conflicts_with_all = ["resume", "files"])]
+    #[arg(long, requires = "follow", conflicts_with = "files")]
     pub control: bool,
     /// Output format [default: mirrors the input]
     #[arg(long, value_name = "FORM")]

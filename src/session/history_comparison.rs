@@ -41,7 +41,10 @@ pub(super) fn compare_with_history(
             comparison.require_tools(checked);
             None
         }
-        LogSubject::Recordings | LogSubject::Client | LogSubject::Server { .. } => None,
+        LogSubject::Recordings
+        | LogSubject::Host
+        | LogSubject::Client
+        | LogSubject::Server { .. } => None,
     };
     comparison.finish()?;
     Ok(only_turn)

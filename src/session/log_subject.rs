@@ -21,6 +21,8 @@ pub enum LogSubject<'a> {
     Call(&'a CheckedCall),
     /// The recordings of `toolq replay`, which resumes nothing.
     Recordings,
+    /// The host process of `toolq run --follow --control`, whose turns aren't known before they come.
+    Host,
     /// The client of `toolq serve`, whose calls aren't known before they come.
     Client,
     /// The server of `toolq record`, whose program stands in place of a tools.yaml.
@@ -33,13 +35,13 @@ impl LogSubject<'_> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings | Self::Client | Self::Server { .. } => None,
+            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => None,
         }
     }
 
     /// Returns whether a later run of the same command can finish what this one leaves.
     pub(super) fn is_resumable(self) -> bool {
-        matches!(self, Self::Inputs { .. } | Self::Call(_))
+        matches!(self, Self::Inputs { .. } | Self::Call(_) | Self::Host)
     }
 
     /// Returns whether calls are known before the run: all of them, or at least the first one of a stream.
@@ -52,7 +54,7 @@ impl LogSubject<'_> {
                     .all(|input| matches!(input, CommandInput::Recording(_))),
             },
             Self::Call(_) => true,
-            Self::Recordings | Self::Client | Self::Server { .. } => false,
+            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => false,
         }
     }
 
@@ -71,7 +73,7 @@ impl LogSubject<'_> {
                 visit(&checked.call);
                 return Ok(());
             }
-            Self::Recordings | Self::Client | Self::Server { .. } => return Ok(()),
+            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => return Ok(()),
         };
         let mut turns = 0;
         for input in inputs {

@@ -24,7 +24,7 @@ pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_subject::LogSubject;
 pub(crate) use reload::{ToolsInForce, describe_changes};
 pub(crate) use report_file::ReportFileError;
-pub(crate) use resume_decisions::InputState;
+pub(crate) use resume_decisions::{InputState, ResumeDecisions};
 pub(crate) use run_session::RunSession;
 pub(crate) use runtime::require_trackable_tools;
 pub(crate) use server_survey::{SurveyReply, survey_servers};

@@ -40,7 +40,7 @@ pub struct RunSession<'a> {
     pub engine: Engine,
     pub sinks: RunSinks,
     /// What the log says about the task being resumed.
-    pub resume: ResumeDecisions,
+    pub resume: Arc<ResumeDecisions>,
     /// The plan that is applied.
     pub plan: Option<Arc<PlannedCalls>>,
     /// The only turn of the input, if it was already read for the comparison with the log.
@@ -117,7 +117,8 @@ impl<'a> RunSession<'a> {
         }
         let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
         // Clients often only list the tools.
-        let removes_unused = is_new_file && matches!(subject, LogSubject::Client);
+        let removes_unused =
+            is_new_file && matches!(subject, LogSubject::Host | LogSubject::Client);
         sinks.attach_log(opened.log, removes_unused);
         let engine = Engine::new(EngineSettings {
             jobs,
@@ -140,7 +141,7 @@ impl<'a> RunSession<'a> {
             mask,
             engine,
             sinks,
-            resume,
+            resume: Arc::new(resume),
             plan: settings.plan.clone(),
             compared_turn: opened.compared_turn,
             runtime,

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout};
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -17,17 +18,18 @@ pub(crate) struct Host {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     pub(crate) dir: PathBuf,
-    sandbox: CliSandbox,
+    sandbox: Rc<CliSandbox>,
 }
 
 /// How a toolq ended.
 pub(crate) struct HostEnd {
+    /// -1 if it was killed.
     pub(crate) code: i32,
     /// The lines that it wrote after the end of its stdin.
     pub(crate) lines: Vec<Value>,
     pub(crate) stderr: String,
     pub(crate) dir: PathBuf,
-    _sandbox: CliSandbox,
+    _sandbox: Rc<CliSandbox>,
 }
 
 impl Host {
@@ -37,29 +39,36 @@ impl Host {
             "" => CliSandbox::new(),
             tools => CliSandbox::new().tools(tools),
         };
-        Self::start_in(sandbox, flags)
+        Self::start_in(&Rc::new(sandbox), flags, &[])
     }
 
-    pub(crate) fn start_in(sandbox: CliSandbox, flags: &[&str]) -> Self {
-        let sandbox = sandbox.env("TOKEN", SECRET);
-        let dir = sandbox.path().to_owned();
+    /// Starts toolq in the directory of `sandbox`, with these variables.
+    pub(crate) fn start_in(
+        sandbox: &Rc<CliSandbox>,
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let arguments = ["run", "--follow", "--control", "--log", "log.jsonl"];
-        let mut child = sandbox
-            .command(&[&arguments[..], flags].concat())
-            .spawn()
-            .unwrap();
+        let mut command = sandbox.command(&[&arguments[..], flags].concat());
+        command.env("TOKEN", SECRET).envs(variables.iter().copied());
+        let mut child = command.spawn().unwrap();
         Self {
             stdin: child.stdin.take(),
             stdout: BufReader::new(child.stdout.take().unwrap()),
             child,
-            dir,
-            sandbox,
+            dir: sandbox.path().to_owned(),
+            sandbox: Rc::clone(sandbox),
         }
     }
 
     pub(crate) fn send(&mut self, line: &str) {
+        assert!(self.try_send(line), "toolq is gone");
+    }
+
+    /// Returns whether toolq is there to read it.
+    pub(crate) fn try_send(&mut self, line: &str) -> bool {
         let stdin = self.stdin.as_mut().unwrap();
-        writeln!(stdin, "{line}").unwrap();
+        writeln!(stdin, "{line}").is_ok()
     }
 
     pub(crate) fn send_json(&mut self, line: &Value) {
@@ -99,9 +108,18 @@ impl Host {
     }
 
     pub(crate) fn read(&mut self) -> Value {
+        self.try_read().expect("a line")
+    }
+
+    /// Returns `None` if toolq is gone.
+    pub(crate) fn try_read(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
+        if !line.ends_with('\n') {
+            return None;
+        }
+        let json = serde_json::from_str(&line);
+        Some(json.unwrap_or_else(|_| panic!("{line:?}")))
     }
 
     /// Reads a line, which must be of this type.
@@ -120,7 +138,7 @@ impl Host {
         }
         let output = self.child.wait_with_output().unwrap();
         HostEnd {
-            code: output.status.code().unwrap(),
+            code: output.status.code().unwrap_or(-1),
             lines,
             stderr: String::from_utf8(output.stderr).unwrap(),
             dir: self.dir,

@@ -7,6 +7,7 @@ mod documentation;
 mod host;
 mod host_tools;
 mod hostile_host;
+mod killed;
 mod reload;
 #[path = "../support/mod.rs"]
 mod support;

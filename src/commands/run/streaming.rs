@@ -144,7 +144,7 @@ impl InputAnswerer<'_, '_> {
         } = &mut *self.session;
         let screen = sinks.screen();
         let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
-        let prior = (&*checker, &*resume);
+        let prior = (&*checker, &**resume);
         let end = engine
             .run_message(number, stream, prior, &mut sink, &mut printer)
             .await;

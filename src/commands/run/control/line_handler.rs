@@ -15,13 +15,13 @@ use crate::commands::run::control::tools_in_use::ToolsInUse;
 use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
-use crate::session::{RunSession, describe_changes};
+use crate::session::{InputState, ResumeDecisions, RunSession, describe_changes};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::text::escape;
 use toolq_core::transcript::{FollowedLine, LineFollower, Recording};
-use toolq_core::types::{AnswerForm, ApprovalDecision, Turn, TurnOrigin};
+use toolq_core::types::{AnswerForm, ApprovalDecision, Call, CheckedCall, Turn, TurnOrigin};
 use toolq_engine::RunControl;
 
 /// Acts on lines.
@@ -30,6 +30,8 @@ pub(super) struct LineHandler<'a> {
     host_calls: Arc<HostCalls>,
     context: &'a CommandContext,
     tools: ToolsInUse<'a>,
+    /// What an earlier run did, if this one resumes it.
+    resume: Arc<ResumeDecisions>,
     mask: Arc<Mask>,
     jobs: Option<NonZeroUsize>,
     messages: LineFollower,
@@ -50,6 +52,7 @@ impl<'a> LineHandler<'a> {
             host_calls: Arc::clone(host_calls),
             context: session.context,
             tools,
+            resume: Arc::clone(&session.resume),
             mask: Arc::clone(&session.mask),
             jobs: arguments.input.jobs,
             messages: LineFollower::new(
@@ -166,12 +169,31 @@ impl<'a> LineHandler<'a> {
             input: turn.is_some().then(|| "-".to_owned()),
             ..origin
         };
-        let checker = self.tools.checker();
-        let calls = turn.map(|turn| checker.check_turn(turn.with_number(number)));
+        let calls = match turn {
+            Some(turn) => self.check_turn(turn.with_number(number))?,
+            None => Vec::new(),
+        };
         let form = self.form.unwrap_or(form);
-        let calls = calls.unwrap_or_default();
         self.turns.begin(id.clone(), number, form, calls, origin);
         Ok(())
+    }
+
+    /// Checks the calls of a turn, and adds what an earlier run recorded about them.
+    ///
+    /// # Errors
+    /// Why the turn doesn't go on with that run.
+    fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, String> {
+        let state = |call: &Call| InputState::of_call(&turn, call.position);
+        let input_states: Vec<InputState> = turn.calls.iter().map(state).collect();
+        let mut calls = self.tools.checker().check_turn(turn);
+        for (checked, input_state) in calls.iter_mut().zip(input_states) {
+            let resumed = self.resume.resume_state(checked, input_state);
+            checked.resume_state = resumed.map_err(|failure| match failure.hint {
+                Some(hint) => format!("{}; {hint}", failure.message),
+                None => failure.message,
+            })?;
+        }
+        Ok(calls)
     }
 
     /// # Errors

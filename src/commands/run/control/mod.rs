@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exi
     let ready = host_tools
         .is_some()
         .then(|| ready_line(line_id.as_ref(), None));
-    let mut session = RunSession::begin(context, Arc::new(tools), &settings, LogSubject::Client)?;
+    let mut session = RunSession::begin(context, Arc::new(tools), &settings, LogSubject::Host)?;
     let result = session.block_on(async |session| {
         describe_tools(session).await;
         lines.read_in_background().map_err(CommandError::usage)?;
