@@ -28,7 +28,8 @@
 //! # }
 //! ```
 //!
-//! `examples/embed.rs` is a complete program. [`Toolq::answer_stream`] answers a response while it is still streaming.
+//! `examples/embed.rs` is a complete program. In `examples/functions.rs`, tools are functions of the program, and another function
+//! approves calls. [`Toolq::answer_stream`] answers a response while it is still streaming.
 //! Programs that run commands on Linux should begin with [`supervise`], so that no process of a tool outlives its call.
 //!
 //! The feature `cli`, which is on by default, adds the command-line program. Programs that use only the library turn it
@@ -37,10 +38,12 @@
 mod embed;
 
 pub use embed::{
-    AnswerRequest, CallResult, Error, Event, EventCall, Plan, PlannedBatch, PlannedTurn,
-    RejectedCall, Reply, StreamAnswerRequest, Toolq, ToolqBuilder, ToolsFileProblem, supervise,
+    AnswerRequest, ApprovalAnswer, ApprovalQuestion, CallResult, Error, Event, EventCall, Plan,
+    PlannedBatch, PlannedTurn, RejectedCall, Reply, StreamAnswerRequest, ToolCall, ToolOutput,
+    Toolq, ToolqBuilder, ToolsFileProblem, supervise,
 };
 pub use toolq_core::answer::DeclarationFormat;
+pub use toolq_core::tools_file::HostToolProblem;
 pub use toolq_core::types::Status;
 
 #[cfg(feature = "cli")]

@@ -41,7 +41,7 @@ pub enum LogCommand {
     /// Print the calls and results as a recording: a line for the calls of each turn, and one for their results
     Export(LogExportArguments),
     /// Print the calls as a page with a bar for each (HTML)
-    Timeline(LogPageArguments),
+    Timeline(LogTimelineArguments),
     /// Print the calls as trace events, for Perfetto and `chrome://tracing`, or send them as OpenTelemetry spans
     Trace(LogTraceArguments),
     /// Check that every line is intact; exit 4 if one isn't
@@ -106,6 +106,15 @@ pub struct LogTraceArguments {
     )]
     #[expect(clippy::option_option, reason = "no flag, no value, or a value")]
     pub otlp: Option<Option<String>>,
+}
+
+#[derive(Debug, Args)]
+pub struct LogTimelineArguments {
+    #[command(flatten)]
+    pub page: LogPageArguments,
+    /// Write the page again while the log grows, until its session ends; the page reloads itself
+    #[arg(short, long, requires = "output")]
+    pub follow: bool,
 }
 
 #[derive(Debug, Args)]

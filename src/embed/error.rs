@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolq_core::tools_file::{SourceMap, SourcePosition};
+use toolq_core::tools_file::{HostToolProblem, SourceMap, SourcePosition};
 use toolq_core::transcript::InputError;
 use toolq_core::types::FileProblem;
 use toolq_log::LogError;
@@ -32,6 +32,9 @@ pub enum Error {
         /// What is wrong in it.
         problems: Vec<ToolsFileProblem>,
     },
+    /// Functions can't be declared as tools: their keys have errors.
+    #[error("{}", list_function_problems(.0))]
+    InvalidFunctions(Vec<HostToolProblem>),
     /// The message isn't a model's message in any known dialect, or its stream broke off before the first call.
     #[error("{message}{}", hint_suffix(hint.as_deref()))]
     InvalidMessage {
@@ -159,6 +162,15 @@ impl From<LogError> for Error {
 
 fn list_problems(problems: &[ToolsFileProblem]) -> String {
     let lines = problems.iter().map(ToolsFileProblem::to_string);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn list_function_problems(problems: &[HostToolProblem]) -> String {
+    let lines = problems.iter().map(|problem| {
+        let place = problem.at.join("/");
+        let hint = hint_suffix(problem.hint.as_deref());
+        format!("tool {place}: {}{hint}", problem.message)
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -1,11 +1,13 @@
 //! The library: answers messages with the tools of a tools.yaml, without the command line.
 
 mod answer;
+mod approval;
 mod builder;
 mod callback_sink;
 mod collector;
 mod error;
 mod event;
+mod function_tools;
 mod message;
 mod plan;
 mod reply;
@@ -16,9 +18,11 @@ mod stream_reader;
 mod toolq;
 
 pub use answer::AnswerRequest;
+pub use approval::{ApprovalAnswer, ApprovalQuestion};
 pub use builder::ToolqBuilder;
 pub use error::{Error, ToolsFileProblem};
 pub use event::{Event, EventCall};
+pub use function_tools::{ToolCall, ToolOutput};
 pub use plan::{Plan, PlannedBatch, PlannedTurn, RejectedCall};
 pub use reply::{CallResult, Reply};
 pub use stream::StreamAnswerRequest;

@@ -15,6 +15,8 @@ pub(crate) struct Page {
     /// What the script reads, as JSON.
     pub(crate) data: String,
     pub(crate) script: &'static str,
+    /// After how many seconds a browser loads the page again, because it is about something that goes on.
+    pub(crate) reload_after: Option<u32>,
 }
 
 impl Page {
@@ -31,6 +33,9 @@ impl Page {
                 head {
                     meta charset="utf-8";
                     meta http-equiv="Content-Security-Policy" content=(policy);
+                    @if let Some(seconds) = self.reload_after {
+                        meta http-equiv="refresh" content=(seconds);
+                    }
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="generator" content=(concat!("toolq ", env!("CARGO_PKG_VERSION")));
                     title { (visible_text(&self.title)) }
@@ -67,6 +72,7 @@ mod tests {
             body: html! { p { "<b>" } },
             data: r#"["</script><!--<script>"]"#.to_owned(),
             script,
+            reload_after: None,
         }
         .into_html()
     }

@@ -1,6 +1,12 @@
 //! `toolq log timeline`: the page shows what models and tools wrote as text. `.ci/pages` looks at it in a browser.
 
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+
+use toolq_core::os::ProcessIdentity;
 
 use crate::log_builder::LogBuilder;
 use crate::support::{CliSandbox, model_response, parse_json_lines};
@@ -118,4 +124,67 @@ fn every_call_is_on_the_page_once() {
         );
     }
     assert_eq!(page.matches("href=\"#call-").count(), 30);
+}
+
+/// The page of a log that is being written is loaded again by the browser, until the session has ended.
+#[test]
+fn a_page_follows_a_growing_log() {
+    let mut log = LogBuilder::new();
+    let session = log.session_of_process(&ProcessIdentity::current());
+    let turn = log.turn(session, 0);
+    let call = log.call(turn, "first", &json!({}));
+    log.start(call, "first", 1);
+    let sandbox = CliSandbox::new().file("log.jsonl", log.text());
+    let path = |name: &str| sandbox.path().join(name);
+    let arguments = [
+        "log",
+        "timeline",
+        "--follow",
+        "log.jsonl",
+        "-o",
+        "page.html",
+    ];
+    let mut toolq = sandbox.command(&arguments).spawn().unwrap();
+    let wait_for = |words: &str| loop {
+        let page = fs::read_to_string(path("page.html")).unwrap_or_default();
+        if page.contains(words) {
+            return page;
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    let refresh = "http-equiv=\"refresh\"";
+    let page = wait_for("first");
+    assert!(
+        page.contains(refresh) && page.ends_with("</html>\n"),
+        "{page}"
+    );
+    log.result(call, "first", 3, &json!("seen by the page"));
+    fs::write(path("log.jsonl"), log.text()).unwrap();
+    assert!(wait_for("seen by the page").contains(refresh));
+    log.session_end(session);
+    fs::write(path("log.jsonl"), log.text()).unwrap();
+    assert!(toolq.wait().unwrap().success());
+    let page = fs::read_to_string(path("page.html")).unwrap();
+    assert!(page.contains("exit 0") && !page.contains(refresh), "{page}");
+    // Nothing is left beside it.
+    let mut files: Vec<_> = fs::read_dir(sandbox.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["log.jsonl", "page.html"]);
+}
+
+#[test]
+fn only_a_page_in_a_file_follows() {
+    for arguments in [
+        &["log", "timeline", "--follow", "log.jsonl"][..],
+        &["log", "timeline", "--follow", "log.jsonl", "-o", "-"],
+        &["log", "timeline", "--follow", "-", "-o", "page.html"],
+    ] {
+        let output = CliSandbox::new()
+            .file("log.jsonl", LogBuilder::new().text())
+            .run(arguments);
+        assert_eq!(output.code, 2, "{}", output.stderr);
+    }
 }

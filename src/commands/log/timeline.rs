@@ -1,12 +1,24 @@
 //! `toolq log timeline`: a log as a page.
 
-use crate::args::LogPageArguments as Arguments;
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+use crate::args::LogTimelineArguments as Arguments;
 use crate::commands::log::log_files::{read_timeline, select_log, warn_torn, write_output};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::pages::timeline_page;
+use crate::timeline::LogTimeline;
 
-/// Prints the page of a log, or writes it to a file.
+/// Time between two checks of a growing log. Also how often its page is loaded again.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const RELOAD_SECONDS: u32 = 1;
+
+/// Prints the page of a log, or writes it to a file. With `--follow`, writes it again until the session ends.
 ///
 /// # Errors
 /// The log can't be read, or the page can't be written.
@@ -14,12 +26,77 @@ pub fn print_timeline(
     arguments: &Arguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let path = select_log(arguments.file.as_deref(), context)?;
+    let path = select_log(arguments.page.file.as_deref(), context)?;
+    let output = arguments.page.output.as_deref();
+    if arguments.follow {
+        return follow_log(&path, output, context);
+    }
     let (timeline, torn_end) = read_timeline(&path)?;
     if let Some(torn_end) = torn_end {
         warn_torn(&path, &torn_end, context);
     }
-    let page = timeline_page(&timeline, &path.display().to_string());
-    write_output(arguments.output.as_deref(), &page)?;
+    let page = timeline_page(&timeline, &path.display().to_string(), None);
+    write_output(output, &page)?;
     Ok(Exit::Ok)
+}
+
+/// Writes the page whenever the log has grown, and once more when its session has ended or its process is gone.
+fn follow_log(
+    path: &Path,
+    output: Option<&Path>,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let is_stdin = |path: &Path| path == Path::new("-");
+    let Some(output) = output.filter(|output| !is_stdin(output) && !is_stdin(path)) else {
+        return Err(
+            CommandError::usage("only a page in a file can follow a log")
+                .with_hint("name both: `toolq log timeline --follow LOG -o PAGE`"),
+        );
+    };
+    let mut written = None;
+    loop {
+        let state = file_state(path);
+        let (timeline, torn_end) = read_timeline(path)?;
+        // Whoever writes the log may be in the middle of a record.
+        let has_ended = has_ended(&timeline);
+        if has_ended || written != Some(state) {
+            let reload_after = (!has_ended).then_some(RELOAD_SECONDS);
+            let page = timeline_page(&timeline, &path.display().to_string(), reload_after);
+            replace_file(output, &page).map_err(|error| {
+                let message = format!("{} can't be written: {error}", output.display());
+                CommandError::new(Exit::Output, message)
+            })?;
+            written = Some(state);
+        }
+        if has_ended {
+            if let Some(torn_end) = torn_end {
+                warn_torn(path, &torn_end, context);
+            }
+            return Ok(Exit::Ok);
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// Returns what changes with each record.
+fn file_state(path: &Path) -> Option<(u64, SystemTime)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
+
+/// Returns whether nothing more is going to be written.
+fn has_ended(timeline: &LogTimeline) -> bool {
+    let last = timeline.runs.last();
+    last.is_some_and(|run| run.end.is_some() || run.session.process().has_exited())
+}
+
+/// Replaces a file as a whole, so that no browser reads half of it.
+fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(dir.unwrap_or(Path::new(".")))?;
+    writeln!(file, "{text}")?;
+    file.persist(path).map_err(|refused| refused.error)?;
+    Ok(())
 }

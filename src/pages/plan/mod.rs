@@ -100,6 +100,7 @@ impl PlanPage {
             body,
             data: to_json(&details),
             script: concat!(include_str!("../filter.js"), include_str!("../calls.js")),
+            reload_after: None,
         }
         .into_html()
     }

@@ -96,6 +96,7 @@ pub(crate) fn replay_page(
         body,
         data: "null".to_owned(),
         script: concat!(include_str!("../filter.js"), include_str!("replay.js")),
+        reload_after: None,
     }
     .into_html()
 }

@@ -24,8 +24,12 @@ use toolq_core::text::{format_count, format_duration};
 /// A browser lays out this many rows at once, and leaves out those that aren't on the screen.
 const CHUNK_ROWS: usize = 100;
 
-/// Returns the page for a log that was read from `path`.
-pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
+/// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
+pub(crate) fn timeline_page(
+    timeline: &LogTimeline,
+    path: &str,
+    reload_after: Option<u32>,
+) -> String {
     let started = timeline.runs.first().map(|run| format_time(run.started_ms));
     let title = format!("toolq session of {}", started.unwrap_or_default());
     let axis = TimeAxis::new(
@@ -57,6 +61,7 @@ pub(crate) fn timeline_page(timeline: &LogTimeline, path: &str) -> String {
         body,
         data: calls_json(timeline),
         script: concat!(include_str!("../filter.js"), include_str!("../calls.js")),
+        reload_after,
     }
     .into_html()
 }
