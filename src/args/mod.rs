@@ -31,9 +31,8 @@ pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
     ExportFormat, LogArguments, LogCommand, LogCostArguments, LogDiffArguments, LogExportArguments,
-    LogFileArguments, LogFormat, LogListArguments, LogPageArguments, LogPruneArguments,
-    LogResolveArguments, LogShowArguments, LogStatsArguments, LogTimelineArguments,
-    LogTraceArguments,
+    LogFileArguments, LogFormat, LogListArguments, LogPruneArguments, LogResolveArguments,
+    LogShowArguments, LogStatsArguments, LogTimelineArguments, LogTraceArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
