@@ -9,6 +9,8 @@ use crate::pages::visible_text::visible_text;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// What a long text of a call may always take, in bytes.
 const MIN_TEXT_BYTES: usize = 400;
+/// What a long text may take where the number of calls isn't known yet, in bytes.
+const MAX_SINGLE_TEXT_BYTES: usize = 64 << 10;
 /// How much of an input a row has room for, in characters.
 const MAX_INPUT_CHARS: usize = 80;
 
@@ -36,6 +38,11 @@ impl<'a> CallDetails<'a> {
         }
     }
 
+    /// Returns how much text it has, in bytes.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.rows.iter().map(|(_, text)| text.len()).sum()
+    }
+
     pub(crate) fn retried(self, retried: bool) -> Self {
         Self { retried, ..self }
     }
@@ -44,6 +51,16 @@ impl<'a> CallDetails<'a> {
 /// Returns how long each of two texts of a call may be on a page of so many calls, in bytes.
 pub(crate) fn text_limit(calls: usize) -> usize {
     (MAX_TEXT_BYTES / (2 * calls.max(1))).max(MIN_TEXT_BYTES)
+}
+
+/// Returns how long a text may be on a page that has so many bytes of them already. Other than [`text_limit`], it needs no number
+/// of calls.
+pub(crate) fn text_limit_after(bytes: usize) -> usize {
+    if bytes < MAX_TEXT_BYTES {
+        MAX_SINGLE_TEXT_BYTES
+    } else {
+        MIN_TEXT_BYTES
+    }
 }
 
 /// Cuts a text off after `limit` bytes, and says where there is more of it.

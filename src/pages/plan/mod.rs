@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::log_view::to_json;
 use crate::pages::bar_patterns::bar_patterns;
-use crate::pages::call_details::details_panel;
+use crate::pages::call_details::{details_panel, text_limit_after};
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::Page;
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
@@ -24,6 +24,8 @@ const CHUNK_ROWS: usize = 100;
 #[derive(Default)]
 pub(crate) struct PlanPage {
     turns: Vec<PlannedTurnView>,
+    /// How much text the calls have together, in bytes.
+    text_bytes: usize,
 }
 
 /// A turn of the plan.
@@ -47,23 +49,31 @@ impl PlanPage {
     pub(crate) fn add_turn(&mut self, plan: &TurnPlan<'_>, mask: &Mask) {
         let mut batches: Vec<BatchView> = Vec::new();
         for (number, batch) in plan.batches.iter().enumerate() {
-            let calls = batch.calls.iter();
+            let mut rows = Vec::new();
+            for planned in &batch.calls {
+                let limit = text_limit_after(self.text_bytes);
+                let row = PlannedRow::of_planned(planned, plan, mask, limit);
+                self.text_bytes += row.details.text_bytes();
+                rows.push(row);
+            }
             batches.push(BatchView {
                 heading: plan.batch_heading(number),
                 safety: plan.common_safety(number).unwrap_or_default(),
-                rows: calls
-                    .map(|planned| PlannedRow::of_planned(planned, plan, mask))
-                    .collect(),
+                rows,
             });
         }
-        if !plan.rejected.is_empty() {
-            let rejected = plan.rejected.iter();
+        let mut rows = Vec::new();
+        for rejected in &plan.rejected {
+            let limit = text_limit_after(self.text_bytes);
+            let row = PlannedRow::of_rejected(rejected, plan.turn, mask, limit);
+            self.text_bytes += row.details.text_bytes();
+            rows.push(row);
+        }
+        if !rows.is_empty() {
             batches.push(BatchView {
                 heading: "rejected".to_owned(),
                 safety: String::new(),
-                rows: rejected
-                    .map(|call| PlannedRow::of_rejected(call, plan.turn, mask))
-                    .collect(),
+                rows,
             });
         }
         self.turns.push(PlannedTurnView {

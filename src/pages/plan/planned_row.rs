@@ -14,8 +14,6 @@ use toolq_core::types::Call;
 
 /// The narrowest bar that can be seen and pointed at, in percent of the turn.
 const MIN_BAR_PERCENT: f64 = 0.35;
-/// How much of an input or a command is on the page, in bytes.
-const MAX_TEXT_BYTES: usize = 64 << 10;
 const MORE: &str = "`toolq plan --format json` has more";
 
 /// A call on the page.
@@ -67,7 +65,13 @@ impl PlannedState {
 }
 
 impl PlannedRow {
-    pub(super) fn of_planned(planned: &PlannedCall<'_>, plan: &TurnPlan<'_>, mask: &Mask) -> Self {
+    /// `limit` is how long its input and what it runs may be, in bytes.
+    pub(super) fn of_planned(
+        planned: &PlannedCall<'_>,
+        plan: &TurnPlan<'_>,
+        mask: &Mask,
+        limit: usize,
+    ) -> Self {
         let accepted = planned.accepted;
         let state = if accepted.needs_approval {
             PlannedState::NeedsApproval
@@ -86,10 +90,10 @@ impl PlannedRow {
         let runs = render_invocation(accepted, mask).unwrap_or_else(|| "no backing".to_owned());
         let mut details = vec![
             ("call", facts_line(&facts, planned.call, mask)),
-            ("runs", cut_text(&runs, MAX_TEXT_BYTES, MORE)),
+            ("runs", cut_text(&runs, limit, MORE)),
         ];
         details.extend(render_sandbox(accepted, mask).map(|sandbox| ("sandbox", sandbox)));
-        details.push(("input", cut_text(&input, MAX_TEXT_BYTES, MORE)));
+        details.push(("input", cut_text(&input, limit, MORE)));
         let total = plan.estimate.planned;
         let took = estimate.map_or_else(|| "unknown".to_owned(), format_duration);
         Self {
@@ -102,7 +106,12 @@ impl PlannedRow {
         }
     }
 
-    pub(super) fn of_rejected(rejected: &RejectedCall<'_>, turn: usize, mask: &Mask) -> Self {
+    pub(super) fn of_rejected(
+        rejected: &RejectedCall<'_>,
+        turn: usize,
+        mask: &Mask,
+        limit: usize,
+    ) -> Self {
         let call = rejected.call;
         let reason = rejected.reason();
         let facts = [call.id.clone(), reason.label()];
@@ -116,7 +125,7 @@ impl PlannedRow {
         let details = vec![
             ("call", facts_line(&facts, call, mask)),
             ("problem", mask.apply(&problems).into_owned()),
-            ("input", cut_text(&input, MAX_TEXT_BYTES, MORE)),
+            ("input", cut_text(&input, limit, MORE)),
         ];
         let problem = mask.apply(problems.lines().next().unwrap_or_default());
         Self {
