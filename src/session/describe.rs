@@ -34,7 +34,7 @@ impl<'a> ToolDescriber<'a> {
         require_trackable_tools(tools)?;
         let mask = Arc::new(context.build_mask(tools));
         Ok(Self {
-            runtime: build_runtime()?,
+            runtime: build_runtime(false)?,
             engine: Engine::new(default_engine_settings(tools, &mask, context)),
             context,
         })

@@ -71,7 +71,7 @@ impl<'a> RunSession<'a> {
         require_trackable_tools(&tools)?;
         warn_about_sandbox_gaps(&tools, context);
         let jobs = settings.jobs.unwrap_or(tools.concurrency);
-        let runtime = build_runtime()?;
+        let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
         // Install these before opening the log: once opened, it has to be closed properly.
         let signals = SignalHandler::install().map_err(|error| {

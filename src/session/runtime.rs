@@ -20,6 +20,8 @@ use toolq_engine::{EngineSettings, RunControl, find_allowed_gap, find_untrackabl
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
+/// Threads that `--otlp` starts in addition: one for spans, one for metrics, and one that waits for both at the end.
+const EXPORT_THREADS: usize = 3;
 /// The number of descriptors that a runtime opens, and some that the first call needs.
 const RUNTIME_DESCRIPTORS: usize = 8;
 /// Time between two frames of a progress bar.
@@ -67,15 +69,16 @@ pub fn warn_about_sandbox_gaps(tools: &ToolsConfig, context: &CommandContext) {
     }
 }
 
-/// Builds the tokio runtime that calls run on.
+/// Builds the tokio runtime that calls run on, and checks that what `is_traced` needs can be started, too.
 ///
 /// # Errors
 /// The system has no threads or descriptors left.
-pub fn build_runtime() -> Result<Runtime, CommandError> {
+pub fn build_runtime(is_traced: bool) -> Result<Runtime, CommandError> {
     let cores = thread::available_parallelism().map_or(2, usize::from);
     let workers = cores.clamp(2, 8);
+    let others = OTHER_THREADS + if is_traced { EXPORT_THREADS } else { 0 };
     check_descriptors()
-        .and_then(|()| check_threads(workers + OTHER_THREADS))
+        .and_then(|()| check_threads(workers + others))
         .and_then(|()| {
             Builder::new_multi_thread()
                 .worker_threads(workers)

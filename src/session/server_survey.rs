@@ -27,7 +27,7 @@ pub(crate) fn survey_servers(
 ) -> Result<Vec<SurveyReply>, CommandError> {
     let mask = Arc::new(context.build_mask(tools));
     let settings = default_engine_settings(tools, &mask, context);
-    let runtime = build_runtime()?;
+    let runtime = build_runtime(false)?;
     let lister = Arc::new(ServerLister::new(&settings));
     let questions = servers.iter().map(|server| {
         let (server, lister) = (Arc::clone(server), Arc::clone(&lister));
