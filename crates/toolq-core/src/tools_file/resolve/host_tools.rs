@@ -1,5 +1,7 @@
 //! The tools that a host process announces: a part of the tools file that comes by a pipe, as JSON.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -68,8 +70,13 @@ impl HostTools {
         };
         // Each value on a line of its own: what reads YAML looks at lines.
         match serde_json::to_string_pretty(&document) {
-            Ok(text) => Ok(Self { text }),
-            Err(error) => Err(problem(format!("`tools` can't be read: {error}"))),
+            Ok(text) => Ok(Self {
+                text: escape_for_yaml(&text),
+            }),
+            // Nothing else that is JSON can't be written as JSON.
+            Err(_) => Err(problem(
+                "a text in `tools` has half of a surrogate pair, which is no character".to_owned(),
+            )),
         }
     }
 
@@ -122,6 +129,26 @@ impl HostTools {
         });
         located.collect()
     }
+}
+
+/// Escapes what may stand in a JSON text, but not in YAML. All of it stands in strings.
+fn escape_for_yaml(json: &str) -> String {
+    let is_refused = |c: char| {
+        matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
+    };
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_refused(c) {
+            // A string takes whatever is written.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Moves the tools of the host to those of the file. One whose name is taken is an error.
@@ -184,7 +211,7 @@ mod tests {
 
     #[test]
     fn host_tools_are_like_those_of_the_file() {
-        let tools = r#"{"greet":{"description":"\ud83d\ude00 \u0007","backing":"host","effect":"read",
+        let tools = r#"{"greet":{"description":"\ud83d\ude00 \u0007\u007f\u0085\u2028\ufeff","backing":"host","effect":"read",
             "input_schema":{"type":"object","properties":{"n":{"type":"integer","maximum":9223372036854775807}}}}}"#;
         for file in [FILE, "version: 1\n"] {
             let (_, parsed) = parse(file, tools);
@@ -192,7 +219,10 @@ mod tests {
             let config = parsed.tools.unwrap();
             let greet = config.get("greet").unwrap();
             assert!(matches!(greet.backing, Some(Backing::Host)));
-            assert_eq!(greet.description, "\u{1f600} \u{7}");
+            assert_eq!(
+                greet.description,
+                "\u{1f600} \u{7}\u{7f}\u{85}\u{2028}\u{feff}"
+            );
             let maximum = &greet.input_schema["properties"]["n"]["maximum"];
             assert_eq!(maximum.to_string(), "9223372036854775807");
             assert!(config.own_files.is_empty(), "{:?}", config.own_files);
@@ -263,6 +293,36 @@ mod tests {
             let problem = HostTools::new(&tools).unwrap_err();
             assert!(problem.message.contains("not an object"), "{problem:?}");
         }
+        let half =
+            r#"{"a":{"backing":"host","description":"\ud83d","input_schema":{"type":"object"}}}"#;
+        let tools: Box<RawValue> = serde_json::from_str(half).unwrap();
+        let problem = HostTools::new(&tools).unwrap_err();
+        assert!(problem.message.contains("surrogate"), "{problem:?}");
+    }
+
+    /// A file without tools isn't wrong as well.
+    #[test]
+    fn what_cannot_be_read_is_a_problem_of_the_host_alone() {
+        let deep = format!(
+            r#"{{"a":{{"backing":"host","input_schema":{}{{}}{}}}}}"#,
+            r#"{"not":"#.repeat(100),
+            "}".repeat(100)
+        );
+        let check = move || {
+            for tools in [&*deep, r#"{"a":{"a":1,"a":2}}"#] {
+                let (host, parsed) = parse("version: 1\n", tools);
+                assert!(parsed.tools.is_none());
+                assert_eq!(
+                    host.find_errors(&parsed).len(),
+                    parsed.problems.len(),
+                    "{:?}",
+                    parsed.problems
+                );
+            }
+        };
+        // As much as a main thread has: an unoptimized build takes much of it for each level.
+        let thread = std::thread::Builder::new().stack_size(8 << 20);
+        thread.spawn(check).unwrap().join().unwrap();
     }
 
     #[test]

@@ -246,7 +246,8 @@ fn resolve_tools(
     ),
     context: &mut CheckContext<'_, '_>,
 ) -> Vec<Arc<Tool>> {
-    if file.tools.is_missing() && file.servers.entries().next().is_none() {
+    let has_host_tools = context.diagnostics.sources().host_text().is_some();
+    if file.tools.is_missing() && file.servers.entries().next().is_none() && !has_host_tools {
         context.diagnostics.error(
             Span::default(),
             "the file has no `tools`",
