@@ -12,6 +12,7 @@ mod legacy_era;
 mod limits;
 mod modern_era;
 mod reload;
+mod resources;
 mod shutdown;
 #[path = "../support/mod.rs"]
 mod support;

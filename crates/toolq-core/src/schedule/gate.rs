@@ -12,7 +12,7 @@ use crate::schedule::lock_index::LockIndex;
 use crate::types::{AcceptedCall, CallLock, CallLocks, LockMode};
 
 /// What decides about the order of a call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallAccess {
     /// Whether it is concurrency-safe. With locks, this is for calls without.
     pub safe: bool,

@@ -122,7 +122,7 @@ impl<'e> ConcurrentTurns<'e> {
         let mut state = self.engine.for_concurrent_turn(&self.tools, origin);
         let control = state.control.clone();
         let (sink, mut delivery) = (self.sink, self.delivery);
-        let gate = TurnGate::new(&self.gate);
+        let gate = TurnGate::new(&self.gate, calls.len());
         let future = Box::pin(async move {
             let (sender, arrivals) = mpsc::unbounded_channel();
             for call in calls {

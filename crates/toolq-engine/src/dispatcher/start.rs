@@ -11,6 +11,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
+use toolq_core::schedule::CallAccess;
 use toolq_core::types::{Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
 
 impl Dispatcher<'_> {
@@ -60,7 +61,7 @@ impl Dispatcher<'_> {
                 }
                 break;
             }
-            if !self.enter_turn_gate(job.accepted.safe) {
+            if !self.enter_turn_gate(&job) {
                 break;
             }
             if self.check_blocked(number, &job.accepted.tool).is_none()
@@ -135,18 +136,27 @@ impl Dispatcher<'_> {
     }
 
     /// Lets the turn in to start a call, if other turns run at the same time and let it.
-    fn enter_turn_gate(&mut self, safe: bool) -> bool {
-        // With a single job nothing runs in parallel, not even agents, which need no permit.
-        let safe = safe && self.engine.settings.jobs.get() > 1;
+    fn enter_turn_gate(&mut self, job: &CallJob) -> bool {
+        let settings = &self.engine.settings;
         let Some(gate) = &mut self.turn_gate else {
             return true;
+        };
+        // With a single job nothing runs in parallel, not even agents, which need no permit.
+        let is_parallel = settings.jobs.get() > 1;
+        let safe = job.accepted.safe && is_parallel;
+        let locks = job.accepted.locks.as_ref();
+        let locks = locks.filter(|_| is_parallel && gate.uses_locks()).cloned();
+        let access = CallAccess {
+            safe,
+            locks: locks
+                .map(|locks| recheck_locks(&job.accepted, &settings.tools.root).unwrap_or(locks)),
         };
         match (gate.is_alone(), self.gate.has_admitted()) {
             // With locks, calls of this turn may run alongside one that keeps other turns out.
             (true, true) => true,
             // Other turns may run alongside what runs of this one, but not alongside this call.
             (false, true) if !safe => false,
-            _ => gate.try_enter(safe),
+            _ => gate.try_enter(&access),
         }
     }
 

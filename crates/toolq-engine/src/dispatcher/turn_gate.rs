@@ -1,5 +1,5 @@
 //! The gate that turns share which run at the same time. A turn is inside while calls of it run: together with others if
-//! these are concurrency-safe, else alone. Turns wait in the order in which they are ready to start a call, so a turn whose
+//! these are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by those that conflict. Turns wait in the order in which they are ready to start a call, so a turn whose
 //! next call waits for an approval holds nobody up.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,14 +25,16 @@ struct Tickets {
 #[derive(Debug)]
 pub(crate) struct TurnGate {
     shared: Arc<SharedTurnGate>,
+    /// The locks of one call say nothing about the others of its turn, so only those of a single call count.
+    uses_locks: bool,
     place: Place,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Place {
     Outside,
-    Waiting { ticket: usize, safe: bool },
-    Inside { ticket: usize, safe: bool },
+    Waiting { ticket: usize, access: CallAccess },
+    Inside { ticket: usize, access: CallAccess },
 }
 
 impl SharedTurnGate {
@@ -42,24 +44,30 @@ impl SharedTurnGate {
 }
 
 impl TurnGate {
-    /// Creates the place of a turn that hasn't started a call.
-    pub(crate) fn new(shared: &Arc<SharedTurnGate>) -> Self {
+    /// Creates the place of a turn that hasn't started a call of its `call_count`.
+    pub(crate) fn new(shared: &Arc<SharedTurnGate>, call_count: usize) -> Self {
         Self {
             shared: Arc::clone(shared),
+            uses_locks: call_count == 1,
             place: Place::Outside,
         }
     }
 
+    /// Whether the locks of its call decide which other turns it waits for.
+    pub(crate) fn uses_locks(&self) -> bool {
+        self.uses_locks
+    }
+
     /// Whether the turn is inside alone.
     pub(crate) fn is_alone(&self) -> bool {
-        matches!(self.place, Place::Inside { safe: false, .. })
+        matches!(&self.place, Place::Inside { access, .. } if !access.safe && access.locks.is_none())
     }
 
     /// Lets the turn in to start a call, if it may come in now. Otherwise, it waits from now on.
-    pub(crate) fn try_enter(&mut self, safe: bool) -> bool {
-        match self.place {
-            Place::Inside { safe: true, .. } if safe => return true,
-            Place::Waiting { safe: wanted, .. } if wanted == safe => {}
+    pub(crate) fn try_enter(&mut self, access: &CallAccess) -> bool {
+        match &self.place {
+            Place::Inside { access: held, .. } if held == access && access.safe => return true,
+            Place::Waiting { access: wanted, .. } if wanted == access => {}
             _ => self.leave(),
         }
         let mut tickets = self.shared.lock();
@@ -68,15 +76,16 @@ impl TurnGate {
         } else {
             let ticket = tickets.next;
             tickets.next += 1;
-            tickets.gate.push(ticket, CallAccess { safe, locks: None });
+            tickets.gate.push(ticket, access.clone());
             ticket
         };
         let may_enter = tickets.gate.peek() == Some(ticket);
+        let access = access.clone();
         self.place = if may_enter {
             tickets.gate.enter();
-            Place::Inside { ticket, safe }
+            Place::Inside { ticket, access }
         } else {
-            Place::Waiting { ticket, safe }
+            Place::Waiting { ticket, access }
         };
         drop(tickets);
         if may_enter {
