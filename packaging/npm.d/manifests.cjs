@@ -6,7 +6,10 @@ const { readFileSync, writeFileSync } = require("node:fs");
 const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 const [directory, version, platform] = process.argv.slice(2);
 const [os, cpu] = platform.split("-");
-const shared = { version, license: "MIT OR Apache-2.0" };
+// Where the packages are published from; npm compares it with who publishes them.
+const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env;
+const url = GITHUB_REPOSITORY && `git+${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}.git`;
+const shared = { version, license: "MIT OR Apache-2.0", ...(url ? { repository: { type: "git", url } } : {}) };
 
 const write = (name, manifest) =>
   writeFileSync(`${directory}/${name}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`);
