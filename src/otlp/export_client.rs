@@ -9,7 +9,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::Client;
 use tokio::runtime::Handle;
 
-use crate::otlp::delivery::DeliveryReport;
+use crate::otlp::delivery::{DeliveryReport, Signal};
 
 /// The longest response that is read, in bytes. Receivers say no more than what they rejected.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -23,8 +23,7 @@ pub(super) struct ExportClient {
     /// The exporter has a thread of its own, outside of the runtime that the client needs.
     pub(super) runtime: Handle,
     pub(super) report: Arc<DeliveryReport>,
-    /// The receiver may do without this signal.
-    pub(super) is_optional: bool,
+    pub(super) signal: Signal,
 }
 
 type ResponseFuture<'f> =
@@ -43,19 +42,27 @@ impl HttpClient for ExportClient {
                 Ok(Ok(response)) => response,
                 Ok(Err(error)) => {
                     let why = root_cause(&error);
-                    self.report.record_failure(format!("{address}: {why}"));
+                    self.fail(format!("{address}: {why}"));
                     return Err(error.without_url().into());
                 }
                 Err(ended) => return Err(ended.into()),
             };
             let status = response.status();
-            let is_expected = self.is_optional && UNSUPPORTED.contains(&status.as_u16());
-            if !status.is_success() && !is_expected {
-                let message = format!("{address} answered {status}");
-                self.report.record_failure(message);
+            let is_expected =
+                self.signal == Signal::Metrics && UNSUPPORTED.contains(&status.as_u16());
+            if status.is_success() || is_expected {
+                self.report.set_failure(self.signal, None);
+            } else {
+                self.fail(format!("{address} answered {status}"));
             }
             Ok(response)
         })
+    }
+}
+
+impl ExportClient {
+    fn fail(&self, reason: String) {
+        self.report.set_failure(self.signal, Some(reason));
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry_otlp::{
-    MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+    MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig,
 };
 use opentelemetry_sdk::Resource;
 use reqwest::Client;
 use tokio::runtime::Handle;
 
 use crate::otlp::call_spans::SCOPE_NAME;
-use crate::otlp::delivery::{DeliveryReport, ReportingExporter};
+use crate::otlp::delivery::{DeliveryReport, ReportingExporter, Signal};
 use crate::otlp::export_client::ExportClient;
 use crate::otlp::settings::OtlpSettings;
 use crate::output::CommandError;
@@ -20,6 +20,8 @@ use toolq_engine::http_client_builder;
 
 /// The longest time that sending a batch may take, by the specification.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time before a request that failed is sent once more.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Builds the exporters of a receiver.
 pub(super) struct ExporterBuilder<'a> {
@@ -81,7 +83,8 @@ impl<'a> ExporterBuilder<'a> {
         let builder = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_http_client(self.http_client(false));
+            .with_retry_policy(retry_policy())
+            .with_http_client(self.http_client(Signal::Spans));
         let built = match self.endpoint("v1/traces") {
             Some(endpoint) => builder.with_endpoint(endpoint).build(),
             None => builder.build(),
@@ -102,7 +105,8 @@ impl<'a> ExporterBuilder<'a> {
         let builder = MetricExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
-            .with_http_client(self.http_client(true));
+            .with_retry_policy(retry_policy())
+            .with_http_client(self.http_client(Signal::Metrics));
         let built = match self.endpoint("v1/metrics") {
             Some(endpoint) => builder.with_endpoint(endpoint).build(),
             None => builder.build(),
@@ -133,14 +137,22 @@ impl<'a> ExporterBuilder<'a> {
         self.environment.get(variable).as_deref() == Some("none")
     }
 
-    fn http_client(&self, is_optional: bool) -> ExportClient {
+    fn http_client(&self, signal: Signal) -> ExportClient {
         ExportClient {
             client: self.client.clone(),
             runtime: self.runtime.clone(),
             report: Arc::clone(&self.report),
-            is_optional,
+            signal,
         }
     }
+}
+
+/// A receiver that is down must not use up the time that the end of a run has for it.
+fn retry_policy() -> RetryPolicy {
+    RetryPolicy::recommended()
+        .with_max_retries(1)
+        .with_initial_delay(RETRY_DELAY)
+        .with_max_jitter(RETRY_DELAY)
 }
 
 fn unusable(error: impl std::fmt::Display) -> CommandError {
