@@ -129,8 +129,8 @@ impl PlannedCalls {
             let digests = digester.digest_call(checked).map_err(CommandError::usage)?;
             if self.calls.get(&(call.turn, call.position)) != Some(&digests) {
                 return Err(CommandError::usage(format!(
-                    "the input has changed since it was compared with the plan {}: the call {} isn't the one in the plan",
-                    self.file.id, call.id
+                    "the call {} isn't the one in the plan {} any more: its input, or what its server says of its tool, has changed meanwhile",
+                    call.id, self.file.id
                 )));
             }
         }

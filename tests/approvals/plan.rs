@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolq_core::json_schema::CompiledSchema;
 
+use super::support::shell_server::shell_server;
 use super::support::{CliOutput, repository_root};
 use super::{CliSandbox, TOOLS, decisions, four_calls, model_response, sandbox};
 
@@ -396,7 +397,7 @@ fn an_input_that_changes_while_it_runs_is_found() {
     assert_eq!(output.file("ran").unwrap(), "look\n", "{}", output.stderr);
     assert_eq!(output.code, 2);
     assert!(
-        output.stderr.contains("the input has changed"),
+        output.stderr.contains("isn't the one in the plan"),
         "{}",
         output.stderr
     );
@@ -500,4 +501,48 @@ fn variables_are_compared_under_a_key() {
 fn a_plan_without_variables_needs_no_key() {
     let output = planned("test ! -e state/toolq/plan.key || exit 9");
     assert_eq!(output.code, 0, "{}", output.stderr);
+}
+
+/// The plan can't know what such a server announces, but how it is started is up to tools.yaml.
+#[test]
+fn a_plan_of_an_unlocked_server_holds_for_this_server_alone() {
+    let announce = |schema: &str| {
+        format!("result='{{\"tools\":[{{\"name\":\"pay\",\"inputSchema\":{schema}}}]}}'")
+    };
+    let paid = r#"echo paid >> ran; result='{"content":[{"type":"text","text":"paid"}]}'"#;
+    let server = |schema: &str| {
+        shell_server(
+            "echo start >> starts",
+            &[("tools/list", &announce(schema)), ("tools/call", paid)],
+        )
+    };
+    let planned = |between: &str, schema: &str| {
+        let sandbox = CliSandbox::new()
+            .tools("version: 1\ndefaults: {approve: writes}\nservers:\n  bank: {command: [./server]}\n")
+            .program("server", &server(r#"{"type":"object"}"#))
+            .program("other", &server(schema))
+            .file("calls.json", model_response(&[("bank_pay", json!({}))]));
+        plan_then(
+            sandbox,
+            &format!("test ! -e starts || exit 98; {between}"),
+            "--log log.jsonl --plan plan.json calls.json",
+        )
+    };
+    let same = planned("", "").assert_exit(0);
+    assert_eq!(same.file("ran").unwrap(), "paid\n", "{}", same.stderr);
+    assert_eq!(
+        decisions(&same.file("log.jsonl").unwrap())[0],
+        ["approval", "yes"]
+    );
+    for edit in [
+        "sed -i 's/server]/other]/' tools.yaml",
+        "sed -i 's/server]/server, --more]/' tools.yaml",
+        r#""$TOOLQ" -q servers lock"#,
+    ] {
+        let changed = planned(&format!("{edit}; rm -f starts"), r#"{"type":"object"}"#);
+        assert_refused(&changed, "isn't what would run");
+        assert_eq!(changed.file("starts"), None, "{edit}");
+    }
+    let invalid = planned("mv other server", r#"{"type":"object","required":["to"]}"#);
+    assert_refused(&invalid, "what its server says of its tool, has changed");
 }
