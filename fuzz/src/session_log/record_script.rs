@@ -4,7 +4,7 @@ use crate::choices::Choices;
 
 /// Maximum number of records.
 const MAX_RECORDS: usize = 40;
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 24] = [
     "session",
     "turn",
     "tool_call",
@@ -23,6 +23,12 @@ const KINDS: [&str; 18] = [
     "recovered",
     "describe_start",
     "describe_end",
+    "approval",
+    "list_start",
+    "list_end",
+    "server_start",
+    "server_end",
+    "tools_change",
 ];
 const STATUSES: [&str; 9] = [
     "ok",
@@ -99,7 +105,7 @@ fn metadata(kind: &str, choices: &mut Choices<'_>) -> String {
         "tool_start" => {
             let attempt = 1 + choices.below(3);
             let effect = *choices.pick(&["read", "idempotent", "write"]);
-            let agent = *choices.pick(&["", "", "", ",\"agent\":\"n\""]);
+            let agent = *choices.pick(&["", "", ",\"needs_approval\":true", ",\"agent\":\"n\""]);
             let after = *choices.pick(&["", ",\"after\":{\"status\":\"timeout\",\"wait_ms\":1}"]);
             format!(
                 r#"{call},"attempt":{attempt},"idempotency_key":"k","effect":"{effect}"{agent}{after}"#
@@ -107,8 +113,10 @@ fn metadata(kind: &str, choices: &mut Choices<'_>) -> String {
         }
         "tool_result" | "tool_skipped" | "tool_in_doubt" => {
             let (status, attempts) = (*choices.pick(&STATUSES), choices.below(3));
+            let cached = r#","cached":{"age_ms":1,"tool_use_id":"j"}"#;
+            let cached = *choices.pick(&["", "", "", cached]);
             format!(
-                r#"{call},"is_error":false,"status":"{status}","duration_ms":0,"attempts":{attempts}"#
+                r#"{call},"is_error":false,"status":"{status}","duration_ms":0,"attempts":{attempts}{cached}"#
             )
         }
         "probe_end" => {
@@ -119,6 +127,23 @@ fn metadata(kind: &str, choices: &mut Choices<'_>) -> String {
         "session_end" => {
             r#""turns":0,"calls":0,"results":0,"errors":0,"skipped":0,"duration_ms":0,"exit_code":0"#
                 .to_owned()
+        }
+        "approval" => {
+            let decision = *choices.pick(&["yes", "no", "new"]);
+            format!(r#"{call},"decision":"{decision}","by":"terminal""#)
+        }
+        "list_start" => r#""server":"s""#.to_owned(),
+        "list_end" => r#""server":"s","duration_ms":0,"tools":1,"sha256":"00""#.to_owned(),
+        "server_start" => {
+            let earlier_starts = choices.below(2);
+            format!(r#""server":"s","earlier_starts":{earlier_starts},"ready_ms":0"#)
+        }
+        "server_end" => {
+            let cause = *choices.pick(&["run_ended", "idle", "exited", "given_up"]);
+            format!(r#""server":"s","cause":"{cause}","duration_ms":0,"calls":1"#)
+        }
+        "tools_change" => {
+            r#""tools":{"path":"t","sha256":"01"},"added":0,"removed":0,"changed":1"#.to_owned()
         }
         "model_response" => format!(r#"{call},"turn":{}"#, choices.below(2)),
         "recovered" => r#""dropped_bytes":1,"sha256":"00","file":"f""#.to_owned(),
