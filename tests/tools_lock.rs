@@ -374,6 +374,27 @@ fn a_schema_that_refers_to_a_file_leaves_out_its_tool_alone() {
     );
 }
 
+/// With a rounded number, toolq would check other inputs than the server means, and call a changed number the same.
+#[test]
+fn a_definition_that_would_lose_digits_is_left_out_alone() {
+    let sandbox = sandbox();
+    let list = sandbox.path().join("list.json");
+    let mut tools = announced();
+    tools[0]["inputSchema"]["properties"]["name"]["maxLength"] = json!("DIGITS");
+    announce(sandbox.path(), &tools);
+    let text = fs::read_to_string(&list).unwrap();
+    fs::write(&list, text.replace("\"DIGITS\"", "18446744073709551617")).unwrap();
+    let script = r#""$TOOLQ" servers lock > locked; "$TOOLQ" tools --format json"#;
+    let output = sandbox.run_shell(script).assert_exit(0);
+    assert!(
+        output.stdout.contains("notes_pay") && !output.stdout.contains("notes_read_note"),
+        "{}",
+        output.stdout
+    );
+    let warning = "the tool read_note is left out: its definition has an integer beyond 64 bits, which would lose digits: 18446744073709551617";
+    assert!(output.stderr.contains(warning), "{}", output.stderr);
+}
+
 #[test]
 fn problems_with_the_lock_are_errors_with_a_hint() {
     let declared = format!(

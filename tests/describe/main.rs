@@ -130,6 +130,10 @@ fn calls_of_a_tool_with_a_bad_description_do_not_run() {
             "echo \"{\\\"input_schema\\\": {\\\"type\\\": \\\"object\\\", \\\"\\$ref\\\": \\\"http://127.0.0.1/a\\\"}}\"",
             "can't be used",
         ),
+        (
+            "echo \"{\\\"input_schema\\\": {\\\"type\\\": \\\"object\\\", \\\"minProperties\\\": 18446744073709551617}}\"",
+            "would lose digits: 18446744073709551617",
+        ),
     ];
     for (script, expected) in cases {
         let tools = match script {

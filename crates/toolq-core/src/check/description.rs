@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::json::Input;
+use crate::json::{Input, find_lost_digits};
 use crate::json_schema::{bundle_schema, find_schema_errors};
 use crate::tools_file::select_agent_tools;
 use crate::types::{Backing, BuiltinTool, Call, Tool, ToolDescription, ToolsConfig};
@@ -34,6 +34,9 @@ pub fn parse_description(output: &str, dir: &Path) -> Result<ToolDescription, St
     let printed: DescribeOutput = serde_json::from_str(output).map_err(|error| {
         format!("its output isn't {{\"description\": …, \"input_schema\": …}}: {error}")
     })?;
+    if let Some(integer) = find_lost_digits(output) {
+        return Err(format!("its output has {integer}"));
+    }
     let mut schema = printed.input_schema;
     if let Some(fault) = find_schema_errors(&schema, dir).into_iter().next() {
         return Err(format!(

@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use url::Url;
 
+use crate::json::find_lost_digits;
 use crate::json_schema::references::outside_error;
 use crate::json_schema::schema_error::SchemaError;
 
@@ -62,5 +63,9 @@ fn read_json_file(file: &Path) -> Result<Value, String> {
     if text.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("is larger than {MAX_FILE_BYTES} bytes"));
     }
-    serde_json::from_slice(&text).map_err(|error| format!("isn't JSON: {error}"))
+    let value = serde_json::from_slice(&text).map_err(|error| format!("isn't JSON: {error}"))?;
+    match find_lost_digits(&String::from_utf8_lossy(&text)) {
+        Some(integer) => Err(format!("has {integer}")),
+        None => Ok(value),
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::find_lost_digits;
 use crate::types::ServerLock;
 
 /// The version of the format.
@@ -72,6 +73,9 @@ impl ToolsLock {
     /// Why it can't be used.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lock: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if let Some(integer) = find_lost_digits(text) {
+            return Err(format!("it has {integer}"));
+        }
         if lock.version != FORMAT_VERSION {
             return Err(format!("version {} isn't supported", lock.version));
         }
@@ -136,6 +140,18 @@ mod tests {
         assert!(why.contains("read of the server notes"), "{why}");
         let why = ToolsLock::parse(&text.replace("\"version\": 1", "\"version\": 2")).unwrap_err();
         assert!(why.contains("version 2"), "{why}");
+    }
+
+    /// A digest of the rounded number would fit any number that is rounded to it.
+    #[test]
+    fn an_integer_that_would_lose_digits_is_refused() {
+        let text = lock().render();
+        let rounded = text.replace(
+            "\"object\"",
+            "\"object\", \"minimum\": 18446744073709551617",
+        );
+        let why = ToolsLock::parse(&rounded).unwrap_err();
+        assert!(why.contains("18446744073709551617"), "{why}");
     }
 
     #[test]

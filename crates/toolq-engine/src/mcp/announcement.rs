@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use redact::Mask;
+use toolq_core::json::find_lost_digits;
 use toolq_core::types::{ServerLock, ToolDefinition, ToolLock};
 use toolq_mcp::client::{ServerIdentity, ToolList};
 use toolq_mcp::{ProtocolEra, Tool};
@@ -80,5 +81,9 @@ impl ServerAnnouncement {
 
 fn define_tool(tool: &Tool, mask: &Mask) -> Result<ToolDefinition, String> {
     let text = serde_json::to_string(tool).map_err(|error| error.to_string())?;
-    serde_json::from_str(&mask.apply(&text)).map_err(|error| error.to_string())
+    let text = mask.apply(&text);
+    match find_lost_digits(&text) {
+        Some(integer) => Err(format!("its definition has {integer}")),
+        None => serde_json::from_str(&text).map_err(|error| error.to_string()),
+    }
 }

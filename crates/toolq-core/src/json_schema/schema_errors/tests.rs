@@ -145,6 +145,9 @@ fn referenced_files_are_checked_and_compiled() {
     );
     save("bad.json", json!({"properties": {"a": {"type": "dict"}}}));
     save("away.json", json!({"$ref": "http://example.com/x.json"}));
+    // Any schema would take the rounded number for this one.
+    let lossy = r#"{"const": 18446744073709551617}"#;
+    std::fs::write(dir.path().join("lossy.json"), lossy).unwrap();
     let schema = json!({"properties": {"a": {"$ref": "defs.json#/$defs/far"}}});
     assert_eq!(find_schema_errors(&schema, dir.path()), []);
     let compiled = CompiledSchema::compile(&schema, dir.path()).unwrap();
@@ -159,6 +162,10 @@ fn referenced_files_are_checked_and_compiled() {
             "`http://example.com/x.json` isn't a file next to",
         ),
         ("sub", "the file `sub` isn't a regular file"),
+        (
+            "lossy.json",
+            "the file `lossy.json` has an integer beyond 64 bits, which would lose digits: 18446744073709551617",
+        ),
     ] {
         let found = find_schema_errors(&json!({"items": {"$ref": name}}), dir.path());
         assert_eq!(found[0].pointer, "/items/$ref");

@@ -1,26 +1,22 @@
-//! Finds integers that would lose digits: JSON trees hold numbers beyond 64 bits as floats.
+//! Refuses integers that would lose digits.
 
 use serde_json::Number;
 
+use crate::json::rounded_integer;
 use crate::types::{FileProblem, Span};
 
 /// Returns the problem of the integer at `span` of `text`, if `number` only holds it rounded.
 pub(crate) fn find_rounding(text: &str, span: Span, number: &Number) -> Option<FileProblem> {
     let source = text.get(span.start..span.start + span.len)?.trim();
-    let digits = source.trim_start_matches(['+', '-']);
-    let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let float = number.as_f64().filter(|_| number.is_f64() && is_integer)?;
-    let is_exact = format!("{:.0}", float.abs()) == digits;
-    (!is_exact).then(|| {
-        FileProblem::error(
-            span,
-            "an integer beyond 64 bits can't keep its digits here",
-            "would be rounded",
-        )
-        .with_hint(format!(
-            "put it in quotes if it may be text, or write `{float:e}` if the rounded number will do"
-        ))
-    })
+    let float = rounded_integer(source).filter(|_| number.is_f64())?;
+    let problem = FileProblem::error(
+        span,
+        "an integer beyond 64 bits can't keep its digits here",
+        "would be rounded",
+    );
+    Some(problem.with_hint(format!(
+        "put it in quotes if it may be text, or write `{float:e}` if the rounded number will do"
+    )))
 }
 
 #[cfg(test)]
