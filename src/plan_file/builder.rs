@@ -12,7 +12,7 @@ use crate::plan_file::file::{CallEntry, PLAN_FORMAT, PlanBody};
 use crate::plan_file::reachable_tools::{ReachableTools, add_reachable_tools, used_variables};
 use redact::Mask;
 use toolq_core::plan::{TurnPlan, render_plan_json};
-use toolq_core::types::{ApprovalPolicy, Backing, CheckedCall, ToolsConfig, Verdict};
+use toolq_core::types::{ApprovalPolicy, Backing, CheckedCall, ToolsConfig};
 use toolq_log::records::definition_digests;
 
 /// Collects the turns of a plan.
@@ -56,13 +56,9 @@ impl PlanBuilder {
                 input: digests.input,
                 verdict: digests.verdict,
             });
-            // Tools of a server that hasn't been asked yet are known to the checked call only.
-            let of_call = match &checked.verdict {
-                Verdict::Accepted(accepted) => Some(&accepted.tool),
-                Verdict::Rejected(_) => None,
-            };
-            if let Some(tool) = self.tools.get(&call.name).or(of_call) {
-                add_reachable_tools(&mut self.reachable, &self.tools, tool);
+            // Also one of a server that hasn't been asked yet: how it is started counts.
+            if let Some(tool) = self.tools.find(&call.name) {
+                add_reachable_tools(&mut self.reachable, &self.tools, &tool);
             }
         }
         // `-j` changes how long it takes, but not what was approved.

@@ -1,6 +1,5 @@
 //! The protocol between the host and a reaper: requests with a header and a body, replies of a fixed size.
 
-use std::ffi::CStr;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -8,16 +7,13 @@ use std::time::Duration;
 
 use crate::exit::{ExceededLimit, ProgramExit};
 use crate::fd_passing::receive_with_fds;
-use crate::limits::ResourceLimits;
-use crate::sandbox::ProgramSandbox;
 use crate::spawn::SpawnRequest;
+use crate::spawn_request_encoding::{parse_spawn_request, write_spawn_request};
 
 /// Size of a request's header: the length of the body (four bytes) and the kind of request (one).
 const HEADER_BYTES: usize = 5;
 /// Size of a reply.
 pub(crate) const REPLY_BYTES: usize = 12;
-/// How a limit of `None` is encoded.
-const NO_LIMIT: u64 = u64::MAX;
 
 /// A request of the host to a reaper.
 #[derive(Debug)]
@@ -107,7 +103,7 @@ impl ReaperRequest {
     }
 }
 
-fn encode_millis(duration: Duration) -> [u8; 8] {
+pub(crate) fn encode_millis(duration: Duration) -> [u8; 8] {
     u64::try_from(duration.as_millis())
         .unwrap_or(u64::MAX)
         .to_le_bytes()
@@ -122,71 +118,6 @@ fn encode_frame(kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes[..4].copy_from_slice(&length.to_le_bytes());
     bytes[4] = kind;
     bytes
-}
-
-/// Writes the limits, the grace period, the number of arguments and that of the strings of the sandbox (0 if there is none),
-/// then all strings, each with its trailing NUL.
-fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
-    let ResourceLimits {
-        cpu,
-        memory,
-        files,
-        processes,
-        file_size,
-    } = spawn_request.limits;
-    let cpu = cpu.map(|cpu| cpu.as_secs());
-    for limit in [cpu, memory, files, processes, file_size] {
-        bytes.extend(limit.unwrap_or(NO_LIMIT).to_le_bytes());
-    }
-    bytes.extend(encode_millis(spawn_request.host_exit_grace));
-    let sandbox = spawn_request.sandbox.as_ref();
-    let sandbox = sandbox.map(ProgramSandbox::to_strings).unwrap_or_default();
-    for count in [spawn_request.argv.len(), sandbox.len()] {
-        bytes.extend((count as u64).to_le_bytes());
-    }
-    let strings = [&spawn_request.path, &spawn_request.cwd]
-        .into_iter()
-        .chain(&spawn_request.argv)
-        .chain(&sandbox)
-        .chain(&spawn_request.env);
-    strings.for_each(|string| bytes.extend(string.as_bytes_with_nul()));
-}
-
-fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
-    let (numbers, strings) = body.split_first_chunk::<64>()?;
-    let mut numbers = numbers
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .copied()
-        .map(u64::from_le_bytes);
-    let mut limit = || numbers.next().filter(|limit| *limit != NO_LIMIT);
-    let limits = ResourceLimits {
-        cpu: limit().map(Duration::from_secs),
-        memory: limit(),
-        files: limit(),
-        processes: limit(),
-        file_size: limit(),
-    };
-    let host_exit_grace = Duration::from_millis(limit()?);
-    let argument_count = usize::try_from(limit()?).ok()?;
-    let sandbox_count = usize::try_from(limit()?).ok()?;
-    let strings = strings.split_inclusive(|byte| *byte == 0);
-    let mut strings = strings
-        .map_while(|text| CStr::from_bytes_with_nul(text).ok())
-        .map(CStr::to_owned);
-    Some(SpawnRequest {
-        path: strings.next()?,
-        cwd: strings.next()?,
-        argv: strings.by_ref().take(argument_count).collect(),
-        sandbox: match sandbox_count {
-            0 => None,
-            count => Some(ProgramSandbox::from_strings(strings.by_ref().take(count))?),
-        },
-        env: strings.collect(),
-        limits,
-        host_exit_grace,
-    })
 }
 
 impl ReaperReply {
@@ -250,7 +181,8 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     use crate::fd_passing::send_with_fds;
-    use crate::sandbox::NetworkAccess;
+    use crate::limits::ResourceLimits;
+    use crate::sandbox::{NetworkAccess, ProgramSandbox};
 
     use super::*;
 

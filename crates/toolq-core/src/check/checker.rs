@@ -9,17 +9,18 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::check::coerce;
+use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex, ValidInput};
 use crate::check::fill::invocation;
 use crate::check::locks;
 use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::json::Input;
-use crate::json_schema::{CompiledSchema, SchemaError};
+use crate::json_schema::CompiledSchema;
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallLock, CheckedCall,
-    DescribeResult, LockMode, Rejection, ResponseEnding, ResumeState, SafetyPolicy, SafetySource,
-    Tool, ToolsConfig, Turn, Verdict,
+    DescribeResult, LockMode, Rejection, ResponseEnding, ResumeState, SafetySource, Tool,
+    ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -29,21 +30,6 @@ pub struct CallChecker {
     declared: ToolIndex,
     /// For each unlocked server, once it has announced its tools.
     announced: Vec<OnceLock<ToolIndex>>,
-}
-
-/// Finds tools of a list, and has their schemas.
-#[derive(Debug)]
-struct ToolIndex {
-    by_name: HashMap<String, usize>,
-    schemas: Vec<CompiledSchemas>,
-}
-
-/// The compiled schemas of one tool.
-#[derive(Debug, Default)]
-struct CompiledSchemas {
-    input: OnceLock<Result<CompiledSchema, Vec<SchemaError>>>,
-    when: OnceLock<Option<CompiledSchema>>,
-    approve_when: OnceLock<Option<CompiledSchema>>,
 }
 
 impl CallChecker {
@@ -236,64 +222,6 @@ impl CallChecker {
     }
 }
 
-impl ToolIndex {
-    fn new(tools: &[Arc<Tool>]) -> Self {
-        let names = tools.iter().enumerate();
-        Self {
-            by_name: names
-                .map(|(index, tool)| (tool.name.clone(), index))
-                .collect(),
-            schemas: tools.iter().map(|_| CompiledSchemas::default()).collect(),
-        }
-    }
-
-    /// Finds a tool of the list that this was made for.
-    fn find<'t>(
-        &'t self,
-        name: &str,
-        tools: &'t [Arc<Tool>],
-    ) -> Option<(&'t Arc<Tool>, &'t CompiledSchemas)> {
-        let index = *self.by_name.get(name)?;
-        Some((&tools[index], &self.schemas[index]))
-    }
-}
-
-impl CompiledSchemas {
-    /// Returns whether the input matches the `concurrency_safe.when` schema. A schema that doesn't compile matches
-    /// nothing.
-    fn matches_when(&self, safety: &SafetyPolicy, valid: &ValidInput, tools: &ToolsConfig) -> bool {
-        let SafetyPolicy::When(schema) = safety else {
-            return false;
-        };
-        let when = self.when.get_or_init(|| {
-            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
-        });
-        when.as_ref()
-            .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
-    }
-}
-
-impl CompiledSchemas {
-    /// Returns whether a call with this input needs an approval. One whose schema doesn't compile does.
-    fn needs_approval(
-        &self,
-        policy: &ApprovalPolicy,
-        valid: &ValidInput,
-        tools: &ToolsConfig,
-    ) -> bool {
-        let schema = match policy {
-            ApprovalPolicy::Never => return false,
-            ApprovalPolicy::Always => return true,
-            ApprovalPolicy::When(schema) => schema,
-        };
-        let when = self.approve_when.get_or_init(|| {
-            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
-        });
-        when.as_ref()
-            .is_none_or(|when| when.accepts_input(&valid.input, &valid.value))
-    }
-}
-
 /// Returns the agent that a `new_task` call hands its task to. That agent's limits apply to the call.
 fn task_agent<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
     let Some(Backing::Builtin(BuiltinTool::NewTask(agents))) = &tool.backing else {
@@ -306,13 +234,6 @@ fn task_agent<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
 /// Decides the safety of a task for `agent`. A `when` schema covers the agent's own input, so it can't judge a task.
 fn task_safety(agent: &Tool) -> (bool, SafetySource) {
     safety::decide_safety(&agent.safety, || false)
-}
-
-/// An input that matches its schema.
-struct ValidInput {
-    input: Input,
-    value: Value,
-    before_coercion: Option<Input>,
 }
 
 /// Rejects a call of a response that was refused, unless it was already rejected for a reason of its own.

@@ -4,6 +4,7 @@
 mod admission;
 mod checker;
 mod coerce;
+mod compiled_schemas;
 mod description;
 mod fill;
 mod locks;

@@ -36,6 +36,7 @@ mod template;
 mod tool;
 mod tool_lock;
 mod tools_change;
+mod tools_config;
 mod trace_context;
 mod transport;
 mod unlocked_server;
@@ -90,13 +91,11 @@ pub use server_event::{ServerEnd, ServerEndCause, ServerIntroduction, ServerStar
 pub use start_limits::{HostLimits, RatePeriod, StartLimits, StartRate};
 pub use status::Status;
 pub use template::{Template, TemplatePart};
-pub use tool::{
-    DescribeCommand, DescribeResult, FormatPolicy, OutputKind, StatusTemplates, Tool, ToolsConfig,
-    mask_variables,
-};
+pub use tool::{DescribeCommand, DescribeResult, FormatPolicy, OutputKind, StatusTemplates, Tool};
 pub(crate) use tool::{MessageKey, MessageTemplates, ToolDescription};
 pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolLock};
 pub use tools_change::ToolsChange;
+pub use tools_config::{ToolsConfig, mask_variables};
 pub use trace_context::{CallPath, CallTrace, TraceContext, TraceParent};
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use unlocked_server::{ServerListing, ToolResolver, UnlockedServer};

@@ -1,10 +1,6 @@
 //! Tools, as resolved from tools.yaml.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::num::NonZeroUsize;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,138 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json_schema::CompiledSchema;
-use crate::os::Environment;
 use crate::types::approval::ApprovalPolicy;
 use crate::types::backing::{Backing, CommandBacking};
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
-use crate::types::env_file::EnvFile;
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
 use crate::types::locks::LockTemplates;
-use crate::types::price::PriceTable;
 use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
-use crate::types::server::ServerConfig;
-use crate::types::start_limits::{HostLimits, StartLimits};
+use crate::types::start_limits::StartLimits;
 use crate::types::template::Template;
-use crate::types::unlocked_server::UnlockedServer;
-use redact::Mask;
-
-/// A valid tools.yaml, with every default applied and every template parsed.
-#[derive(Debug, Clone)]
-pub struct ToolsConfig {
-    /// In the order of the file.
-    pub tools: Vec<Arc<Tool>>,
-    /// The servers whose tools are declared, in the order of the file.
-    pub servers: Vec<Arc<ServerConfig>>,
-    /// Those of them whose tools aren't known until they are asked, because tools.lock doesn't have them.
-    pub unlocked: Vec<Arc<UnlockedServer>>,
-    /// Maximum number of calls running at the same time, over everything.
-    pub concurrency: NonZeroUsize,
-    /// Absolute path. Commands run here, and inputs named in `paths` must stay inside.
-    pub root: PathBuf,
-    /// The directory of tools.yaml, absolute. Programs with a slash and `$ref` files are resolved against it.
-    pub dir: PathBuf,
-    /// tools.yaml, tools.lock and the like, which say what may run: only calls of `read` tools can be given their paths.
-    pub own_files: Vec<PathBuf>,
-    /// Names of environment variables whose values are masked everywhere: those under `secrets`, and those used in
-    /// headers, query, env, or an API key.
-    pub secrets: Vec<String>,
-    /// The variables of `env_file`, for templates and `pass_env`.
-    pub env_file: EnvFile,
-    /// The file's own texts for models. Texts of a tool are in [`Tool::messages`].
-    pub messages: MessageTemplates,
-    /// Limits on requests, by host.
-    pub hosts: Vec<HostLimits>,
-    /// Token prices by model name.
-    pub prices: PriceTable,
-    /// What `format` in an `input_schema` does.
-    pub formats: FormatPolicy,
-    /// SHA-256 of the file's bytes, in hex.
-    pub digest: String,
-}
-
-impl ToolsConfig {
-    /// Returns the tool with exactly this name. What a server has announced takes the place of what the file has of its
-    /// tool.
-    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        let mut unlocked = self.unlocked.iter();
-        unlocked
-            .find_map(|server| server.tool(name))
-            .or_else(|| self.tools.iter().find(|tool| tool.name == name))
-    }
-
-    /// Like [`get`](Self::get), but a tool that a server may have that wasn't asked yet is found, too, and accepts any object.
-    pub fn find(&self, name: &str) -> Option<Arc<Tool>> {
-        self.get(name).cloned().or_else(|| {
-            let mut unlocked = self.unlocked.iter();
-            unlocked.find_map(|server| server.placeholder(name))
-        })
-    }
-
-    /// Returns the tools of the file in its order, and then those that servers have announced.
-    pub fn known_tools(&self) -> Vec<Arc<Tool>> {
-        let declared = self.tools.iter();
-        let declared = declared.map(|tool| Arc::clone(self.get(&tool.name).unwrap_or(tool)));
-        let mut known: Vec<Arc<Tool>> = declared.collect();
-        let is_declared = |tool: &&Arc<Tool>| self.tools.iter().any(|own| own.name == tool.name);
-        for server in &self.unlocked {
-            let Some(Ok(listing)) = server.listing() else {
-                continue;
-            };
-            let announced = listing.tools.iter().filter(|tool| !is_declared(tool));
-            known.extend(announced.cloned());
-        }
-        known
-    }
-
-    /// Returns the servers that have to be asked before calls of `tool` can be checked: its own, and others that may have one
-    /// of its name, so that the order in which servers are asked doesn't matter.
-    pub fn servers_to_ask(&self, tool: &Tool) -> Vec<Arc<UnlockedServer>> {
-        let own = self.unlocked_server_of(tool);
-        let Some(own) = own.filter(|server| server.listing().is_none()) else {
-            return Vec::new();
-        };
-        let is_declared = self.tools.iter().any(|known| known.name == tool.name);
-        let is_asked = |server: &&Arc<UnlockedServer>| {
-            let may_have_it = !is_declared && server.may_serve(&tool.name);
-            Arc::ptr_eq(server, own) || may_have_it && server.listing().is_none()
-        };
-        self.unlocked.iter().filter(is_asked).cloned().collect()
-    }
-
-    /// Returns why the definition of a tool isn't known although its server was asked.
-    pub(crate) fn listing_failure(&self, tool: &Tool) -> Option<String> {
-        let server = self.unlocked_server_of(tool)?;
-        let name = &server.server.name;
-        match server.listing()? {
-            Ok(_) => Some(format!("the server {name} has no such tool")),
-            Err(why) => Some(format!(
-                "the server {name} couldn't be asked for its tools: {why}"
-            )),
-        }
-    }
-
-    fn unlocked_server_of(&self, tool: &Tool) -> Option<&Arc<UnlockedServer>> {
-        let Some(Backing::Mcp(mcp)) = tool.backing.as_ref().filter(|_| tool.awaits_list) else {
-            return None;
-        };
-        let mut unlocked = self.unlocked.iter();
-        unlocked.find(|server| server.server.name == mcp.server.name)
-    }
-
-    /// Builds the mask over the values of `secrets` and of `env_file`.
-    pub fn build_mask(&self, environment: &Environment) -> Mask {
-        mask_variables(&self.secrets, environment, &self.env_file)
-    }
-}
-
-/// Builds the mask over the values of environment variables, and over all values of a file. A variable of the file that
-/// the environment has, too, is a secret in both.
-pub fn mask_variables(names: &[String], environment: &Environment, file: &EnvFile) -> Mask {
-    let names = names.iter().map(String::as_str).chain(file.names());
-    let values = names.filter_map(|name| environment.get_os(name));
-    let file_values = file.values().map(OsStr::new);
-    Mask::new(values.chain(file_values).map(OsStr::as_bytes))
-}
 
 /// A named entry of tools.yaml, with the file's defaults applied.
 #[derive(Debug, Clone)]

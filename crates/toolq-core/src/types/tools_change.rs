@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::types::tool::ToolsConfig;
+use crate::types::tools_config::ToolsConfig;
 
 /// What changed when a tools file was read again. Tools are listed by their names, in the order of the file.
 #[derive(Debug, Clone)]

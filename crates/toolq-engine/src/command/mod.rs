@@ -15,6 +15,7 @@ mod spec;
 mod status_lines;
 #[cfg(target_os = "linux")]
 mod supervised_child;
+mod system_places;
 
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::{ParentEnds, ProxiedEnds};

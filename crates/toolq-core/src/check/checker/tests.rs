@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 use crate::testing::{tool_with_backing, tool_with_schema, tools_with_root};
-use crate::types::{AnswerForm, SafetyRule, SafetySource, TurnOrigin};
+use crate::types::{AnswerForm, SafetyPolicy, SafetyRule, SafetySource, TurnOrigin};
 
 fn checker() -> CallChecker {
     let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
