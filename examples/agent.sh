@@ -9,7 +9,7 @@ jq -n --arg text "$*" '[{role: "user", content: $text}]' > "$work/messages"
 toolq tools > "$work/tools"
 while
   jq -n --slurpfile tools "$work/tools" --slurpfile messages "$work/messages" \
-    '{model: "claude-sonnet-4-5", max_tokens: 1024, tools: $tools[0], messages: $messages[0]}' > "$work/request"
+    '{model: "claude-sonnet-5-5", max_tokens: 1024, tools: $tools[0], messages: $messages[0]}' > "$work/request"
   # The key comes from stdin: every user of the machine can read arguments.
   printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |
     curl -sSf -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' -d "@$work/request" "$url" > "$work/response"

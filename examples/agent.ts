@@ -17,7 +17,7 @@ const t = new Toolq("tools.yaml", { tools: [multiply] });
 try {
   const tools = await t.tools("anthropic");
   for (;;) {
-    const response = await client.messages.create({ model: "claude-sonnet-4-5", max_tokens: 1024, tools, messages });
+    const response = await client.messages.create({ model: "claude-sonnet-5-5", max_tokens: 1024, tools, messages });
     const results = await t.answer(response);
     if (results.role === undefined) {
       // No calls, no results: this is the answer.

@@ -22,7 +22,7 @@ def main() -> None:
     with toolq.Toolq("tools.yaml", tools=[multiply]) as t:
         while True:
             response = client.messages.create(
-                model="claude-sonnet-4-5", max_tokens=1024, tools=t.tools("anthropic"), messages=messages
+                model="claude-sonnet-5-5", max_tokens=1024, tools=t.tools("anthropic"), messages=messages
             )
             results = t.answer(response)
             if not results:

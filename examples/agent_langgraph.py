@@ -40,7 +40,7 @@ def as_message(result) -> ToolMessage:
 async def main() -> None:
     """Build the graph, run it, and print the model's answer."""
     async with toolq.Toolq("tools.yaml", tools=[multiply]) as t:
-        model = ChatAnthropic(model="claude-sonnet-4-5", max_tokens=1024).bind_tools(await t.tools_async("anthropic"))
+        model = ChatAnthropic(model="claude-sonnet-5-5", max_tokens=1024).bind_tools(await t.tools_async("anthropic"))
         graph = StateGraph(MessagesState)
         graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
         graph.add_node("tools", tool_node(t))

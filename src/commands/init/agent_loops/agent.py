@@ -11,7 +11,7 @@ import sys
 import urllib.request
 
 URL = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com") + "/v1/messages"
-MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5")
+MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5")
 HEADERS = {
     "x-api-key": os.environ["ANTHROPIC_API_KEY"],
     "anthropic-version": "2023-06-01",

@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 toolq tools > "$dir/tools.json"
 jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
 while :; do
-    jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-4-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
+    jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-5-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
         '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
     # The key comes from stdin: every user of the machine can read arguments.
     printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |

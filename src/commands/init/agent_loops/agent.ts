@@ -15,7 +15,7 @@ const headers = {
 
 /** Sends the conversation, and returns the content of the model's response. */
 async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
-  const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-4-5";
+  const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-5-5";
   const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
   const response = await fetch(url, { method: "POST", headers, body });
   if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
