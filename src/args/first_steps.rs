@@ -5,7 +5,7 @@ use clap::Command;
 const FIRST_STEPS: &str = "\
 toolq runs the tool calls of a language model. What to type first:
 
-  toolq init                 write a tools.yaml, and see the command for a first call
+  toolq init                 write a tools.yaml, and say how to try it
   toolq run response.json    answer the calls in a model's response
   toolq plan response.json   show what would run, without running anything
   toolq doctor               say what the tools need and this machine lacks

@@ -60,7 +60,7 @@ fn every_command_reports_a_file_size_limit() {
         (
             "full 1 init -c new.yaml".to_owned(),
             2,
-            "new.yaml can't be written: File too large",
+            "tools.schema.json can't be written: File too large",
         ),
         (
             "full 1 log show --format json log > out".to_owned(),
@@ -89,7 +89,9 @@ fn every_command_reports_a_file_size_limit() {
         );
         assert!(stderr.contains(message), "{command}\n{stderr}");
         assert_eq!(ended.file("log"), ended.file("before"), "{command}");
-        assert!(ended.file("new.yaml").is_none(), "the file is incomplete");
+        for file in ["new.yaml", "tools.schema.json"] {
+            assert!(ended.file(file).is_none(), "{file} is incomplete");
+        }
     }
 }
 
