@@ -138,8 +138,10 @@ def test_a_killed_program_leaves_nothing() -> None:
 
 
 def test_ctrl_c_cancels_the_turn() -> None:
+    # Where the tests run in the background, SIGINT is ignored, and Python leaves it so.
     code = (
-        WITHOUT_CLOSE
+        "    import signal\n    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        + WITHOUT_CLOSE
         + """
     try:
         pending.result()
