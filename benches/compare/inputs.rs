@@ -162,6 +162,36 @@ pub fn write_tools_file(out: &mut impl Write, count: usize) -> Result<()> {
     })
 }
 
+/// Writes a tools.yaml with `count` tools, each with six texts that must match a pattern.
+pub fn write_patterned_tools_file(out: &mut impl Write, count: usize) -> Result<()> {
+    writeln!(out, "version: 1\ntools:")?;
+    (0..count).try_for_each(|number| {
+        writeln!(
+            out,
+            r#"  tool_{number}:
+    description: Change a record, number {number} of many tools that look alike.
+    input_schema:
+      type: object
+      properties:
+        name: {{type: string, pattern: "^[a-z][a-z0-9_-]{{0,62}}$"}}
+        date: {{type: string, pattern: "^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$"}}
+        note: {{type: string, pattern: "^notes/[a-z]+-[0-9]+\\.md$"}}
+        ticket: {{type: string, pattern: "^[A-Z]{{2,3}}-[0-9]{{1,6}}$"}}
+        states: {{type: string, pattern: "^(open|closed|draft)(,(open|closed|draft))*$"}}
+        mail: {{type: string, pattern: "^[^\\s@]+@[^\\s@]+\\.[a-z]{{2,}}$"}}
+      required: [name]
+      additionalProperties: false
+    effect: read
+    command: [cat, --, "{{name}}"]"#
+        )
+    })
+}
+
+/// Returns the input of call `number`, valid for the tools of [`write_patterned_tools_file`].
+pub fn patterned_input(number: usize) -> String {
+    format!(r#"{{"name":"record-{number}","date":"2026-11-24"}}"#)
+}
+
 fn write_call_blocks(
     out: &mut impl Write,
     tools: &[&str],

@@ -34,6 +34,7 @@ pub const ALL_ROWS: &[(&str, RowFn)] = &[
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
     ("plan", startup::plan),
+    ("plan-patterns", startup::plan_with_patterns),
     ("stream", stream::call_starts),
     ("lines", lines::many_turns),
     ("recording", recording::replayed_and_planned),

@@ -38,3 +38,22 @@ pub fn plan(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
         &[Baseline::absolute(PerformanceBar::own_time(10.0))],
     )
 }
+
+/// Only one of the tools is called, so only its schema has to be compiled.
+pub fn plan_with_patterns(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
+    let tools = bench.write_file("patterns.yaml", |out| {
+        inputs::write_patterned_tools_file(out, 32)
+    })?;
+    let response = bench.write_file("patterned.json", |out| {
+        inputs::write_response_of(out, &["tool_7"], 1, inputs::patterned_input)
+    })?;
+    let ours = programs::toolq_plan(&response)
+        .env("TOOLQ_TOOLS", tools)
+        .expect_output("tool_use_id", 1)?;
+    compare_rounds(
+        "`plan` of one call with 32 tools of 6 patterns each",
+        bench.rounds * ROUNDS_FACTOR,
+        &ours,
+        &[Baseline::absolute(PerformanceBar::own_time(5.0))],
+    )
+}

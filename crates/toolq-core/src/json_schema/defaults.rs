@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::filler::fill_defaults;
 use crate::json_schema::library::SchemaLibrary;
+use crate::json_schema::references::REFERENCE_KEYWORDS;
 use crate::json_schema::schema::CompiledSchema;
 use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
 use crate::json_schema::subschemas::Subschema;
@@ -24,6 +25,10 @@ use crate::types::ProblemDetail;
 /// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
 /// `schema` must be free of [errors](super::find_schema_errors); files that it refers to are read from `dir`.
 pub(crate) fn find_invalid_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDetail> {
+    // Compiling is most of the work, and few schemas have defaults.
+    if !may_have_defaults(schema) {
+        return Vec::new();
+    }
     let Ok(compiled) = CompiledSchema::compile(schema, dir) else {
         return Vec::new();
     };
@@ -38,6 +43,19 @@ pub(crate) fn find_invalid_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDe
     let mut details = compiled.problem_details(&filled);
     details.retain(is_filled);
     details
+}
+
+/// Returns whether `default` is a key anywhere in `schema`, or could be one in a file that it refers to.
+fn may_have_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            key == "default"
+                || REFERENCE_KEYWORDS.contains(&key.as_str())
+                || may_have_defaults(value)
+        }),
+        Value::Array(items) => items.iter().any(may_have_defaults),
+        _ => false,
+    }
 }
 
 /// The parts of a schema that matter for defaults. Schemas are known by number; the root is 0.

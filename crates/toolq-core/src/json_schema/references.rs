@@ -9,7 +9,7 @@ use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::subschemas::Subschema;
 
 /// Keywords whose value is a reference.
-const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+pub(crate) const REFERENCE_KEYWORDS: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// A reference and the schema that contains it.
 #[derive(Clone, Copy)]
