@@ -140,6 +140,71 @@ fn turns_share_the_cache_and_budgets_count_what_runs() {
     assert_eq!(texts, ["1", "1", "1"], "{}", output.stderr);
 }
 
+/// An edit removes what was read from its file, through whichever path, and nothing else.
+#[test]
+fn with_locks_an_edit_removes_only_what_it_meets() {
+    let tools = r#"
+version: 1
+tools:
+  look:
+    effect: read
+    cache: {for: 10m}
+    locks: {read: ["file:{path}"]}
+    paths: [path]
+    input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
+    command: [cat, --, "{path}"]
+  edit:
+    locks: {write: ["file:{path}"]}
+    paths: [path]
+    input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
+    command: {argv: [tee, -a, --, "{path}"], stdin: x}
+"#;
+    let file = |path: &str| json!({"path": path});
+    let calls = [
+        ("look", file("a")),
+        ("look", file("b")),
+        ("edit", file("a")),
+        ("look", file("a")),
+        ("look", file("b")),
+        // The same file by another name.
+        ("edit", file("link")),
+        ("look", file("a")),
+        ("look", file("b")),
+    ];
+    let sandbox = CliSandbox::new().tools(tools).file("a", "a").file("b", "b");
+    let sandbox = sandbox.file("turn.json", model_response(&calls));
+    let output = sandbox.run_shell(
+        r#"ln -s b link; "$TOOLQ" run -j 1 --to result-lines turn.json | jq -r '[.content, has("cached_age_ms")] | @csv'"#,
+    );
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    let looks = [0, 1, 3, 4, 6, 7].map(|number| lines[number]);
+    let expected = [
+        r#""a",false"#,
+        r#""b",false"#,
+        r#""ax",false"#,
+        r#""b",true"#,
+        r#""ax",true"#,
+        r#""bx",false"#,
+    ];
+    assert_eq!(looks, expected, "{}", output.stderr);
+}
+
+#[test]
+fn plan_says_which_calls_may_be_answered_from_memory() {
+    let calls = [("look", json!({})), ("edit", json!({}))];
+    let script = r#"
+        "$TOOLQ" plan turn.json | grep -o 'cached for .*'
+        "$TOOLQ" plan --format json turn.json | jq -c '.batches[].calls[].cache'
+    "#;
+    let output = CliSandbox::new()
+        .tools(TOOLS)
+        .file("turn.json", model_response(&calls))
+        .run_shell(script);
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    let expected = ["cached for 10m", r#"{"for_ms":600000}"#, "null"];
+    assert_eq!(lines, expected, "{}", output.stderr);
+}
+
 #[test]
 fn only_reads_can_have_a_cache() {
     for (from, to, why) in [

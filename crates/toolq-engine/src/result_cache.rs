@@ -1,17 +1,24 @@
 //! Results of `read` calls, kept in memory for tools with a `cache`.
 //!
-//! A call that isn't `read` may change what a read returns. So it empties the cache when it starts, and when it ends; a read
-//! that ran alongside isn't kept. What other programs change meanwhile isn't noticed.
+//! A call that isn't `read` may change what a read returns. So it removes results when it starts, and when it ends; a read
+//! that ran alongside isn't kept. With locks on both sides, this is only about what they meet. What other programs change
+//! meanwhile isn't noticed.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 
+use toolq_core::check::recheck_locks;
+use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
-    AcceptedCall, CacheHit, CallRef, CaptureStats, ClientContent, Effect, Outcome, ResultContent,
-    Tool,
+    AcceptedCall, CacheHit, CallLocks, CallRef, CaptureStats, ClientContent, Effect, Outcome,
+    ResultContent,
 };
 
 /// Maximum size of all results together, in bytes.
@@ -25,8 +32,8 @@ pub(crate) struct SharedResultCache(Arc<Mutex<ResultCache>>);
 struct ResultCache {
     entries: HashMap<CacheKey, CacheEntry>,
     total_bytes: usize,
-    /// Increases with each change of the world.
-    generation: u64,
+    /// The reads that are running, as long as their calls hold their tickets.
+    running: Vec<Weak<CacheTicket>>,
 }
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
@@ -38,13 +45,14 @@ struct CacheEntry {
     tool_use_id: String,
     taken: Moment,
     bytes: usize,
+    access: CallAccess,
 }
 
-/// A read that is running, and whose result may be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A read that is running. Its result may be kept, as long as the cache knows the ticket.
+#[derive(Debug)]
 pub(crate) struct CacheTicket {
     key: CacheKey,
-    generation: u64,
+    access: CallAccess,
 }
 
 /// A moment on two clocks: one doesn't advance while the machine sleeps, and the other may be set back.
@@ -72,13 +80,13 @@ impl Moment {
 
 impl SharedResultCache {
     /// Returns the result of an earlier call of the same tool with the same input, if there is one that isn't too old.
-    pub(crate) fn find(&self, accepted: &AcceptedCall) -> Option<Outcome> {
-        self.find_at(Moment::now(), accepted)
+    pub(crate) fn find(&self, accepted: &AcceptedCall, root: &Path) -> Option<Outcome> {
+        self.find_at(Moment::now(), accepted, root)
     }
 
-    fn find_at(&self, now: Moment, accepted: &AcceptedCall) -> Option<Outcome> {
-        let max_age = accepted.tool.cache?;
-        let key = cache_key(accepted);
+    fn find_at(&self, now: Moment, accepted: &AcceptedCall, root: &Path) -> Option<Outcome> {
+        let max_age = accepted.tool.cache?.max_age;
+        let key = cache_key(accepted, &current_access(accepted, root));
         let mut cache = self.lock();
         let entry = cache.entries.get(&key)?;
         let age = now.since(entry.taken);
@@ -95,25 +103,32 @@ impl SharedResultCache {
     }
 
     /// Returns a ticket for the result of a call that starts now; `None` if it isn't to be kept.
-    pub(crate) fn ticket(&self, accepted: &AcceptedCall) -> Option<CacheTicket> {
+    pub(crate) fn ticket(&self, accepted: &AcceptedCall, root: &Path) -> Option<Arc<CacheTicket>> {
         accepted.tool.cache?;
-        Some(CacheTicket {
-            key: cache_key(accepted),
-            generation: self.lock().generation,
-        })
+        let access = current_access(accepted, root);
+        let ticket = Arc::new(CacheTicket {
+            key: cache_key(accepted, &access),
+            access,
+        });
+        let mut cache = self.lock();
+        cache.running.retain(|read| read.strong_count() > 0);
+        cache.running.push(Arc::downgrade(&ticket));
+        Some(ticket)
     }
 
-    /// Keeps the result of a call, unless it failed, was cut, or something has changed since the ticket was given.
-    pub(crate) fn keep(&self, ticket: CacheTicket, call: &CallRef, outcome: &Outcome) {
+    /// Keeps the result of a call, unless it failed, was cut, or something that it may have read has changed since the
+    /// ticket was given.
+    pub(crate) fn keep(&self, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
         self.keep_at(Moment::now(), ticket, call, outcome);
     }
 
-    fn keep_at(&self, now: Moment, ticket: CacheTicket, call: &CallRef, outcome: &Outcome) {
+    fn keep_at(&self, now: Moment, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
         let Some(bytes) = keepable_bytes(outcome) else {
             return;
         };
         let mut cache = self.lock();
-        if cache.generation != ticket.generation {
+        let is_ticket = |read: &Weak<CacheTicket>| read.as_ptr() == Arc::as_ptr(ticket);
+        if !cache.running.iter().any(is_ticket) {
             return;
         }
         cache.remove(&ticket.key);
@@ -131,21 +146,26 @@ impl SharedResultCache {
             tool_use_id: call.tool_use_id.clone(),
             taken: now,
             bytes,
+            access: ticket.access.clone(),
         };
         cache.entries.insert(ticket.key, entry);
     }
 
-    /// Empties the cache if a call of `tool` may change something. Called when it starts and when it ends. All results go,
-    /// since nothing says what a call touches.
-    pub(crate) fn note_change(&self, tool: &Tool) {
-        if tool.effect != Effect::Read {
-            let mut cache = self.lock();
-            let generation = cache.generation + 1;
-            *cache = ResultCache {
-                generation,
-                ..ResultCache::default()
-            };
+    /// Removes the results that a call may change, unless it is `read`. Called when it starts and when it ends: its paths may
+    /// lead elsewhere by then.
+    pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) {
+        if accepted.tool.effect == Effect::Read {
+            return;
         }
+        let checked = CallAccess::of(accepted);
+        let now = current_access(accepted, root);
+        let may_change = |read: &CallAccess| checked.may_change(read) || now.may_change(read);
+        let mut cache = self.lock();
+        cache
+            .running
+            .retain(|read| read.upgrade().is_some_and(|read| !may_change(&read.access)));
+        cache.entries.retain(|_, entry| !may_change(&entry.access));
+        cache.total_bytes = cache.entries.values().map(|entry| entry.bytes).sum();
     }
 
     fn lock(&self) -> MutexGuard<'_, ResultCache> {
@@ -161,10 +181,21 @@ impl ResultCache {
     }
 }
 
-/// Returns the key of a call: its tool with all settings, which may change while `serve` runs, and its input.
-fn cache_key(accepted: &AcceptedCall) -> CacheKey {
+/// Returns what a call reads or changes now: its paths may lead elsewhere than when it was checked.
+fn current_access(accepted: &AcceptedCall, root: &Path) -> CallAccess {
+    let changed: Option<CallLocks> = recheck_locks(accepted, root);
+    let checked = CallAccess::of(accepted);
+    CallAccess {
+        locks: changed.or(checked.locks),
+        ..checked
+    }
+}
+
+/// Returns the key of a call: its tool with all settings, which may change while `serve` runs, its input, and where the paths
+/// in its locks lead.
+fn cache_key(accepted: &AcceptedCall, access: &CallAccess) -> CacheKey {
     let mut hasher = Sha256::new();
-    hasher.update(format!("{:?}", accepted.tool));
+    hasher.update(format!("{:?}{:?}", accepted.tool, access.locks));
     hasher.update([0]);
     hasher.update(accepted.input.text());
     hasher.finalize().into()
@@ -204,111 +235,4 @@ fn client_bytes(content: &ClientContent) -> usize {
     let blocks = content.blocks.iter().flatten();
     structured.map_or(0, |json| json.get().len())
         + blocks.map(|block| block.get().len()).sum::<usize>()
-}
-
-#[cfg(test)]
-mod tests {
-    use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
-    use toolq_core::types::Verdict;
-
-    use super::*;
-
-    fn read_call(input: &str) -> AcceptedCall {
-        let tool = Tool {
-            cache: Some(Duration::from_mins(1)),
-            effect: Effect::Read,
-            ..sample_tool("read")
-        };
-        match accepted_call(0, tool, true, input).verdict {
-            Verdict::Accepted(accepted) => *accepted,
-            Verdict::Rejected(rejection) => panic!("{rejection:?}"),
-        }
-    }
-
-    fn call_ref() -> CallRef {
-        CallRef::new(&sample_call(0, "read", "{}"), None)
-    }
-
-    fn age_of(found: Option<Outcome>) -> Option<Duration> {
-        let outcome = found?;
-        Some(outcome.captured()?.cached.as_ref()?.age)
-    }
-
-    #[test]
-    fn a_result_is_found_until_it_is_too_old() {
-        let (cache, call) = (SharedResultCache::default(), read_call(r#"{"a":1}"#));
-        let begin = Moment::now();
-        let after = |seconds| Moment {
-            monotonic: begin.monotonic + Duration::from_secs(seconds),
-            ..begin
-        };
-        let ticket = cache.ticket(&call).unwrap();
-        cache.keep_at(begin, ticket, &call_ref(), &success_outcome("one"));
-        let age = age_of(cache.find_at(after(60), &call));
-        assert_eq!(age, Some(Duration::from_mins(1)));
-        let other = read_call(r#"{"a":2}"#);
-        assert!(cache.find_at(after(1), &other).is_none());
-        let mut changed = call.clone();
-        Arc::make_mut(&mut changed.tool).max_output += 1;
-        assert!(cache.find_at(after(1), &changed).is_none());
-        assert!(cache.find_at(after(61), &call).is_none());
-        assert!(cache.find_at(after(1), &call).is_none());
-        // The machine slept for an hour, or the clock was set back.
-        let ticket = cache.ticket(&call).unwrap();
-        cache.keep_at(begin, ticket, &call_ref(), &success_outcome("one"));
-        let hour = Duration::from_hours(1);
-        let earlier = Moment {
-            system: begin.system - hour,
-            ..after(7)
-        };
-        let age = age_of(cache.find_at(earlier, &call));
-        assert_eq!(age, Some(Duration::from_secs(7)));
-        let slept = Moment {
-            system: begin.system + hour,
-            ..begin
-        };
-        assert!(cache.find_at(slept, &call).is_none());
-    }
-
-    /// A result that was read before a change, or while something changed, is never found after it.
-    #[test]
-    fn a_change_empties_the_cache_and_refuses_what_is_being_read() {
-        let (cache, call) = (SharedResultCache::default(), read_call("{}"));
-        let mut writer = call.tool.as_ref().clone();
-        writer.effect = Effect::Idempotent;
-        let ticket = |cache: &SharedResultCache| cache.ticket(&call).unwrap();
-        let first = ticket(&cache);
-        cache.keep(first, &call_ref(), &success_outcome("before"));
-        cache.note_change(&call.tool);
-        assert!(cache.find(&call).is_some(), "a read changes nothing");
-        cache.note_change(&writer);
-        let during = ticket(&cache);
-        cache.note_change(&writer);
-        cache.keep(during, &call_ref(), &success_outcome("during"));
-        assert!(cache.find(&call).is_none());
-    }
-
-    #[test]
-    fn only_complete_successes_are_kept_and_memory_is_bounded() {
-        let cache = SharedResultCache::default();
-        let keep = |input: &str, outcome: &Outcome| {
-            let call = read_call(input);
-            let ticket = cache.ticket(&call).unwrap();
-            cache.keep(ticket, &call_ref(), outcome);
-            cache.find(&call).is_some()
-        };
-        assert!(!keep("{}", &Outcome::NoBacking));
-        let mut cut = success_outcome("cut");
-        cut.captured_mut().unwrap().cut_bytes = 1;
-        assert!(!keep("{}", &cut));
-        let large = success_outcome(&"x".repeat(MAX_TOTAL_BYTES / 4));
-        for number in 0..20 {
-            assert!(keep(&format!(r#"{{"n":{number}}}"#), &large));
-        }
-        assert!(cache.lock().total_bytes <= MAX_TOTAL_BYTES);
-        assert!(!keep(
-            "[]",
-            &success_outcome(&"x".repeat(MAX_TOTAL_BYTES + 1))
-        ));
-    }
 }

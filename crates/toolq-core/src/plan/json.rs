@@ -80,6 +80,15 @@ struct CallJson<'a> {
     /// What limits when it starts, beside the calls before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitsJson>,
+    /// When the result of an earlier call answers it; missing if it always runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<CacheJson>,
+}
+
+/// When the result of an earlier call answers a call.
+#[derive(serde::Serialize)]
+struct CacheJson {
+    for_ms: u64,
 }
 
 /// The locks of a call.
@@ -234,6 +243,9 @@ impl<'a> CallJson<'a> {
                 .iter()
                 .map(LimitsJson::new)
                 .collect(),
+            cache: accepted.tool.cache.map(|policy| CacheJson {
+                for_ms: to_millis(policy.max_age),
+            }),
         }
     }
 }

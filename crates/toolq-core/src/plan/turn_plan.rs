@@ -236,7 +236,7 @@ impl PlannedCall<'_> {
         format!("{word}: {}", self.accepted.safety_source)
     }
 
-    /// What else decides when the call runs, or how: `10/s`, `needs an approval`, `waits for call 3: writes src/a.rs`.
+    /// What else decides when the call runs, or how: `10/s`, `cached for 10m`, `needs an approval`, `waits for call 3: writes src/a.rs`.
     pub fn notes(&self, plan: &TurnPlan<'_>) -> Vec<String> {
         let settings = self.accepted.tool.rule_settings.iter();
         let settings = settings.map(|setting| format!("{} by rule {}", setting.key, setting.glob));
@@ -246,6 +246,8 @@ impl PlannedCall<'_> {
             LimitedSubject::Tool(..) => limits.to_string(),
             LimitedSubject::Server(_) | LimitedSubject::Host(_) => format!("{subject}: {limits}"),
         }));
+        let cache = self.accepted.tool.cache;
+        notes.extend(cache.map(|policy| policy.to_string()));
         if self.accepted.needs_approval {
             notes.push("needs an approval".to_owned());
         }

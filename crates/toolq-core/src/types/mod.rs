@@ -8,6 +8,7 @@ mod agent_history;
 mod answer;
 mod approval;
 mod backing;
+mod cache_policy;
 mod call;
 mod call_ending;
 mod call_output;
@@ -56,6 +57,7 @@ pub use backing::{
     ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern,
     HttpBacking, HttpMethod, Leftovers, LimitKind, RequestBody, StdinSource,
 };
+pub use cache_policy::CachePolicy;
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};
 pub use call_output::{CacheHit, CallOutput, CaptureStats};

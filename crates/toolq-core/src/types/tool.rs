@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::json_schema::CompiledSchema;
 use crate::types::approval::ApprovalPolicy;
 use crate::types::backing::{Backing, CommandBacking};
+use crate::types::cache_policy::CachePolicy;
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
 use crate::types::locks::LockTemplates;
@@ -75,8 +76,8 @@ pub struct Tool {
     pub max_output: u64,
     /// Maximum number of output bytes saved to a file if `max_output` cuts them.
     pub max_saved: u64,
-    /// How old the result of an earlier call may be that answers a call with the same input. `None` runs each call.
-    pub cache: Option<Duration>,
+    /// When the result of an earlier call answers a call with the same input. `None` runs each call.
+    pub cache: Option<CachePolicy>,
     /// When a failed attempt is retried.
     pub retry: RetryPolicy,
     /// What a failed call does to the other calls.

@@ -90,9 +90,9 @@ impl Dispatcher<'_> {
                 self.gate.leave(number);
                 self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
                 let cache = &self.engine.result_cache;
-                cache.note_change(&run.job.accepted.tool);
+                cache.note_change(&run.job.accepted, &self.engine.settings.tools.root);
                 if let Some(ticket) = &run.cache_ticket {
-                    cache.keep(**ticket, &call_ref, outcome);
+                    cache.keep(ticket, &call_ref, outcome);
                 }
                 let stats = CallStats::from_running(&run, outcome, self.engine.control.now());
                 (Arc::clone(&run.job), stats)

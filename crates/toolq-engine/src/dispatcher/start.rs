@@ -12,7 +12,9 @@ use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
 use toolq_core::schedule::CallAccess;
-use toolq_core::types::{Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool};
+use toolq_core::types::{
+    AcceptedCall, Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool,
+};
 
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
@@ -65,7 +67,7 @@ impl Dispatcher<'_> {
                 break;
             }
             if self.check_blocked(number, &job.accepted.tool).is_none()
-                && let Some(outcome) = self.engine.result_cache.find(&job.accepted)
+                && let Some(outcome) = self.find_cached(&job.accepted)
             {
                 self.gate.enter();
                 self.gate.leave(number);
@@ -105,6 +107,12 @@ impl Dispatcher<'_> {
         }
         self.request_approval();
         admitted
+    }
+
+    /// Returns the result of an earlier call that answers this one.
+    fn find_cached(&self, accepted: &AcceptedCall) -> Option<Outcome> {
+        let root = &self.engine.settings.tools.root;
+        self.engine.result_cache.find(accepted, root)
     }
 
     /// Resolves the paths in the locks of a call once more, right before it starts. Returns false if it has to wait again,
@@ -262,8 +270,9 @@ impl Dispatcher<'_> {
         );
         debug!(parent: &span, "started");
         let cache = &self.engine.result_cache;
-        cache.note_change(&run.job.accepted.tool);
-        run.cache_ticket = cache.ticket(&run.job.accepted).map(Box::new);
+        let root = &self.engine.settings.tools.root;
+        cache.note_change(&run.job.accepted, root);
+        run.cache_ticket = cache.ticket(&run.job.accepted, root);
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
         if let Some(slot) = &run.slot {

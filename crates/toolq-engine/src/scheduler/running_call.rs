@@ -58,7 +58,7 @@ pub(crate) struct RunningCall {
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
     /// With which its result is kept for later calls.
-    pub(crate) cache_ticket: Option<Box<CacheTicket>>,
+    pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
     /// How long the current attempt waited for its turn. `None` if it didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.

@@ -1,7 +1,5 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
-use std::time::Duration;
-
 use crate::tools_file::keys::{ApproveForm, ApproveWord, CacheFile, Defaults, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
@@ -25,7 +23,7 @@ use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
-    ApprovalPolicy, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
+    ApprovalPolicy, CachePolicy, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
     SafetyPolicy, StatusTemplates, TextNormalizer, Tool, ToolLock,
 };
 
@@ -240,12 +238,12 @@ fn resolve_destructive(
     Some(destructive.value)
 }
 
-/// Returns how old a result may be that answers another call.
+/// Returns when results answer other calls.
 fn resolve_cache(
     field: &Field<CacheFile>,
     effect: Effect,
     diagnostics: &mut Diagnostics<'_>,
-) -> Option<Duration> {
+) -> Option<CachePolicy> {
     let cache = field.spanned()?;
     if effect != Effect::Read {
         diagnostics.error(
@@ -262,7 +260,8 @@ fn resolve_cache(
         let hint = "say how old a result may be: `cache: {for: 10m}`";
         diagnostics.error(cache.key_span, "`cache` has no `for`", "", hint);
     }
-    cache.value.max_age.value().map(|age| age.0)
+    let max_age = cache.value.max_age.value()?.0;
+    Some(CachePolicy { max_age })
 }
 
 /// Returns the JSON that stands for an empty output.

@@ -1,0 +1,151 @@
+use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
+use toolq_core::types::{CachePolicy, CallLock, LockMode, LockedResource, Tool, Verdict};
+
+use super::*;
+
+const ROOT: &str = "/nowhere";
+
+fn read_call(input: &str) -> AcceptedCall {
+    let tool = Tool {
+        cache: Some(CachePolicy {
+            max_age: Duration::from_mins(1),
+        }),
+        effect: Effect::Read,
+        ..sample_tool("read")
+    };
+    match accepted_call(0, tool, true, input).verdict {
+        Verdict::Accepted(accepted) => *accepted,
+        Verdict::Rejected(rejection) => panic!("{rejection:?}"),
+    }
+}
+
+fn call_ref() -> CallRef {
+    CallRef::new(&sample_call(0, "read", "{}"), None)
+}
+
+fn age_of(found: Option<Outcome>) -> Option<Duration> {
+    let outcome = found?;
+    Some(outcome.captured()?.cached.as_ref()?.age)
+}
+
+#[test]
+fn a_result_is_found_until_it_is_too_old() {
+    let (cache, call) = (SharedResultCache::default(), read_call(r#"{"a":1}"#));
+    let begin = Moment::now();
+    let after = |seconds| Moment {
+        monotonic: begin.monotonic + Duration::from_secs(seconds),
+        ..begin
+    };
+    let ticket = cache.ticket(&call, ROOT.as_ref()).unwrap();
+    cache.keep_at(begin, &ticket, &call_ref(), &success_outcome("one"));
+    let age = age_of(cache.find_at(after(60), &call, ROOT.as_ref()));
+    assert_eq!(age, Some(Duration::from_mins(1)));
+    let other = read_call(r#"{"a":2}"#);
+    assert!(cache.find_at(after(1), &other, ROOT.as_ref()).is_none());
+    let mut changed = call.clone();
+    Arc::make_mut(&mut changed.tool).max_output += 1;
+    assert!(cache.find_at(after(1), &changed, ROOT.as_ref()).is_none());
+    assert!(cache.find_at(after(61), &call, ROOT.as_ref()).is_none());
+    assert!(cache.find_at(after(1), &call, ROOT.as_ref()).is_none());
+    // The machine slept for an hour, or the clock was set back.
+    let ticket = cache.ticket(&call, ROOT.as_ref()).unwrap();
+    cache.keep_at(begin, &ticket, &call_ref(), &success_outcome("one"));
+    let hour = Duration::from_hours(1);
+    let earlier = Moment {
+        system: begin.system - hour,
+        ..after(7)
+    };
+    let age = age_of(cache.find_at(earlier, &call, ROOT.as_ref()));
+    assert_eq!(age, Some(Duration::from_secs(7)));
+    let slept = Moment {
+        system: begin.system + hour,
+        ..begin
+    };
+    assert!(cache.find_at(slept, &call, ROOT.as_ref()).is_none());
+}
+
+/// A result that was read before a change, or while something changed, is never found after it.
+#[test]
+fn a_change_empties_the_cache_and_refuses_what_is_being_read() {
+    let (cache, call) = (SharedResultCache::default(), read_call("{}"));
+    let mut writer = call.clone();
+    Arc::make_mut(&mut writer.tool).effect = Effect::Idempotent;
+    let ticket = |cache: &SharedResultCache| cache.ticket(&call, ROOT.as_ref()).unwrap();
+    let first = ticket(&cache);
+    cache.keep(&first, &call_ref(), &success_outcome("before"));
+    cache.note_change(&call, ROOT.as_ref());
+    assert!(
+        cache.find(&call, ROOT.as_ref()).is_some(),
+        "a read changes nothing"
+    );
+    cache.note_change(&writer, ROOT.as_ref());
+    let during = ticket(&cache);
+    cache.note_change(&writer, ROOT.as_ref());
+    cache.keep(&during, &call_ref(), &success_outcome("during"));
+    assert!(cache.find(&call, ROOT.as_ref()).is_none());
+}
+
+fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) -> AcceptedCall {
+    let lock = CallLock {
+        name: name.to_owned(),
+        mode,
+        resource: LockedResource::Text(name.to_owned()),
+    };
+    accepted.locks = Some([lock].into());
+    if mode == LockMode::Write {
+        Arc::make_mut(&mut accepted.tool).effect = Effect::Write;
+    }
+    accepted
+}
+
+/// Locks tell that a change doesn't touch what was read, if both calls have some; also for what is just being read.
+#[test]
+fn with_locks_only_what_they_meet_is_removed() {
+    let cache = SharedResultCache::default();
+    let read = |name| with_lock(LockMode::Read, name, read_call("{}"));
+    let write = |name| with_lock(LockMode::Write, name, read_call("{}"));
+    let (one, other, unlocked) = (read("one"), read("other"), read_call("{}"));
+    let ticket = |call: &AcceptedCall| cache.ticket(call, ROOT.as_ref()).unwrap();
+    let found = |call: &AcceptedCall| cache.find(call, ROOT.as_ref()).is_some();
+    for call in [&one, &other, &unlocked] {
+        cache.keep(&ticket(call), &call_ref(), &success_outcome("before"));
+    }
+    cache.note_change(&write("one"), ROOT.as_ref());
+    assert_eq!([&one, &other, &unlocked].map(found), [false, true, false]);
+    let (changed, unchanged) = (ticket(&one), ticket(&other));
+    cache.note_change(&write("one"), ROOT.as_ref());
+    cache.keep(&changed, &call_ref(), &success_outcome("during"));
+    cache.keep(&unchanged, &call_ref(), &success_outcome("during"));
+    assert_eq!([&one, &other].map(found), [false, true]);
+    let mut writer = unlocked.clone();
+    Arc::make_mut(&mut writer.tool).effect = Effect::Write;
+    cache.note_change(&writer, ROOT.as_ref());
+    assert!(!found(&other), "nothing says what it changes");
+    drop((changed, unchanged));
+    ticket(&one);
+    assert_eq!(cache.lock().running.len(), 1, "tickets don't pile up");
+}
+
+#[test]
+fn only_complete_successes_are_kept_and_memory_is_bounded() {
+    let cache = SharedResultCache::default();
+    let keep = |input: &str, outcome: &Outcome| {
+        let call = read_call(input);
+        let ticket = cache.ticket(&call, ROOT.as_ref()).unwrap();
+        cache.keep(&ticket, &call_ref(), outcome);
+        cache.find(&call, ROOT.as_ref()).is_some()
+    };
+    assert!(!keep("{}", &Outcome::NoBacking));
+    let mut cut = success_outcome("cut");
+    cut.captured_mut().unwrap().cut_bytes = 1;
+    assert!(!keep("{}", &cut));
+    let large = success_outcome(&"x".repeat(MAX_TOTAL_BYTES / 4));
+    for number in 0..20 {
+        assert!(keep(&format!(r#"{{"n":{number}}}"#), &large));
+    }
+    assert!(cache.lock().total_bytes <= MAX_TOTAL_BYTES);
+    assert!(!keep(
+        "[]",
+        &success_outcome(&"x".repeat(MAX_TOTAL_BYTES + 1))
+    ));
+}
