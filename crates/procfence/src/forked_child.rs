@@ -79,7 +79,10 @@ pub(crate) fn spawn_limited(
         null_terminated_pointers(&request.env),
     );
     let mut failure = None;
-    let mut start = || failure = Some(exec_program(request, sandbox, descriptors, &argv, &env));
+    let mut start = || {
+        let program = (request, &argv[..], &env[..]);
+        failure = Some(exec_program(program, &request.limits, sandbox, descriptors));
+    };
     let pid = run_in_child(&mut start).map_err(errno_of)?;
     match failure {
         Some(error) => Err(errno_of(error)),
@@ -108,13 +111,13 @@ extern "C" fn run_start(start: *mut libc::c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Replaces this process with the program. Returns only if that fails, with the cause.
-fn exec_program(
-    request: &SpawnRequest,
+/// Replaces this process with a program, given with the pointers to its arguments and variables. Returns only if that
+/// fails, with the cause. It allocates nothing, since another thread may have held the allocator's lock at the fork.
+pub(crate) fn exec_program(
+    (request, argv, env): (&SpawnRequest, &[*mut c_char], &[*mut c_char]),
+    limits: &ResourceLimits,
     sandbox: Option<&PreparedSandbox>,
     descriptors: &ChildDescriptors<'_>,
-    argv: &[*mut c_char],
-    env: &[*mut c_char],
 ) -> io::Error {
     let prepared = (|| {
         // SAFETY: these take numbers, and strings that outlive the calls; this process isn't used for anything else.
@@ -128,7 +131,7 @@ fn exec_program(
                 libc::signal(signal, libc::SIG_DFL);
             }
         }
-        apply_limits(&request.limits)?;
+        apply_limits(limits)?;
         if let Some(sandbox) = sandbox {
             sandbox.enter()?;
         }

@@ -30,7 +30,11 @@ mod fd_passing;
 #[cfg(target_os = "linux")]
 mod filter_program;
 #[cfg(target_os = "linux")]
+mod fork_spawn;
+#[cfg(target_os = "linux")]
 mod forked_child;
+#[cfg(target_os = "linux")]
+mod inherited_descriptors;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
@@ -43,6 +47,7 @@ mod orphans;
 mod output_drain;
 #[cfg(target_os = "linux")]
 mod parent_pins;
+mod posix_spawn;
 #[cfg(target_os = "linux")]
 mod privileges;
 #[cfg(target_os = "linux")]
