@@ -929,9 +929,13 @@ fn an_id_too_long_for_the_environment_gets_its_result() {
 fn a_default_is_executed_and_logged_with_the_original() {
     let ran = CliSandbox::new()
         .tools(
-            "version: 1\ntools:\n  seq:\n    description: Count.\n    input_schema: {type: object, properties: {n: {type: integer, default: 2}}, additionalProperties: false}\n    command: [seq, \"{n}\"]\n",
+            "version: 1\ntools:\n  seq:\n    description: Count.\n    input_schema: {type: object, properties: {n: {type: integer, default: 2}}, additionalProperties: false}\n    estimate: 2s\n    command: [seq, \"{n}\"]\n",
         )
-        .stdin(model_response(&[("seq", json!({})), ("seq", json!({"n": 1}))]))
+        .stdin(model_response(&[
+            ("seq", json!({})),
+            ("seq", json!({"n": 1})),
+            ("seq", json!({"n": "3"})),
+        ]))
         .run(&["run", "--log", "log"])
         .assert_exit(0);
     let texts: Vec<_> = ran.json()["content"]
@@ -940,7 +944,11 @@ fn a_default_is_executed_and_logged_with_the_original() {
         .iter()
         .map(|block| block["content"].clone())
         .collect();
-    assert_eq!(texts, ["1\n2", "1"]);
+    assert_eq!(texts, ["1\n2", "1", "1\n2\n3"]);
+    let summary = ran.stderr.lines().next().unwrap();
+    let adjusted = "3 ok (1 with a coerced input, 1 with defaults added); ";
+    assert!(summary.contains(adjusted), "{summary}");
+    assert!(summary.contains(" in series, 6s as planned, "), "{summary}");
     let calls: Vec<Value> = parse_json_lines(&ran.file("log").unwrap())
         .into_iter()
         .filter(|record| record["type"] == "tool_call")

@@ -193,6 +193,7 @@ fn describe_accepted(accepted: &AcceptedCall) -> String {
         tool,
         input,
         before_coercion: _,
+        is_coerced: _,
         safe,
         safety_source: _,
         locks: _,

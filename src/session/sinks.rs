@@ -50,7 +50,7 @@ impl RunSinks {
     pub fn new(
         settings: &SessionSettings,
         context: &CommandContext,
-        (tools, jobs): (&ToolsConfig, NonZeroUsize),
+        (tools, jobs): (&Arc<ToolsConfig>, NonZeroUsize),
         mask: &Arc<Mask>,
         clock: Clock,
     ) -> Result<Self, CommandError> {
@@ -66,7 +66,7 @@ impl RunSinks {
         Ok(Self {
             otlp: otlp.transpose()?,
             display: open_display(settings.watch.progress, context, jobs, mask, &clock),
-            summary: RunSummary::new(clock, tools.prices.clone()),
+            summary: RunSummary::new(clock, tools, jobs),
             events,
             log: None,
             removes_unused_log: false,

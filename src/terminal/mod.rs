@@ -1,5 +1,6 @@
 //! Progress for people while calls run: bars on a terminal, lines elsewhere.
 
+mod agent_totals;
 mod bar_options;
 mod bar_styles;
 mod bars;
@@ -9,6 +10,7 @@ mod footer;
 mod labels;
 mod lines;
 pub(crate) mod outcome_label;
+mod planned_duration;
 mod repeat_command;
 mod screen;
 mod summary;

@@ -1,29 +1,33 @@
 //! The one-line summary at the end of a run.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::terminal::agent_totals::AgentTotals;
+use crate::terminal::planned_duration::PlannedDurationMeter;
 use toolq_core::os::Clock;
-use toolq_core::text::format_duration;
-use toolq_core::types::{
-    CheckedCall, EmitError, Event, EventSink, PicoUsd, PriceTable, ReportedUsage, Status, Verdict,
-    format_dollars,
-};
+use toolq_core::text::{format_count, format_duration};
+use toolq_core::types::{EmitError, Event, EventSink, Status, ToolsConfig, Verdict};
 
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
     clock: Clock,
-    prices: PriceTable,
     calls: usize,
     batches: usize,
     succeeded: usize,
     /// Number of errors by status.
     errors: BTreeMap<Status, usize>,
     agents: AgentTotals,
+    /// `None` if no tool has an estimate.
+    planned: Option<PlannedDurationMeter>,
     /// Number of calls with more than one attempt.
     retried: usize,
-    /// Number of calls whose input was coerced, or got defaults.
-    adjusted: usize,
+    /// Number of calls whose input was coerced.
+    coerced: usize,
+    /// Number of calls whose input only got defaults.
+    defaulted: usize,
     /// Number of calls whose result was restored from the log.
     restored: usize,
     /// Whether the run stopped before its work was done.
@@ -38,39 +42,21 @@ pub struct RunSummary {
     span_ms: Option<(u64, u64)>,
 }
 
-/// What all agents of a run did.
-struct AgentTotals {
-    /// Number of calls that they made, without those restored from the log.
-    calls: usize,
-    /// Whether one of them sent a request to its model.
-    has_requests: bool,
-    /// Number of responses that they received.
-    turns: usize,
-    /// Whether a model reported what a response cost.
-    has_cost: bool,
-    /// Cost of the models' responses; `None` if the price of one is unknown.
-    cost: Option<PicoUsd>,
-}
-
 impl RunSummary {
-    /// Creates an empty summary. `prices` are used to compute the cost of agents.
-    pub fn new(clock: Clock, prices: PriceTable) -> Self {
+    /// Creates an empty summary of a run in which at most `jobs` calls run at once. `tools` say what agents cost, and how long
+    /// calls should take.
+    pub fn new(clock: Clock, tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Self {
         Self {
             clock,
-            prices,
             calls: 0,
             batches: 0,
             succeeded: 0,
             errors: BTreeMap::new(),
-            agents: AgentTotals {
-                calls: 0,
-                has_requests: false,
-                turns: 0,
-                has_cost: false,
-                cost: Some(0),
-            },
+            agents: AgentTotals::new(tools.prices.clone()),
+            planned: PlannedDurationMeter::new(tools, jobs),
             retried: 0,
-            adjusted: 0,
+            coerced: 0,
+            defaulted: 0,
             restored: 0,
             incomplete: false,
             has_doubt: false,
@@ -116,11 +102,9 @@ impl RunSummary {
         self.has_doubt
     }
 
-    /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 4s as run`.
+    /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 3s as planned, 4s as
+    /// run`.
     pub fn text(&self) -> String {
-        let count = |number: usize, one: &str, many: &str| {
-            format!("{number} {}", if number == 1 { one } else { many })
-        };
         if self.calls == 0 {
             return "no calls".to_owned();
         }
@@ -140,7 +124,8 @@ impl RunSummary {
         let remarks = [
             (self.restored, "from the log"),
             (self.retried, "retried"),
-            (self.adjusted, "with a coerced or completed input"),
+            (self.coerced, "with a coerced input"),
+            (self.defaulted, "with defaults added"),
         ];
         let remarks = remarks.into_iter().filter(|(number, _)| *number > 0);
         let remarks: Vec<String> = remarks
@@ -150,86 +135,54 @@ impl RunSummary {
             remarks if remarks.is_empty() => remarks,
             remarks => format!(" ({remarks})"),
         };
-        let agents = if self.agents.has_requests {
-            format!(
-                "; agents: {}, {}{}",
-                count(self.agents.turns, "turn", "turns"),
-                count(self.agents.calls, "call", "calls"),
-                self.cost_label()
-            )
-        } else {
-            String::new()
-        };
-        let calls = count(self.calls, "call", "calls");
+        let agents = self.agents.label();
+        let agents = agents.map_or_else(String::new, |agents| format!("; {agents}"));
+        let calls = format_count(self.calls as u64, "call");
         let outcome_labels = outcome_labels.join(", ");
+        let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
+        let planned = planned.map_or_else(String::new, |planned| format!("{planned}, "));
         if self.batches == 0 {
             // Nothing ran: each result is from the log or is a rejection.
             return format!("{calls}: {outcome_labels}{remarks}{agents}");
         }
         format!(
-            "{calls} in {}: {outcome_labels}{remarks}{agents}; {} in series, {} as run",
-            count(self.batches, "batch", "batches"),
+            "{calls} in {} {}: {outcome_labels}{remarks}{agents}; {} in series, {planned}{} as run",
+            self.batches,
+            if self.batches == 1 {
+                "batch"
+            } else {
+                "batches"
+            },
             format_duration(self.serial_duration),
             format_duration(Duration::from_millis(last.saturating_sub(first))),
         )
     }
 
-    /// Formats the cost as `, $0.0105`, or as nothing if tools.yaml has no `prices` or no model responded.
-    fn cost_label(&self) -> String {
-        match self.agents.cost {
-            _ if self.prices.0.is_empty() || !self.agents.has_cost => String::new(),
-            Some(cost) => format!(", {}", format_dollars(cost)),
-            None => ", cost unknown".to_owned(),
-        }
-    }
-
-    fn add_cost(&mut self, model: &str, tokens: &ReportedUsage) {
-        self.agents.has_cost = true;
-        let cost = self.prices.cost(model, tokens);
-        self.agents.cost = self.agents.cost.zip(cost).map(|(sum, cost)| sum + cost);
-    }
-
     fn handle_event(&mut self, event: &Event<'_>) {
-        if let Event::Finished {
-            outcome,
-            agent_usage: Some(agent),
-            ..
-        } = event
-            && !outcome.is_restored()
-        {
-            for (model, tokens) in &agent.aborted_usage {
-                self.add_cost(model, tokens);
-            }
+        self.agents.handle_event(event);
+        if let Some(planned) = &mut self.planned {
+            planned.handle_event(event);
         }
         if let Event::Finished { outcome, .. } = event {
             self.has_doubt |= outcome.is_in_doubt();
         }
         match event {
-            Event::Queued { checked, .. } if checked.call.parent.is_some() => {
-                self.agents.calls += 1;
-            }
-            Event::Queued { checked, .. } => {
+            Event::Queued { checked, .. } if checked.call.parent.is_none() => {
                 self.calls += 1;
-                self.adjusted += usize::from(has_adjusted_input(checked));
+                if let Verdict::Accepted(accepted) = &checked.verdict
+                    && accepted.before_coercion.is_some()
+                {
+                    self.coerced += usize::from(accepted.is_coerced);
+                    self.defaulted += usize::from(!accepted.is_coerced);
+                }
             }
             Event::BatchStarted { calls, .. } => {
                 let of_input = calls.first().is_none_or(|call| call.parent.is_none());
                 self.batches += usize::from(of_input);
             }
-            Event::AgentProgress { .. } => self.agents.has_requests = true,
             Event::ApproverStopped { why, .. } => self.approver_stop = Some((*why).to_owned()),
-            Event::AgentMessage {
-                response: Some((response, _)),
-                ..
-            } => {
-                self.agents.turns += 1;
-                let model = response.model.as_deref().unwrap_or_default();
-                self.add_cost(model, &response.usage);
-            }
             Event::Finished { call, outcome, .. } if call.parent.is_some() => {
                 self.incomplete |= outcome.status().stops_run();
-                // Restored calls weren't made by this run, just as their turns weren't.
-                self.agents.calls -= usize::from(outcome.is_restored()).min(self.agents.calls);
             }
             Event::Finished {
                 outcome,
@@ -251,13 +204,6 @@ impl RunSummary {
             }
             _ => {}
         }
-    }
-}
-
-fn has_adjusted_input(checked: &CheckedCall) -> bool {
-    match &checked.verdict {
-        Verdict::Accepted(accepted) => accepted.before_coercion.is_some(),
-        Verdict::Rejected(_) => false,
     }
 }
 

@@ -230,6 +230,7 @@ impl TestCall {
                 tool: Arc::new(self.tool),
                 input,
                 before_coercion: None,
+                is_coerced: false,
                 safe: self.safe,
                 safety_source: SafetySource::Declared,
                 locks: None,

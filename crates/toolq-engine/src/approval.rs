@@ -99,6 +99,7 @@ pub(crate) fn question_job(
             // The question isn't an input: the limits of inputs don't apply to it.
             input: Input::empty(),
             before_coercion: None,
+            is_coerced: false,
             safe: true,
             safety_source: SafetySource::Default,
             locks: None,

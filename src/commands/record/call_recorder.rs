@@ -140,6 +140,7 @@ impl<'s> CallRecorder<'s> {
             tool: Arc::clone(&tool),
             input,
             before_coercion: None,
+            is_coerced: false,
             safe: false,
             safety_source: SafetySource::Default,
             locks: None,

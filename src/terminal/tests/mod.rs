@@ -19,11 +19,11 @@ use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::testing::{
     accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
-    sample_tool,
+    sample_tool, sample_tools,
 };
 use toolq_core::types::{
-    CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, PriceTable,
-    StatusTemplates, Template, TemplatePart, Tool, Verdict,
+    CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, StatusTemplates,
+    Template, TemplatePart, Tool, Verdict,
 };
 
 const JOBS: NonZeroUsize = NonZeroUsize::new(10).unwrap();
@@ -210,7 +210,8 @@ fn a_build_log_gets_one_line_per_event() {
 
 #[test]
 fn the_summary_counts_outcomes() {
-    let mut summary = RunSummary::new(ticking_clock(), PriceTable::default());
+    let tools = Arc::new(sample_tools(Vec::new()));
+    let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
     assert_snapshot!(summary.text(), @"no calls");
     emit_turn(&mut summary, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
@@ -221,5 +222,56 @@ fn the_summary_counts_outcomes() {
         summary
             .text()
             .contains("1 unknown tool, 1 without a result (1 retried);")
+    );
+}
+
+/// Runs one turn after another, and returns the summary.
+fn summarize(turns: &[&[CheckedCall]]) -> String {
+    let tool_of = |checked: &CheckedCall| match &checked.verdict {
+        Verdict::Accepted(accepted) => Some(Tool::clone(&accepted.tool)),
+        Verdict::Rejected(_) => None,
+    };
+    let tools = turns.iter().copied().flatten().filter_map(tool_of);
+    let tools = Arc::new(sample_tools(tools.collect()));
+    let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
+    for calls in turns {
+        emit_turn(&mut summary, calls, "done").unwrap();
+    }
+    summary.text()
+}
+
+#[test]
+fn the_summary_says_how_long_the_turns_should_have_taken() {
+    let get = |position| call_with_estimate(position, "get", 4, true);
+    let save = call_with_estimate(2, "save", 1, false);
+    let turn = [get(0), get(1), save, rejected_call(3, "nobody")];
+    let text = summarize(&[&turn]);
+    assert!(
+        text.contains(" in series, 5s as planned, "),
+        "{text}: two calls at once, and one after them"
+    );
+    let text = summarize(&[&turn, &[get(0)]]);
+    assert!(text.contains(" in series, 9s as planned, "), "{text}");
+    let unknown = accepted_call(1, sample_tool("wait"), true, "{}");
+    let text = summarize(&[&[get(0), unknown.clone()]]);
+    assert!(text.contains(", at least 4s as planned, "), "{text}");
+    let text = summarize(&[&[unknown]]);
+    assert!(!text.contains("as planned"), "{text}");
+}
+
+#[test]
+fn the_summary_tells_coercion_from_defaults() {
+    let adjusted = |position, is_coerced| {
+        let mut checked = accepted_call(position, sample_tool("get"), true, "{}");
+        if let Verdict::Accepted(accepted) = &mut checked.verdict {
+            accepted.before_coercion = Some(accepted.input.clone());
+            accepted.is_coerced = is_coerced;
+        }
+        checked
+    };
+    let text = summarize(&[&[adjusted(0, true), adjusted(1, false), adjusted(2, false)]]);
+    assert!(
+        text.contains(" (1 with a coerced input, 2 with defaults added);"),
+        "{text}"
     );
 }

@@ -145,6 +145,7 @@ impl CallChecker {
             tool: Arc::clone(tool),
             input: valid.input,
             before_coercion: valid.before_coercion,
+            is_coerced: valid.is_coerced,
             safe,
             safety_source: decided_by,
             locks,
@@ -175,6 +176,7 @@ impl CallChecker {
                 input: input.clone(),
                 value: input.to_value(),
                 before_coercion: None,
+                is_coerced: false,
             });
         }
         let schema = compiled
@@ -196,12 +198,14 @@ impl CallChecker {
                 input: filled,
                 value,
                 before_coercion,
+                is_coerced: false,
             });
         }
         if let Some(valid) = schema.fill_valid_defaults(input) {
             return Ok(ValidInput {
                 value: valid.to_value(),
                 before_coercion: (valid.text() != input.text()).then(|| input.clone()),
+                is_coerced: false,
                 input: valid,
             });
         }
@@ -214,6 +218,7 @@ impl CallChecker {
                 input: coerced_input,
                 value,
                 before_coercion: Some(input.clone()),
+                is_coerced: true,
             }),
             None => Err(rejection::invalid_input(
                 schema.input_problems(&filled, &value),

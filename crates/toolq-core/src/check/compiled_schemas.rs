@@ -30,6 +30,7 @@ pub(crate) struct ValidInput {
     pub(crate) value: Value,
     /// What it was before coercion and defaults, if they changed it.
     pub(crate) before_coercion: Option<Input>,
+    pub(crate) is_coerced: bool,
 }
 
 impl ToolIndex {

@@ -9,9 +9,9 @@ use serde::ser::{Serialize, Serializer};
 use crate::plan::invocation_line;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::sandbox_text::SandboxJson;
-use crate::plan::schedule::TurnEstimate;
+use crate::plan::schedule::{TurnEstimate, known_limits};
 use crate::plan::template_json::{MaskedBody, MaskedTemplate, TemplatePairs};
-use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan, known_limits};
+use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::schedule::LimitedSubject;
 use crate::types::{
     AcceptedCall, AgentInvocation, CallLock, HttpInvocation, Invocation, LockMode, MaskedJson,

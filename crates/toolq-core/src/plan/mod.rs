@@ -19,6 +19,7 @@ mod template_json;
 mod text;
 mod timeline;
 mod totals;
+mod turn_estimator;
 mod turn_plan;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
@@ -28,5 +29,7 @@ pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
 pub use saving::SafeDeclarationSaving;
+pub use schedule::TurnEstimate;
 pub use text::{PlanDetail, PlanStyle, render_plan_text};
+pub use turn_estimator::TurnEstimator;
 pub use turn_plan::{PlannedCall, TurnPlan};

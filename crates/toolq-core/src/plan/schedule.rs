@@ -7,8 +7,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::schedule::{AppliedLimits, CallAccess, Gate, LimitedSubject, StartLimiter, StartTicket};
-use crate::types::{AcceptedCall, Invocation};
+use crate::schedule::{
+    AppliedLimits, CallAccess, Gate, LimitedSubject, StartLimiter, StartTicket, applied_limits,
+};
+use crate::types::{AcceptedCall, Invocation, ToolsConfig};
 
 /// How long the calls of a turn are expected to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,16 +24,34 @@ pub struct TurnEstimate {
 }
 
 /// A call of a turn that is played.
-pub(crate) struct SimulatedCall<'a> {
-    pub(crate) accepted: &'a AcceptedCall,
-    pub(crate) access: CallAccess,
-    pub(crate) limits: AppliedLimits,
+#[derive(Debug)]
+pub(crate) struct SimulatedCall {
+    pub(crate) estimate: Option<Duration>,
+    is_agent: bool,
+    access: CallAccess,
+    limits: AppliedLimits,
+}
+
+impl SimulatedCall {
+    pub(crate) fn new(accepted: &AcceptedCall, access: CallAccess, tools: &ToolsConfig) -> Self {
+        Self {
+            estimate: accepted.tool.estimate,
+            is_agent: matches!(accepted.invocation, Some(Invocation::Agent(_))),
+            access,
+            limits: known_limits(accepted, tools),
+        }
+    }
+}
+
+/// Returns what limits a call, as far as the file says: the environment may name another host.
+pub(crate) fn known_limits(accepted: &AcceptedCall, tools: &ToolsConfig) -> AppliedLimits {
+    applied_limits(accepted, tools, 0, &|_| None)
 }
 
 /// Plays a turn: its calls wait for those before them, take the slots that are free, and wait for the limits of their
 /// tools, servers and hosts.
-pub(crate) struct TurnSimulation<'a> {
-    calls: Vec<SimulatedCall<'a>>,
+pub(crate) struct TurnSimulation {
+    calls: Vec<SimulatedCall>,
     jobs: NonZeroUsize,
     now: Duration,
     starts: Vec<Duration>,
@@ -62,9 +82,9 @@ struct ThrottledCall {
     since: Duration,
 }
 
-impl<'a> TurnSimulation<'a> {
+impl TurnSimulation {
     /// Creates a simulation of these calls, of which at most `jobs` run at once.
-    pub(crate) fn new(calls: Vec<SimulatedCall<'a>>, jobs: NonZeroUsize) -> Self {
+    pub(crate) fn new(calls: Vec<SimulatedCall>, jobs: NonZeroUsize) -> Self {
         let mut gate = Gate::default();
         for (index, call) in calls.iter().enumerate() {
             // With a single job, nothing runs in parallel.
@@ -175,8 +195,8 @@ impl<'a> TurnSimulation<'a> {
         self.starts[index] = self.now;
         let kind = self.slot_kind(index);
         *self.slots_taken.entry(kind).or_default() += 1;
-        let estimate = self.calls[index].accepted.tool.estimate;
-        let end = self.now.saturating_add(estimate.unwrap_or_default());
+        let estimate = self.calls[index].estimate.unwrap_or_default();
+        let end = self.now.saturating_add(estimate);
         self.running.push(Reverse((end, index)));
         self.running_calls.insert(index, (kind, ticket));
     }
@@ -199,8 +219,7 @@ impl<'a> TurnSimulation<'a> {
     }
 
     fn slot_kind(&self, index: usize) -> SlotKind {
-        let invocation = &self.calls[index].accepted.invocation;
-        if matches!(invocation, Some(Invocation::Agent(_))) && self.jobs > NonZeroUsize::MIN {
+        if self.calls[index].is_agent && self.jobs > NonZeroUsize::MIN {
             SlotKind::Agent
         } else {
             SlotKind::Call

@@ -14,8 +14,8 @@ use std::time::Duration;
 use crate::plan::call_waits::CallWaits;
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
-use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation};
-use crate::schedule::{AppliedLimits, CallAccess, LimitedSubject, applied_limits};
+use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation, known_limits};
+use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
@@ -172,10 +172,9 @@ impl<'a> TurnPlan<'a> {
 
     /// Computes when each batch and call starts, as the engine would start them.
     fn schedule_calls(&mut self, access_of: impl Fn(&AcceptedCall) -> CallAccess) {
-        let calls = self.planned_calls().map(|planned| SimulatedCall {
-            accepted: planned.accepted,
-            access: access_of(planned.accepted),
-            limits: known_limits(planned.accepted, self.tools),
+        let calls = self.planned_calls().map(|planned| {
+            let accepted = planned.accepted;
+            SimulatedCall::new(accepted, access_of(accepted), self.tools)
         });
         let starts = TurnSimulation::new(calls.collect(), self.jobs).run();
         let mut starts = starts.into_iter();
@@ -185,20 +184,13 @@ impl<'a> TurnPlan<'a> {
                 planned.start = start;
                 let estimate = planned.accepted.tool.estimate;
                 end = end.max(start.saturating_add(estimate.unwrap_or_default()));
-                self.estimate.serial += estimate.unwrap_or_default();
-                self.estimate.unestimated_calls += usize::from(estimate.is_none());
+                self.estimate.add(start, estimate);
             }
             let first = batch.calls.iter().map(|planned| planned.start).min();
             batch.start = first.unwrap_or_default();
             batch.duration = end.saturating_sub(batch.start);
-            self.estimate.planned = self.estimate.planned.max(end);
         }
     }
-}
-
-/// Returns what limits a call, as far as the file says: the environment may name another host.
-pub(crate) fn known_limits(accepted: &AcceptedCall, tools: &ToolsConfig) -> AppliedLimits {
-    applied_limits(accepted, tools, 0, &|_| None)
 }
 
 /// Returns the tools whose failure stops the rest of the turn.

@@ -108,6 +108,7 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
         tool: Arc::new(tool),
         input: Input::parse(input).unwrap_or_else(|_| Input::empty()),
         before_coercion: None,
+        is_coerced: false,
         safe,
         safety_source: SafetySource::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
         locks: None,

@@ -71,6 +71,8 @@ pub struct AcceptedCall {
     pub input: Input,
     /// The input as received, if defaults or coercion changed it.
     pub before_coercion: Option<Input>,
+    /// Whether coercion changed it, not just defaults.
+    pub is_coerced: bool,
     /// Whether the call may run concurrently with others.
     pub safe: bool,
     /// What decided that.

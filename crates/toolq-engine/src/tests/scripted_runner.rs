@@ -242,6 +242,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             tool: Arc::new(tool.clone()),
             input,
             before_coercion: None,
+            is_coerced: false,
             safe: id.starts_with(|c: char| c.is_lowercase()),
             safety_source: SafetySource::Declared,
             locks: None,

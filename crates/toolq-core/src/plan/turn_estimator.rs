@@ -1,0 +1,44 @@
+//! Estimates how long a turn takes as planned, from calls that arrive one by one.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation};
+use crate::schedule::CallAccess;
+use crate::types::{AcceptedCall, ToolsConfig};
+
+/// The calls of a turn that will run, without their inputs. It comes to the same estimate as a
+/// [`TurnPlan`](crate::plan::TurnPlan), which needs all calls at once.
+#[derive(Debug, Default)]
+pub struct TurnEstimator {
+    calls: Vec<SimulatedCall>,
+}
+
+impl TurnEstimator {
+    /// Adds the next call that will run.
+    pub fn add(&mut self, accepted: &AcceptedCall, tools: &ToolsConfig) {
+        let access = CallAccess::of(accepted);
+        self.calls.push(SimulatedCall::new(accepted, access, tools));
+    }
+
+    /// Returns how long the turn is expected to take if at most `jobs` of its calls run at once.
+    pub fn estimate(self, jobs: NonZeroUsize) -> TurnEstimate {
+        let estimates: Vec<_> = self.calls.iter().map(|call| call.estimate).collect();
+        let starts = TurnSimulation::new(self.calls, jobs).run();
+        let mut turn = TurnEstimate::default();
+        for (start, estimate) in starts.into_iter().zip(estimates) {
+            turn.add(start, estimate);
+        }
+        turn
+    }
+}
+
+impl TurnEstimate {
+    /// Adds a call that starts at this time after the turn's start.
+    pub(crate) fn add(&mut self, start: Duration, estimate: Option<Duration>) {
+        let takes = estimate.unwrap_or_default();
+        self.serial = self.serial.saturating_add(takes);
+        self.planned = self.planned.max(start.saturating_add(takes));
+        self.unestimated_calls += usize::from(estimate.is_none());
+    }
+}
