@@ -18,8 +18,8 @@ pub(crate) fn slow_down(process: Pid) {
 
 /// Until this is dropped, this process runs before all that have no real-time scheduling, if it is privileged.
 ///
-/// A program that forks all the time in new sessions would leave it hardly any CPU time: with autogroups (sched(7)),
-/// each session gets an equal share, whatever its processes' policy is.
+/// Without it, a fork bomb that puts each process into a new session would leave it hardly any CPU time: with autogroups
+/// (sched(7)), each session gets an equal share, whatever its processes' policy is.
 pub(crate) struct RealTimeSpan {
     is_real_time: bool,
 }

@@ -1,4 +1,4 @@
-//! How a reaper is told what to spawn.
+//! Encodes spawn requests for the reaper.
 
 use std::ffi::CStr;
 use std::time::Duration;

@@ -13,8 +13,8 @@ pub const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(20);
 pub const OUTPUT_DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a reaper waits for killed processes to disappear. Its supervisor waits for those that remain.
 pub const REAPER_KILL_TIMEOUT: Duration = Duration::from_millis(300);
-/// The longest grace period of programs whose host is gone, because whoever killed the host expects its programs to end
-/// soon.
+/// Upper bound of a program's grace period after the host has died, because whoever killed the host expects its programs
+/// to end soon.
 pub const MAX_HOST_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long a supervisor waits for its reapers to exit once the host is gone.
 pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(2500);

@@ -54,6 +54,24 @@ pub struct AgentBacking {
     pub max_depth: u32,
 }
 
+impl AgentBacking {
+    /// Returns all templates that are filled in for a request to the model.
+    pub fn templates(&self) -> Vec<&Template> {
+        let optional = [
+            &self.api_key,
+            &self.fallback_model,
+            &self.system,
+            &self.prompt,
+        ];
+        let headers = self.headers.iter().map(|(_, template)| template);
+        [&self.endpoint, &self.model]
+            .into_iter()
+            .chain(optional.into_iter().flatten())
+            .chain(headers)
+            .collect()
+    }
+}
+
 /// The wire format of an agent's API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum Api {

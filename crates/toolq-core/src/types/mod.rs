@@ -19,6 +19,7 @@ mod event;
 mod event_sink;
 mod failure_policy;
 mod halt;
+mod http_backing;
 mod invocation;
 mod locks;
 mod masked;
@@ -52,10 +53,8 @@ pub use agent::{
 pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
-pub(crate) use backing::StatusRange;
 pub use backing::{
-    ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandLimits, HostPattern,
-    HttpBacking, HttpMethod, Leftovers, LimitKind, RequestBody, StdinSource,
+    ArgumentTemplate, Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource,
 };
 pub use cache_policy::CachePolicy;
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
@@ -68,6 +67,8 @@ pub use event::{Event, ProbeFinding};
 pub use event_sink::{EmitError, EventSink};
 pub use failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryCondition, RetryPolicy};
 pub use halt::{BudgetLimit, HaltCause, NotExecutedCause};
+pub(crate) use http_backing::StatusRange;
+pub use http_backing::{BodyTemplate, HostPattern, HttpBacking, HttpMethod, RequestBody};
 pub use invocation::{
     AgentInvocation, CommandInvocation, HttpInvocation, Invocation, McpInvocation, PartialJson,
     PartialTemplate, Segment, StdinContent,

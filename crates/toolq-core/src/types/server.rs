@@ -6,7 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::types::backing::{BodyTemplate, CommandBacking};
+use crate::types::backing::CommandBacking;
+use crate::types::http_backing::BodyTemplate;
 use crate::types::start_limits::StartLimits;
 use crate::types::template::Template;
 use crate::types::tool_lock::ToolLock;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use crate::types::backing::HostPattern;
+use crate::types::http_backing::HostPattern;
 
 /// The limits of a tool, a server or a host on its calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

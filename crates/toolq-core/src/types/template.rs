@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::os::Environment;
 use crate::types::invocation::Segment;
 
 /// A text of tools.yaml with placeholders. It is parsed once and filled in for each call; the result is never parsed
@@ -66,6 +67,27 @@ impl Template {
             TemplatePart::Env { name, .. } => format!("${{{name}}}"),
         });
         parts.collect()
+    }
+
+    /// Returns the variables without a default that are unset or empty, sorted by name, each once.
+    pub fn missing_variables<'t>(
+        templates: &[&'t Self],
+        environment: &Environment,
+    ) -> Vec<&'t str> {
+        let parts = templates.iter().flat_map(|template| &template.parts);
+        let mut missing: Vec<&str> = parts
+            .filter_map(|part| match part {
+                TemplatePart::Env {
+                    name,
+                    default: None,
+                } => Some(name.as_str()),
+                _ => None,
+            })
+            .filter(|name| environment.get(name).is_none_or(|value| value.is_empty()))
+            .collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 
     /// Returns the path of the value, if the template consists of a single value and nothing else.

@@ -15,10 +15,7 @@ use crate::tools_file::lints::unpinned_packages;
 use crate::tools_file::resolve::agent_cycle_warnings;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::yaml::YamlNode;
-use crate::types::{
-    AgentBacking, Backing, BodyTemplate, FileProblem, HttpBacking, McpBacking, RequestBody, Span,
-    Template, TemplatePart, ToolsConfig,
-};
+use crate::types::{Backing, BodyTemplate, FileProblem, McpBacking, Span, Template, ToolsConfig};
 
 /// Maximum number of tools that one warning names.
 const MAX_NAMED_TOOLS: usize = 4;
@@ -117,11 +114,11 @@ fn unset_variable_warnings(
                 "/command",
                 command.env.iter().map(|(_, template)| template).collect(),
             ),
-            Some(Backing::Http(http)) => ("/http", request_templates(http)),
-            Some(Backing::Agent(agent)) => ("/agent", agent_templates(agent)),
+            Some(Backing::Http(http)) => ("/http", http.templates()),
+            Some(Backing::Agent(agent)) => ("/agent", agent.templates()),
             Some(Backing::Mcp(mcp)) => ("/mcp", server_templates(mcp)),
         };
-        for name in find_missing_variables(&templates, environment) {
+        for name in Template::missing_variables(&templates, environment) {
             match missing.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, more)) => *more += 1,
                 None => missing.push((name, tree.span_at(&["tools", &tool.name], key), 0)),
@@ -155,57 +152,9 @@ fn is_api_key_variable(name: &str, backing: Option<&Backing>) -> bool {
     names.any(|key_variable| key_variable == name)
 }
 
-fn agent_templates(agent: &AgentBacking) -> Vec<&Template> {
-    let optional = [
-        &agent.api_key,
-        &agent.fallback_model,
-        &agent.system,
-        &agent.prompt,
-    ];
-    let needed = [&agent.endpoint, &agent.model];
-    needed
-        .into_iter()
-        .chain(optional.into_iter().flatten())
-        .chain(agent.headers.iter().map(|(_, template)| template))
-        .collect()
-}
-
 /// Returns the templates of a tool's server and of its arguments.
 fn server_templates(mcp: &McpBacking) -> Vec<&Template> {
     let mut templates = mcp.server.templates();
     templates.extend(mcp.arguments.iter().flat_map(BodyTemplate::templates));
     templates
-}
-
-fn request_templates(http: &HttpBacking) -> Vec<&Template> {
-    let mut templates = vec![&http.url];
-    templates.extend(http.query.iter().map(|(_, template)| template));
-    templates.extend(http.headers.iter().map(|(_, template)| template));
-    templates.extend(&http.proxy);
-    if let RequestBody::Json(body) = &http.body {
-        templates.extend(body.templates());
-    }
-    templates
-}
-
-/// Returns the variables without a default that are unset or empty, each once.
-fn find_missing_variables<'t>(
-    templates: &[&'t Template],
-    environment: &Environment,
-) -> Vec<&'t str> {
-    let mut missing: Vec<&str> = templates
-        .iter()
-        .flat_map(|template| &template.parts)
-        .filter_map(|part| match part {
-            TemplatePart::Env {
-                name,
-                default: None,
-            } => Some(name.as_str()),
-            _ => None,
-        })
-        .filter(|name| environment.get(name).is_none_or(|value| value.is_empty()))
-        .collect();
-    missing.sort_unstable();
-    missing.dedup();
-    missing
 }
