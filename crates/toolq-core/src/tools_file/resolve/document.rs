@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::tools_file::keys::ToolsFile;
+use crate::tools_file::resolve::config::resolve_tools_file;
 use crate::tools_file::resolve::context::CheckContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
-use crate::tools_file::resolve::load::resolve_tools_file;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::yaml::YamlNode;

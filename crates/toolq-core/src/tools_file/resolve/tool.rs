@@ -1,6 +1,6 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
-use crate::tools_file::keys::{ApproveForm, ApproveWord, CacheFile, Defaults, ToolFile};
+use crate::tools_file::keys::{Defaults, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
     DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES,
@@ -12,6 +12,7 @@ use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::locks;
 use crate::tools_file::resolve::messages;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
+use crate::tools_file::resolve::policies;
 use crate::tools_file::resolve::replay_settings;
 use crate::tools_file::resolve::sandbox;
 use crate::tools_file::resolve::server::ServersByName;
@@ -23,8 +24,8 @@ use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
-    ApprovalPolicy, CachePolicy, Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind,
-    SafetyPolicy, StatusTemplates, TextNormalizer, Tool, ToolLock,
+    Compare, Effect, MessageTemplates, OnDoubt, OnFailure, OutputKind, StatusTemplates,
+    TextNormalizer, Tool, ToolLock,
 };
 
 /// What all tools of a file share.
@@ -61,27 +62,10 @@ pub(crate) fn resolve_tool(
         .or_else(|| shared.rules.effect(name))
         .or(locked_effect)
         .unwrap_or(Effect::Write);
-    let paths = value_names::resolve_value_names(
-        &tool.paths,
-        "only inputs in the schema can be kept inside the root",
-        context,
-    );
-    context.paths.clone_from(&paths);
-    context.has_no_paths = !tool.paths.is_missing() && paths.is_empty();
-    sandbox::check_sandbox(&tool.sandbox, context);
-    context.sandbox =
-        sandbox::resolve_sandbox(&setting_layers::layer_sandbox(&tool.sandbox, defaults));
-    context.set_wrapper(&tool.wrapper);
-    check_wrapped(tool, context.diagnostics);
+    resolve_surroundings(tool, defaults, context);
     let backing = backing::resolve_backing((name, file), defaults, shared, context);
     sandbox::report_unused_sandbox(tool, backing.as_ref(), context.diagnostics);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
-    messages::refuse_builtin_wording(&tool.messages, context.diagnostics);
-    let mut messages = shared.messages.clone();
-    messages.extend(messages::resolve_messages(
-        &tool.messages,
-        context.diagnostics,
-    ));
     Tool {
         name: name.to_owned(),
         description: resolve_description(tool, lock),
@@ -90,8 +74,8 @@ pub(crate) fn resolve_tool(
         input_schema: context.schema.clone(),
         awaits_list: false,
         describe: auxiliary_commands::resolve_describe(tool, backing.as_ref(), context),
-        safety: resolve_safety(name, tool, shared, locked_effect),
-        approve: resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),
+        safety: policies::resolve_safety(name, tool, shared, locked_effect),
+        approve: policies::resolve_approval(first_valid(&tool.approve, &defaults.approve), effect),
         locks: locks::resolve_locks(tool, context),
         start_limits: start_limits::resolve_start_limits(
             pick(&tool.max_parallel, &defaults.max_parallel),
@@ -99,11 +83,11 @@ pub(crate) fn resolve_tool(
         ),
         rule_settings: shared.rules.list_settings(name, tool),
         effect,
-        destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
+        destructive: policies::resolve_destructive(&tool.destructive, effect, context.diagnostics),
         open_world: tool.open_world.value().copied(),
         timeout: attempt_limits::resolve_timeout([&tool.timeout, &defaults.timeout]),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
-        paths,
+        paths: context.paths.clone(),
         status: resolve_status(tool, context),
         probe: auxiliary_commands::resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
@@ -115,7 +99,7 @@ pub(crate) fn resolve_tool(
             .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
             .map_or(DEFAULT_MAX_SAVED_BYTES, |size| size.0),
-        cache: resolve_cache(&tool.cache, effect, context.diagnostics),
+        cache: policies::resolve_cache(&tool.cache, effect, context.diagnostics),
         retry: attempt_limits::resolve_retry(
             &tool.retry,
             &defaults.retry,
@@ -137,8 +121,35 @@ pub(crate) fn resolve_tool(
             shared.normalizers,
             context.diagnostics,
         ),
-        messages,
+        messages: resolve_tool_messages(tool, shared.messages, context.diagnostics),
     }
+}
+
+/// Resolves what the tool's programs depend on (its paths, sandbox and wrapper) into the context.
+fn resolve_surroundings(tool: &ToolFile, defaults: &Defaults, context: &mut ToolContext<'_, '_>) {
+    context.paths = value_names::resolve_value_names(
+        &tool.paths,
+        "only inputs in the schema can be kept inside the root",
+        context,
+    );
+    context.has_no_paths = !tool.paths.is_missing() && context.paths.is_empty();
+    sandbox::check_sandbox(&tool.sandbox, context);
+    context.sandbox =
+        sandbox::resolve_sandbox(&setting_layers::layer_sandbox(&tool.sandbox, defaults));
+    context.set_wrapper(&tool.wrapper);
+    check_wrapped(tool, context.diagnostics);
+}
+
+/// Returns the file's messages with those of the tool above them.
+fn resolve_tool_messages(
+    tool: &ToolFile,
+    shared: &MessageTemplates,
+    diagnostics: &mut Diagnostics<'_>,
+) -> MessageTemplates {
+    messages::refuse_builtin_wording(&tool.messages, diagnostics);
+    let mut templates = shared.clone();
+    templates.extend(messages::resolve_messages(&tool.messages, diagnostics));
+    templates
 }
 
 /// Reports a wrapper of a tool that has no program.
@@ -163,43 +174,6 @@ fn resolve_description(tool: &ToolFile, lock: Option<&ToolLock>) -> String {
         .unwrap_or_default()
 }
 
-/// Returns what decides whether calls are concurrency-safe. What the lock says is below all that the file says.
-fn resolve_safety(
-    name: &str,
-    tool: &ToolFile,
-    shared: &SharedSettings<'_>,
-    locked_effect: Option<Effect>,
-) -> SafetyPolicy {
-    let declared = tool.concurrency_safe.value();
-    let rules = shared.rules;
-    match rules.resolve_safety(name, declared, tool.effect.value().copied()) {
-        SafetyPolicy::Default => locked_effect.map_or(SafetyPolicy::Default, |effect| {
-            SafetyPolicy::Effect(effect == Effect::Read)
-        }),
-        policy => policy,
-    }
-}
-
-/// Returns which calls need an approval.
-fn resolve_approval(form: Option<&ApproveForm>, effect: Effect) -> ApprovalPolicy {
-    let always = |needed| {
-        if needed {
-            ApprovalPolicy::Always
-        } else {
-            ApprovalPolicy::Never
-        }
-    };
-    match form {
-        None => ApprovalPolicy::Never,
-        Some(ApproveForm::Boolean(needed)) => always(*needed),
-        Some(ApproveForm::Text(ApproveWord::Writes)) => always(effect != Effect::Read),
-        Some(ApproveForm::Table(table)) => match table.when.value() {
-            Some(when) => ApprovalPolicy::When(when.clone()),
-            None => ApprovalPolicy::Always,
-        },
-    }
-}
-
 /// Returns the tool's own field, or the default if it has none.
 fn pick<'s, T>(own: &'s Field<T>, default: &'s Field<T>) -> &'s Field<T> {
     if own.value().is_some() { own } else { default }
@@ -218,50 +192,6 @@ fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
     attempt_limits::check_retry(&tool.retry, context.diagnostics);
     attempt_limits::check_max_output(&tool.max_output, context.diagnostics);
     start_limits::check_start_limits(&tool.max_parallel, &tool.rate, context.diagnostics);
-}
-
-/// Returns whether clients are told that the tool may destroy something. A tool that changes nothing can't.
-fn resolve_destructive(
-    field: &Field<bool>,
-    effect: Effect,
-    diagnostics: &mut Diagnostics<'_>,
-) -> Option<bool> {
-    let destructive = field.spanned()?;
-    if destructive.value && effect == Effect::Read {
-        diagnostics.error(
-            destructive.span,
-            "a tool with `effect: read` changes nothing, so it can't be destructive",
-            "",
-            "remove `destructive`, or write `effect: write`",
-        );
-    }
-    Some(destructive.value)
-}
-
-/// Returns when results answer other calls.
-fn resolve_cache(
-    field: &Field<CacheFile>,
-    effect: Effect,
-    diagnostics: &mut Diagnostics<'_>,
-) -> Option<CachePolicy> {
-    let cache = field.spanned()?;
-    if effect != Effect::Read {
-        diagnostics.error(
-            cache.key_span,
-            format!(
-                "a tool with `effect: {}` can't have a `cache`",
-                effect.name()
-            ),
-            "its calls would do nothing",
-            "write `effect: read` if it changes nothing, or remove `cache`",
-        );
-    }
-    if cache.value.max_age.is_missing() {
-        let hint = "say how old a result may be: `cache: {for: 10m}`";
-        diagnostics.error(cache.key_span, "`cache` has no `for`", "", hint);
-    }
-    let max_age = cache.value.max_age.value()?.0;
-    Some(CachePolicy { max_age })
 }
 
 /// Returns the JSON that stands for an empty output.
