@@ -4,6 +4,7 @@
 //! end of a call does to others, and `halt` stops all calls. Between arrival and
 //! start, a call may wait for an approval (`approve`) or for its turn (`throttle`).
 
+mod admit;
 mod agent_requests;
 mod approve;
 mod arrive;

@@ -1,4 +1,4 @@
-//! Starts calls: once the gate admits them, if their tool isn't paused, and only after their start has been emitted.
+//! Starts calls that the gate has admitted, only after their start has been emitted.
 
 use std::sync::Arc;
 
@@ -11,10 +11,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
-use toolq_core::schedule::CallAccess;
-use toolq_core::types::{
-    AcceptedCall, Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome, Tool,
-};
+use toolq_core::types::{EmitError, Event, Outcome};
 
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
@@ -40,81 +37,6 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Admits calls through the gate. Those that may not run after all are answered here.
-    fn admit_calls(&mut self) -> Vec<usize> {
-        let mut admitted = Vec::new();
-        while let Some(number) = self.next_at_gate() {
-            let job = self.queue.waiting_job(number);
-            let Some(job) = job else {
-                self.gate.enter();
-                continue;
-            };
-            if !self.is_approved(number, &job)
-                && self.check_blocked(number, &job.accepted.tool).is_none()
-            {
-                if self.queue.waiting_job(number).is_none() {
-                    // It was denied.
-                    continue;
-                }
-                self.request_approval();
-                if self.lacks_approver(number) {
-                    self.finish_unapproved(number);
-                    continue;
-                }
-                break;
-            }
-            if !self.enter_turn_gate(&job) {
-                break;
-            }
-            if self.check_blocked(number, &job.accepted.tool).is_none()
-                && let Some(outcome) = self.find_cached(&job.accepted)
-            {
-                self.gate.enter();
-                self.gate.leave(number);
-                self.finish_call(number, outcome);
-                continue;
-            }
-            let limits = self.limits_of(&job);
-            if !limits.is_empty() {
-                self.gate.enter();
-                self.throttle_call(number, &limits, false);
-                admitted.extend(self.start_throttled());
-                self.request_approval();
-                continue;
-            }
-            let limit = self.engine.limit_for(&job);
-            let Some(permit) = limit.try_acquire() else {
-                debug!(
-                    id = job.call.id,
-                    agent = job.is_agent(),
-                    "waits for a place: as many calls run as may"
-                );
-                self.awaited_limit = Some(limit);
-                break;
-            };
-            self.gate.enter();
-            if !self.may_start_with_locks(number, &job) {
-                continue;
-            }
-            if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
-                self.gate.leave(number);
-                self.finish_call(number, outcome);
-            } else {
-                let run = self.new_running_call(job, permit);
-                self.queue.set_running(number, run);
-                admitted.push(number);
-            }
-        }
-        self.request_approval();
-        admitted
-    }
-
-    /// Returns the result of an earlier call that answers this one.
-    fn find_cached(&self, accepted: &AcceptedCall) -> Option<Outcome> {
-        let root = &self.engine.settings.tools.root;
-        self.engine.result_cache.find(accepted, root)
-    }
-
     /// Resolves the paths in the locks of a call once more, right before it starts. Returns false if it has to wait again,
     /// because they lead elsewhere now.
     pub(crate) fn may_start_with_locks(&mut self, number: usize, job: &CallJob) -> bool {
@@ -135,92 +57,6 @@ impl Dispatcher<'_> {
         let key =
             logged_key.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
         RunningCall::new(job, key, self.engine.control.now(), permit)
-    }
-
-    /// Returns the call that may enter the gate, if there is one. Whether it needs an approval is known then.
-    fn next_at_gate(&mut self) -> Option<usize> {
-        self.request_approval();
-        self.gate.peek()
-    }
-
-    /// Lets the turn in to start a call, if other turns run at the same time and let it.
-    fn enter_turn_gate(&mut self, job: &CallJob) -> bool {
-        let settings = &self.engine.settings;
-        let Some(gate) = &mut self.turn_gate else {
-            return true;
-        };
-        // With a single job nothing runs in parallel, not even agents, which need no permit.
-        let is_parallel = settings.jobs.get() > 1;
-        let safe = job.accepted.safe && is_parallel;
-        let locks = job.accepted.locks.as_ref();
-        let locks = locks.filter(|_| is_parallel && gate.uses_locks()).cloned();
-        let access = CallAccess {
-            safe,
-            locks: locks
-                .map(|locks| recheck_locks(&job.accepted, &settings.tools.root).unwrap_or(locks)),
-        };
-        match (gate.is_alone(), self.gate.has_admitted()) {
-            // With locks, calls of this turn may run alongside one that keeps other turns out.
-            (true, true) => true,
-            // Other turns may run alongside what runs of this one, but not alongside this call.
-            (false, true) if !safe => false,
-            _ => gate.try_enter(&access),
-        }
-    }
-
-    /// Lets other turns in while no call of this one runs.
-    pub(crate) fn leave_turn_gate(&mut self) {
-        let has_work = self.gate.has_admitted() || self.awaited_limit.is_some();
-        let next = self.gate.next_waiting();
-        let next = next.and_then(|number| Some((number, self.queue.waiting_job(number)?)));
-        let is_ready = next.is_some_and(|(number, job)| self.is_approved(number, &job));
-        let gate = self.turn_gate.as_mut().filter(|_| !has_work);
-        if let Some(gate) = gate.filter(|gate| !gate.is_waiting() || !is_ready) {
-            gate.leave();
-        }
-    }
-
-    /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget
-    /// of calls is used up. Charges any other call to that budget.
-    pub(crate) fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
-        if let Some(outcome) = self.check_blocked(number, tool) {
-            return Some(outcome);
-        }
-        let exhausted = self.engine.run_budget.charge_call().err()?;
-        let halted = NotExecutedCause::Halted(HaltCause::OverBudget(exhausted));
-        Some(Outcome::NotExecuted(halted))
-    }
-
-    /// Returns the outcome of a call that may not run: its tool hasn't been described, an earlier call has no approval, a
-    /// sibling failed in an earlier run, or its tool is paused.
-    pub(crate) fn check_blocked(&self, number: usize, tool: &Tool) -> Option<Outcome> {
-        if tool.needs_describe() {
-            let message = if tool.awaits_list {
-                "its input wasn't checked, since its server wasn't asked for its tools"
-            } else {
-                "its input wasn't checked, since the tool's `describe` command didn't run"
-            };
-            return Some(Outcome::InternalError(message.to_owned()));
-        }
-        if let Some((first, unapproved)) = &self.never_approved
-            && number > *first
-            && tool.effect != Effect::Read
-        {
-            let tool = unapproved.clone();
-            let cause = NotExecutedCause::PrecedingNeedsApproval { tool };
-            return Some(Outcome::NotExecuted(cause));
-        }
-        let batch = self.queue.get(number).and_then(|entry| entry.call.batch);
-        if let Some(tool) = batch.and_then(|batch| self.cancelled_batches.get(&batch)) {
-            let tool = tool.clone();
-            return Some(Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
-                tool,
-            }));
-        }
-        if let Some(failures) = self.engine.circuit_breakers.paused_after(tool) {
-            return Some(Outcome::Paused { failures });
-        }
-        None
     }
 
     /// Emits the starts of these calls in one slice, so that a log can record them together.

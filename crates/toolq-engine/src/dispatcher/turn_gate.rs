@@ -1,11 +1,15 @@
 //! The gate that turns share which run at the same time. A turn is inside while calls of it run: together with others if
-//! these are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by those that conflict. Turns wait in the order in which they are ready to start a call, so a turn whose
-//! next call waits for an approval holds nobody up.
+//! these are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by those that
+//! conflict. Turns wait in the order in which they are ready to start a call, so a turn whose next call waits for an
+//! approval holds nobody up.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::dispatcher::turn_loop::Dispatcher;
+use crate::scheduler::CallJob;
+use toolq_core::check::recheck_locks;
 use toolq_core::schedule::{CallAccess, Gate};
 
 /// What all turns share.
@@ -125,5 +129,44 @@ impl TurnGate {
 impl Drop for TurnGate {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+impl Dispatcher<'_> {
+    /// Lets the turn in to start a call, if other turns run at the same time and let it.
+    pub(crate) fn enter_turn_gate(&mut self, job: &CallJob) -> bool {
+        let settings = &self.engine.settings;
+        let Some(gate) = &mut self.turn_gate else {
+            return true;
+        };
+        // With a single job nothing runs in parallel, not even agents, which need no permit.
+        let is_parallel = settings.jobs.get() > 1;
+        let safe = job.accepted.safe && is_parallel;
+        let locks = job.accepted.locks.as_ref();
+        let locks = locks.filter(|_| is_parallel && gate.uses_locks()).cloned();
+        let access = CallAccess {
+            safe,
+            locks: locks
+                .map(|locks| recheck_locks(&job.accepted, &settings.tools.root).unwrap_or(locks)),
+        };
+        match (gate.is_alone(), self.gate.has_admitted()) {
+            // With locks, calls of this turn may run alongside one that keeps other turns out.
+            (true, true) => true,
+            // Other turns may run alongside what runs of this one, but not alongside this call.
+            (false, true) if !safe => false,
+            _ => gate.try_enter(&access),
+        }
+    }
+
+    /// Lets other turns in while no call of this one runs.
+    pub(crate) fn leave_turn_gate(&mut self) {
+        let has_work = self.gate.has_admitted() || self.awaited_limit.is_some();
+        let next = self.gate.next_waiting();
+        let next = next.and_then(|number| Some((number, self.queue.waiting_job(number)?)));
+        let is_ready = next.is_some_and(|(number, job)| self.is_approved(number, &job));
+        let gate = self.turn_gate.as_mut().filter(|_| !has_work);
+        if let Some(gate) = gate.filter(|gate| !gate.is_waiting() || !is_ready) {
+            gate.leave();
+        }
     }
 }

@@ -1,23 +1,21 @@
 //! What every command needs: the environment, stderr, and a loaded tools.yaml.
 
+mod read_tools_file;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::environment;
-use crate::input::stdin;
 use crate::output::diagnostics;
 use crate::output::diagnostics::DiagnosticStyle;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_core::tools_file;
-use toolq_core::tools_file::{HostTools, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{FileProblem, Severity, Span, ToolsConfig, mask_variables};
+use toolq_core::types::{FileProblem, Severity, ToolsConfig};
 
-/// What stands in place of a tools.yaml that has nothing.
-const EMPTY_TOOLS_FILE: &[u8] = b"version: 1\n";
+pub use read_tools_file::ToolsFile;
 
 /// How the message about an unusable file ends at the start of a command.
 const NOTHING_RAN: &str = "; nothing ran";
@@ -32,25 +30,6 @@ pub struct CommandContext {
     pub tools_path: PathBuf,
     /// Whether somebody named it. Otherwise it is the default.
     pub has_named_tools: bool,
-}
-
-/// A parsed tools.yaml.
-#[derive(Debug)]
-pub struct ToolsFile {
-    pub path: PathBuf,
-    pub loaded: ParsedToolsFile,
-    /// The secrets that the file names.
-    pub mask: Mask,
-}
-
-impl ToolsFile {
-    /// Returns the path of the file in which a span is: tools.yaml, or one that it includes.
-    pub fn path_of(&self, span: Span) -> PathBuf {
-        match self.loaded.sources.locate(span).included {
-            Some(included) => self.path.with_file_name("").join(included),
-            None => self.path.clone(),
-        }
-    }
 }
 
 impl CommandContext {
@@ -69,49 +48,6 @@ impl CommandContext {
         }
     }
 
-    /// Reads and parses tools.yaml, and starts masking its secrets in messages. Its problems are returned as part of the
-    /// file, not as an error.
-    ///
-    /// # Errors
-    /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
-    pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
-        let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), None, None)
-    }
-
-    /// Like [`read_tools_file`](Self::read_tools_file), but the value of one more variable is a secret.
-    ///
-    /// # Errors
-    /// As [`read_tools_file`](Self::read_tools_file).
-    pub fn read_tools_file_with_secret(
-        &self,
-        variable: Option<&str>,
-    ) -> Result<ToolsFile, CommandError> {
-        let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), variable, None)
-    }
-
-    /// Like [`read_tools_file`](Self::read_tools_file), with the tools that a host process announces. With these, tools.yaml
-    /// may be missing if nobody named it, and it may be empty.
-    ///
-    /// # Errors
-    /// As [`read_tools_file`](Self::read_tools_file).
-    pub fn read_tools_file_with_host(
-        &self,
-        host_tools: Option<&HostTools>,
-    ) -> Result<ToolsFile, CommandError> {
-        let lock = self.read_lock()?;
-        self.read_locked_tools_file(LockUse::from(&lock), None, host_tools)
-    }
-
-    /// Reads tools.lock, if there is one.
-    fn read_lock(&self) -> Result<Option<ToolsLock>, CommandError> {
-        ToolsLock::read(&self.tools_path).map_err(|why| {
-            CommandError::usage(why)
-                .with_hint("restore it, or remove it and write it again with `toolq servers lock`")
-        })
-    }
-
     /// Loads tools.yaml for a command that is about its servers, with tools.lock, which may be missing.
     ///
     /// # Errors
@@ -121,63 +57,6 @@ impl CommandContext {
         let file = self.read_locked_tools_file(LockUse::Rewrite(&lock), None, None)?;
         let (tools, _) = self.require_tools(file, NOTHING_RAN)?;
         Ok((Arc::new(tools), lock))
-    }
-
-    fn read_locked_tools_file(
-        &self,
-        lock: LockUse<'_>,
-        secret: Option<&str>,
-        host_tools: Option<&HostTools>,
-    ) -> Result<ToolsFile, CommandError> {
-        let is_stdin = self.tools_path == Path::new("-");
-        let path = self.tools_path.as_path();
-        let (path, mut bytes) = if is_stdin {
-            (Path::new("stdin"), stdin::read_to_end()?)
-        } else {
-            match std::fs::read(path) {
-                Ok(bytes) => (path, bytes),
-                Err(error) if host_tools.is_some() && self.is_absent_default(&error) => {
-                    (path, Vec::new())
-                }
-                Err(error) => return Err(unreadable_tools_file(path, &error)),
-            }
-        };
-        if host_tools.is_some() && bytes.trim_ascii().is_empty() {
-            EMPTY_TOOLS_FILE.clone_into(&mut bytes);
-        }
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let offset = error.utf8_error().valid_up_to();
-            CommandError::usage(format!(
-                "{} isn't valid UTF-8 (at byte {offset})",
-                path.display()
-            ))
-        })?;
-        let current_dir = std::env::current_dir().map_err(|error| {
-            CommandError::usage(format!("can't determine the current directory: {error}"))
-        })?;
-        let dir = match path.parent() {
-            Some(parent) => current_dir.join(parent),
-            None => current_dir.clone(),
-        };
-        let texts = (text.as_str(), host_tools);
-        let mut loaded = tools_file::parse_with_host_tools(texts, &dir, &current_dir, lock);
-        if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
-            let files = [path.to_owned(), ToolsLock::path_beside(path)];
-            tools
-                .own_files
-                .extend(files.map(|file| current_dir.join(file)));
-        }
-        loaded.secrets.extend(secret.map(str::to_owned));
-        if let Some(tools) = &mut loaded.tools {
-            tools.secrets.extend(secret.map(str::to_owned));
-        }
-        let mask = mask_variables(&loaded.secrets, &self.environment, &loaded.env_file);
-        StderrWriter::set_mask(&mask);
-        Ok(ToolsFile {
-            path: path.to_owned(),
-            loaded,
-            mask,
-        })
     }
 
     /// Loads tools.yaml. Warnings are left to `check`.
@@ -252,11 +131,6 @@ impl CommandContext {
         )))
     }
 
-    /// Returns whether reading failed because there is no tools.yaml, and nobody named one.
-    fn is_absent_default(&self, error: &std::io::Error) -> bool {
-        !self.has_named_tools && error.kind() == std::io::ErrorKind::NotFound
-    }
-
     /// Prints problems of tools.yaml to stderr.
     pub fn print_problems(&self, file: &ToolsFile, problems: &[FileProblem]) {
         let style = DiagnosticStyle {
@@ -291,14 +165,4 @@ fn find_named_tools(common: &CommonFlags, environment: &Environment) -> Option<P
     let from_environment = || environment.get_os("TOOLQ_TOOLS").map(PathBuf::from);
     let named = common.tools.clone().or_else(from_environment);
     named.filter(|path| !path.as_os_str().is_empty())
-}
-
-fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
-    let failure = CommandError::usage(format!("{} can't be read: {error}", path.display()));
-    match error.kind() {
-        std::io::ErrorKind::NotFound => failure.with_hint(
-            "name it with -c FILE or TOOLQ_TOOLS, or create a starter file with `toolq init`",
-        ),
-        _ => failure,
-    }
 }

@@ -1,0 +1,163 @@
+//! Reads and parses tools.yaml with its lock.
+
+use std::path::{Path, PathBuf};
+
+use crate::context::CommandContext;
+use crate::input::stdin;
+use crate::output::{CommandError, StderrWriter};
+use redact::Mask;
+use toolq_core::tools_file;
+use toolq_core::tools_file::{HostTools, ParsedToolsFile};
+use toolq_core::tools_lock::{LockUse, ToolsLock};
+use toolq_core::types::{Span, mask_variables};
+
+/// What stands in place of a tools.yaml that has nothing.
+const EMPTY_TOOLS_FILE: &[u8] = b"version: 1\n";
+
+/// A parsed tools.yaml.
+#[derive(Debug)]
+pub struct ToolsFile {
+    pub path: PathBuf,
+    pub loaded: ParsedToolsFile,
+    /// The secrets that the file names.
+    pub mask: Mask,
+}
+
+impl ToolsFile {
+    /// Returns the path of the file in which a span is: tools.yaml, or one that it includes.
+    pub fn path_of(&self, span: Span) -> PathBuf {
+        match self.loaded.sources.locate(span).included {
+            Some(included) => self.path.with_file_name("").join(included),
+            None => self.path.clone(),
+        }
+    }
+}
+
+impl CommandContext {
+    /// Reads and parses tools.yaml, and starts masking its secrets in messages. Its problems are returned as part of the
+    /// file, not as an error.
+    ///
+    /// # Errors
+    /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
+    pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock), None, None)
+    }
+
+    /// Like [`read_tools_file`](Self::read_tools_file), but the value of one more variable is a secret.
+    ///
+    /// # Errors
+    /// As [`read_tools_file`](Self::read_tools_file).
+    pub fn read_tools_file_with_secret(
+        &self,
+        variable: Option<&str>,
+    ) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock), variable, None)
+    }
+
+    /// Like [`read_tools_file`](Self::read_tools_file), with the tools that a host process announces. With these, tools.yaml
+    /// may be missing if nobody named it, and it may be empty.
+    ///
+    /// # Errors
+    /// As [`read_tools_file`](Self::read_tools_file).
+    pub fn read_tools_file_with_host(
+        &self,
+        host_tools: Option<&HostTools>,
+    ) -> Result<ToolsFile, CommandError> {
+        let lock = self.read_lock()?;
+        self.read_locked_tools_file(LockUse::from(&lock), None, host_tools)
+    }
+
+    /// Reads tools.lock, if there is one.
+    pub(super) fn read_lock(&self) -> Result<Option<ToolsLock>, CommandError> {
+        ToolsLock::read(&self.tools_path).map_err(|why| {
+            CommandError::usage(why)
+                .with_hint("restore it, or remove it and write it again with `toolq servers lock`")
+        })
+    }
+
+    pub(super) fn read_locked_tools_file(
+        &self,
+        lock: LockUse<'_>,
+        secret: Option<&str>,
+        host_tools: Option<&HostTools>,
+    ) -> Result<ToolsFile, CommandError> {
+        let is_stdin = self.tools_path == Path::new("-");
+        let path = if is_stdin {
+            Path::new("stdin")
+        } else {
+            self.tools_path.as_path()
+        };
+        let text = self.read_text(path, is_stdin, host_tools.is_some())?;
+        let current_dir = std::env::current_dir().map_err(|error| {
+            CommandError::usage(format!("can't determine the current directory: {error}"))
+        })?;
+        let dir = match path.parent() {
+            Some(parent) => current_dir.join(parent),
+            None => current_dir.clone(),
+        };
+        let texts = (text.as_str(), host_tools);
+        let mut loaded = tools_file::parse_with_host_tools(texts, &dir, &current_dir, lock);
+        if let Some(tools) = loaded.tools.as_mut().filter(|_| !is_stdin) {
+            let files = [path.to_owned(), ToolsLock::path_beside(path)];
+            tools
+                .own_files
+                .extend(files.map(|file| current_dir.join(file)));
+        }
+        loaded.secrets.extend(secret.map(str::to_owned));
+        if let Some(tools) = &mut loaded.tools {
+            tools.secrets.extend(secret.map(str::to_owned));
+        }
+        let mask = mask_variables(&loaded.secrets, &self.environment, &loaded.env_file);
+        StderrWriter::set_mask(&mask);
+        Ok(ToolsFile {
+            path: path.to_owned(),
+            loaded,
+            mask,
+        })
+    }
+
+    /// Reads the text of tools.yaml. With the tools of a host, it may be missing or empty.
+    fn read_text(
+        &self,
+        path: &Path,
+        is_stdin: bool,
+        has_host_tools: bool,
+    ) -> Result<String, CommandError> {
+        let mut bytes = if is_stdin {
+            stdin::read_to_end()?
+        } else {
+            match std::fs::read(path) {
+                Ok(bytes) => bytes,
+                Err(error) if has_host_tools && self.is_absent_default(&error) => Vec::new(),
+                Err(error) => return Err(unreadable_tools_file(path, &error)),
+            }
+        };
+        if has_host_tools && bytes.trim_ascii().is_empty() {
+            EMPTY_TOOLS_FILE.clone_into(&mut bytes);
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let offset = error.utf8_error().valid_up_to();
+            CommandError::usage(format!(
+                "{} isn't valid UTF-8 (at byte {offset})",
+                path.display()
+            ))
+        })
+    }
+
+    /// Returns whether reading failed because there is no tools.yaml, and nobody named one.
+    fn is_absent_default(&self, error: &std::io::Error) -> bool {
+        !self.has_named_tools && error.kind() == std::io::ErrorKind::NotFound
+    }
+}
+
+fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
+    let failure = CommandError::usage(format!("{} can't be read: {error}", path.display()));
+    match error.kind() {
+        std::io::ErrorKind::NotFound => failure.with_hint(
+            "name it with -c FILE or TOOLQ_TOOLS, or create a starter file with `toolq init`",
+        ),
+        _ => failure,
+    }
+}
