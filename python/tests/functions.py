@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
+from pathlib import Path
 
 import toolq
 
@@ -27,9 +29,27 @@ def never_ends(pid_file: str) -> str:
 
 
 @toolq.tool(process=True, effect="read")
+def leaves_sessions(pid_file: str, seconds: float) -> str:
+    """Start a program in a session of its own, and one that a parent leaves behind; then take some seconds."""
+    escapes = "echo $$ >> {0}; setsid sh -c 'echo $$ >> {0}; exec sleep 1000' & exec setsid sleep 1000"
+    subprocess.Popen(["setsid", "sh", "-c", escapes.format(pid_file)])
+    pids = Path(pid_file)
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    return "left"
+
+
+@toolq.tool(process=True, effect="read")
 def dies() -> None:
     """End without a result."""
     os._exit(7)
+
+
+@toolq.tool(process=True, effect="read")
+def kills_itself() -> None:
+    """End by a signal."""
+    os.kill(os.getpid(), signal.SIGUSR1)
 
 
 @toolq.tool(process=True, effect="read")

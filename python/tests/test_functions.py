@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -186,11 +190,14 @@ def test_an_async_function_is_canceled_with_its_call() -> None:
 
 
 def test_a_function_has_a_process_of_its_own() -> None:
-    with reader(tools=[functions.own_pid, functions.dies, functions.raises]) as t:
-        answers = results(t.answer(message(call("own_pid"), call("dies", "toolu_2"), call("raises", "toolu_3", text="x"))))
+    tools = [functions.own_pid, functions.dies, functions.raises, functions.kills_itself]
+    with reader(tools=tools) as t:
+        raises = call("raises", "toolu_3", text="x")
+        answers = results(t.answer(message(call("own_pid"), call("dies", "toolu_2"), raises, call("kills_itself", "toolu_4"))))
     assert not answers[0][0] and not is_alive(int(answers[0][1]))
     assert answers[1][0] and "exit code 7" in answers[1][1]
     assert answers[2][0] and "KeyError: 'x'" in answers[2][1] and "secret" not in answers[2][1]
+    assert answers[3][0] and f"signal {int(signal.SIGUSR1)}" in answers[3][1]
 
 
 def test_a_process_is_ended_with_all_that_it_started(home: Path) -> None:
@@ -206,6 +213,32 @@ def test_what_a_process_leaves_is_ended(home: Path) -> None:
         [(is_error, _)] = results(t.answer(message(call("leaves_a_program", pid_file=str(home / "pid")))))
     assert not is_error
     wait_for(lambda: not is_alive(int((home / "pid").read_text())))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, no program is told of what leaves its process group")
+@pytest.mark.parametrize("seconds", [0, 1000])
+def test_what_leaves_the_process_group_is_ended_too(home: Path, seconds: float) -> None:
+    pid_file = home / "pids"
+    escapes = toolq.tool(process=True, timeout=5, effect="read")(functions.leaves_sessions.function)
+    with reader(tools=[escapes]) as t:
+        [(is_error, text)] = results(t.answer(message(call("leaves_sessions", pid_file=str(pid_file), seconds=seconds))))
+    assert (is_error, "timed out" in text) == ((True, True) if seconds else (False, False)), text
+    wait_for(lambda: not any(map(is_alive, map(int, pid_file.read_text().split()))))
+
+
+def test_a_process_ends_with_the_program_that_called_it(home: Path) -> None:
+    program = f"""
+import functions, toolq
+from conftest import call, message
+t = toolq.Toolq("tools.yaml", tools=[toolq.tool(process=True, timeout=1000)(functions.never_ends.function)], log=False)
+t.answer(message(call("never_ends", pid_file={str(home / "pids")!r})))
+"""
+    path = os.pathsep.join([str(Path(toolq.__file__).parents[1]), str(Path(functions.__file__).parent)])
+    caller = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path})
+    wait_for((home / "pids").exists)
+    caller.kill()
+    caller.wait()
+    wait_for(lambda: not any(map(is_alive, map(int, (home / "pids").read_text().split()))))
 
 
 def test_a_process_ends_with_close(home: Path) -> None:
@@ -226,6 +259,18 @@ def test_what_no_process_finds_is_refused() -> None:
         toolq.tool(process=True)(local)
     with pytest.raises(toolq.DeclarationError, match="called double"):
         toolq.Toolq(tools=[double, double])
+
+
+def test_an_unknown_setting_is_refused() -> None:
+    with pytest.raises(TypeError, match="no `efect`, only approve, .*effect"):
+        toolq.tool(efect="read")(double.function)  # type: ignore[call-overload]
+
+
+def test_further_keys_are_kept_beside_settings() -> None:
+    kept = toolq.tool(keys={"effect": "read", "locks": ["a"]}, timeout=2, paths=("p",), description=None)(double.function)
+    declared = kept.declaration
+    assert [declared[key] for key in ("effect", "locks", "timeout", "paths")] == ["read", ["a"], "2000ms", ["p"]]
+    assert declared["description"] == "Double a number."
 
 
 def test_what_toolq_refuses_names_the_tool() -> None:

@@ -232,10 +232,9 @@ class Toolq:
         )
 
 
-def _tools_of(declarations: Any) -> list[dict[str, Any]]:
+def _tools_of(declarations: dict[str, list[dict[str, Any]]] | list[dict[str, Any]]) -> list[dict[str, Any]]:
     # MCP's form is an object around the list.
-    tools: list[dict[str, Any]] = declarations["tools"] if isinstance(declarations, dict) else declarations
-    return tools
+    return declarations["tools"] if isinstance(declarations, dict) else declarations
 
 
 async def _in_thread(function: Callable[[], None]) -> None:

@@ -6,11 +6,9 @@ import contextlib
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 from ._errors import ToolError
 from ._tool import Blocks
 
-# How many seconds a process may take to end after SIGTERM, and by itself after it has written its result.
+# How many seconds a function may take to end after SIGTERM, and its process after it has written its result.
 GRACE = 2.0
 
 _PROGRAM = str(Path(__file__).with_name("_function_process.py"))
@@ -48,9 +46,9 @@ class FunctionProcess:
             with self._lock:
                 if self._ending:
                     raise ProcessEndedError("canceled")
-                # A session of its own: what the function starts ends with it.
+                # A session of its own: Ctrl-C on a terminal reaches the caller alone.
                 self._popen = subprocess.Popen(
-                    [sys.executable, _PROGRAM, str(writer)],
+                    [sys.executable, _PROGRAM, str(writer), str(GRACE)],
                     stdin=subprocess.PIPE,
                     pass_fds=[writer],
                     start_new_session=True,
@@ -70,15 +68,15 @@ class FunctionProcess:
         result = json.loads(line)
         if "error" in result:
             raise ToolError(result["error"])
-        content = result["content"]
+        content: str | list[dict[str, Any]] = result["content"]
         return Blocks(content) if isinstance(content, list) else content
 
     def end(self) -> None:
         """End the process and what it started. Its result is dropped."""
         with self._lock:
             self._ending = True
-            self._signal(signal.SIGTERM)
-        threading.Thread(target=self._kill_after_grace, name="toolq-end", daemon=True).start()
+            if self._popen is not None and self._popen.returncode is None:
+                self._popen.terminate()
 
     def _exchange(self, reader: int) -> bytes:
         """Send the job, and return the line that comes back. Its stdin stays open: when it closes, the process ends itself."""
@@ -93,7 +91,7 @@ class FunctionProcess:
             readable, _, _ = select.select([reader], [], [], 0.5)
             if not readable:
                 # What the function started may hold the pipe open behind its end.
-                if self._has_exited():
+                if self._popen.poll() is not None:
                     return b""
                 continue
             chunk = os.read(reader, 1 << 20)
@@ -103,39 +101,13 @@ class FunctionProcess:
         return received
 
     def _finish(self) -> int:
-        """Wait for the end of the process, end what is left of its group, and return its exit code."""
-        assert self._popen is not None
-        deadline = time.monotonic() + GRACE
-        while not self._has_exited() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        with self._lock:
-            # Before it is reaped, so that its number is still its own.
-            self._signal(signal.SIGKILL)
-            exit_code = self._popen.wait()
-        if self._popen.stdin is not None:
+        """Wait until the process and all that it started have ended, and return its exit code."""
+        assert self._popen is not None and self._popen.stdin is not None
+        try:
+            return self._popen.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
             with contextlib.suppress(BrokenPipeError):
                 self._popen.stdin.close()
-        return exit_code
-
-    def _has_exited(self) -> bool:
-        """Return whether the process has exited, without reaping it."""
-        assert self._popen is not None
-        if self._popen.returncode is not None:
-            return True
-        if not hasattr(os, "waitid"):
-            return False
-        return os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-
-    def _signal(self, number: int) -> None:
-        if self._popen is not None and self._popen.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._popen.pid, number)
-
-    def _kill_after_grace(self) -> None:
-        deadline = time.monotonic() + GRACE
-        while time.monotonic() < deadline:
-            time.sleep(0.02)
-            if self._popen is None or self._popen.returncode is not None:
-                return
-        with self._lock:
-            self._signal(signal.SIGKILL)
+        return self._popen.wait()

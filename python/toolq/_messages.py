@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 from ._errors import MessageError
 
@@ -36,6 +36,9 @@ def _check_text(text: str) -> str:
     return text.replace("\r", " ").replace("\n", " ")
 
 
+_CONTAINERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = ((Mapping, dict), ((set, frozenset, Sequence), list))
+
+
 def _to_plain(value: Any) -> Any:
     # What wasn't set is left out, as the SDKs do when they send a message back.
     if hasattr(value, "model_dump"):
@@ -45,8 +48,7 @@ def _to_plain(value: Any) -> Any:
             return value.model_dump()
     if hasattr(value, "to_dict"):
         return value.to_dict()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (tuple, set, frozenset, Sequence)):
-        return list(value)
+    for kinds, to_plain in _CONTAINERS:
+        if isinstance(value, kinds):
+            return to_plain(value)
     raise TypeError(f"{type(value).__name__} is neither JSON nor has it `model_dump` or `to_dict`")

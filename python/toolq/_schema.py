@@ -171,7 +171,11 @@ def _to_int(value: Any) -> int:
     return int(value)
 
 
-_ANY = JsonType({}, lambda value: value)
+def _to_path(value: Any) -> Path:
+    return Path(_check((str,))(value))
+
+
+_ANY = JsonType({}, _check((object,)))
 _PLAIN: dict[Any, JsonType] = {
     Any: _ANY,
     object: _ANY,
@@ -181,7 +185,7 @@ _PLAIN: dict[Any, JsonType] = {
     bool: JsonType({"type": "boolean"}, _check((bool,))),
     None: JsonType({"type": "null"}, _check((type(None),))),
     type(None): JsonType({"type": "null"}, _check((type(None),))),
-    Path: JsonType({"type": "string"}, lambda value: Path(_check((str,))(value))),
+    Path: JsonType({"type": "string"}, _to_path),
 }
 
 
@@ -200,7 +204,7 @@ def _annotated(annotation: Any, place: str, parents: _Parents) -> JsonType:
         if isinstance(extra, str):
             schema["description"] = extra
         elif isinstance(extra, dict):
-            schema.update(extra)
+            schema.update(typing.cast("dict[str, Any]", extra))
     return JsonType(schema, inner.convert)
 
 
@@ -235,24 +239,26 @@ def _array(container: Any, items: JsonType) -> JsonType:
     schema: Schema = {"type": "array"}
     if items.schema:
         schema["items"] = items.schema
-    make: Callable[[list[Any]], Any] = list
     if container in _SETS:
         schema["uniqueItems"] = True
-        make = frozenset if container is frozenset else set
-    elif container is tuple:
-        make = tuple
 
     def convert(value: Any) -> Any:
-        return make([items.convert(item) for item in _check((list,))(value)])
+        found: list[Any] = [items.convert(item) for item in _check((list,))(value)]
+        if container is frozenset:
+            return frozenset(found)
+        if container in _SETS:
+            return set(found)
+        return tuple(found) if container is tuple else found
 
     return JsonType(schema, convert)
 
 
 def _fixed_tuple(items: list[JsonType]) -> JsonType:
     def convert(value: Any) -> Any:
-        if not isinstance(value, list) or len(value) != len(items):
+        parts: list[Any] = _check((list,))(value)
+        if len(parts) != len(items):
             raise Mismatch
-        return tuple(item.convert(part) for item, part in zip(items, value))
+        return tuple(item.convert(part) for item, part in zip(items, parts))
 
     count = len(items)
     schema = {"type": "array", "prefixItems": [item.schema for item in items], "minItems": count, "maxItems": count}
@@ -273,14 +279,14 @@ def _mapping(arguments: tuple[Any, ...], place: str, parents: _Parents) -> JsonT
     return JsonType(schema, convert)
 
 
-def _class(cls: type, place: str, parents: _Parents) -> JsonType:
+def _class(cls: type[Any], place: str, parents: _Parents) -> JsonType:
     if cls in parents:
         _fail(place, f"holds {cls.__name__}, which holds itself", "pass input_schema=…, and take a dict")
     if issubclass(cls, enum.Enum):
         return _literal(list(cls))
     if dataclasses.is_dataclass(cls):
         return _dataclass(cls, place, (*parents, cls))
-    if issubclass(cls, dict) and hasattr(cls, "__total__"):
+    if hasattr(cls, "__required_keys__"):
         return _typed_dict(cls, place, (*parents, cls))
     _unsupported(cls, place)
 
@@ -292,12 +298,16 @@ def _dataclass(cls: Any, place: str, parents: _Parents) -> JsonType:
     missing = dataclasses.MISSING
     required = [field.name for field in fields if field.default is missing and field.default_factory is missing]
     record = _record(found, required)
-    return JsonType(record.schema, lambda value: cls(**record.convert(value)))
+
+    def convert(value: Any) -> Any:
+        return cls(**record.convert(value))
+
+    return JsonType(record.schema, convert)
 
 
 def _typed_dict(cls: Any, place: str, parents: _Parents) -> JsonType:
     hints = _hints_of_class(cls, place)
-    required = []
+    required: list[str] = []
     for key, hint in hints.items():
         marker = getattr(typing.get_origin(hint), "_name", "")
         is_required = key in cls.__required_keys__ and marker != "NotRequired"
@@ -315,9 +325,10 @@ def _hints_of_class(cls: type, place: str) -> dict[str, Any]:
 
 def _record(found: dict[str, JsonType], required: list[str]) -> JsonType:
     def convert(value: Any) -> Any:
-        if not isinstance(value, dict) or not set(required) <= value.keys() <= found.keys():
+        items: dict[str, Any] = _check((dict,))(value)
+        if not set(required) <= items.keys() <= found.keys():
             raise Mismatch
-        return {key: found[key].convert(item) for key, item in value.items()}
+        return {key: found[key].convert(item) for key, item in items.items()}
 
     properties = {key: json_type.schema for key, json_type in found.items()}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}

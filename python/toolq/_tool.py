@@ -68,6 +68,9 @@ class Tool(Generic[P, R]):
         return self._types.convert(values) if self._types else values
 
 
+_SETTINGS = {"name", "description", "effect", "timeout", "approve", "paths", "input_schema", "process", "keys"}
+
+
 @overload
 def tool(function: Callable[P, R]) -> Tool[P, R]: ...
 @overload
@@ -83,19 +86,7 @@ def tool(
     process: bool = False,
     keys: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
-def tool(
-    function: Callable[P, R] | None = None,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effect: Effect | None = None,
-    timeout: None | float | str = None,
-    approve: None | bool | Mapping[str, Any] = None,
-    paths: Sequence[Any] | None = None,
-    input_schema: Mapping[str, Any] | None = None,
-    process: bool = False,
-    keys: Mapping[str, Any] | None = None,
-) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+def tool(function: Callable[P, R] | None = None, **settings: Any) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a function a tool.
 
     Its annotations become the JSON schema of the input, its docstring the description. `effect`, `approve` and `paths` are as
@@ -104,19 +95,18 @@ def tool(
 
     Raises `DeclarationError` if the function can't be declared.
     """
-    settings = {
-        **(keys or {}),
-        "name": name,
-        "description": description,
-        "effect": effect,
-        "timeout": _duration(timeout),
-        "approve": approve,
-        "paths": list(paths) if paths is not None else None,
-        "input_schema": input_schema,
-    }
+    unknown = settings.keys() - _SETTINGS
+    if unknown:
+        known = ", ".join(sorted(_SETTINGS))
+        raise TypeError(f"toolq.tool has no `{min(unknown)}`, only {known}; other keys of tools.yaml belong in `keys`")
+    in_process = not settings.pop("process", False)
+    declared: dict[str, Any] = {**(settings.pop("keys", None) or {}), **settings}
+    declared["timeout"] = _duration(declared.get("timeout"))
+    if declared.get("paths") is not None:
+        declared["paths"] = list(declared["paths"])
 
     def declare(function: Callable[P, R]) -> Tool[P, R]:
-        return Tool(function, settings, in_process=not process)
+        return Tool(function, declared, in_process)
 
     return declare if function is None else declare(function)
 
@@ -124,7 +114,7 @@ def tool(
 def as_tool(value: Any) -> Tool[Any, Any]:
     """Return `value` as a tool: a decorated function, or any other."""
     if isinstance(value, Tool):
-        return value
+        return value  # pyright: ignore[reportUnknownVariableType] (it can't narrow `Any` to a generic class)
     if callable(value):
         return Tool(value, {}, in_process=True)
     raise DeclarationError(f"tools=[…] takes functions, not {value!r}")
@@ -169,18 +159,24 @@ def render_result(value: Any) -> Content:
     return json.dumps(value, ensure_ascii=False, default=_to_plain)
 
 
+def _sorted(values: Any) -> list[Any]:
+    return sorted(values, key=str)
+
+
+_PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (((set, frozenset), _sorted), (os.PathLike, os.fspath))
+
+
 def _to_plain(value: Any) -> Any:
-    plain = value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
+    for kinds, to_plain in _PLAIN:
+        if isinstance(value, kinds):
+            return to_plain(value)
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if hasattr(plain, "model_dump"):
-        return plain.model_dump(mode="json")
+    dump: Any = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json")
     raise TypeError(f"the tool returned a {type(value).__name__}, which is not JSON: return a text, a dict or a list")
 
 
