@@ -181,10 +181,14 @@ fn completions_know_commands_flags_values_and_names() {
     assert_eq!(words(&["plan", "--format", "j"]), ["json"]);
     assert_eq!(words(&["plan", "--format=j"]), ["--format=json"]);
     assert_eq!(words(&["agent", ""]), ["ask_librarian"]);
-    assert_eq!(
-        words(&["log", "show", "--tool", ""]),
-        ["count_words", "ask_librarian"]
-    );
+    for names in [
+        &["log", "show", "--tool", ""][..],
+        &["serve", "--only", ""],
+        &["call", ""],
+    ] {
+        assert_eq!(words(names), ["count_words", "ask_librarian"], "{names:?}");
+    }
+    assert_eq!(words(&["serve", "--only=co"]), ["--only=count_words"]);
     let elsewhere = words(&["-c", "nowhere.yaml", "agent", ""]);
     assert!(!elsewhere.contains(&"ask_librarian".to_owned()));
     assert_eq!(

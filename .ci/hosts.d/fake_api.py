@@ -1,6 +1,7 @@
-"""Plays the APIs of two vendors on loopback: fake_api.py COMMAND… runs a command that finds them, and exits as it does.
+"""Plays the APIs of two vendors on loopback: fake_api.py TOOLS COMMAND… runs a command that finds them, and exits as it does.
 
-The model calls every tool that it is offered and knows, one of them wrongly, and then answers with the results it has read.
+The model calls each of TOOLS, separated by commas, and the first once more with a wrong input. Then it answers with the results it
+has read. It fails if the command doesn't offer one of them, or if a result isn't as expected.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-INPUTS = {"count_words": {"path": "tools.yaml"}, "list_files": {}, "multiply": {"a": 6, "b": 7}}
+TOOLS = sys.argv[1].split(",")
+VALUES = {"path": "tools.yaml", "a": 6, "b": 7}
 
 
-def calls_for(names: list[str]) -> list[tuple[str, str, dict[str, Any]]]:
+def calls_for(schemas: dict[str, dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
     """The calls of the model: id, name, input."""
-    calls = [(f"call_{name}", name, INPUTS[name]) for name in names if name in INPUTS]
-    return [*calls, ("call_wrong", "count_words", {"file": "tools.yaml"})]
+    inputs = {name: {key: VALUES[key] for key in schemas[name].get("required", [])} for name in TOOLS}
+    calls = [(f"call_{name}", name, values) for name, values in inputs.items()]
+    return [*calls, ("call_wrong", TOOLS[0], {"file": "tools.yaml"})]
 
 
 def anthropic(request: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def anthropic(request: dict[str, Any]) -> dict[str, Any]:
         texts = [json.dumps([block["tool_use_id"], block.get("is_error", False), block["content"]]) for block in last]
         content, reason = [{"type": "text", "text": "\n".join(texts)}], "end_turn"
     else:
-        calls = calls_for([tool["name"] for tool in request["tools"]])
+        calls = calls_for({tool["name"]: tool["input_schema"] for tool in request["tools"]})
         content = [{"type": "tool_use", "id": call_id, "name": name, "input": values} for call_id, name, values in calls]
         reason = "tool_use"
     usage = {"input_tokens": 1, "output_tokens": 1}
@@ -43,7 +46,7 @@ def openai(request: dict[str, Any]) -> dict[str, Any]:
         lines = [json.dumps([result["tool_call_id"], "Invalid input" in result["content"], result["content"]]) for result in results]
         message["content"] = "\n".join(lines)
     else:
-        calls = calls_for([tool["function"]["name"] for tool in request["tools"]])
+        calls = calls_for({tool["function"]["name"]: tool["function"]["parameters"] for tool in request["tools"]})
         functions = [(call_id, {"name": name, "arguments": json.dumps(values)}) for call_id, name, values in calls]
         message["tool_calls"] = [{"id": call_id, "type": "function", "function": function} for call_id, function in functions]
     reason = "stop" if results else "tool_calls"
@@ -66,15 +69,14 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def check(output: str, has_function: bool) -> None:
+def check(output: str) -> None:
     results = [json.loads(line) for line in output.splitlines()]
-    names = ["call_count_words", "call_list_files", *(["call_multiply"] if has_function else []), "call_wrong"]
-    assert [result[0] for result in results] == names, output
-    assert [result[1] for result in results] == [False] * (len(names) - 1) + [True], output
+    assert [result[0] for result in results] == [*(f"call_{name}" for name in TOOLS), "call_wrong"], output
+    assert [result[1] for result in results] == [False] * len(TOOLS) + [True], output
     words = len(open("tools.yaml").read().split())
-    assert f"{words} tools.yaml" in str(results[0][2]), output
-    if has_function:
-        assert "42" in str(results[2][2]), output
+    expected = {"count_words": f"{words} tools.yaml", "multiply": "42"}
+    for name, result in zip(TOOLS, results):
+        assert expected.get(name, "tools") in str(result[2]), output
 
 
 def main() -> int:
@@ -83,9 +85,9 @@ def main() -> int:
     url = f"http://127.0.0.1:{server.server_port}"
     keys = {"ANTHROPIC_API_KEY": "none", "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     env = {**os.environ, **keys, "ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
-    ended = subprocess.run(sys.argv[1:], env=env, stdout=subprocess.PIPE, text=True, timeout=120)
+    ended = subprocess.run(sys.argv[2:], env=env, stdout=subprocess.PIPE, text=True, timeout=120)
     if ended.returncode == 0:
-        check(ended.stdout, has_function=not sys.argv[-2].endswith(".sh"))
+        check(ended.stdout)
     return ended.returncode
 
 
