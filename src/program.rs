@@ -15,6 +15,7 @@ use crate::commands::generate;
 use crate::commands::init;
 use crate::commands::log;
 use crate::commands::plan;
+use crate::commands::queue;
 use crate::commands::record;
 use crate::commands::replay;
 use crate::commands::run;
@@ -69,6 +70,10 @@ fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, Comm
         Command::Plan(arguments) => plan::print_plans(arguments, context),
         Command::Serve(arguments) => serve::serve_tools(arguments, context),
         Command::Record(arguments) => record::record_server(arguments, context),
+        Command::Submit(arguments) => queue::submit_turns(arguments, context),
+        Command::Work(arguments) => queue::work_on_queue(arguments, context),
+        Command::Collect(arguments) => queue::collect_results(arguments, context),
+        Command::Queue(arguments) => queue::manage_queue(arguments, context),
         Command::Replay(arguments) => replay::replay_recordings(arguments, context),
         Command::Check(arguments) => check::check_tools_file(arguments, context),
         Command::Doctor(arguments) => doctor::report_missing_requirements(arguments, context),

@@ -12,6 +12,7 @@ mod input;
 mod log;
 mod parse;
 mod plan;
+mod queue;
 mod record;
 mod replay;
 mod run;
@@ -36,6 +37,10 @@ pub(crate) use log::{
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
+pub(crate) use queue::{
+    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueuePurgeArguments,
+    SubmitArguments, WorkArguments,
+};
 pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
@@ -186,6 +191,14 @@ pub enum Command {
     Serve(Box<ServeArguments>),
     /// Pass on what an MCP client and a server say to each other, and record the calls in a session log
     Record(RecordArguments),
+    /// Put tool calls into a queue on NATS JetStream, for workers on any machine
+    Submit(Box<SubmitArguments>),
+    /// Answer the turns of a queue
+    Work(Box<WorkArguments>),
+    /// Print the answers of a queue, in the order in which the turns were submitted
+    Collect(CollectArguments),
+    /// Show what is in a queue, or remove it
+    Queue(QueueArguments),
     /// Check recordings against the current tools: inputs still valid, results unchanged
     Replay(Box<ReplayArguments>),
     /// Report problems in tools.yaml

@@ -9,6 +9,7 @@ pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod plan;
+pub(crate) mod queue;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod run;

@@ -18,7 +18,7 @@ const FALLBACK_SIZE: (u16, u16) = (100, 40);
 static MASK: OnceLock<Mask> = OnceLock::new();
 
 /// Writes to stderr as the flags and the environment say.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StderrWriter {
     /// `-q`: print only errors.
     pub quiet: bool,

@@ -118,11 +118,7 @@ impl ResumeDecisions {
                 return Ok(history.resume_state(checked)?);
             }
         }
-        Ok(match input_state {
-            InputState::Open => ResumeState::NotStarted,
-            InputState::Started => state_of_started_call(checked),
-            InputState::InDoubt => ResumeState::InDoubt(prior_attempts(1)),
-        })
+        Ok(state_in_input(checked, input_state))
     }
 }
 
@@ -135,6 +131,15 @@ impl PriorCalls for ResumeDecisions {
 
     fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, CommandError> {
         Self::resume_state(self, checked, InputState::Open)
+    }
+}
+
+/// Returns the state of a call of which only the input says anything.
+pub fn state_in_input(checked: &CheckedCall, input_state: InputState) -> ResumeState {
+    match input_state {
+        InputState::Open => ResumeState::NotStarted,
+        InputState::Started => state_of_started_call(checked),
+        InputState::InDoubt => ResumeState::InDoubt(prior_attempts(1)),
     }
 }
 

@@ -43,7 +43,7 @@ pub use resume::{
 };
 pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;
-pub use write::SessionLog;
+pub use write::{LogReplica, SessionLog};
 
 /// Major and minor version. A log of another major version can't be read; one of a newer minor version can be read, but
 /// not continued.

@@ -9,7 +9,7 @@ use crate::read::Corruption;
 use crate::records::Record;
 use crate::records::SessionHeader;
 use crate::resume::{InDoubtCalls, SelectedTask, TaskHistory, TaskKey, TaskSelector};
-use crate::write::SessionLog;
+use crate::write::{LogReplica, SessionLog};
 use redact::Mask;
 use toolq_core::os::Clock;
 
@@ -98,6 +98,16 @@ impl PreparedLog {
             has_applied_plan,
             in_doubt_calls,
         })
+    }
+
+    /// Makes the records of the new session go to `replica`, which has the existing ones, before what they promise happens.
+    /// The disk is then never waited for. Which calls that holds for is up to the session's [`SyncPolicy`].
+    ///
+    /// [`SyncPolicy`]: crate::SyncPolicy
+    #[must_use]
+    pub fn with_replica(mut self, replica: Box<dyn LogReplica>) -> Self {
+        self.log.set_replica(replica);
+        self
     }
 
     /// Returns an error if the last session has no end, for example because toolq was killed.

@@ -14,7 +14,9 @@ use crate::read::{Corruption, RecordReader};
 use crate::records::SessionHeader;
 use crate::records::{HashChain, Record, RecoveredRecord};
 use crate::resume::TaskHistory;
-use crate::write::{DiskFile, Journal, LogFile, SessionLog, unreliable_file_system};
+use crate::write::{
+    DiskFile, Journal, LogFile, LogReplica, ReplicatedFile, SessionLog, unreliable_file_system,
+};
 use redact::Mask;
 use toolq_core::os::{Clock, sync_parent};
 
@@ -28,6 +30,8 @@ pub struct LockedLog {
     torn_end: Option<TornEnd>,
     /// Whether the last run has no end.
     is_unfinished: bool,
+    /// The second place of all records, if there is one.
+    replica: Option<Box<dyn LogReplica>>,
 }
 
 impl LockedLog {
@@ -71,6 +75,7 @@ impl LockedLog {
             locked_file: file,
             torn_end,
             is_unfinished,
+            replica: None,
         })
     }
 
@@ -95,6 +100,11 @@ impl LockedLog {
     /// Returns whether the last run has no end, for example because toolq was killed.
     pub fn is_unfinished(&self) -> bool {
         self.is_unfinished
+    }
+
+    /// Makes new records go to a second place, which has the existing ones.
+    pub(crate) fn set_replica(&mut self, replica: Box<dyn LogReplica>) {
+        self.replica = Some(replica);
     }
 
     /// Returns the path of the log.
@@ -159,12 +169,19 @@ impl LockedLog {
             chain,
             whole_bytes,
             torn_end,
+            replica,
             ..
         } = self;
         let recovered =
             recover::set_aside_torn_end(&path, &file, (chain.seq, whole_bytes), torn_end.as_ref());
         let recovered = recovered.map_err(|source| write_error(&path, source))?;
-        let file = LogFile::new(DiskFile::new(file, &path), whole_bytes);
+        let disk = DiskFile::new(file, &path);
+        let file = match replica {
+            Some(replica) => {
+                LogFile::new(ReplicatedFile::new(disk, replica, whole_bytes), whole_bytes)
+            }
+            None => LogFile::new(disk, whole_bytes),
+        };
         Ok((Journal::new(path, file, chain, clock), recovered))
     }
 }

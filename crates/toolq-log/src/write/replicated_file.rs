@@ -1,0 +1,120 @@
+//! A log file whose records also go to a second place, such as a stream on another machine.
+
+use std::io;
+
+use crate::write::storage::{DiskFile, Storage};
+
+/// A second place for the records of a log. What they promise may happen as soon as they are there, so this place decides,
+/// and not the disk.
+pub trait LogReplica: Send {
+    /// Stores whole lines behind those that were stored before. Returns once they are sure to stay.
+    ///
+    /// # Errors
+    /// They weren't stored, or nobody knows whether they were. No more records may be written then.
+    fn store(&mut self, lines: &[u8]) -> io::Result<()>;
+}
+
+/// A file on disk that is synced by passing what was written to a replica.
+pub(crate) struct ReplicatedFile {
+    file: DiskFile,
+    replica: Box<dyn LogReplica>,
+    /// Size of what the replica has, in bytes.
+    replicated_bytes: u64,
+    /// What was written since.
+    pending: Vec<u8>,
+}
+
+impl ReplicatedFile {
+    /// Wraps a file of which the replica has the first `replicated_bytes` bytes.
+    pub(crate) fn new(file: DiskFile, replica: Box<dyn LogReplica>, replicated_bytes: u64) -> Self {
+        Self {
+            file,
+            replica,
+            replicated_bytes,
+            pending: Vec::new(),
+        }
+    }
+}
+
+impl Storage for ReplicatedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.pending.extend_from_slice(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.replica.store(&self.pending)?;
+        self.replicated_bytes += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        let kept = len.saturating_sub(self.replicated_bytes);
+        self.pending
+            .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        self.file.truncate(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Keeps what it is given, unless it is broken.
+    #[derive(Default, Clone)]
+    struct MemoryReplica {
+        stored: Arc<Mutex<Vec<u8>>>,
+        is_broken: Arc<Mutex<bool>>,
+    }
+
+    impl LogReplica for MemoryReplica {
+        fn store(&mut self, lines: &[u8]) -> io::Result<()> {
+            if *self.is_broken.lock().unwrap() {
+                return Err(io::Error::other("broken"));
+            }
+            self.stored.lock().unwrap().extend_from_slice(lines);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sync_stores_what_was_written_since_the_last_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.jsonl");
+        let file = std::fs::File::create_new(&path).unwrap();
+        let replica = MemoryReplica::default();
+        let disk = DiskFile::new(file, &path);
+        let mut log = ReplicatedFile::new(disk, Box::new(replica.clone()), 0);
+        let stored = || replica.stored.lock().unwrap().clone();
+        log.write(b"one\n").unwrap();
+        log.write(b"two\n").unwrap();
+        assert!(stored().is_empty());
+        log.sync().unwrap();
+        assert_eq!(stored(), b"one\ntwo\n");
+        // What is taken back before a sync is never stored.
+        log.write(b"torn").unwrap();
+        log.truncate(8).unwrap();
+        log.write(b"three\n").unwrap();
+        log.sync().unwrap();
+        assert_eq!(stored(), b"one\ntwo\nthree\n");
+        assert_eq!(std::fs::read(&path).unwrap(), stored());
+        // What wasn't stored stays pending.
+        *replica.is_broken.lock().unwrap() = true;
+        log.write(b"four\n").unwrap();
+        assert!(log.sync().is_err());
+        *replica.is_broken.lock().unwrap() = false;
+        log.sync().unwrap();
+        assert_eq!(stored(), b"one\ntwo\nthree\nfour\n");
+    }
+}

@@ -1,0 +1,133 @@
+//! The arguments of `toolq submit`, `work`, `collect`, and `queue`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::args::input::InputArguments;
+use crate::args::values::{FormFlag, parse_jobs};
+use toolq_core::text::parse_duration;
+
+/// Where NATS is.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "NATS")]
+pub struct NatsFlags {
+    #[arg(
+        long = "nats",
+        value_name = "URL",
+        value_hint = ValueHint::Url,
+        help = "Server, or several with commas [env: NATS_URL] [default: nats://127.0.0.1:4222]"
+    )]
+    pub url: Option<String>,
+    /// File with a user's JWT and seed, as `nsc` writes it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub credentials: Option<PathBuf>,
+    /// Certificates of authorities to trust in addition to the system's (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
+    /// Certificate to present to the server (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct SubmitArguments {
+    /// The queue; it is created if there is none
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    #[command(flatten)]
+    pub input: InputArguments,
+    /// Submit the input again, even if the queue has it
+    #[arg(long)]
+    pub new: bool,
+    /// Format of the answers [default: that of the calls]
+    #[arg(long, value_name = "FORM")]
+    pub to: Option<FormFlag>,
+    /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub replicas: NonZeroUsize,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct WorkArguments {
+    /// The queue; it is created if there is none
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// Give a turn to another worker after this time without a sign of life; for all workers of the queue [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub ack_wait: Option<Duration>,
+    /// After a signal, take this time to finish the current turn before it is stopped and handed back
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub drain: Duration,
+    /// Don't run a turn anymore that so many workers were lost over
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub max_deliveries: NonZeroUsize,
+    /// End when no turn is left
+    #[arg(long)]
+    pub until_empty: bool,
+    /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub replicas: NonZeroUsize,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct CollectArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// End when everything that was submitted is answered
+    #[arg(long)]
+    pub until_empty: bool,
+    /// Begin with the first turn, instead of where the last `collect` ended
+    #[arg(long)]
+    pub from_start: bool,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct QueueArguments {
+    #[command(subcommand)]
+    pub command: QueueCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// Show what waits, what runs, and what was given to another worker
+    Status(QueueNameArguments),
+    /// Remove a queue, with all turns, logs, and answers
+    Purge(QueuePurgeArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct QueueNameArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct QueuePurgeArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// Also if turns have no answer yet
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}

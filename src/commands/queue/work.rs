@@ -1,0 +1,51 @@
+//! `toolq work`: answers the turns of a queue.
+
+use std::sync::Arc;
+
+use crate::args::WorkArguments as Arguments;
+use crate::commands::queue::session::{NatsSession, parse_queue_name};
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
+use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings};
+use crate::session::{build_runtime, require_trackable_tools, warn_about_sandbox_gaps};
+use toolq_core::check::CallChecker;
+
+/// Answers turns until a signal, or until none is left.
+///
+/// # Errors
+/// tools.yaml is invalid, or the queue can't be used.
+pub(crate) fn work_on_queue(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let queue_name = parse_queue_name(&arguments.queue)?;
+    let tools = Arc::new(context.load_tools()?);
+    require_trackable_tools(&tools)?;
+    warn_about_sandbox_gaps(&tools, context);
+    let session = NatsSession::begin(&arguments.nats, context)?;
+    let runtime = build_runtime(false)?;
+    let exit = runtime.block_on(async {
+        let stop = StopSignal::install()?;
+        let replicas = arguments.replicas.get();
+        let queue = TurnQueue::open_or_create(&session.client, &queue_name, replicas).await?;
+        let turns = TurnSettings {
+            context,
+            checker: CallChecker::new(Arc::clone(&tools)),
+            mask: Arc::new(context.build_mask(&tools)),
+            jobs: arguments.jobs.unwrap_or(tools.concurrency),
+            tools,
+            nats_runtime: session.runtime.handle().clone(),
+            stop,
+        };
+        let settings = WorkerSettings {
+            ack_wait: arguments.ack_wait,
+            drain: arguments.drain,
+            max_deliveries: arguments.max_deliveries.get(),
+            until_empty: arguments.until_empty,
+        };
+        Worker::open(&queue, settings, turns).await?.work().await
+    })?;
+    runtime.shutdown_background();
+    session.end();
+    Ok(exit)
+}

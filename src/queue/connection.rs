@@ -1,0 +1,125 @@
+//! The connection to NATS.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::output::{CommandError, Exit, StderrWriter};
+use crate::queue::queue_error;
+
+/// How long to wait for a server that answers.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for the answer to one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time between two attempts to reconnect.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(1);
+
+/// Where NATS is, and how to log in.
+#[derive(Debug, Clone)]
+pub(crate) struct NatsSettings {
+    /// One URL, or several with commas. User and password, or a token, may be part of it.
+    pub url: String,
+    pub credentials: Option<PathBuf>,
+    /// Certificates of authorities to trust in addition to the system's.
+    pub tls_ca: Option<PathBuf>,
+    /// The certificate and the key to present.
+    pub tls_identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// Builds the runtime of the connection. It is apart from the runtime of calls, so that a thread that waits for a record to be
+/// published never keeps the connection from publishing it.
+///
+/// # Errors
+/// The system has no threads or descriptors left.
+pub(crate) fn build_nats_runtime() -> Result<Runtime, CommandError> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("toolq-nats")
+        .enable_all()
+        .build();
+    runtime.map_err(|error| {
+        CommandError::new(
+            Exit::Resources,
+            format!("failed to start a thread for NATS: {error}; nothing ran"),
+        )
+    })
+}
+
+/// Connects on `runtime`. The connection is made again whenever it breaks.
+///
+/// # Errors
+/// No server can be reached, or it refuses the credentials.
+pub(crate) async fn connect(
+    settings: &NatsSettings,
+    runtime: &Handle,
+    stderr: &StderrWriter,
+) -> Result<Client, CommandError> {
+    let options = connect_options(settings, stderr).await?;
+    let addresses: Vec<String> = settings.url.split(',').map(str::to_owned).collect();
+    let connecting = runtime.spawn(async move { options.connect(addresses).await });
+    let connected = match connecting.await {
+        Ok(connected) => connected.map_err(|error| error.to_string()),
+        Err(panicked) => Err(panicked.to_string()),
+    };
+    connected.map_err(|why| {
+        queue_error(
+            &format!("NATS can't be reached at {}", masked_url(&settings.url)),
+            why,
+        )
+        .with_hint("name a server with `--nats URL` or NATS_URL; `nats-server -js` starts one here")
+    })
+}
+
+async fn connect_options(
+    settings: &NatsSettings,
+    stderr: &StderrWriter,
+) -> Result<ConnectOptions, CommandError> {
+    let stderr = stderr.clone();
+    let mut options = ConnectOptions::new()
+        .name("toolq")
+        .connection_timeout(CONNECT_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .reconnect_delay_callback(|attempts| {
+            let exponent = u32::try_from(attempts.min(10)).unwrap_or(10);
+            Duration::from_millis(10 << exponent).min(MAX_RECONNECT_DELAY)
+        })
+        .event_callback(move |event| {
+            let stderr = stderr.clone();
+            async move { report_event(&event, &stderr) }
+        });
+    if let Some(ca) = &settings.tls_ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = &settings.tls_identity {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    match &settings.credentials {
+        Some(path) => options.credentials_file(path).await.map_err(|error| {
+            let path = path.display();
+            CommandError::usage(format!("the credentials {path} can't be read: {error}"))
+        }),
+        None => Ok(options),
+    }
+}
+
+fn report_event(event: &Event, stderr: &StderrWriter) {
+    match event {
+        Event::Disconnected => stderr.print_warning("the connection to NATS is lost"),
+        Event::ServerError(error) => stderr.print_warning(&format!("NATS: {error}")),
+        _ => {}
+    }
+}
+
+/// Leaves out what logs in.
+fn masked_url(urls: &str) -> String {
+    let shown = urls.split(',').map(|url| match url.rsplit_once('@') {
+        Some((login, host)) => {
+            let scheme = login.split_once("://").map(|(scheme, _)| scheme);
+            format!("{}://{host}", scheme.unwrap_or("nats"))
+        }
+        None => url.to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,83 @@
+//! How long a worker may still start calls of a turn, by its own clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Goes on while the machine sleeps.
+#[cfg(target_os = "linux")]
+const CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const CLOCK: ClockId = ClockId::Monotonic;
+
+/// The time until which the server won't give the turn to another worker, as this machine's clock sees it. Clones share it.
+///
+/// The clock goes on while the process is stopped or the machine sleeps, and nobody can set it.
+#[derive(Debug, Clone)]
+pub(crate) struct Lease {
+    ack_wait: Duration,
+    end: Arc<AtomicU64>,
+}
+
+impl Lease {
+    /// Begins a lease that was asked for at `asked`.
+    pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
+        let lease = Self {
+            ack_wait,
+            end: Arc::default(),
+        };
+        lease.renew(asked);
+        lease
+    }
+
+    /// Extends the lease after the server has confirmed a request that was sent at `asked`. What counts is when it was sent:
+    /// the server's own time begins later.
+    pub(crate) fn renew(&self, asked: Duration) {
+        let end = as_millis(asked + self.ack_wait);
+        self.end.fetch_max(end, Ordering::SeqCst);
+    }
+
+    /// Returns whether the turn may be another worker's by now.
+    pub(crate) fn is_over(&self) -> bool {
+        as_millis(now()) >= self.end.load(Ordering::SeqCst)
+    }
+
+    /// Returns how often to renew it.
+    pub(crate) fn renewal_interval(&self) -> Duration {
+        self.ack_wait / 3
+    }
+}
+
+/// Returns the time since the machine started, with the time that it slept.
+pub(crate) fn now() -> Duration {
+    let time = clock_gettime(CLOCK);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(seconds, nanos)
+}
+
+fn as_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_counts_from_when_it_was_asked_for() {
+        let ack_wait = Duration::from_hours(1);
+        let lease = Lease::new(Duration::ZERO, Duration::ZERO);
+        assert!(lease.is_over());
+        assert!(!Lease::new(now(), ack_wait).is_over());
+        let lease = Lease::new(now().saturating_sub(ack_wait), ack_wait);
+        assert!(lease.is_over());
+        lease.renew(now());
+        assert!(!lease.is_over());
+        // An older confirmation that arrives late takes nothing away.
+        lease.renew(Duration::ZERO);
+        assert!(!lease.is_over());
+    }
+}

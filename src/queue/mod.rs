@@ -1,0 +1,48 @@
+//! Queues of turns on NATS JetStream: submitted by one process, answered by workers on any machine, and collected in order.
+//!
+//! A queue is one stream. A turn has subjects of its own there, named by its input and its position:
+//!
+//! ```text
+//! toolq.QUEUE.turn.INPUT.POSITION      the turn, as it was submitted; later messages ask for another run
+//! toolq.QUEUE.log.INPUT.POSITION       its session log, a message for each sync
+//! toolq.QUEUE.answer.INPUT.POSITION    its answer
+//! ```
+//!
+//! Workers pull turns from a durable consumer. The log of a turn travels with it: whoever takes the turn writes the messages
+//! to a file, resumes it like `run --resume`, and publishes each new record before what it promises happens. Each message
+//! names the last one that its sender knows on the subject, so that a worker whose turn was taken over is refused.
+
+mod answers;
+mod collector;
+mod connection;
+mod lease;
+mod names;
+mod record_publisher;
+mod status;
+mod stop;
+mod submitter;
+mod turn_answering;
+mod turn_log;
+mod turn_message;
+mod turn_queue;
+mod turn_run;
+mod worker;
+
+pub(crate) use collector::{CollectSettings, collect_answers};
+pub(crate) use connection::{NatsSettings, build_nats_runtime, connect};
+pub(crate) use names::QueueName;
+pub(crate) use status::{QueueStatus, read_status};
+pub(crate) use stop::StopSignal;
+pub(crate) use submitter::{Submission, Submitter};
+pub(crate) use turn_queue::TurnQueue;
+pub(crate) use turn_run::TurnSettings;
+pub(crate) use worker::{Worker, WorkerSettings};
+
+use std::fmt::Display;
+
+use crate::output::{CommandError, Exit};
+
+/// The error of a queue that can't be used. Unlike an input, nothing is wrong with the command.
+pub(crate) fn queue_error(doing: &str, why: impl Display) -> CommandError {
+    CommandError::new(Exit::Log, format!("{doing}: {why}"))
+}

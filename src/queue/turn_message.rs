@@ -1,0 +1,189 @@
+//! A turn as a message: what a worker needs to run it as if it had read the input itself.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use toolq_core::json::{Input, InvalidInput};
+use toolq_core::types::{AnswerForm, Call, ResponseEnding, Turn, TurnOrigin};
+
+/// The version of the message. A worker that knows only older ones hands the turn back.
+pub(super) const MESSAGE_VERSION: u32 = 1;
+
+/// The first message of a turn.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TurnMessage {
+    pub version: u32,
+    /// The digest of the tools that the turn is to run with.
+    pub tools_sha256: String,
+    /// The path of the input as it was given, or `-`.
+    pub input: Option<String>,
+    number: usize,
+    calls: Vec<CallMessage>,
+    form: FormName,
+    ending: EndingName,
+    started_positions: Vec<usize>,
+    in_doubt_positions: Vec<usize>,
+    message_id: Option<String>,
+    model: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct CallMessage {
+    position: usize,
+    id: String,
+    name: String,
+    /// The input's text, digit by digit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Box<RawValue>>,
+    /// Why there is no input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FormName {
+    Message,
+    Blocks,
+    Block,
+    BlockLines,
+    OpenaiChat,
+    OpenaiResponses,
+    Results,
+    ResultLines,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum EndingName {
+    Complete,
+    CutOff,
+    Refused,
+}
+
+impl TurnMessage {
+    pub(super) fn new(turn: &Turn, tools_sha256: &str, input: &str, form: AnswerForm) -> Self {
+        Self {
+            version: MESSAGE_VERSION,
+            tools_sha256: tools_sha256.to_owned(),
+            input: Some(input.to_owned()),
+            number: turn.number,
+            calls: turn.calls.iter().map(CallMessage::new).collect(),
+            form: form.into(),
+            ending: turn.ending.into(),
+            started_positions: turn.started_positions.clone(),
+            in_doubt_positions: turn.in_doubt_positions.clone(),
+            message_id: turn.origin.message_id.clone(),
+            model: turn.origin.model.clone(),
+        }
+    }
+
+    /// Returns the turn.
+    pub(super) fn into_turn(self) -> Turn {
+        let number = self.number;
+        let calls = self.calls.into_iter();
+        Turn {
+            number,
+            calls: calls.map(|call| call.into_call(number)).collect(),
+            answered_count: 0,
+            answer_form: self.form.into(),
+            ending: self.ending.into(),
+            started_positions: self.started_positions,
+            in_doubt_positions: self.in_doubt_positions,
+            origin: TurnOrigin {
+                input: self.input,
+                message_id: self.message_id,
+                model: self.model,
+            },
+        }
+    }
+}
+
+impl CallMessage {
+    fn new(call: &Call) -> Self {
+        let (input, invalid) = match &call.input {
+            Ok(input) => (RawValue::from_string(input.text().to_owned()).ok(), None),
+            Err(InvalidInput::MissingName) => (None, Some(Cow::Borrowed(MISSING_NAME))),
+            Err(invalid) => (None, Some(Cow::Owned(invalid.to_string()))),
+        };
+        Self {
+            position: call.position,
+            id: call.id.clone(),
+            name: call.name.clone(),
+            input,
+            invalid: invalid.map(Cow::into_owned),
+        }
+    }
+
+    fn into_call(self, turn: usize) -> Call {
+        let input = match (self.input, self.invalid) {
+            (Some(input), _) => Input::parse(input.get()),
+            (None, Some(why)) if why == MISSING_NAME => Err(InvalidInput::MissingName),
+            (None, Some(why)) => Err(InvalidInput::Recorded(why)),
+            (None, None) => Err(InvalidInput::Missing),
+        };
+        Call {
+            turn,
+            position: self.position,
+            id: self.id,
+            name: self.name,
+            input,
+            parent: None,
+        }
+    }
+}
+
+/// Stands for [`InvalidInput::MissingName`], which is told apart from the others.
+const MISSING_NAME: &str = "missing-name";
+
+impl From<AnswerForm> for FormName {
+    fn from(form: AnswerForm) -> Self {
+        match form {
+            AnswerForm::Message => Self::Message,
+            AnswerForm::Blocks => Self::Blocks,
+            AnswerForm::Block => Self::Block,
+            AnswerForm::BlockLines => Self::BlockLines,
+            AnswerForm::OpenAiChat => Self::OpenaiChat,
+            AnswerForm::OpenAiResponses => Self::OpenaiResponses,
+            AnswerForm::Results => Self::Results,
+            AnswerForm::ResultLines => Self::ResultLines,
+        }
+    }
+}
+
+impl From<FormName> for AnswerForm {
+    fn from(form: FormName) -> Self {
+        match form {
+            FormName::Message => Self::Message,
+            FormName::Blocks => Self::Blocks,
+            FormName::Block => Self::Block,
+            FormName::BlockLines => Self::BlockLines,
+            FormName::OpenaiChat => Self::OpenAiChat,
+            FormName::OpenaiResponses => Self::OpenAiResponses,
+            FormName::Results => Self::Results,
+            FormName::ResultLines => Self::ResultLines,
+        }
+    }
+}
+
+impl From<ResponseEnding> for EndingName {
+    fn from(ending: ResponseEnding) -> Self {
+        match ending {
+            ResponseEnding::Complete => Self::Complete,
+            ResponseEnding::CutOff => Self::CutOff,
+            ResponseEnding::Refused => Self::Refused,
+        }
+    }
+}
+
+impl From<EndingName> for ResponseEnding {
+    fn from(ending: EndingName) -> Self {
+        match ending {
+            EndingName::Complete => Self::Complete,
+            EndingName::CutOff => Self::CutOff,
+            EndingName::Refused => Self::Refused,
+        }
+    }
+}

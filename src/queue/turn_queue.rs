@@ -1,0 +1,197 @@
+//! A queue: the stream that keeps its turns, and the consumer that workers share.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
+use async_nats::jetstream::{Context, ErrorCode};
+
+use crate::output::CommandError;
+use crate::queue::names::QueueName;
+use crate::queue::queue_error;
+
+/// The consumer that all workers pull from.
+const WORKERS: &str = "workers";
+/// How many turns may be with workers at the same time.
+const MAX_TURNS_WITH_WORKERS: i64 = 20_000;
+/// How long to wait for the server to store a message.
+const ACK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A queue that exists.
+#[derive(Clone)]
+pub(crate) struct TurnQueue {
+    pub(super) name: QueueName,
+    pub(super) jetstream: Context,
+    pub(super) stream: Stream,
+}
+
+impl TurnQueue {
+    /// Opens a queue.
+    ///
+    /// # Errors
+    /// There is none of this name, or the server has no JetStream.
+    pub(crate) async fn open(client: &Client, name: &QueueName) -> Result<Self, CommandError> {
+        let jetstream = new_context(client);
+        let stream = jetstream.get_stream(name.stream()).await;
+        let stream = stream.map_err(|error| match error.kind() {
+            kind if is_not_found(&kind) => CommandError::usage(format!("there is no queue {name}"))
+                .with_hint("`toolq submit` and `toolq work` create a queue"),
+            _ => queue_error(&format!("the queue {name} can't be opened"), error)
+                .with_hint("the server needs JetStream: `nats-server -js`"),
+        })?;
+        Ok(Self {
+            name: name.clone(),
+            jetstream,
+            stream,
+        })
+    }
+
+    /// Opens a queue, or creates it with so many copies of its stream.
+    ///
+    /// # Errors
+    /// The server has no JetStream, or not enough peers for the copies.
+    pub(crate) async fn open_or_create(
+        client: &Client,
+        name: &QueueName,
+        replicas: usize,
+    ) -> Result<Self, CommandError> {
+        let jetstream = new_context(client);
+        if let Ok(stream) = jetstream.get_stream(name.stream()).await {
+            return Ok(Self {
+                name: name.clone(),
+                jetstream,
+                stream,
+            });
+        }
+        let config = Config {
+            name: name.stream(),
+            subjects: name.stream_subjects(),
+            description: Some("a queue of toolq".to_owned()),
+            num_replicas: replicas,
+            allow_rollup: true,
+            ..Config::default()
+        };
+        match jetstream.create_stream(config).await {
+            Ok(_) => {}
+            Err(error) if is_name_taken(error.kind()) => {}
+            Err(error) => {
+                return Err(
+                    queue_error(&format!("the queue {name} can't be created"), error)
+                        .with_hint("the server needs JetStream: `nats-server -js`"),
+                );
+            }
+        }
+        Self::open(client, name).await
+    }
+
+    /// Opens the consumer that all workers share, with this time until an unanswered turn goes to another worker. `None` keeps
+    /// the time that it has.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub(super) async fn workers(
+        &self,
+        ack_wait: Option<Duration>,
+    ) -> Result<PullConsumer, CommandError> {
+        let existing = self.stream.get_consumer::<pull::Config>(WORKERS).await;
+        if let Ok(existing) = existing {
+            let current = existing.cached_info().config.ack_wait;
+            if ack_wait.is_none_or(|ack_wait| ack_wait == current) {
+                return Ok(existing);
+            }
+        }
+        let config = pull::Config {
+            durable_name: Some(WORKERS.to_owned()),
+            filter_subject: self.name.turns(),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ack_wait.unwrap_or(crate::queue::worker::DEFAULT_ACK_WAIT),
+            max_ack_pending: MAX_TURNS_WITH_WORKERS,
+            max_deliver: -1,
+            ..pull::Config::default()
+        };
+        let created = self.stream.create_consumer(config).await;
+        created.map_err(|error| {
+            queue_error(
+                &format!("workers can't pull from the queue {}", self.name),
+                error,
+            )
+        })
+    }
+
+    /// Removes the queue with all that it has.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub(crate) async fn remove(&self) -> Result<(), CommandError> {
+        let removed = self.jetstream.delete_stream(self.name.stream()).await;
+        let removed = removed.map(drop);
+        removed.map_err(|error| {
+            queue_error(&format!("the queue {} can't be removed", self.name), error)
+        })
+    }
+
+    /// Returns the last message of a subject.
+    pub(super) async fn last_message(
+        &self,
+        subject: &str,
+    ) -> Result<Option<StreamMessage>, String> {
+        let message = self
+            .stream
+            .raw_message_builder()
+            .last_by_subject(subject)
+            .send();
+        found(message.await)
+    }
+
+    /// Returns the first message of a subject, which may have wildcards, from `sequence` on.
+    pub(super) async fn next_message(
+        &self,
+        subject: &str,
+        sequence: u64,
+    ) -> Result<Option<StreamMessage>, String> {
+        let message = self
+            .stream
+            .raw_message_builder()
+            .sequence(sequence)
+            .next_by_subject(subject)
+            .send();
+        found(message.await)
+    }
+}
+
+fn found(
+    message: Result<StreamMessage, async_nats::jetstream::stream::RawMessageError>,
+) -> Result<Option<StreamMessage>, String> {
+    match message {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn new_context(client: &Client) -> Context {
+    async_nats::jetstream::ContextBuilder::new()
+        .timeout(ACK_TIMEOUT)
+        .build(client.clone())
+}
+
+/// There is no stream of this name.
+pub(super) fn is_not_found(kind: &GetStreamErrorKind) -> bool {
+    match kind {
+        GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
+        _ => false,
+    }
+}
+
+/// Another process created the stream at the same time.
+fn is_name_taken(kind: CreateStreamErrorKind) -> bool {
+    match kind {
+        CreateStreamErrorKind::JetStream(error) => {
+            error.error_code() == ErrorCode::STREAM_NAME_EXIST
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,212 @@
+//! Pulls turns from a queue and answers them, one after another.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
+use futures_util::StreamExt as _;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::output::{CommandError, Exit, StderrWriter};
+use crate::queue::lease::{self, Lease};
+use crate::queue::queue_error;
+use crate::queue::turn_answering::TurnNotAnswered;
+use crate::queue::turn_queue::{TurnQueue, is_not_found};
+use crate::queue::turn_run::TurnSettings;
+
+/// How long a turn stays with a worker of which nothing is heard.
+pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
+/// Longest time to wait for the next turn with one request.
+const MAX_PULL_WAIT: Duration = Duration::from_secs(5);
+/// Time between attempts while the server says nothing.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a turn that was handed back waits for another worker.
+const HAND_BACK_DELAY: Duration = Duration::from_millis(500);
+/// Longest time that a worker leaves turns to others after it has handed one back.
+const MAX_REST: Duration = Duration::from_secs(8);
+
+/// How a worker works.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerSettings {
+    /// After this time without a sign of life, a turn goes to another worker. `None` keeps what the queue has.
+    pub ack_wait: Option<Duration>,
+    /// How long to finish the current turn after a signal.
+    pub drain: Duration,
+    /// How many workers may be lost over a turn before none runs it anymore.
+    pub max_deliveries: usize,
+    /// End when no turn is left.
+    pub until_empty: bool,
+}
+
+/// A worker of one queue.
+pub(crate) struct Worker<'a> {
+    pub(super) queue: &'a TurnQueue,
+    consumer: PullConsumer,
+    ack_wait: Duration,
+    pub(super) settings: WorkerSettings,
+    pub(super) turns: TurnSettings<'a>,
+    /// The digests of tools that turns asked for and this worker doesn't have.
+    pub(super) foreign_tools: HashSet<String>,
+    /// How many turns it has handed back since it last answered one.
+    handed_back: u32,
+}
+
+impl<'a> Worker<'a> {
+    /// Opens the consumer that all workers share.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub(crate) async fn open(
+        queue: &'a TurnQueue,
+        settings: WorkerSettings,
+        turns: TurnSettings<'a>,
+    ) -> Result<Self, CommandError> {
+        let consumer = queue.workers(settings.ack_wait).await?;
+        Ok(Self {
+            queue,
+            ack_wait: consumer.cached_info().config.ack_wait,
+            consumer,
+            settings,
+            turns,
+            foreign_tools: HashSet::new(),
+            handed_back: 0,
+        })
+    }
+
+    /// Answers turns until a signal. Returns how the command ends.
+    ///
+    /// # Errors
+    /// The queue is gone.
+    pub(crate) async fn work(&mut self) -> Result<Exit, CommandError> {
+        let stop = self.turns.stop.clone();
+        loop {
+            if let Some(signal) = stop.first() {
+                return Ok(Exit::Signal(signal));
+            }
+            let asked = lease::now();
+            let message = tokio::select! {
+                message = self.pull() => message,
+                _ = stop.wait() => continue,
+            };
+            match message {
+                Ok(Some(message)) => {
+                    self.take(message, asked).await;
+                    self.rest().await;
+                }
+                Ok(None) if self.settings.until_empty && self.is_empty().await => {
+                    return Ok(Exit::Ok);
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.warn(&format!("no turns can be pulled: {why}"));
+                    self.require_queue().await?;
+                    sleep(RETRY_INTERVAL).await;
+                }
+            }
+        }
+    }
+
+    /// Waits a moment for the next turn.
+    async fn pull(&self) -> Result<Option<Message>, String> {
+        // A lease begins when the turn is asked for, so there must be some of it left when it comes.
+        let wait = (self.ack_wait / 3).min(MAX_PULL_WAIT);
+        let wait = if self.settings.until_empty {
+            wait.min(RETRY_INTERVAL)
+        } else {
+            wait
+        };
+        let batch = self.consumer.batch().max_messages(1).expires(wait);
+        let mut messages = batch.messages().await.map_err(|error| error.to_string())?;
+        let message = messages.next().await.transpose();
+        message.map_err(|error| error.to_string())
+    }
+
+    async fn is_empty(&self) -> bool {
+        let info = self.consumer.get_info().await;
+        info.is_ok_and(|info| info.num_pending == 0 && info.num_ack_pending == 0)
+    }
+
+    /// Returns an error if the queue was removed: no turn will ever come.
+    async fn require_queue(&self) -> Result<(), CommandError> {
+        let name = &self.queue.name;
+        let opened = self.queue.jetstream.get_stream(name.stream()).await;
+        match opened {
+            Err(error) if is_not_found(&error.kind()) => {
+                Err(queue_error(&format!("the queue {name} is gone"), error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Leaves turns to others for a while after handing one back. The server gives a turn to whoever has waited longest, so
+    /// without a pause it could be the same worker each time.
+    async fn rest(&self) {
+        if self.handed_back == 0 {
+            return;
+        }
+        let exponent = self.handed_back.min(4);
+        let rest = (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_REST);
+        let stop = self.turns.stop.clone();
+        tokio::select! {
+            () = sleep(rest) => {}
+            _ = stop.wait() => {}
+        }
+    }
+
+    /// Answers a turn, or hands it back.
+    async fn take(&mut self, message: Message, asked: Duration) {
+        let lease = Lease::new(asked, self.ack_wait);
+        let message = Arc::new(message);
+        let renewing = self.renew(&message, &lease);
+        let end = self.answer(&message, &lease).await;
+        renewing.abort();
+        let kind = match end {
+            Ok(()) => {
+                self.handed_back = 0;
+                AckKind::Ack
+            }
+            Err(TurnNotAnswered::HandedBack(why)) => {
+                self.handed_back = self.handed_back.saturating_add(1);
+                if let Some(why) = why {
+                    self.warn(&why);
+                }
+                AckKind::Nak(Some(HAND_BACK_DELAY.min(self.ack_wait)))
+            }
+            Err(TurnNotAnswered::Lost(why)) => {
+                self.warn(&why);
+                return;
+            }
+        };
+        // Without an acknowledgment, another worker finds the answer there.
+        if let Err(error) = message.double_ack_with(kind).await {
+            self.warn(&format!("a turn can't be acknowledged: {error}"));
+        }
+    }
+
+    /// Keeps the turn with this worker while it works on it. Runs beside the connection, so that no call holds it up.
+    fn renew(&self, message: &Arc<Message>, lease: &Lease) -> JoinHandle<()> {
+        let (message, lease) = (Arc::clone(message), lease.clone());
+        self.turns.nats_runtime.spawn(async move {
+            let mut wait = lease.renewal_interval();
+            loop {
+                sleep(wait).await;
+                let asked = lease::now();
+                wait = match message.double_ack_with(AckKind::Progress).await {
+                    Ok(()) => {
+                        lease.renew(asked);
+                        lease.renewal_interval()
+                    }
+                    Err(_) => RETRY_INTERVAL.min(lease.renewal_interval()),
+                };
+            }
+        })
+    }
+
+    pub(super) fn warn(&self, message: &str) {
+        let stderr: &StderrWriter = &self.turns.context.stderr;
+        stderr.print_warning(message);
+    }
+}

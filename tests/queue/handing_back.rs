@@ -1,0 +1,80 @@
+//! When a worker hands a turn back to the queue.
+
+use rustix::process::Signal;
+
+use crate::queue_sandbox::QueueSandbox;
+use crate::support::waiting::wait_until;
+
+#[test]
+fn a_worker_with_other_tools_hands_the_turn_back_and_says_so() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    let other = "version: 1\ntools:\n  write: {input_schema: {type: object}, effect: write, command: [touch, effects]}\n";
+    sandbox.write("other.yaml", other);
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    sandbox.submit("in.jsonl");
+    let mut worker = sandbox.command(&["-c", "other.yaml", "work", "jobs"]);
+    let log = std::fs::File::create(sandbox.path("worker.log")).unwrap();
+    let mut worker = worker.stderr(log).spawn().unwrap();
+    let said = || std::fs::read_to_string(sandbox.path("worker.log")).unwrap();
+    wait_until("it is said", || {
+        said().contains("submitted with other tools than those of other.yaml are handed back")
+    });
+    assert!(sandbox.effects().is_empty());
+    // A worker with the right tools gets it.
+    let right = sandbox.start_worker(&["--until-empty"]);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["wrote a"]);
+    right.wait().assert_exit(0);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert_eq!(
+        said().matches("handed back").count(),
+        1,
+        "once for all turns"
+    );
+}
+
+#[test]
+fn a_worker_that_is_asked_to_stop_finishes_its_turn() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("slow_write", "a"), ("write", "b")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&[]);
+    sandbox.wait_for_effects(1);
+    worker.signal(Signal::TERM);
+    sandbox.go();
+    let output = worker.wait();
+    assert_eq!(output.code, Some(143), "{}", output.stderr);
+    // It took no other turn.
+    assert_eq!(sandbox.effects(), ["a"]);
+    let other = sandbox.start_worker(&["--until-empty"]);
+    assert_eq!(
+        sandbox.collect().assert_exit(0).texts(),
+        ["did a", "wrote b"]
+    );
+    other.wait().assert_exit(0);
+}
+
+#[test]
+fn after_the_drain_time_the_turn_is_stopped_and_another_worker_goes_on() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("slow_read", "a")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&["--drain", "0s"]);
+    sandbox.wait_for_effects(1);
+    let output = worker.end(Signal::TERM);
+    assert!(
+        output.stderr.contains("was stopped and handed back"),
+        "{}",
+        output.stderr
+    );
+    sandbox.go();
+    let other = sandbox.start_worker(&["--until-empty"]);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["did a"]);
+    other.wait().assert_exit(0);
+}

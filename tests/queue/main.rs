@@ -1,0 +1,18 @@
+//! `toolq submit`, `work`, `collect`, and `queue`, with a real nats-server. Without one, the tests are skipped, and say so.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic, and read their own environment"
+)]
+
+mod documentation;
+mod handing_back;
+mod lost_workers;
+mod managing;
+mod nats_server;
+mod order;
+mod queue_sandbox;
+mod submitting;
+#[path = "../support/mod.rs"]
+mod support;
