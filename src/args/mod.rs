@@ -37,10 +37,9 @@ pub(crate) use log::{
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
-pub(crate) use queue::{
-    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueuePurgeArguments,
-    SubmitArguments, WorkArguments,
-};
+pub(crate) use queue::{CollectArguments, QueueArguments, SubmitArguments, WorkArguments};
+#[cfg(feature = "nats")]
+pub(crate) use queue::{NatsFlags, QueueCommand, QueuePurgeArguments};
 pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;

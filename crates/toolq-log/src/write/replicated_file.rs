@@ -92,7 +92,8 @@ mod tests {
     fn a_sync_stores_what_was_written_since_the_last_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let file = std::fs::File::create_new(&path).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.append(true).create_new(true).open(&path).unwrap();
         let replica = MemoryReplica::default();
         let disk = DiskFile::new(file, &path);
         let mut log = ReplicatedFile::new(disk, Box::new(replica.clone()), 0);
