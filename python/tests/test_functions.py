@@ -226,6 +226,20 @@ def test_what_leaves_the_process_group_is_ended_too(home: Path, seconds: float) 
     wait_for(lambda: not any(map(is_alive, map(int, pid_file.read_text().split()))))
 
 
+def test_a_program_that_is_read_for_its_function_starts_nothing(home: Path) -> None:
+    declare = "import toolq\n@toolq.tool(process=True)\ndef own_name() -> str:\n    return __name__\n"
+    ask = """with toolq.Toolq(tools=[own_name], log=False) as t:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "own_name", "input": {}}
+    print(t.answer({"role": "assistant", "content": [call]})["content"][0]["content"])
+"""
+    guarded = 'if __name__ == "__main__":\n' + "".join(f"    {line}\n" for line in ask.splitlines())
+    path = {**os.environ, "PYTHONPATH": str(Path(toolq.__file__).parents[1])}
+    for text, expected in ((declare + guarded, "__toolq_main__\n"), (declare + ask, 'if __name__ == "__main__":')):
+        (home / "agent.py").write_text(text)
+        ran = subprocess.run([sys.executable, "agent.py"], env=path, capture_output=True, text=True, timeout=60)
+        assert expected in ran.stdout and ran.stdout.count("\n") < 5, (ran.stdout, ran.stderr)
+
+
 def test_a_process_ends_with_the_program_that_called_it(home: Path) -> None:
     program = f"""
 import functions, toolq

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Callable, Union
 
@@ -16,13 +16,26 @@ from ._approval import Approve
 from ._binary import find_binary
 from ._callbacks import Caller, running_loop
 from ._connection import Connection
-from ._errors import ClosedError, DeclarationError, ReloadError
+from ._errors import ClosedError, DeclarationError, ReloadError, StartError
 from ._events import EventStream
 from ._messages import Message, to_json
 from ._pending import Pending
 from ._tool import Tool, as_tool
 
 PathOrText = Union[str, "os.PathLike[str]"]
+
+_starting_is_refused = False
+
+
+@contextlib.contextmanager
+def no_start() -> Generator[None, None, None]:
+    """Refuse to start toolq meanwhile: a program is only read, to find a function in it."""
+    global _starting_is_refused
+    _starting_is_refused = True
+    try:
+        yield
+    finally:
+        _starting_is_refused = False
 
 
 class Toolq:
@@ -184,6 +197,11 @@ class Toolq:
             if self._closed:
                 raise ClosedError("this Toolq is closed: make another one")
             if self._connection is None:
+                if _starting_is_refused:
+                    raise StartError(
+                        "this program is only read, to find a function with process=True in it: "
+                        'put what it does under `if __name__ == "__main__":`'
+                    )
                 cwd = None if self._cwd is None else os.fspath(self._cwd)
                 self._connection = Connection(self._command(), cwd, self._env, self._tools, self._approve, self._with_events)
             return self._connection

@@ -67,10 +67,12 @@ class _Namespace:
 
 
 def _run(job: dict[str, Any]) -> dict[str, Any]:
+    from toolq._client import no_start
     from toolq._tool import as_tool, render_error, render_result
 
     try:
-        tool = as_tool(_find(job["target"]))
+        with no_start():
+            tool = as_tool(_find(job["target"]))
         value = tool.function(**tool.arguments(job["input"]))
         if hasattr(value, "__await__"):
             import asyncio
