@@ -114,12 +114,12 @@ fn write_table_section(
     Ok(())
 }
 
-/// Returns a rendered section without its title.
+/// Returns a rendered section without its title. The headings of groups of flags in it become subsections.
 fn section_body(section: &[u8]) -> String {
     let section = String::from_utf8_lossy(section);
     let titled = section.split_once(".SH ");
     let body = titled.and_then(|(_, titled)| titled.split_once('\n'));
-    body.map_or_else(String::new, |(_, body)| body.to_owned())
+    body.map_or_else(String::new, |(_, body)| body.replace("\n.SH ", "\n.SS "))
 }
 
 /// Escapes backslashes and dashes. Leading dots need no escape, because no line here starts with one.
@@ -150,7 +150,7 @@ mod tests {
         for leaf in leaf_commands(&command) {
             let title = format!("{}\"\n", leaf.get_name().to_uppercase());
             let (_, section) = page.split_once(&title).unwrap();
-            let section = section.split(".SH").next().unwrap_or_default();
+            let section = section.split(".SH ").next().unwrap_or_default();
             for flag in leaf.get_arguments().filter_map(|flag| flag.get_long()) {
                 let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
                 assert!(section.contains(&flag), "{flag}: {section}");

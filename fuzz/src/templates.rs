@@ -281,17 +281,15 @@ impl ExpectedFilling<'_> {
         Expectation::Texts(vec![text])
     }
 
-    /// Returns the first value of an argument that doesn't begin with the author's text, unless all are empty.
+    /// Returns the value that an argument begins with, if it doesn't begin with the author's text: the first one that
+    /// isn't empty, or the first one if all are.
     fn first_value<'t>(&self, template: &'t Template) -> Option<&'t Vec<String>> {
-        for part in &template.parts {
-            let TemplatePart::Value { path, .. } = part else {
-                return None;
-            };
-            if !self.is_empty_text(path) {
-                return Some(path);
-            }
-        }
-        None
+        let leading = template.parts.iter().map_while(|part| match part {
+            TemplatePart::Value { path, .. } => Some(path),
+            _ => None,
+        });
+        let mut filled = leading.clone().filter(|path| !self.is_empty_text(path));
+        filled.next().or_else(|| leading.clone().next())
     }
 
     /// Returns where a path begins in an argument: after the last `=` or `:` of the author's text, if a value of
