@@ -22,6 +22,6 @@ pub(crate) use exit::Exit;
 pub(crate) use printer::AnswerPrinter;
 pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
 pub(crate) use shell_words::quote_for_shell;
-pub(crate) use stderr::StderrWriter;
+pub(crate) use stderr::{StderrWriter, with_ascii_symbols};
 pub(crate) use stderr_terminal::StderrTerminal;
 pub(crate) use stdout::StdoutError;

@@ -9,7 +9,7 @@ use crate::output::command_error::CommandError;
 use crate::output::exit::Exit;
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_core::text::{escape, paint};
+use toolq_core::text::{escape, paint, wrap_words};
 
 /// Columns and lines if stderr isn't a terminal.
 const FALLBACK_SIZE: (u16, u16) = (100, 40);
@@ -69,6 +69,15 @@ impl StderrWriter {
     /// Returns whether to color stdout.
     pub fn is_stdout_colored(&self) -> bool {
         self.allows_color(crate::output::stdout::is_terminal)
+    }
+
+    /// Returns a text of toolq with symbols that the locale has.
+    pub(crate) fn own_symbols(&self, text: String) -> String {
+        if self.is_unicode {
+            text
+        } else {
+            with_ascii_symbols(&text)
+        }
     }
 
     fn allows_color(&self, is_terminal: fn() -> bool) -> bool {
@@ -142,9 +151,14 @@ impl StderrWriter {
     }
 
     fn print_labeled(&self, label: &str, style: &str, message: &str) {
-        let message = mask_and_escape(message);
-        let label = paint(label, style, self.is_colored());
-        Self::write_text(&format!("{label}: {message}\n"));
+        let message = self.own_symbols(mask_and_escape(message));
+        let indent = " ".repeat(label.len() + 2);
+        let line = format!("{}: {message}", paint(label, style, self.is_colored()));
+        Self::write_text(&if Self::is_terminal() {
+            wrap_words(&line, Self::width(), &indent) + "\n"
+        } else {
+            line + "\n"
+        });
     }
 }
 
@@ -162,6 +176,11 @@ fn is_unicode_locale(environment: &Environment) -> bool {
             encoding.to_ascii_lowercase().starts_with("utf")
         }
     }
+}
+
+/// Replaces the symbols of toolq's own lines by ASCII. What models and tools wrote stays, except for these symbols.
+pub(crate) fn with_ascii_symbols(text: &str) -> String {
+    text.replace('…', "~").replace('›', ">").replace('→', "->")
 }
 
 /// Makes a message safe to print.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use crate::terminal::without_own_symbols;
+use crate::output::with_ascii_symbols;
 use toolq_core::text::paint;
 
 /// Bounds for the number of rows, whatever the terminal's height.
@@ -12,6 +12,8 @@ const MAX_ROWS: usize = 16;
 /// Bounds for the width of an input in a row.
 const MIN_INPUT_COLUMNS: usize = 8;
 const MAX_INPUT_COLUMNS: usize = 40;
+/// Columns of a row that aren't text: the spinner, the time, and the gaps.
+const ROW_OVERHEAD_COLUMNS: usize = 11;
 /// Width of the gauge of a row, and of the narrowest terminal that has one.
 pub(super) const GAUGE_COLUMNS: usize = 10;
 const MIN_GAUGE_TERMINAL: usize = 70;
@@ -40,6 +42,12 @@ impl BarOptions {
         usize::from((self.terminal_size)().1 / 2).clamp(MIN_ROWS, MAX_ROWS)
     }
 
+    /// Returns the width of the text of a row, which may have a gauge.
+    pub(super) fn text_columns(self, has_gauge: bool) -> usize {
+        let gauge = if has_gauge { self.gauge_columns() } else { 0 };
+        self.columns().saturating_sub(ROW_OVERHEAD_COLUMNS + gauge)
+    }
+
     /// Returns the maximum width of an input in a row, which leaves room for its status.
     pub(super) fn input_columns(self) -> usize {
         (self.columns() / 4).clamp(MIN_INPUT_COLUMNS, MAX_INPUT_COLUMNS)
@@ -59,7 +67,7 @@ impl BarOptions {
         if self.is_unicode {
             text
         } else {
-            without_own_symbols(&text)
+            with_ascii_symbols(&text)
         }
     }
 

@@ -7,27 +7,23 @@ use std::time::Duration;
 use indicatif::ProgressDrawTarget;
 
 use crate::terminal::bar_options::BarOptions;
-use crate::terminal::call_pace::CallPace;
-use crate::terminal::labels::{CallLabels, PartialCallLabels, batch_label};
+use crate::terminal::call_caption::{CallCaption, agent_turn_label, short_name};
+use crate::terminal::labels::{PartialCallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_input,
-    short_subject,
+    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, row_key,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::schedule::StartWait;
-use toolq_core::text::truncate_to_columns;
+use toolq_core::text::wrap_words;
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
 
 /// Maximum frame rate of the progress bars.
 pub const MAX_FRAMES_PER_SECOND: u8 = 20;
-/// Maximum width of a tool's name in a row, to leave room for its status.
-const MAX_NAME_COLUMNS: usize = 24;
-
 /// Maximum number of rows of calls that wait for their turn. More wouldn't fit on a screen.
 const MAX_WAITING_ROWS: usize = 50;
 
@@ -43,27 +39,6 @@ pub struct ProgressBars {
     /// The rows of calls whose input is still arriving, or which haven't started since, for example because they wait for
     /// their turn.
     arriving: HashSet<RowKey>,
-}
-
-/// The text of a call's row, escaped and masked.
-struct CallCaption {
-    name: String,
-    /// The name after those of its parent agents, for a line that isn't below their rows.
-    path: String,
-    /// What tells it from others, for such a line.
-    subject: String,
-    /// The beginning of its input, for its row.
-    input: Option<String>,
-    /// The command line that repeats it.
-    repeat: Option<String>,
-    /// How long it may be expected to take.
-    pace: Option<CallPace>,
-    /// The progress of an agent: `turn 1 of at most 3`.
-    turn: Option<String>,
-    /// The latest tip, initially the tool's `status.doing`.
-    tip: Option<String>,
-    /// From 0 to 1.
-    progress: Option<f64>,
 }
 
 impl ProgressBars {
@@ -127,39 +102,17 @@ impl ProgressBars {
                 turn,
                 max_turns,
             } => {
-                // If the agent was called through `new_task`, that is the name of the row.
-                let name = if *agent == call.tool_name {
-                    String::new()
-                } else {
-                    format!("{agent}, ")
-                };
-                // People count from 1.
-                let turn = turn + 1;
-                self.on_agent_progress(call, &format!("{name}turn {turn} of at most {max_turns}"));
+                let turn = agent_turn_label(call, agent, *turn, *max_turns);
+                self.on_agent_progress(call, &turn);
             }
             Event::Describing { tool } => {
-                let name = mask_and_escape(&tool.name, &self.mask);
-                let text = format!(
-                    "{}: {}",
-                    truncate_to_columns(&name, MAX_NAME_COLUMNS),
-                    outcome_label::DESCRIBING_LABEL
-                );
-                self.screen
-                    .add_row(RowKey::Describe(tool.name.clone()), None, &text, None);
+                let key = RowKey::Describe(tool.name.clone());
+                self.add_named_row(key, &tool.name, outcome_label::DESCRIBING_LABEL);
             }
             Event::ListingTools { server } => {
-                let name = mask_and_escape(&server.server.name, &self.mask);
-                let text = format!(
-                    "{}: {}",
-                    truncate_to_columns(&name, MAX_NAME_COLUMNS),
-                    outcome_label::LISTING_LABEL
-                );
-                self.screen.add_row(
-                    RowKey::Server(server.server.name.clone()),
-                    None,
-                    &text,
-                    None,
-                );
+                let name = &server.server.name;
+                let key = RowKey::Server(name.clone());
+                self.add_named_row(key, name, outcome_label::LISTING_LABEL);
             }
             Event::ToolsListed { server, .. } => {
                 let key = RowKey::Server(server.server.name.clone());
@@ -168,6 +121,7 @@ impl ProgressBars {
             Event::Described { tool, .. } => {
                 self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
             }
+            // These change no row.
             Event::TurnStarted { .. }
             | Event::AgentStarted { .. }
             | Event::AgentMessage { .. }
@@ -185,31 +139,17 @@ impl ProgressBars {
         }
     }
 
+    /// Adds a row about something that isn't a call, such as a server.
+    fn add_named_row(&self, key: RowKey, name: &str, label: &str) {
+        let name = short_name(name, &self.mask);
+        self.screen
+            .add_row(key, None, &format!("{name}: {label}"), None);
+    }
+
     fn on_queued(&mut self, checked: &CheckedCall) {
-        let labels = CallLabels::new(checked);
         let call_ref = CallRef::new(&checked.call, None);
-        let short = |name: &str| {
-            truncate_to_columns(&mask_and_escape(name, &self.mask), MAX_NAME_COLUMNS).into_owned()
-        };
-        let call = CallCaption {
-            name: short(&labels.name),
-            path: short(&call_path(&call_ref, &labels.name)),
-            subject: short_subject(&labels, &self.mask),
-            input: labels
-                .doing
-                .is_none()
-                .then(|| short_input(checked, &self.mask, self.options.input_columns())),
-            repeat: self
-                .repeat
-                .as_ref()
-                .and_then(|repeat| repeat.line(checked, &self.mask)),
-            pace: CallPace::of(checked),
-            turn: None,
-            tip: labels
-                .doing
-                .map(|doing| mask_and_escape(&doing, &self.mask)),
-            progress: None,
-        };
+        let repeat = self.repeat.as_ref();
+        let call = CallCaption::new(checked, repeat, self.options, &self.mask);
         self.calls.insert(row_key(&call_ref), call);
         if call_ref.parent.is_none() {
             self.screen.total_bar().inc_length(1);
@@ -225,16 +165,10 @@ impl ProgressBars {
         let safe_input = &input[..self.mask.safe_prefix_len(input)];
         let known = complete_partial_json(safe_input).unwrap_or_default();
         let labels = PartialCallLabels::new(call, tool, &known);
-        let name = mask_and_escape(&labels.name, &self.mask);
-        let tip = labels
-            .wait
-            .as_deref()
-            .unwrap_or(outcome_label::ARRIVING_LABEL);
-        let text = format!(
-            "{}: {}",
-            truncate_to_columns(&name, MAX_NAME_COLUMNS),
-            mask_and_escape(tip, &self.mask)
-        );
+        let name = short_name(&labels.name, &self.mask);
+        let tip = labels.wait.as_deref();
+        let tip = tip.unwrap_or(outcome_label::ARRIVING_LABEL);
+        let text = format!("{name}: {}", mask_and_escape(tip, &self.mask));
         let key = row_key(call);
         if self.arriving.insert(key.clone()) {
             self.screen.add_row(key, None, &text, None);
@@ -253,7 +187,7 @@ impl ProgressBars {
         if let Some(known) = self.calls.get(&key)
             && self.arriving.len() < MAX_WAITING_ROWS
         {
-            let text = format!("{}: {}", known.name, mask_and_escape(&label, &self.mask));
+            let text = known.with_label(&mask_and_escape(&label, &self.mask));
             let parent = call.parent.as_deref().map(row_key);
             self.screen
                 .add_row(key.clone(), parent.as_ref(), &text, None);
@@ -312,29 +246,13 @@ impl ProgressBars {
         let (label, cause) = (self.options.red(&label), failure_cause(outcome));
         let (path, subject) = (&known.path, &known.subject);
         let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
-        self.screen.print_line(&line);
+        let columns = self.options.columns();
+        self.screen
+            .print_line(&wrap_words(&line, columns, WRAPPED_LINE_INDENT));
+        // The command line stays in one piece, so that it can be copied.
         if let Some(repeat) = known.repeat.as_ref().filter(|_| is_repeatable(outcome)) {
             self.screen
                 .print_line(&self.options.dim(&format!("  {repeat}")));
-        }
-    }
-}
-
-impl CallCaption {
-    /// Formats the row: `bash {"command":"make"}: halfway, 50 %`.
-    fn text(&self) -> String {
-        let percent = self
-            .progress
-            .map(|progress| format!("{:.0} %", progress * 100.0));
-        let details = self.turn.iter().chain(&self.tip).cloned();
-        let details: Vec<_> = details.chain(percent).collect();
-        let name = match self.input.as_deref() {
-            None | Some("") => self.name.clone(),
-            Some(input) => format!("{} {input}", self.name),
-        };
-        match details.as_slice() {
-            [] => name,
-            details => format!("{name}: {}", details.join(", ")),
         }
     }
 }

@@ -7,16 +7,18 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::output::with_ascii_symbols;
 use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
 use crate::terminal::{
-    RowKey, call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_subject,
-    without_own_symbols,
+    RowKey, WRAPPED_LINE_INDENT, call_path, failure_line, is_agent_batch, mask_and_escape, row_key,
+    short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
+use toolq_core::text::wrap_words;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
 /// Minimum time between two tips of a call, in milliseconds.
@@ -31,6 +33,8 @@ pub struct ProgressLines {
     /// Repeats calls that failed, if that is possible.
     repeat: Option<RepeatCommand>,
     is_unicode: bool,
+    /// The width of the terminal, if there is one.
+    columns: Option<usize>,
     /// Unfinished calls.
     calls: HashMap<RowKey, CallLineState>,
 }
@@ -64,6 +68,7 @@ impl ProgressLines {
             clock,
             repeat: None,
             is_unicode: true,
+            columns: None,
             calls: HashMap::new(),
         }
     }
@@ -79,6 +84,11 @@ impl ProgressLines {
     /// Uses characters beyond ASCII only in what models and tools wrote, unless `is_unicode`.
     pub fn with_characters(self, is_unicode: bool) -> Self {
         Self { is_unicode, ..self }
+    }
+
+    /// Breaks lines between words, so that they fit a terminal of this width.
+    pub fn with_columns(self, columns: Option<usize>) -> Self {
+        Self { columns, ..self }
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -194,10 +204,11 @@ impl ProgressLines {
                 let cause = failure_cause(outcome);
                 let line =
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
-                match known.repeat.filter(|_| is_repeatable(outcome)) {
-                    Some(repeat) => format!("{line}\n  {repeat}"),
-                    None => line,
+                self.write_line(&line);
+                if let Some(repeat) = known.repeat.filter(|_| is_repeatable(outcome)) {
+                    self.write_whole_line(&format!("  {repeat}"));
                 }
+                return;
             }
             Some(CallLineState {
                 doing: Some(doing), ..
@@ -216,10 +227,16 @@ impl ProgressLines {
     }
 
     fn write_line(&mut self, line: &str) {
+        let columns = self.columns.unwrap_or(usize::MAX);
+        self.write_whole_line(&wrap_words(line, columns, WRAPPED_LINE_INDENT));
+    }
+
+    /// Writes a line that can be copied.
+    fn write_whole_line(&mut self, line: &str) {
         let line = if self.is_unicode {
             Cow::Borrowed(line)
         } else {
-            Cow::Owned(without_own_symbols(line))
+            Cow::Owned(with_ascii_symbols(line))
         };
         // Failing to show progress is no reason to stop.
         let _ = writeln!(self.out, "{line}");

@@ -4,6 +4,7 @@ mod agent_totals;
 mod bar_options;
 mod bar_styles;
 mod bars;
+mod call_caption;
 mod call_pace;
 mod failure_list;
 mod footer;
@@ -59,6 +60,9 @@ fn call_path(call: &CallRef, name: &str) -> String {
     })
 }
 
+/// What a line that is too long for the terminal goes on with.
+const WRAPPED_LINE_INDENT: &str = "    ";
+
 /// Maximum width of what a line says about the input and the failure of a call.
 const MAX_SUBJECT_COLUMNS: usize = 72;
 const MAX_CAUSE_COLUMNS: usize = 160;
@@ -100,9 +104,4 @@ fn short_input(checked: &CheckedCall, mask: &Mask, columns: usize) -> String {
 /// Makes a text safe to show.
 fn mask_and_escape(text: &str, mask: &Mask) -> String {
     escape(&mask.apply(text)).into_owned()
-}
-
-/// Replaces the symbols of toolq's own lines by ASCII. What models and tools wrote stays, except for these symbols.
-fn without_own_symbols(text: &str) -> String {
-    text.replace('…', "~").replace('›', ">")
 }

@@ -13,9 +13,6 @@ use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::truncate_to_columns;
 
-/// Columns of a row that aren't text: the spinner, the time, and the gaps.
-const ROW_OVERHEAD_COLUMNS: usize = 11;
-
 /// Rows of running calls above a bar of all calls. This is a cheap handle, shared with the code that ticks the bars and
 /// with the code that prints to the same terminal.
 ///
@@ -224,9 +221,7 @@ impl ProgressScreen {
 
     /// Truncates the text to the width of a row.
     fn truncate_to_row(&self, row: &ProgressRow) -> String {
-        let gauge = row.pace.map_or(0, |_| self.options.gauge_columns());
-        let overhead = ROW_OVERHEAD_COLUMNS + gauge;
-        let columns = self.options.columns().saturating_sub(overhead);
+        let columns = self.options.text_columns(row.pace.is_some());
         let text = truncate_to_columns(&row.text, columns);
         self.options.own_symbols(text.into_owned())
     }

@@ -35,6 +35,24 @@ fn show_log(log: &str, arguments: &[&str]) -> CliOutput {
     CliSandbox::new().file("log.jsonl", log).run(&arguments)
 }
 
+/// What toolq itself adds to a view of a log has only characters that the locale has.
+#[test]
+fn an_ascii_locale_gets_ascii() {
+    let show = |locale: &str| {
+        let script = format!(
+            "export LC_ALL={locale}; {RUN_SCRIPT} \"$TOOLQ\" log show log.jsonl; \"$TOOLQ\" log stats log.jsonl; true"
+        );
+        let input = json!({"x": "long ".repeat(90)});
+        let sandbox = CliSandbox::new()
+            .tools(TOOLS)
+            .stdin(model_response(&[("say", input)]));
+        sandbox.run_shell(&script).assert_exit(0).stdout
+    };
+    let (wide, ascii) = (show("C.UTF-8"), show("C"));
+    assert!(wide.contains('…'), "{wide}");
+    assert!(ascii.contains('~') && ascii.is_ascii(), "{ascii}");
+}
+
 #[test]
 fn each_turn_is_a_block() {
     let text = show_run("").stdout;

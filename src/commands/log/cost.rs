@@ -25,7 +25,8 @@ pub fn print_cost(arguments: &Arguments, context: &CommandContext) -> Result<Exi
     }
     match arguments.format {
         LogFormat::Text => {
-            stdout::write_line(&cost.to_table(&prices, context.stderr.is_stdout_colored()))?;
+            let table = cost.to_table(&prices, context.stderr.is_stdout_colored());
+            stdout::write_line(&context.stderr.own_symbols(table))?;
         }
         LogFormat::Json => stdout::write_line(&cost.to_json(&prices))?,
     }

@@ -35,7 +35,9 @@ pub fn diff_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let color = context.stderr.is_stdout_colored();
     for difference in &differences {
         stdout::write_line(&match arguments.format {
-            LogFormat::Text => difference_line(difference, color),
+            LogFormat::Text => context
+                .stderr
+                .own_symbols(difference_line(difference, color)),
             LogFormat::Json => to_json(difference),
         })?;
     }

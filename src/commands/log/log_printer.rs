@@ -112,18 +112,18 @@ impl<'a> LogPrinter<'a> {
             }
         }
         let rest = self.show.finish();
-        print_text(&rest)?;
+        self.print_text(&rest)?;
         if self.format != LogFormat::Text {
             return Ok(());
         }
         if self.filter.matches_all() {
             // What can't be read was reported above.
             for line in in_doubt_lines(self.path).unwrap_or_default() {
-                print_text(&format!("\n{line}\n"))?;
+                self.print_text(&format!("\n{line}\n"))?;
             }
         }
         match self.unfinished_label() {
-            Some(label) => print_text(&format!("\n{label}\n")),
+            Some(label) => self.print_text(&format!("\n{label}\n")),
             None => Ok(()),
         }
     }
@@ -161,13 +161,13 @@ impl<'a> LogPrinter<'a> {
                 self.render_record(&record)
             });
             match result {
-                Ok(text) => print_text(&text)?,
+                Ok(text) => self.print_text(&text)?,
                 // The rest of the record may still be written.
                 Err(damage) if damage.is_torn_end() && self.follow => {}
                 Err(damage) if damage.is_torn_end() => warn_torn(self.path, &damage, self.context),
                 Err(damage) => {
                     let rest = self.show.finish();
-                    print_text(&rest)?;
+                    self.print_text(&rest)?;
                     return Err(unreadable_log(&LogError::from_corruption(
                         self.path, damage,
                     )));
@@ -217,6 +217,19 @@ impl<'a> LogPrinter<'a> {
         })
     }
 
+    /// Prints lines. What is shown whole, or as JSON, stays as it is.
+    fn print_text(&self, text: &str) -> Result<(), CommandError> {
+        let Some(lines) = text.strip_suffix('\n') else {
+            return Ok(());
+        };
+        let keeps_symbols = self.is_whole || self.format != LogFormat::Text;
+        if keeps_symbols {
+            return Ok(stdout::write_line(lines)?);
+        }
+        let lines = self.context.stderr.own_symbols(lines.to_owned());
+        Ok(stdout::write_line(&lines)?)
+    }
+
     /// Returns an error if the log being followed was removed, replaced, or truncated.
     fn check_identity(&self) -> Result<(), CommandError> {
         let is_same = file_identity(self.path) == self.identity;
@@ -236,11 +249,4 @@ impl<'a> LogPrinter<'a> {
 fn file_identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
-}
-
-fn print_text(text: &str) -> Result<(), CommandError> {
-    match text.strip_suffix('\n') {
-        Some(lines) => Ok(stdout::write_line(lines)?),
-        None => Ok(()),
-    }
 }

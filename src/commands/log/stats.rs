@@ -18,7 +18,10 @@ pub fn print_stats(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         stats.finish_log();
     }
     match arguments.format {
-        LogFormat::Text => stdout::write_line(&stats.to_table(context.stderr.is_stdout_colored()))?,
+        LogFormat::Text => {
+            let table = stats.to_table(context.stderr.is_stdout_colored());
+            stdout::write_line(&context.stderr.own_symbols(table))?;
+        }
         LogFormat::Json => stdout::write_line(&stats.to_json())?,
     }
     Ok(Exit::Ok)

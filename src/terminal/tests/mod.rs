@@ -23,7 +23,7 @@ use toolq_core::testing::{
 };
 use toolq_core::types::{
     CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, StatusTemplates,
-    Template, TemplatePart, Tool, Verdict,
+    Template, TemplatePart, Tool, TurnOrigin, Verdict,
 };
 
 const JOBS: NonZeroUsize = NonZeroUsize::new(10).unwrap();
@@ -225,12 +225,15 @@ fn the_summary_counts_outcomes() {
     );
 }
 
-/// Runs one turn after another, and returns the summary.
-fn summarize(turns: &[&[CheckedCall]]) -> String {
-    let tool_of = |checked: &CheckedCall| match &checked.verdict {
+fn tool_of(checked: &CheckedCall) -> Option<Tool> {
+    match &checked.verdict {
         Verdict::Accepted(accepted) => Some(Tool::clone(&accepted.tool)),
         Verdict::Rejected(_) => None,
-    };
+    }
+}
+
+/// Runs one turn after another, and returns the summary.
+fn summarize(turns: &[&[CheckedCall]]) -> String {
     let tools = turns.iter().copied().flatten().filter_map(tool_of);
     let tools = Arc::new(sample_tools(tools.collect()));
     let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
@@ -257,6 +260,33 @@ fn the_summary_says_how_long_the_turns_should_have_taken() {
     assert!(text.contains(", at least 4s as planned, "), "{text}");
     let text = summarize(&[&[unknown]]);
     assert!(!text.contains("as planned"), "{text}");
+}
+
+/// A plan is about one turn after another, as clients of `serve` don't have them.
+#[test]
+fn the_summary_plans_no_turns_that_overlap() {
+    let calls = [0, 1].map(|position| call_with_estimate(position, "get", 4, true));
+    let tools = Arc::new(sample_tools(vec![tool_of(&calls[0]).unwrap()]));
+    let origin = TurnOrigin::default();
+    for overlaps in [false, true] {
+        let mut summary = RunSummary::new(ticking_clock(), &tools, JOBS);
+        emit_turn(&mut summary, &calls, "done").unwrap();
+        let starts = [1, 2].map(|turn| Event::TurnStarted {
+            turn,
+            parent: None,
+            origin: &origin,
+        });
+        let ends = [1, 2].map(|turn| Event::QueueDrained { turn });
+        let [[first, second], [first_end, second_end]] = [starts, ends];
+        let events = if overlaps {
+            [first, second, first_end, second_end]
+        } else {
+            [first, first_end, second, second_end]
+        };
+        summary.emit(&events).unwrap();
+        let text = summary.text();
+        assert_eq!(text.contains("4s as planned"), !overlaps, "{text}");
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::plan::invocation_json::InvocationJson;
 use crate::plan::invocation_line;
-use crate::plan::json::InvocationJson;
 use crate::plan::sandbox_text::{self, SandboxJson};
 use crate::types::{AcceptedCall, ApprovalRequest, MaskedJson, MaskedText};
 use redact::Mask;

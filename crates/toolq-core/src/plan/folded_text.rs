@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::json::Input;
+use crate::plan::text::PlanStyle;
 use crate::text::{escape, truncate_to_columns};
 use crate::types::Call;
 use redact::Mask;
@@ -35,13 +36,13 @@ pub(crate) fn fold_text(text: &str) -> Option<&str> {
 }
 
 /// Returns the beginning of the input of a call on one line, or nothing for an empty one.
-pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize) -> String {
+pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanStyle) -> String {
     let input = call.input.as_ref().map_or("", Input::text);
     if input == "{}" {
         return String::new();
     }
     let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
-    truncate_to_columns(&escape(&mask.apply(beginning)), columns).into_owned()
+    style.truncate(&escape(&mask.apply(beginning)), columns)
 }
 
 #[cfg(test)]

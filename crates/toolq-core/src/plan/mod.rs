@@ -7,6 +7,7 @@ mod approval_question;
 mod batch_heading;
 mod call_waits;
 mod folded_text;
+mod invocation_json;
 mod invocation_line;
 mod json;
 mod mermaid;

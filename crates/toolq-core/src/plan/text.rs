@@ -12,7 +12,7 @@ use crate::plan::rejected_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
 use crate::plan::totals::write_totals;
 use crate::plan::turn_plan::TurnPlan;
-use crate::text::{escape, paint, truncate_to_columns};
+use crate::text::{escape, paint, truncate_to_columns, wrap_words};
 use crate::types::ProblemDetail;
 use redact::Mask;
 
@@ -130,9 +130,9 @@ fn write_rejected(
     let reason = rejected.reason();
     let used = INDENT.len() + name.width() + reason.as_str().len() + 5;
     let room = style.width.saturating_sub(used).min(MAX_INPUT_COLUMNS);
-    let input = match short_input(rejected.call, mask, room) {
+    let input = match short_input(rejected.call, mask, room, style) {
         input if input.is_empty() => input,
-        input => format!("  {}", style.truncate(&input, room)),
+        input => format!("  {input}"),
     };
     writeln!(
         out,
@@ -143,32 +143,9 @@ fn write_rejected(
     for ProblemDetail { path, message, .. } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };
         let problem = format!("{}{colon}{}", shown(path), shown(message));
-        write_wrapped(out, &problem, style)?;
+        writeln!(out, "{INDENT}{}", style.wrap(&problem, INDENT))?;
     }
     Ok(())
-}
-
-/// Writes a text below a call, in lines that fit the terminal.
-fn write_wrapped(out: &mut String, text: &str, style: PlanStyle) -> fmt::Result {
-    let room = match style.detail {
-        PlanDetail::OneLine => style.width.saturating_sub(INDENT.len() + 1),
-        PlanDetail::Whole | PlanDetail::FoldedScripts => usize::MAX,
-    };
-    let mut columns = 0;
-    for word in text.split(' ') {
-        let fits = columns == 0 || columns + 1 + word.width() <= room;
-        match (columns, fits) {
-            (0, _) => write!(out, "{INDENT}{word}")?,
-            (_, true) => write!(out, " {word}")?,
-            (_, false) => write!(out, "\n{INDENT}{word}")?,
-        }
-        columns = if fits && columns > 0 {
-            columns + 1 + word.width()
-        } else {
-            word.width().max(1)
-        };
-    }
-    writeln!(out)
 }
 
 impl PlanStyle {
@@ -210,6 +187,17 @@ impl PlanStyle {
     /// Returns the sign between two durations of which one becomes the other.
     pub(crate) fn arrow(self) -> &'static str {
         if self.is_unicode { "→" } else { "->" }
+    }
+
+    /// Breaks a text that begins after `indent` into lines that fit the terminal.
+    pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
+        match self.detail {
+            PlanDetail::OneLine => {
+                let columns = self.width.saturating_sub(indent.len() + 1);
+                wrap_words(text, columns, "").replace('\n', &format!("\n{indent}"))
+            }
+            PlanDetail::Whole | PlanDetail::FoldedScripts => text.to_owned(),
+        }
     }
 
     fn paint(self, text: &str, style: &str) -> String {

@@ -48,7 +48,7 @@ impl<'a> TimelineLayout<'a> {
             name_columns: widest(&|planned| escape(&planned.call.name).width())
                 .min(MAX_NAME_COLUMNS),
             input_columns: widest(&|planned| {
-                short_input(planned.call, mask, MAX_INPUT_COLUMNS).width()
+                short_input(planned.call, mask, MAX_INPUT_COLUMNS, style).width()
             }),
             bar_columns: 0,
             estimate_columns: 0,
@@ -112,7 +112,7 @@ impl<'a> TimelineLayout<'a> {
         let name = self.pad(&escape(&name), self.name_columns);
         let mut row = format!("  {:>3}  {name}", planned.call.position);
         if self.input_columns > 0 {
-            let input = short_input(planned.call, mask, self.input_columns);
+            let input = short_input(planned.call, mask, self.input_columns, style);
             row += GAP;
             row += &style.dim(&self.pad(&input, self.input_columns));
         }
@@ -140,6 +140,7 @@ impl<'a> TimelineLayout<'a> {
         } else if self.notes_inline {
             writeln!(out, "{row}{GAP}{note}")
         } else {
+            let note = style.wrap(&note, INDENT);
             writeln!(out, "{}\n{INDENT}{note}", row.trim_end())
         }
     }
@@ -161,10 +162,10 @@ impl<'a> TimelineLayout<'a> {
             let note = format!(
                 "{program} hands this over: what it starts elsewhere doesn't end with the call"
             );
-            writeln!(out, "{INDENT}{}", style.dim(&note))?;
+            writeln!(out, "{INDENT}{}", style.dim(&style.wrap(&note, INDENT)))?;
         }
         if let Some(sandbox) = sandbox_text::render_sandbox(planned.accepted, mask) {
-            writeln!(out, "{INDENT}{}", style.dim(&sandbox))?;
+            writeln!(out, "{INDENT}{}", style.dim(&style.wrap(&sandbox, INDENT)))?;
         }
         Ok(is_folded)
     }

@@ -19,17 +19,17 @@ pub(crate) fn write_totals(
 ) -> fmt::Result {
     let shown = |text: &str| escape(&mask.apply(text)).into_owned();
     if !plan.batches.is_empty() {
-        writeln!(out, "\n{}", plan.duration_line(mask))?;
+        writeln!(out, "\n{}", style.wrap(&plan.duration_line(mask), ""))?;
     }
     if let Some(saving) = plan.best_safe_declaration() {
         let planned = format_duration(plan.estimate.planned);
-        writeln!(
-            out,
+        let line = format!(
             "if {} were concurrency-safe: {planned} {} {}",
             shown(&saving.tool),
             style.arrow(),
             format_duration(saving.planned)
-        )?;
+        );
+        writeln!(out, "{}", style.wrap(&line, ""))?;
     }
     let asking = plan
         .planned_calls()
@@ -39,7 +39,7 @@ pub(crate) fn write_totals(
         .collect();
     if !asking.is_empty() {
         let line = format!("needs an approval: {}", list_names(&asking));
-        writeln!(out, "{}", style.yellow(&line))?;
+        writeln!(out, "{}", style.yellow(&style.wrap(&line, "")))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod escape;
 mod suggest;
 mod truncate;
 mod units;
+mod wrap;
 
 pub use ansi::paint;
 pub use columns::truncate_to_columns;
@@ -16,3 +17,4 @@ pub use truncate::truncate;
 pub use units::{
     format_bytes, format_count, format_duration, parse_age, parse_bytes, parse_duration,
 };
+pub use wrap::wrap_words;

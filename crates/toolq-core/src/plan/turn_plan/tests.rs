@@ -262,7 +262,8 @@ fn plan_text_draws_a_timeline() {
            no tool has this name; did you
            mean `read_file`?
 
-    at least 7s in series, 5s as planned; unknown for 1 call: get_rate
+    at least 7s in series, 5s as planned;
+    unknown for 1 call: get_rate
     shortened; `-v` shows all of what runs
     ");
     for width in (0..200).chain([usize::MAX]) {
@@ -338,6 +339,49 @@ fn scripts_are_folded_unless_they_need_an_approval() {
     let verbose = text::render_plan_text(&plan, style(PlanDetail::Whole), &Mask::default());
     assert_eq!(verbose.matches(whole).count(), 2, "{verbose}");
     assert!(!verbose.contains("shortened"), "{verbose}");
+}
+
+/// Toolq's own lines break between words, and have only characters that the terminal can show.
+#[test]
+fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
+    let words = serde_json::json!({"text": "one two three ".repeat(9)}).to_string();
+    let checked = [
+        with_program(
+            accepted_call(0, sample_tool("look"), true, &words),
+            &["echo", &words],
+        ),
+        call_with_estimate(1, "find", 5, true),
+        rejected_call(2, "nobody_at_home"),
+    ];
+    let tools = no_tools();
+    let style = PlanStyle {
+        width: 40,
+        color: false,
+        is_unicode: false,
+        detail: PlanDetail::OneLine,
+    };
+    let text = text::render_plan_text(&plan(&checked, &tools), style, &Mask::default());
+    assert_snapshot!(text, @r#"
+    turn 0: 3 calls, 1 batch, 1 rejected
+
+      batch 1: 2 in parallel
+        (safe: rule get_*)
+        0  look  {"text":"one two~  unknown
+           echo '{"text":"one two three on~
+        1  find                          5s
+           no backing
+
+      rejected
+        2  nobody_at_home  unknown_tool
+           no tool has this name; did you
+           mean `read_file`?
+
+    at least 5s in series, 5s as planned;
+    unknown for 1 call: look
+    shortened; `-v` shows all of what runs
+    "#);
+    assert!(text.is_ascii());
+    assert!(text.lines().all(|line| line.len() < 40));
 }
 
 /// A name can't end its label.
