@@ -34,5 +34,17 @@ tools:
   read: {input_schema: {type: object}, effect: read, command: ["true"]}
   fail: {input_schema: {type: object}, effect: read, command: ["false"]}
 `);
+// The same calls, each in a batch of its own.
+writeFileSync("steps.yaml", `version: 1
+tools:
+  read: {input_schema: {type: object}, command: ["true"]}
+  fail: {input_schema: {type: object}, command: ["false"]}
+`);
+writeFileSync("follow.yaml", `version: 1
+tools:
+  first: {input_schema: {type: object}, command: ["true"]}
+  second: {input_schema: {type: object}, command: [sh, -c, "until [ -e seen ]; do sleep 0.1; done"]}
+`);
+write("follow.json", [call("toolu_1", "first", {}), call("toolu_2", "second", {})]);
 const words = "so much depends upon a red wheel barrow glazed with rain water ".repeat(3);
 write("many.json", Array.from({ length: 10_000 }, (_, n) => call(`toolu_${n}`, n % 10 ? "read" : "fail", { n, words })));

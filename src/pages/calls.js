@@ -54,5 +54,33 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.activeElement.blur();
 });
 
+// A page that follows a log is loaded again while somebody reads it. What they chose is kept meanwhile.
+const form = document.getElementById("filter");
+const kept = takeKept();
+for (const name of kept ? ["tool", "state", "text"] : []) form[name].value = kept[name];
 installFilter(rows, "call");
-if (location.hash) document.querySelector(`${CSS.escape ? "#" + CSS.escape(location.hash.slice(1)) : location.hash} a`)?.focus();
+const chosen = kept ? kept.chosen : location.hash.slice(1);
+if (chosen) document.getElementById(chosen)?.querySelector("a")?.focus();
+if (kept) scrollTo(0, kept.scrollY);
+if (kept?.isTyping) form.text.focus();
+
+if (document.querySelector("meta[http-equiv=refresh]")) addEventListener("pagehide", () => {
+  const active = document.activeElement;
+  const [tool, state, text] = [form.tool.value, form.state.value, form.text.value];
+  const choice = { tool, state, text, scrollY, chosen: active.closest("li")?.id, isTyping: active === form.text };
+  try {
+    sessionStorage.setItem(location.pathname, JSON.stringify(choice));
+  } catch {
+    // Some browsers store nothing for files. Then a choice lasts until the page is loaded again.
+  }
+});
+
+function takeKept() {
+  try {
+    const stored = JSON.parse(sessionStorage.getItem(location.pathname));
+    sessionStorage.removeItem(location.pathname);
+    return stored;
+  } catch {
+    return null;
+  }
+}

@@ -8,6 +8,9 @@ use crate::pages::visible_text::visible_text;
 
 const STYLE: &str = include_str!("page.css");
 
+/// A browser lays out this many rows at once, and leaves out those that aren't on the screen. The style says so, too.
+pub(crate) const CHUNK_ROWS: usize = 100;
+
 /// The parts of a page.
 pub(crate) struct Page {
     pub(crate) title: String,

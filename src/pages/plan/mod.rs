@@ -10,15 +10,15 @@ use crate::log_view::to_json;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{details_panel, text_limit_after};
 use crate::pages::filter_form::filter_form;
-use crate::pages::frame::Page;
+use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::plan::TurnPlan;
 use toolq_core::text::format_duration;
 
-/// A browser lays out this many rows at once, and leaves out those that aren't on the screen.
-const CHUNK_ROWS: usize = 100;
+/// A browser lays out this many turns or batches at once. They may have a single call each.
+const CHUNK_HEADINGS: usize = 50;
 
 /// The page, to which turns are added.
 #[derive(Default)]
@@ -99,7 +99,9 @@ impl PlanPage {
             }
             main {
                 (legend())
-                @for turn in &self.turns { (turn_view(turn)) }
+                @for turns in self.turns.chunks(CHUNK_HEADINGS) {
+                    div.lazy[turns.len() == CHUNK_HEADINGS] { @for turn in turns { (turn_view(turn)) } }
+                }
                 p #none hidden { "No call matches the filter." }
             }
             (details_panel("what it runs, its input, and why it runs when it does"))
@@ -136,17 +138,27 @@ fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
 
 fn turn_view(turn: &PlannedTurnView) -> Markup {
     html! {
-        h2 { (visible_text(&turn.title)) }
-        @for line in &turn.totals { p.totals { (visible_text(line)) } }
-        @for batch in &turn.batches {
-            section {
-                h3 {
-                    (visible_text(&batch.heading))
-                    @if !batch.safety.is_empty() { span { " (" (visible_text(&batch.safety)) ")" } }
+        article {
+            h2 { (visible_text(&turn.title)) }
+            @for line in &turn.totals { p.totals { (visible_text(line)) } }
+            @for batches in turn.batches.chunks(CHUNK_HEADINGS) {
+                div.lazy[batches.len() == CHUNK_HEADINGS] {
+                    @for batch in batches { (batch_view(batch)) }
                 }
-                @for chunk in batch.rows.chunks(CHUNK_ROWS) {
-                    ol { @for row in chunk { (row.markup()) } }
-                }
+            }
+        }
+    }
+}
+
+fn batch_view(batch: &BatchView) -> Markup {
+    html! {
+        section {
+            h3 {
+                (visible_text(&batch.heading))
+                @if !batch.safety.is_empty() { span { " (" (visible_text(&batch.safety)) ")" } }
+            }
+            @for chunk in batch.rows.chunks(CHUNK_ROWS) {
+                ol.lazy[chunk.len() == CHUNK_ROWS] { @for row in chunk { (row.markup()) } }
             }
         }
     }

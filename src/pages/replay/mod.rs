@@ -5,7 +5,7 @@ mod side_by_side;
 use maud::{Markup, html};
 
 use crate::pages::filter_form::filter_form;
-use crate::pages::frame::Page;
+use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::replay::side_by_side::Side;
 use crate::pages::visible_text::visible_text;
 
@@ -101,14 +101,14 @@ pub(crate) fn replay_page(
     .into_html()
 }
 
-/// Returns the calls of one recording. A browser lays out 100 rows at once.
+/// Returns the calls of one recording.
 fn file_section(file: usize, rows: &[ReplayRow]) -> Markup {
     let numbered: Vec<(usize, &ReplayRow)> = rows.iter().enumerate().collect();
     html! {
         section {
             h2 { (visible_text(&rows[0].file)) }
-            @for chunk in numbered.chunks(100) {
-                ol { @for (number, row) in chunk { (call_item(&format!("call-{file}-{number}"), row)) } }
+            @for chunk in numbered.chunks(CHUNK_ROWS) {
+                ol.lazy[chunk.len() == CHUNK_ROWS] { @for (number, row) in chunk { (call_item(&format!("call-{file}-{number}"), row)) } }
             }
         }
     }

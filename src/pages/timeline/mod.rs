@@ -12,7 +12,7 @@ use crate::log_view::format_time;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::details_panel;
 use crate::pages::filter_form::filter_form;
-use crate::pages::frame::Page;
+use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::call_data::calls_json;
 use crate::pages::timeline::call_row::call_row;
@@ -20,9 +20,6 @@ use crate::pages::timeline::groups::{CallGroup, group_calls};
 use crate::pages::visible_text::visible_text;
 use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
 use toolq_core::text::{format_count, format_duration};
-
-/// A browser lays out this many rows at once, and leaves out those that aren't on the screen.
-const CHUNK_ROWS: usize = 100;
 
 /// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
 pub(crate) fn timeline_page(
@@ -134,9 +131,10 @@ fn legend() -> Markup {
             (sample("", "wait", "waited"))
             (sample("", "run", "ran"))
             (sample("failed", "run", "failed"))
-            (sample("", "retried", "attempt that was retried"))
+            (sample("", "retried", "attempt that was retried (↻2: two attempts)"))
             (sample("doubt", "run", "in doubt or without an end"))
             (sample("", "never", "never ran"))
+            span { "heavy rules separate batches" }
         }
     }
 }
@@ -165,7 +163,7 @@ fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> 
         section {
             h2 { (group.title) }
             @for chunk in group.calls.chunks(CHUNK_ROWS) {
-                ol {
+                ol.lazy[chunk.len() == CHUNK_ROWS] {
                     @for index in chunk {
                         (call_row(&timeline.calls[*index], group.placement(*index), timeline, axis))
                     }
