@@ -59,21 +59,30 @@ fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
     throttled.map(line).collect()
 }
 
-/// Over ten seconds of real time, no two starts are closer than the rate allows. How much later they are depends on the
-/// machine. That the rate itself makes none later is tested with a simulated clock, in `toolq-engine`.
+/// Over ten seconds of real time, no two starts are closer than the rate allows, and the rate holds within 2 %. Only the
+/// latter depends on how busy the machine is, so it has several tries. In `toolq-engine`, a simulated clock shows both.
 #[test]
 fn a_rate_holds_in_real_time() {
+    let mut took = Vec::new();
+    while took.last().is_none_or(|last| *last > 10_200) && took.len() < 5 {
+        took.push(time_hundred_intervals());
+    }
+    eprint_uncaptured(format_args!("100 intervals of 100 ms took {took:?} ms"));
+    assert!(took.last() <= Some(&10_200), "{took:?}");
+}
+
+fn time_hundred_intervals() -> u64 {
     let output = run(&["often"; 101]);
     let starts = start_times(&output);
     let gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     // The log has milliseconds, so a gap may be rounded down.
     assert!(gaps.iter().all(|gap| *gap >= 97), "{gaps:?}");
-    let took = starts[100] - starts[0];
-    eprint_uncaptured(format_args!("100 intervals of 100 ms took {took} ms"));
-    assert!(took >= 9_990, "{took}");
     let records = output.log_records();
     let waited = |record: &&Value| record["metadata"]["waited_ms"].as_u64() > Some(0);
     assert_eq!(records.iter().filter(waited).count(), 100);
+    let took = starts[100] - starts[0];
+    assert!(took >= 9_990, "{took}");
+    took
 }
 
 /// All tools that send requests to a host share its rate, and all tools of a server its limits.

@@ -4,5 +4,8 @@
 
 mod limits;
 mod locks;
+#[path = "../support/recorded_data.rs"]
+mod recorded_data;
+mod recorded_sessions;
 #[path = "../support/mod.rs"]
 mod support;
