@@ -109,7 +109,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
+            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -125,7 +125,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
+            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -141,7 +141,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: BudgetLimits::default(),
             approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
+            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -158,7 +158,7 @@ impl SessionSettings {
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
-            otlp: OtlpSettings::new(arguments.watch.otlp.as_ref(), environment),
+            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
             confinement: None,
             host_tools: None,
@@ -187,7 +187,7 @@ impl SessionSettings {
     }
 
     /// The settings of `toolq replay`, which writes a log only on request and never resumes one.
-    pub fn of_replay(arguments: &ReplayArguments) -> Self {
+    pub fn of_replay(arguments: &ReplayArguments, environment: &Environment) -> Self {
         let log = arguments.log.clone();
         Self {
             jobs: arguments.jobs,
@@ -203,7 +203,7 @@ impl SessionSettings {
             },
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
-            otlp: None,
+            otlp: OtlpSettings::new(&arguments.otlp, environment),
             plan: None,
             confinement: None,
             host_tools: None,

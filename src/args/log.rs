@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 
-use crate::otlp::parse_endpoint;
+use crate::args::shared_flags::OtlpFlags;
 use toolq_core::text::parse_age;
 
 #[derive(Debug, Args)]
@@ -91,21 +91,12 @@ pub struct LogPageArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").args(["output", "otlp"])))]
 pub struct LogTraceArguments {
     #[command(flatten)]
     pub page: LogPageArguments,
-    /// Send the calls as OpenTelemetry spans to a receiver of OTLP over HTTP instead [default: `OTEL_EXPORTER_OTLP_ENDPOINT`,
-    /// or `http://localhost:4318`]
-    #[arg(
-        long,
-        value_name = "ENDPOINT",
-        num_args = 0..=1,
-        value_parser = parse_endpoint,
-        value_hint = ValueHint::Url,
-        conflicts_with = "output"
-    )]
-    #[expect(clippy::option_option, reason = "no flag, no value, or a value")]
-    pub otlp: Option<Option<String>>,
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum as _, ValueHint};
 
-use crate::args::shared_flags::BudgetFlags;
+use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
 use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
 use crate::replay::Shard;
 use toolq_core::text::parse_bytes;
@@ -78,6 +78,8 @@ pub struct ReplayArguments {
     /// Append a session log of the calls that run to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
 }

@@ -87,8 +87,15 @@ pub struct WatchFlags {
     /// How to show progress
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub progress: ProgressFlag,
-    /// Send OpenTelemetry spans and metrics to a receiver of OTLP over HTTP [default: `OTEL_EXPORTER_OTLP_ENDPOINT`, or
-    /// `http://localhost:4318`]
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
+}
+
+/// Where to send spans.
+#[derive(Debug, Args)]
+pub struct OtlpFlags {
+    /// Send OpenTelemetry spans, and metrics of a run, to a receiver of OTLP over HTTP [default: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    /// or `http://localhost:4318`]
     #[arg(
         long,
         value_name = "ENDPOINT",

@@ -3,6 +3,7 @@
 use opentelemetry::{KeyValue, Value};
 
 pub(super) const OPERATION: &str = "gen_ai.operation.name";
+pub(super) const PROVIDER: &str = "gen_ai.provider.name";
 pub(super) const TOOL_NAME: &str = "gen_ai.tool.name";
 pub(super) const TOOL_TYPE: &str = "gen_ai.tool.type";
 pub(super) const CALL_ID: &str = "gen_ai.tool.call.id";

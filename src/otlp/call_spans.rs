@@ -1,4 +1,4 @@
-//! Spans of calls, of the agents that work on them, of the responses of their models, and of the session.
+//! Spans of calls and of the session. `agent_spans` has those of agents and of the responses of their models.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,8 +11,8 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::otlp::attributes;
 use crate::otlp::attributes::{number, text};
-use crate::timeline::{LoggedCall, LoggedResponse};
-use toolq_core::types::{AgentUsage, ReportedUsage, Status, TraceContext};
+use crate::timeline::LoggedCall;
+use toolq_core::types::{Status, TraceContext};
 
 /// The name of the span of a session, and of what makes the spans.
 pub(super) const SCOPE_NAME: &str = "toolq";
@@ -22,7 +22,6 @@ const UNFINISHED: &str = "unfinished";
 /// Builds the spans of a session.
 pub(super) struct SpanBuilder {
     trace: TraceContext,
-    state: TraceState,
     scope: InstrumentationScope,
     /// Inputs and results go into the spans.
     captures_content: bool,
@@ -38,27 +37,24 @@ pub(super) struct EndedSession {
 }
 
 /// What tells spans apart. The rest is the same for all of a session.
-struct SpanFacts {
-    id: u64,
-    parent: u64,
-    kind: SpanKind,
-    name: String,
-    started_ms: u64,
-    ended_ms: u64,
+pub(super) struct SpanFacts {
+    pub(super) id: u64,
+    pub(super) parent: u64,
+    pub(super) kind: SpanKind,
+    pub(super) name: String,
+    pub(super) started_ms: u64,
+    pub(super) ended_ms: u64,
     /// How it failed, if it did.
-    error: Option<String>,
-    attributes: Vec<KeyValue>,
+    pub(super) error: Option<String>,
+    pub(super) attributes: Vec<KeyValue>,
 }
 
 impl SpanBuilder {
     pub(super) fn new(trace: TraceContext, captures_content: bool) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let scope = InstrumentationScope::builder(SCOPE_NAME).with_version(version);
-        // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
-        let state = trace.state().and_then(|state| state.parse().ok());
         Self {
             trace,
-            state: state.unwrap_or_default(),
             scope: scope.build(),
             captures_content,
         }
@@ -67,6 +63,19 @@ impl SpanBuilder {
     /// Returns whether whoever began the trace wants its spans.
     pub(super) fn is_sampled(&self) -> bool {
         self.trace.is_sampled()
+    }
+
+    /// Returns whether whoever began the trace that a call belongs to wants its spans.
+    pub(super) fn is_call_sampled(&self, call: &LoggedCall) -> bool {
+        self.trace_of(call).is_sampled()
+    }
+
+    /// Returns the trace that a call belongs to.
+    pub(super) fn trace_of(&self, call: &LoggedCall) -> Cow<'_, TraceContext> {
+        match &call.trace_parent {
+            Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
+            None => Cow::Borrowed(&self.trace),
+        }
     }
 
     /// Returns the span of a session, within which those of its calls are.
@@ -80,16 +89,19 @@ impl SpanBuilder {
             None => Some(UNFINISHED.to_owned()),
         };
         let remote_parent = self.trace.parent_span_id();
-        let span = self.span(SpanFacts {
-            id: self.trace.session_span_id(),
-            parent: remote_parent.unwrap_or(0),
-            kind: SpanKind::Internal,
-            name: SCOPE_NAME.to_owned(),
-            started_ms: session.started_ms,
-            ended_ms: session.ended_ms,
-            error,
-            attributes,
-        });
+        let span = self.span(
+            &self.trace,
+            SpanFacts {
+                id: self.trace.session_span_id(),
+                parent: remote_parent.unwrap_or(0),
+                kind: SpanKind::Internal,
+                name: SCOPE_NAME.to_owned(),
+                started_ms: session.started_ms,
+                ended_ms: session.ended_ms,
+                error,
+                attributes,
+            },
+        );
         SpanData {
             parent_span_is_remote: remote_parent.is_some(),
             ..span
@@ -111,9 +123,10 @@ impl SpanBuilder {
         let attempts = || call.attempts.iter().filter(|tried| tried.run == call.run);
         let first = attempts().next().map(|attempt| attempt.started_ms);
         let agent = call.end.as_ref().and_then(|end| end.agent.as_ref());
+        let trace = self.trace_of(call);
         let facts = SpanFacts {
-            id: self.trace.call_span_id(&call.path),
-            parent: self.trace.parent_of_call(&call.path),
+            id: trace.call_span_id(&call.path),
+            parent: trace.parent_of_call(&call.path),
             kind: SpanKind::Internal,
             name: format!("execute_tool {}", call.tool_name),
             started_ms: first.unwrap_or(call.requested_ms),
@@ -123,7 +136,8 @@ impl SpanBuilder {
             attributes: self.call_attributes(call, attempts().count()),
         };
         let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
-        let mut span = self.span(facts);
+        let mut span = self.span(&trace, facts);
+        span.parent_span_is_remote = call.trace_parent.is_some() && call.path.len() == 1;
         let failures = attempts().enumerate().filter_map(|(index, attempt)| {
             let (status, failed_ms) = attempt.failure.as_ref()?;
             let attributes = vec![
@@ -136,55 +150,6 @@ impl SpanBuilder {
         events.events.extend(failures);
         span.events = events;
         std::iter::once(span).chain(agent).collect()
-    }
-
-    /// Returns the span of a model's response to an agent. The request was sent when the agent began to work, or when the
-    /// last call that it had waited for ended.
-    pub(super) fn response_span(&self, call: &LoggedCall, response: &LoggedResponse) -> SpanData {
-        let begins = call.attempts.iter().map(|attempt| attempt.started_ms);
-        let earlier_turns = call.turn_ends.range(..response.turn);
-        let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
-        let before = begins.chain(ends).filter(|ms| *ms <= response.at_ms);
-        let mut attributes = vec![text(attributes::OPERATION, "chat")];
-        let optional = |name, value: &Option<String>| Some(text(name, value.clone()?));
-        attributes.extend(optional(attributes::RESPONSE_MODEL, &response.model));
-        attributes.extend(optional(attributes::RESPONSE_ID, &response.message_id));
-        attributes.extend(usage_attributes(&response.usage));
-        self.span(SpanFacts {
-            id: self.trace.response_span_id(&call.path, response.turn),
-            parent: self.trace.agent_span_id(&call.path),
-            kind: SpanKind::Client,
-            name: match &response.model {
-                Some(model) => format!("chat {model}"),
-                None => "chat".to_owned(),
-            },
-            started_ms: before.max().unwrap_or(response.at_ms),
-            ended_ms: response.at_ms,
-            error: None,
-            attributes,
-        })
-    }
-
-    fn agent_span(&self, call: &LoggedCall, usage: &AgentUsage, facts: &SpanFacts) -> SpanData {
-        let mut sum = ReportedUsage::default();
-        for tokens in usage.usage.values() {
-            sum += *tokens;
-        }
-        let mut attributes = vec![
-            text(attributes::OPERATION, "invoke_agent"),
-            text(attributes::AGENT_NAME, usage.agent_name.clone()),
-        ];
-        attributes.extend(usage_attributes(&sum));
-        self.span(SpanFacts {
-            id: self.trace.agent_span_id(&call.path),
-            parent: facts.id,
-            kind: SpanKind::Internal,
-            name: format!("invoke_agent {}", usage.agent_name),
-            started_ms: facts.started_ms,
-            ended_ms: facts.ended_ms,
-            error: facts.error.clone(),
-            attributes,
-        })
     }
 
     fn call_attributes(&self, call: &LoggedCall, attempts: usize) -> Vec<KeyValue> {
@@ -210,7 +175,10 @@ impl SpanBuilder {
         all
     }
 
-    fn span(&self, mut facts: SpanFacts) -> SpanData {
+    /// Returns a span of this trace.
+    pub(super) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
+        // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
+        let state: Option<TraceState> = trace.state().and_then(|state| state.parse().ok());
         let status = match facts.error {
             Some(error) => {
                 let name = attributes::ERROR_TYPE;
@@ -221,11 +189,11 @@ impl SpanBuilder {
         };
         SpanData {
             span_context: SpanContext::new(
-                TraceId::from_bytes(self.trace.trace_id().to_be_bytes()),
+                TraceId::from_bytes(trace.trace_id().to_be_bytes()),
                 SpanId::from_bytes(facts.id.to_be_bytes()),
                 TraceFlags::SAMPLED,
                 false,
-                self.state.clone(),
+                state.unwrap_or_default(),
             ),
             parent_span_id: SpanId::from_bytes(facts.parent.to_be_bytes()),
             parent_span_is_remote: false,
@@ -250,25 +218,6 @@ pub(super) fn error_of(call: &LoggedCall) -> Option<String> {
         Some(end) => Some(end.status.to_string()),
         None => Some(UNFINISHED.to_owned()),
     }
-}
-
-/// Returns the tokens, if they are known. By the conventions, input includes what was read from the cache or written to it.
-fn usage_attributes(usage: &ReportedUsage) -> Vec<KeyValue> {
-    let Some(tokens) = usage.0 else {
-        return Vec::new();
-    };
-    let input = tokens.total().saturating_sub(tokens.output);
-    let cache = [
-        (attributes::CACHE_READ_TOKENS, tokens.cache_read),
-        (attributes::CACHE_WRITE_TOKENS, tokens.cache_write),
-    ];
-    let cache = cache.into_iter().filter(|(_, count)| *count > 0);
-    let mut all = vec![
-        number(attributes::INPUT_TOKENS, input),
-        number(attributes::OUTPUT_TOKENS, tokens.output),
-    ];
-    all.extend(cache.map(|(name, count)| number(name, count)));
-    all
 }
 
 fn time(ms: u64) -> SystemTime {

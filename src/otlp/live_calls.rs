@@ -10,7 +10,7 @@ use crate::timeline::{LoggedAttempt, LoggedCall, LoggedEnd, LoggedResponse, keep
 use redact::Mask;
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, Verdict,
+    ModelResponse, Outcome, TraceParent, TurnOrigin, Verdict,
 };
 
 /// The calls that have no result yet, without secrets.
@@ -19,6 +19,8 @@ pub(super) struct LiveCalls {
     /// Inputs and results are kept.
     captures_content: bool,
     calls: HashMap<CallKey, LoggedCall>,
+    /// The spans of whoever requested turns of the input, by these turns.
+    trace_parents: HashMap<usize, TraceParent>,
 }
 
 impl LiveCalls {
@@ -27,7 +29,20 @@ impl LiveCalls {
             mask,
             captures_content,
             calls: HashMap::new(),
+            trace_parents: HashMap::new(),
         }
+    }
+
+    /// Notes where a turn of the input comes from.
+    pub(super) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
+        if let Some(parent) = &origin.trace_parent {
+            self.trace_parents.insert(turn, parent.clone());
+        }
+    }
+
+    /// Forgets where a turn came from, as all of its calls have ended.
+    pub(super) fn end_turn(&mut self, turn: usize) {
+        self.trace_parents.remove(&turn);
     }
 
     /// Adds a call that was queued or rejected.
@@ -39,6 +54,8 @@ impl LiveCalls {
             call.path(),
             at_ms,
         );
+        let root = logged.path.last().map_or(0, |(turn, _)| *turn);
+        logged.trace_parent = self.trace_parents.get(&root).cloned();
         logged.batch = batch;
         logged.input = self.input_text(checked);
         self.calls.insert(call.key(), logged);
@@ -65,7 +82,7 @@ impl LiveCalls {
 
     /// Returns a response to the agent that works on a call, and that call.
     pub(super) fn respond(
-        &self,
+        &mut self,
         call: &CallRef,
         (turn, response): (usize, &ModelResponse),
         at_ms: u64,
@@ -74,7 +91,11 @@ impl LiveCalls {
             let text = text.as_ref()?;
             Some(self.mask.apply(text).into_owned())
         };
+        let provider = response.provider.map(str::to_owned);
+        let responding = self.calls.get_mut(&call.key())?;
+        responding.provider.clone_from(&provider);
         let response = LoggedResponse {
+            provider,
             at_ms,
             run: 0,
             turn,
@@ -82,7 +103,7 @@ impl LiveCalls {
             message_id: masked(&response.message_id),
             usage: response.usage,
         };
-        Some((self.calls.get(&call.key())?, response))
+        Some((responding, response))
     }
 
     /// Removes a call that has ended, and returns it, unless it ended in an earlier run.

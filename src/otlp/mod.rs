@@ -8,6 +8,8 @@ mod settings;
 #[cfg(not(feature = "otlp"))]
 mod absent;
 #[cfg(feature = "otlp")]
+mod agent_spans;
+#[cfg(feature = "otlp")]
 mod attributes;
 #[cfg(feature = "otlp")]
 mod call_metrics;

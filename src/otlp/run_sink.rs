@@ -120,6 +120,12 @@ impl OtlpSink {
     /// Returns the spans that end with an event.
     fn handle_event(&mut self, event: &Event<'_>, at_ms: u64) -> Vec<SpanData> {
         match event {
+            Event::TurnStarted {
+                turn,
+                parent: None,
+                origin,
+            } => self.calls.begin_turn(*turn, origin),
+            Event::QueueDrained { turn } => self.calls.end_turn(*turn),
             Event::Queued { checked, batch } => self.calls.add(checked, *batch, at_ms),
             Event::Started { call, .. } => self.calls.start(call, at_ms),
             Event::Retrying { call, outcome, .. } => {
@@ -136,7 +142,8 @@ impl OtlpSink {
                 else {
                     return Vec::new();
                 };
-                return vec![spans.response_span(call, &response)];
+                let span = || spans.response_span(call, &response);
+                return spans.is_call_sampled(call).then(span).into_iter().collect();
             }
             Event::Finished {
                 call,
@@ -154,7 +161,9 @@ impl OtlpSink {
                 if let Some(metrics) = &self.outlet.metrics {
                     metrics.record(&call);
                 }
-                return spans.call_spans(&call, at_ms);
+                if spans.is_call_sampled(&call) {
+                    return spans.call_spans(&call, at_ms);
+                }
             }
             _ => {}
         }
@@ -164,14 +173,10 @@ impl OtlpSink {
 
 impl EventSink for OtlpSink {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let is_sampled = self
-            .session
-            .as_ref()
-            .is_some_and(|(spans, ..)| spans.is_sampled());
         let at_ms = self.clock.now_ms();
         for event in events {
             let spans = self.handle_event(event, at_ms);
-            self.send(spans.into_iter().filter(|_| is_sampled));
+            self.send(spans);
         }
         Ok(())
     }

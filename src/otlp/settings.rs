@@ -1,5 +1,6 @@
 //! Where spans go, and the trace that they belong to.
 
+use crate::args::OtlpFlags;
 use crate::output::StderrWriter;
 use toolq_core::os::Environment;
 use toolq_core::types::TraceParent;
@@ -22,12 +23,13 @@ pub(crate) struct OtlpSettings {
 }
 
 impl OtlpSettings {
-    /// `flag` is `None` without `--otlp`, and `Some(None)` if it has no value. `OTEL_SDK_DISABLED=true` overrides it.
-    pub(crate) fn new(flag: Option<&Option<String>>, environment: &Environment) -> Option<Self> {
+    /// Returns `None` without `--otlp`. `OTEL_SDK_DISABLED=true` overrides it.
+    pub(crate) fn new(flags: &OtlpFlags, environment: &Environment) -> Option<Self> {
         let is_true = |name: &str| {
             let value = environment.get(name);
             value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
         };
+        let flag = flags.otlp.as_ref();
         let endpoint = flag.filter(|_| !is_true("OTEL_SDK_DISABLED"))?.clone();
         let traceparent = environment.get_os("TRACEPARENT");
         let traceparent = traceparent.filter(|value| !value.is_empty());

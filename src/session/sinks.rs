@@ -229,7 +229,9 @@ fn open_display(
     let lines = || {
         let stderr = Box::new(io::stderr());
         let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
-        let lines = lines.with_characters(context.stderr.is_unicode);
+        let lines = lines
+            .with_characters(context.stderr.is_unicode)
+            .with_columns(StderrWriter::is_terminal().then(StderrWriter::width));
         ProgressDisplay::Lines(lines.with_repeat_command(repeat.clone()))
     };
     let at_end = || ProgressDisplay::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::log_view::content_text;
 use crate::timeline::logged_call::{LoggedCall, LoggedResponse, RecordPlace};
 use toolq_core::text::format_bytes;
+use toolq_core::types::TraceParent;
 use toolq_log::records::{
     CallContent, CallRecord, ModelResponseRecord, RecordedJson, SessionEndRecord, SessionRecord,
     TurnRecord,
@@ -54,6 +55,8 @@ pub(crate) struct TimelineReader {
     calls: HashMap<Uuid, usize>,
     /// The agent's calls by the records of the agent's turns.
     agent_turns: HashMap<Uuid, usize>,
+    /// The spans of whoever requested turns, by the records of these turns.
+    trace_parents: HashMap<Uuid, TraceParent>,
 }
 
 impl TimelineReader {
@@ -111,6 +114,10 @@ impl TimelineReader {
 
     fn add_turn(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
+        let trace_parent = turn.traceparent.as_deref();
+        if let Some(parent) = trace_parent.and_then(|parent| TraceParent::parse(parent, None)) {
+            self.trace_parents.insert(record.id, parent);
+        }
         let agent_call = record
             .parent
             .and_then(|call| self.calls.get(&call).copied());
@@ -139,8 +146,14 @@ impl TimelineReader {
         let own_step = [(call.turn, call.position)];
         let path = [&own_step, agent_path.unwrap_or_default()].concat();
         let tool_name = name.unwrap_or_else(|| call.tool_name.into_owned());
+        let trace_parent = match parent {
+            Some(agent) => self.timeline.calls[agent].trace_parent.as_ref(),
+            None => record.parent.and_then(|turn| self.trace_parents.get(&turn)),
+        };
+        let trace_parent = trace_parent.cloned();
         self.timeline.calls.push(LoggedCall {
             line: record.line,
+            trace_parent,
             run: self.timeline.last_run(),
             batch: call.batch,
             safety_source: call.reason.map(Into::into),
@@ -183,7 +196,11 @@ impl TimelineReader {
         let place = self.place_of(record);
         let call = record.parent.and_then(|call| self.calls.get(&call));
         if let Some(call) = call {
-            self.timeline.calls[*call].responses.push(LoggedResponse {
+            let call = &mut self.timeline.calls[*call];
+            let provider: Option<String> = response.provider.map(Into::into);
+            call.provider.clone_from(&provider);
+            call.responses.push(LoggedResponse {
+                provider,
                 at_ms: place.at_ms,
                 run: place.run,
                 turn: response.turn,

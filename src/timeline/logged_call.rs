@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::log_view::end_label;
-use toolq_core::types::{AgentUsage, CallPath, ReportedUsage, Status};
+use crate::timeline::call_outcome::CallOutcome;
+use toolq_core::types::{AgentUsage, CallPath, ReportedUsage, Status, TraceParent};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
@@ -17,6 +18,8 @@ pub(crate) struct LoggedCall {
     pub(crate) turn: usize,
     pub(crate) position: usize,
     pub(crate) path: CallPath,
+    /// The span of whoever requested its turn, if there is one.
+    pub(crate) trace_parent: Option<TraceParent>,
     /// The run in which the last thing happened to it, as an index into the runs of the log.
     pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
@@ -33,6 +36,8 @@ pub(crate) struct LoggedCall {
     pub(crate) attempts: Vec<LoggedAttempt>,
     /// What the model of the agent that works on it responded.
     pub(crate) responses: Vec<LoggedResponse>,
+    /// Whose API responded last, if that is known.
+    pub(crate) provider: Option<String>,
     /// When the last call of each turn of that agent ended.
     pub(crate) turn_ends: BTreeMap<usize, u64>,
     pub(crate) outcome: CallOutcome,
@@ -67,6 +72,7 @@ pub(crate) struct LoggedResponse {
     /// The agent's turn.
     pub(crate) turn: usize,
     pub(crate) model: Option<String>,
+    pub(crate) provider: Option<String>,
     pub(crate) message_id: Option<String>,
     pub(crate) usage: ReportedUsage,
 }
@@ -103,44 +109,6 @@ pub(crate) struct LoggedEnd {
     pub(crate) agent: Option<AgentUsage>,
 }
 
-/// How a call ended, as pages and traces tell calls apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CallOutcome {
-    Ok,
-    Failed,
-    /// It was rejected before it could start.
-    Rejected,
-    /// It was answered without running.
-    Skipped,
-    InDoubt,
-    /// It has no end in the log.
-    Unfinished,
-}
-
-impl CallOutcome {
-    /// All outcomes, in the order in which they are listed.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Ok,
-        Self::Failed,
-        Self::Rejected,
-        Self::Skipped,
-        Self::InDoubt,
-        Self::Unfinished,
-    ];
-
-    /// Returns the words for people.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Rejected => "rejected",
-            Self::Skipped => "skipped",
-            Self::InDoubt => "in doubt",
-            Self::Unfinished => "unfinished",
-        }
-    }
-}
-
 impl LoggedCall {
     /// A call that was requested, and nothing more.
     pub(crate) fn requested(
@@ -157,6 +125,7 @@ impl LoggedCall {
             turn,
             position,
             path,
+            trace_parent: None,
             run: 0,
             batch: None,
             safety_source: None,
@@ -166,6 +135,7 @@ impl LoggedCall {
             approval: None,
             attempts: Vec::new(),
             responses: Vec::new(),
+            provider: None,
             turn_ends: BTreeMap::new(),
             outcome: CallOutcome::Unfinished,
             end: None,
@@ -262,18 +232,5 @@ fn agent_of_end(event: &CallEvent<'_>) -> Option<AgentUsage> {
             end.agent.clone().map(AgentUsage::from)
         }
         _ => None,
-    }
-}
-
-impl CallOutcome {
-    fn of_end(event: &CallEvent<'_>) -> Self {
-        match event {
-            CallEvent::Result(end) if end.status.is_rejected() => Self::Rejected,
-            CallEvent::Skipped(_) => Self::Skipped,
-            CallEvent::InDoubt(_) => Self::InDoubt,
-            CallEvent::Resolved(resolve) if !resolve.done => Self::Unfinished,
-            event if event.is_error() => Self::Failed,
-            _ => Self::Ok,
-        }
     }
 }

@@ -8,7 +8,8 @@ use crate::timeline::lanes::assign_lanes;
 use crate::timeline::log_timeline::LogTimeline;
 use crate::timeline::logged_call::LoggedCall;
 
-/// The process of all events. Lanes are its threads.
+/// The process of all events. Lanes are its threads, numbered after it: viewers take thread 0 for an idle processor, and a thread
+/// with the number of its process for the main one.
 const PROCESS: u64 = 1;
 
 /// Returns the trace of a log as one JSON object with an event per line. `title` names the process in the viewer.
@@ -26,7 +27,7 @@ pub(crate) fn write_trace_events(timeline: &LogTimeline, title: &str) -> String 
     for run in &timeline.runs {
         events.push(json!({
             "name": "run begins", "cat": "run", "ph": "i", "s": "p",
-            "ts": micros(run.started_ms), "pid": PROCESS, "tid": 0,
+            "ts": micros(run.started_ms), "pid": PROCESS, "tid": thread(0),
         }));
     }
     for (call, lane) in timeline.calls.iter().zip(lanes) {
@@ -47,7 +48,7 @@ fn push_call(call: &LoggedCall, timeline: &LogTimeline, lane: usize, events: &mu
     let complete = |name: &str, category: &str, from: u64, to: u64, arguments: Value| {
         json!({
             "name": name, "cat": category, "ph": "X", "ts": micros(from), "dur": micros(to - from),
-            "pid": PROCESS, "tid": lane, "args": arguments,
+            "pid": PROCESS, "tid": thread(lane), "args": arguments,
         })
     };
     let output = call.end.as_ref().map(|end| end.output.as_str());
@@ -91,7 +92,12 @@ fn push_call(call: &LoggedCall, timeline: &LogTimeline, lane: usize, events: &mu
 }
 
 fn name_event(kind: &str, lane: usize, name: &str) -> Value {
-    json!({"name": kind, "ph": "M", "pid": PROCESS, "tid": lane, "args": {"name": name}})
+    json!({"name": kind, "ph": "M", "pid": PROCESS, "tid": thread(lane), "args": {"name": name}})
+}
+
+/// Returns the number of the thread that a lane is.
+fn thread(lane: usize) -> u64 {
+    PROCESS + 1 + lane as u64
 }
 
 /// Trace events count in microseconds.

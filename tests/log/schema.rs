@@ -269,9 +269,10 @@ fn records_of_a_client_that_approves() -> Vec<Value> {
         message.to_string()
     };
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "desk"}});
+    let meta = json!({"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"});
     let begin = [
         message(json!({"id": 1, "method": "initialize", "params": params})),
-        message(json!({"id": 2, "method": "tools/call", "params": {"name": "pay"}})),
+        message(json!({"id": 2, "method": "tools/call", "params": {"name": "pay", "_meta": meta}})),
     ];
     let yes =
         message(json!({"id": 0, "result": {"action": "accept", "content": {"approve": true}}}));

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::receiver::OtlpReceiver;
 use crate::scripted_api::{ScriptedApi, text_response};
+use crate::scripted_server::{LEGACY, MODERN, ScriptedServer};
 use crate::support::{CliSandbox, model_response};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -60,6 +61,48 @@ fn the_environment_names_the_parent_and_commands_and_requests_get_their_own_span
     let root_of_log = from_log.iter().find(|span| span.name == "toolq").unwrap();
     assert_eq!(root_of_log.parent_id, root.parent_id);
     assert_eq!(root_of_log.span_id, root.span_id);
+}
+
+/// Proxies on the way read the header, servers `_meta`.
+#[test]
+fn calls_of_mcp_servers_over_http_have_their_span_in_headers_and_in_meta() {
+    for script in [LEGACY, MODERN] {
+        let (receiver, server) = (OtlpReceiver::new(), ScriptedServer::start(script));
+        let tools = format!(
+            "version: 1\nservers:\n  s: {{url: \"{url}\"}}\n  own: {{url: \"{url}\", headers: {{traceparent: mine}}}}\ntools:\n{}",
+            ["s", "own"].map(|name| format!("  of_{name}: {{input_schema: {{type: object}}, effect: read, mcp: {{server: {name}, tool: echo}}}}\n")).concat(),
+            url = server.url
+        );
+        let calls = [("of_s", json!({})), ("of_own", json!({}))];
+        let sandbox = CliSandbox::new().tools(&tools);
+        sandbox
+            .stdin(model_response(&calls))
+            .env("TRACEPARENT", PARENT)
+            .env("TRACESTATE", "vendor=a")
+            .run(&["run", "--otlp", &receiver.url])
+            .assert_exit(0);
+        let spans = receiver.spans();
+        let mut headers = Vec::new();
+        for call in server.calls() {
+            let meta = &call.message["params"]["_meta"];
+            assert_eq!(meta["tracestate"], "vendor=a");
+            let in_meta = meta["traceparent"].as_str().unwrap().to_owned();
+            assert!(spans.iter().any(|span| {
+                span.name.starts_with("execute_tool of_")
+                    && in_meta == format!("00-{}-{}-01", span.trace_id, span.span_id)
+            }));
+            let header = |name: &str| call.headers.get(name).cloned();
+            if header("traceparent").as_deref() == Some("mine") {
+                assert_eq!(header("tracestate"), None);
+            } else {
+                assert_eq!(header("traceparent"), Some(in_meta));
+                assert_eq!(header("tracestate").as_deref(), Some("vendor=a"));
+            }
+            headers.extend(header("traceparent"));
+        }
+        assert_eq!(headers.len(), 2);
+        assert!(headers.contains(&"mine".to_owned()), "{headers:?}");
+    }
 }
 
 #[test]

@@ -17,9 +17,9 @@ pub fn print_trace(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     if let Some(torn_end) = torn_end {
         warn_torn(&path, &torn_end, context);
     }
-    if arguments.otlp.is_some() {
+    if arguments.otlp.otlp.is_some() {
         let environment = &context.environment;
-        let sent = match OtlpSettings::new(arguments.otlp.as_ref(), environment) {
+        let sent = match OtlpSettings::new(&arguments.otlp, environment) {
             Some(settings) => export_log(&timeline, &settings, environment)?,
             None => "OTEL_SDK_DISABLED is true, so no spans were sent".to_owned(),
         };

@@ -62,7 +62,7 @@ pub fn replay_recordings(
     });
     let settings = SessionSettings {
         confinement,
-        ..SessionSettings::of_replay(arguments)
+        ..SessionSettings::of_replay(arguments, &context.environment)
     };
     let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
     let mut session = RunSession::begin(

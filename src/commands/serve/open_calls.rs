@@ -16,7 +16,8 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, Turn, TurnOrigin,
+    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, TraceParent, Turn,
+    TurnOrigin,
 };
 use toolq_engine::TurnRequest;
 
@@ -127,6 +128,10 @@ impl OpenCalls {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
             model: None,
+            trace_parent: call
+                .trace
+                .as_ref()
+                .and_then(|(parent, state)| TraceParent::parse(parent, state.as_deref())),
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());

@@ -121,6 +121,8 @@ pub struct ModelResponse {
     pub message_id: Option<String>,
     /// The model that responded, if the response names it.
     pub model: Option<String>,
+    /// Whose API responded, if that is known: the name that OpenTelemetry has for it.
+    pub provider: Option<&'static str>,
     /// The tokens that the response cost, if reported.
     pub usage: ReportedUsage,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::json::{Input, InvalidInput};
 use crate::types::dialect::AnswerForm;
-use crate::types::trace_context::CallPath;
+use crate::types::trace_context::{CallPath, TraceParent};
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
@@ -36,6 +36,8 @@ pub struct TurnOrigin {
     pub message_id: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
+    /// The span of whoever requested the calls, if they are part of a trace of its own.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// How a model's response ended, as far as it decides which of its calls may run.

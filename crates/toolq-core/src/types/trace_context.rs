@@ -62,6 +62,8 @@ pub struct TraceContext {
     session: String,
     trace_id: u128,
     parent: Option<TraceParent>,
+    /// Calls belong to the parent, and not to the session.
+    is_of_turn: bool,
 }
 
 /// The place of a call in a trace, for the program, server or service that does its work.
@@ -92,6 +94,18 @@ impl TraceContext {
                 .as_ref()
                 .map_or_else(own_id, |parent| parent.trace_id),
             parent,
+            is_of_turn: false,
+        }
+    }
+
+    /// Returns the trace of a turn whose calls somebody requested within the span `parent`.
+    #[must_use]
+    pub fn of_turn(&self, parent: &TraceParent) -> Self {
+        Self {
+            trace_id: parent.trace_id,
+            parent: Some(parent.clone()),
+            is_of_turn: true,
+            ..self.clone()
         }
     }
 
@@ -140,10 +154,11 @@ impl TraceContext {
         self.span_id("response", &[&path_text(path), &turn.to_string()])
     }
 
-    /// Returns the span that a call belongs to: the agent's that made it, or the session's.
+    /// Returns the span that a call belongs to: the agent's that made it, that of whoever requested its turn, or the session's.
     pub fn parent_of_call(&self, path: &[(usize, usize)]) -> u64 {
-        match path {
-            [_, agent @ ..] if !agent.is_empty() => self.agent_span_id(agent),
+        match (path, self.parent_span_id()) {
+            ([_, agent @ ..], _) if !agent.is_empty() => self.agent_span_id(agent),
+            (_, Some(parent)) if self.is_of_turn => parent,
             _ => self.session_span_id(),
         }
     }

@@ -148,6 +148,7 @@ impl AgentConversation<'_> {
                 )
             };
         let (digest, streaming) = fresh.unzip();
+        response.provider = endpoint.provider();
         let mask = &self.runner.mask;
         response.model = response
             .model

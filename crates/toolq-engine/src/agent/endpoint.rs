@@ -11,6 +11,7 @@ use url::Url;
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::AgentError;
 use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
+use crate::agent::provider::provider_name;
 use crate::agent::request_body::{ChatMessages, ChatRequest, StreamOptions, SystemPrompt};
 use toolq_core::types::{
     AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
@@ -39,6 +40,11 @@ pub(crate) struct ModelEndpoint {
 }
 
 impl ModelEndpoint {
+    /// Returns the name that OpenTelemetry has for whose API this is, if that is known.
+    pub(super) fn provider(&self) -> Option<&'static str> {
+        provider_name(self.url.host_str().unwrap_or_default(), self.api)
+    }
+
     /// Resolves the endpoint, API key and system prompt of an agent.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod model_call;
 mod model_name;
 mod model_response;
 mod prompt_cache;
+mod provider;
 mod request_body;
 mod request_error;
 mod runner;

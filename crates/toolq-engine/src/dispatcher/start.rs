@@ -115,12 +115,16 @@ impl Dispatcher<'_> {
             slot.note_started(self.engine.control.now());
         }
         let trace = self.engine.settings.trace.as_ref();
+        let trace = trace.map(|trace| match &self.engine.turn_origin.trace_parent {
+            Some(parent) => trace.of_turn(parent).for_call(call),
+            None => trace.for_call(call),
+        });
         let attempt = Attempt {
             job: Arc::clone(&run.job),
             is_probe: run.is_probing,
             number: run.attempt,
             idempotency_key: Arc::clone(&run.idempotency_key),
-            trace: trace.map(|trace| trace.for_call(call)),
+            trace,
             timeout: run.attempt_timeout(self.engine.control.now()),
             cancel: cancelled,
             progress,

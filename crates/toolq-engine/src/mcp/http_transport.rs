@@ -16,7 +16,10 @@ use crate::mcp::http_exchange::{HttpExchange, ResponsePart};
 use crate::mcp::transport::HttpEvent;
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_mcp::client::ToolList;
-use toolq_mcp::http::{OutgoingMessage, PROTOCOL_VERSION_HEADER, ParamHeaders, SESSION_ID_HEADER};
+use toolq_mcp::http::{
+    OutgoingMessage, PROTOCOL_VERSION_HEADER, ParamHeaders, SESSION_ID_HEADER, TRACEPARENT_HEADER,
+    TRACESTATE_HEADER,
+};
 use toolq_mcp::{ProtocolEra, ProtocolVersion};
 
 /// How many parts of responses may wait to be handled. A server that sends more has to wait.
@@ -222,7 +225,12 @@ impl HttpTransport {
             HeaderValue::from_static("application/json, text/event-stream"),
         );
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let has_own_trace = headers.contains_key(TRACEPARENT_HEADER);
         for (name, value) in message.headers(self.version, &self.param_headers) {
+            // A trace in tools.yaml is meant.
+            if has_own_trace && matches!(&*name, TRACEPARENT_HEADER | TRACESTATE_HEADER) {
+                continue;
+            }
             // Both were checked or encoded, so nothing is left out here.
             if let (Ok(name), Ok(value)) =
                 (name.parse::<HeaderName>(), HeaderValue::from_str(&value))

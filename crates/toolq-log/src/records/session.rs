@@ -155,6 +155,9 @@ pub struct TurnRecord {
     /// The model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The span of whoever requested the calls, as a `traceparent`, if there is one. Only for turns of the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 impl TurnRecord {
@@ -171,6 +174,11 @@ impl TurnRecord {
             input: origin.input.as_deref().map(recorded),
             message_id: origin.message_id.as_deref().map(recorded),
             model: origin.model.as_deref().map(recorded),
+            traceparent: origin
+                .trace_parent
+                .as_ref()
+                .filter(|_| agent.is_none())
+                .map(ToString::to_string),
         }
     }
 }

@@ -89,6 +89,7 @@ impl AgentFixture {
             unknown_stop_reason: None,
             message_id: Some("msg".to_owned()),
             model: Some("m".to_owned()),
+            provider: None,
             usage: Usage {
                 input: 7,
                 ..Usage::default()

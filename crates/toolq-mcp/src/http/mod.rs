@@ -22,3 +22,7 @@ pub const SESSION_ID_HEADER: &str = "mcp-session-id";
 pub const METHOD_HEADER: &str = "mcp-method";
 /// The header with the name of the tool that a request of the modern era calls.
 pub const NAME_HEADER: &str = "mcp-name";
+/// The header with the span of a call, by the W3C recommendation Trace Context.
+pub const TRACEPARENT_HEADER: &str = "traceparent";
+/// The header with what other systems keep in the trace of that span.
+pub const TRACESTATE_HEADER: &str = "tracestate";

@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 
 use crate::http::header_value::encode_header_value;
 use crate::http::param_headers::ParamHeaders;
-use crate::http::{METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER};
+use crate::http::{
+    METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER, TRACEPARENT_HEADER, TRACESTATE_HEADER,
+};
 use crate::message::{Message, parse_messages};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 
@@ -22,14 +24,24 @@ pub struct OutgoingMessage {
     pub method: Option<String>,
     /// The request that the message cancels.
     pub cancels: Option<u64>,
-    /// The tool that is called, and its arguments.
-    call: Option<(String, Box<RawValue>)>,
+    /// The tool that is called, its arguments, and the trace that the call is part of.
+    call: Option<OutgoingCall>,
 }
 
-#[derive(Deserialize)]
-struct CallParams {
+#[derive(Debug, Clone, Deserialize)]
+struct OutgoingCall {
     name: String,
-    arguments: Option<Box<RawValue>>,
+    #[serde(default)]
+    arguments: Box<RawValue>,
+    #[serde(default, rename = "_meta")]
+    meta: TraceMeta,
+}
+
+/// What the proxies and servers on the way of a request read in its headers.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct TraceMeta {
+    traceparent: Option<String>,
+    tracestate: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -61,9 +73,7 @@ impl OutgoingMessage {
             Some(Message::Request { id, method, params }) => {
                 message.request = id.as_number();
                 let params = params.filter(|_| method == "tools/call");
-                let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
-                message.call = params
-                    .map(|params: CallParams| (params.name, params.arguments.unwrap_or_default()));
+                message.call = params.and_then(|params| serde_json::from_str(params.get()).ok());
                 message.method = Some(method.into_owned());
             }
             Some(Message::Notification { method, params }) => {
@@ -98,13 +108,26 @@ impl OutgoingMessage {
             PROTOCOL_VERSION_HEADER.to_owned(),
             version.as_str().to_owned(),
         )];
+        if let Some(OutgoingCall { meta, .. }) = &self.call {
+            let trace = [
+                (TRACEPARENT_HEADER, &meta.traceparent),
+                (TRACESTATE_HEADER, &meta.tracestate),
+            ];
+            let trace = trace
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value.clone()?)));
+            headers.extend(trace.map(|(name, value)| (name.to_owned(), value)));
+        }
         if version.era() == ProtocolEra::Legacy {
             return headers;
         }
         if let Some(method) = method {
             headers.push((METHOD_HEADER.to_owned(), method.to_owned()));
         }
-        if let Some((name, arguments)) = &self.call {
+        if let Some(OutgoingCall {
+            name, arguments, ..
+        }) = &self.call
+        {
             let value = encode_header_value(name).into_owned();
             headers.push((NAME_HEADER.to_owned(), value));
             let params = tools.get(name);

@@ -112,8 +112,14 @@ fn messages_have_the_headers_of_their_era() {
     session.receive(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
     let call = session.call_tool("ä", raw(&json!({"a": 1})), CallMeta::default());
     session.cancel_call(call, "late");
+    let meta = CallMeta {
+        traceparent: Some("00-1-2-01".to_owned()),
+        tracestate: Some("a=b".to_owned()),
+        ..CallMeta::default()
+    };
+    session.call_tool("b", raw(&json!({})), meta);
     let messages = OutgoingMessage::split(&session.take_output());
-    let [initialized, call, cancelled] = &messages[..] else {
+    let [initialized, call, cancelled, traced] = &messages[..] else {
         panic!("{messages:?}");
     };
     let legacy = Some(ProtocolVersion::V2025_06_18);
@@ -124,6 +130,10 @@ fn messages_have_the_headers_of_their_era() {
     assert_eq!(
         text(call, Some(ProtocolVersion::LATEST)),
         "mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: =?base64?w6Q=?="
+    );
+    assert_eq!(
+        text(traced, legacy),
+        "mcp-protocol-version: 2025-06-18, traceparent: 00-1-2-01, tracestate: a=b"
     );
 }
 

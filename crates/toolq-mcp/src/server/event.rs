@@ -46,6 +46,8 @@ pub struct ToolCall {
     pub expects_structured_content: bool,
     /// What the client calls itself, if it does.
     pub client_name: Option<String>,
+    /// The client's `traceparent` and `tracestate`, as it sent them in `_meta`.
+    pub trace: Option<(String, Option<String>)>,
     /// How the person at the client can be asked about this call, if at all.
     pub elicitation: Option<ElicitationForm>,
     /// What the person said to the question in the result of an earlier call, which this one repeats.

@@ -36,6 +36,10 @@ pub(crate) struct RequestMeta<'t> {
     client_info: Option<&'t RawValue>,
     #[serde(rename = "progressToken", borrow)]
     pub(crate) progress_token: Option<&'t RawValue>,
+    #[serde(borrow)]
+    traceparent: Option<&'t RawValue>,
+    #[serde(borrow)]
+    tracestate: Option<&'t RawValue>,
 }
 
 /// Parameters of `initialize`.
@@ -224,6 +228,12 @@ impl RequestMeta<'_> {
     /// Returns what the client says that it can do.
     pub(crate) fn client_capabilities(&self) -> Option<Value> {
         serde_json::from_str(self.client_capabilities?.get()).ok()
+    }
+
+    /// Returns the client's `traceparent`, and the `tracestate` that belongs to it. Anything but texts is ignored.
+    pub(crate) fn trace(&self) -> Option<(String, Option<String>)> {
+        let text = |value: Option<&RawValue>| serde_json::from_str(value?.get()).ok();
+        Some((text(self.traceparent)?, text(self.tracestate)))
     }
 
     /// Returns the name of the client, if it has one.

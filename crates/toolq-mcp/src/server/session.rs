@@ -54,6 +54,8 @@ struct CallOrigin {
     progress_token: Option<Box<RawValue>>,
     client_name: Option<String>,
     elicitation: Option<ElicitationForm>,
+    /// Its `traceparent` and `tracestate`.
+    trace: Option<(String, Option<String>)>,
 }
 
 /// A call without an answer.
@@ -313,6 +315,7 @@ impl ServerSession {
             progress_token: meta.progress_token.map(ToOwned::to_owned),
             client_name,
             elicitation,
+            trace: meta.trace(),
         }
     }
 
@@ -327,6 +330,7 @@ impl ServerSession {
             progress_token,
             client_name,
             elicitation,
+            trace,
         } = origin;
         let catalog = self.catalog.current();
         let Some(tool) = catalog.tool(&params.name, version.era()) else {
@@ -359,6 +363,7 @@ impl ServerSession {
             expects_structured_content,
             client_name,
             elicitation,
+            trace,
             input_response: InputResponse::from_params(
                 params.request_state,
                 params.input_responses.as_ref(),
