@@ -11,7 +11,7 @@ use std::process::Stdio;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::on_copy::{CopyReplay, TOOLS, replay_on_copy, replay_with_tools, sandbox, shell};
+use crate::copy_replay::{CopyReplay, TOOLS, replay_on_copy, replay_with_tools, sandbox, shell};
 use crate::support::eprint_uncaptured;
 use crate::{ok_result, recorded_turn};
 

@@ -13,7 +13,9 @@ mod recorded_data;
 mod support;
 
 mod comparison;
+mod copy_confinement;
 mod copy_escapes;
+mod copy_replay;
 mod dialects;
 mod execution;
 mod on_copy;

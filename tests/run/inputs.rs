@@ -1,0 +1,146 @@
+//! Input and arguments with which nothing runs, and what toolq says about them.
+
+use serde_json::json;
+
+use crate::support::model_response;
+use crate::toolq;
+
+/// The error has the position of the problem. Nothing runs, and no log is created.
+#[test]
+fn input_that_is_not_a_model_response_is_an_error() {
+    for (input, expected) in [
+        ("", "empty"),
+        ("  \n\t ", "empty"),
+        ("{\"role\":\"assistant\",\"content\":[", "stdin:1:"),
+        ("not json", "stdin:1:"),
+        (
+            "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}",
+            "Overloaded",
+        ),
+        (
+            "{\"role\":\"user\",\"content\":\"hello\"}",
+            "no model response",
+        ),
+        ("{\"a\":1}", ""),
+        ("3", ""),
+    ] {
+        let ran = toolq().stdin(input).run(&["run"]).assert_exit(2);
+        assert_eq!(ran.stdout, "", "{input}");
+        assert!(ran.stderr.contains(expected), "{input}: {}", ran.stderr);
+        assert!(
+            !ran.dir.path().join("state").exists(),
+            "{input}: a log was created"
+        );
+    }
+}
+
+#[test]
+fn a_truncated_input_runs_nothing() {
+    let complete = model_response(&[("touch", json!({"path": "made"}))]);
+    for length in (1..complete.len()).step_by(7) {
+        let ran = toolq()
+            .stdin(&complete[..length])
+            .run(&["run"])
+            .assert_exit(2);
+        assert!(
+            !ran.dir.path().join("made").exists(),
+            "the first {length} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_response_without_calls_is_exit_5() {
+    for input in [
+        r#"{"role":"assistant","content":[{"type":"text","text":"hello"}]}"#,
+        r#"{"role":"assistant","content":"hello"}"#,
+        "[]",
+    ] {
+        let ran = toolq().stdin(input).run(&["run"]).assert_exit(5);
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn a_line_without_calls_gets_an_empty_list() {
+    let lines = format!(
+        "{}\n{}\n",
+        r#"{"role":"assistant","content":[{"type":"text","text":"hello"}]}"#,
+        model_response(&[("say", json!({"text": "x"}))])
+    );
+    let ran = toolq().stdin(lines).run(&["run"]).assert_exit(0);
+    let lines = ran.lines();
+    assert_eq!(lines[0], json!([]));
+    assert_eq!(lines[1]["content"][0]["content"], "x");
+}
+
+#[test]
+fn jobs_must_be_at_least_one() {
+    for jobs in ["0", "-1", "many", "1.5"] {
+        let input = model_response(&[("touch", json!({"path": "canary"}))]);
+        let ran = toolq().stdin(input).run(&["run", &format!("-j{jobs}")]);
+        let ran = ran.assert_exit(2);
+        assert!(
+            ran.stderr.contains("must be a whole number, 1 or more"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.file("canary").is_none());
+    }
+}
+
+/// Nothing is planned or run then, and both say why.
+#[test]
+fn an_input_whose_calls_all_have_results_is_explained() {
+    let request = json!({"messages": [
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "a", "name": "say", "input": {"text": "x"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}]})
+    .to_string();
+    for (command, hint) in [("run", "`--all` runs them"), ("plan", "`--all` plans them")] {
+        let ran = toolq().stdin(&request).run(&[command]);
+        assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+        let all = toolq()
+            .stdin(&request)
+            .run(&[command, "--all"])
+            .assert_exit(0);
+        assert!(
+            !all.stderr.contains("already has a result"),
+            "{}",
+            all.stderr
+        );
+    }
+}
+
+/// The size limit applies to each input separately, so the other call runs.
+#[test]
+fn an_oversized_input_is_rejected() {
+    let ran = toolq()
+        .stdin(model_response(&[
+            ("echo", json!({"x": "x".repeat(8 << 20)})),
+            ("say", json!({"text": "x"})),
+        ]))
+        .run(&["run"])
+        .assert_exit(0);
+    let texts = ran.result_texts();
+    assert!(texts[0].1 && texts[0].0.contains("the limit is 8388608"));
+    assert_eq!(texts[1], ("x".to_owned(), false));
+}
+
+#[test]
+fn unusable_arguments_are_rejected_before_anything_runs() {
+    let calls = model_response(&[("touch", json!({"path": "made"}))]);
+    for (arguments, code) in [
+        (["run", "--events", "fd:1"], 2),
+        (["run", "--events", "-"], 2),
+        (["run", "--events", "fd:x"], 2),
+        (["run", "--events", "no/directory"], 2),
+        (["run", "--log", "no/directory"], 4),
+        (["run", "--log", "."], 4),
+        (["run", "-", "missing.json"], 2),
+    ] {
+        let ran = toolq().stdin(&calls).run(&arguments).assert_exit(code);
+        assert_eq!(ran.stdout, "");
+        assert!(!ran.dir.path().join("made").exists(), "{arguments:?}");
+    }
+}
