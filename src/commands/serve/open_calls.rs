@@ -1,17 +1,19 @@
 //! The calls that clients wait for, by the numbers of their turns: each call is a turn of its own.
 
-use std::collections::HashMap;
+mod call_table;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
-use toolq_mcp::server::{CallId, Elicitation, ElicitationForm, InputResponse, ToolCall};
+use toolq_mcp::server::{CallId, Elicitation, ElicitationForm, ToolCall};
 
-use crate::commands::serve::answer_content::{StructuredSource, call_result, refusal};
+use crate::commands::serve::answer_content::{StructuredSource, call_result};
 use crate::commands::serve::call_progress::CallProgress;
-use crate::commands::serve::call_reviews::{CallReview, CallReviews};
+use crate::commands::serve::call_reviews::CallReview;
 use crate::commands::serve::client_approver::QuestionDigest;
+use crate::commands::serve::open_calls::call_table::{CallTable, OpenCall, ending};
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
@@ -21,9 +23,6 @@ use toolq_core::types::{
 };
 use toolq_engine::TurnRequest;
 
-/// How many calls of all clients may be open at once. Each holds its arguments.
-const MAX_OPEN_CALLS: usize = 1024;
-
 /// The calls without an answer, and the way of new ones to the engine.
 pub(crate) struct OpenCalls {
     /// Locked for reading until a checked call is on its way, so that the engine learns of new tools after it.
@@ -31,31 +30,6 @@ pub(crate) struct OpenCalls {
     /// What the log names as the input of the calls.
     input: Option<String>,
     table: Mutex<CallTable>,
-}
-
-struct CallTable {
-    calls: HashMap<usize, OpenCall>,
-    next_turn: usize,
-    reviews: CallReviews,
-    /// `None` once no more calls are taken.
-    turns: Option<mpsc::UnboundedSender<TurnRequest>>,
-}
-
-/// A call without an answer.
-struct OpenCall {
-    client: Arc<ServedClient>,
-    id: CallId,
-    reply: Arc<dyn ReplyChannel>,
-    wants_progress: bool,
-    structured: StructuredSource,
-    progress: CallProgress,
-    client_name: Option<String>,
-    /// How the person at the client can be asked, if at all.
-    form: Option<ElicitationForm>,
-    /// What the person said when the client made this call before.
-    review: Option<CallReview>,
-    /// What the call is answered with instead of its result, and the state that comes back with the reply.
-    question: Option<(Elicitation, String)>,
 }
 
 /// A call about which its client is to be asked.
@@ -70,14 +44,6 @@ pub(crate) struct AskedCall {
     pub(crate) review: Option<CallReview>,
 }
 
-/// A message about how far a call is.
-struct ProgressReport {
-    client: Arc<ServedClient>,
-    id: CallId,
-    reply: Arc<dyn ReplyChannel>,
-    numbers: (f64, Option<f64>),
-}
-
 impl OpenCalls {
     /// Calls are checked by `checker` and sent to `turns`. `input` is what the log names as their input.
     pub(crate) fn new(
@@ -88,12 +54,7 @@ impl OpenCalls {
         Self {
             checker: RwLock::new(checker),
             input,
-            table: Mutex::new(CallTable {
-                calls: HashMap::new(),
-                next_turn: 0,
-                reviews: CallReviews::default(),
-                turns: Some(turns),
-            }),
+            table: Mutex::new(CallTable::new(turns)),
         }
     }
 
@@ -260,78 +221,6 @@ impl OpenCalls {
     fn lock(&self) -> MutexGuard<'_, CallTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl CallTable {
-    /// Gives a call the number of its turn.
-    ///
-    /// # Errors
-    /// The answer to a call beyond what the client, or all of them, may have.
-    fn insert(
-        &mut self,
-        mut call: OpenCall,
-        response: Option<InputResponse>,
-    ) -> Result<usize, CallToolResult> {
-        if self.turns.is_none() {
-            return Err(ending());
-        }
-        let identity = &call.client.identity;
-        let most = identity.max_open_calls();
-        let calls = self.calls.values();
-        if calls
-            .filter(|open| open.client.identity == *identity)
-            .count()
-            >= most
-        {
-            let text = format!("Not executed: {most} calls are open. Wait for one of them.");
-            return Err(refusal(text));
-        }
-        if self.calls.len() >= MAX_OPEN_CALLS {
-            let text = format!(
-                "Not executed: {MAX_OPEN_CALLS} calls of all clients are open. Try again later."
-            );
-            return Err(refusal(text));
-        }
-        call.review =
-            response.and_then(|response| self.reviews.take(response, identity, Instant::now()));
-        let turn = self.next_turn;
-        self.next_turn += 1;
-        self.calls.insert(turn, call);
-        Ok(turn)
-    }
-
-    fn send(&self, request: TurnRequest) {
-        if let Some(turns) = &self.turns {
-            // The receiver is only gone once the run has ended.
-            let _ = turns.send(request);
-        }
-    }
-}
-
-impl OpenCall {
-    /// Returns the next message about how far the call is, if the client wants it and reads what it gets.
-    fn advance(&mut self, fraction: Option<f64>) -> Option<ProgressReport> {
-        (self.wants_progress && !self.reply.is_full()).then(|| ProgressReport {
-            client: Arc::clone(&self.client),
-            id: self.id,
-            reply: Arc::clone(&self.reply),
-            numbers: self.progress.advance(fraction),
-        })
-    }
-}
-
-impl ProgressReport {
-    fn send(self, message: Option<&str>) {
-        let lines = self.client.report_progress(self.id, self.numbers, message);
-        if !lines.is_empty() {
-            self.reply.send(lines);
-        }
-    }
-}
-
-/// The answer to a call that comes when the server is about to end.
-fn ending() -> CallToolResult {
-    refusal("Not executed: the server is ending.".to_owned())
 }
 
 fn structured_source(call: &ToolCall, tool: Option<&Tool>) -> StructuredSource {

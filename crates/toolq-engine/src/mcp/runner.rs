@@ -1,34 +1,27 @@
 //! Runs MCP backings: hands a call to its server, and waits for the answer. The call's timeout counts from the start,
 //! while the server starts, too.
 
+mod exchange;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use std::sync::atomic::AtomicU64;
 
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
-use crate::http::SendGuard;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::client_blocks::client_blocks;
-use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
+use crate::mcp::connection::{CallReply, ServerConnection};
 use crate::mcp::notices::ServerNotice;
-use crate::mcp::outcome::{
-    add_client_content, outcome_of_reply, refuse_output, timeout_outcome, transport_error,
-};
+use crate::mcp::outcome::{add_client_content, outcome_of_reply, refuse_output, timeout_outcome};
 use crate::mcp::result_parts::choose_parts;
-use crate::mcp::sent_call::SentCall;
+use crate::mcp::runner::exchange::{CallEnd, Exchange};
 use crate::mcp::server_connections::ServerConnections;
 use crate::mcp::structured_content::StructuredContentReader;
 use crate::output::OutputCollector;
-use crate::partial_values::resolve_json;
-use crate::progress::ProgressSender;
 use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -48,27 +41,6 @@ pub(crate) struct McpRunner {
     connections: ServerConnections,
     next_ticket: AtomicU64,
     structured_content: StructuredContentReader,
-}
-
-/// A call, and what is needed to send it.
-struct Exchange<'a> {
-    invocation: &'a McpInvocation,
-    backing: &'a McpBacking,
-    /// What the server learns about the call, and where its progress goes.
-    context: (&'a CallMeta, &'a ProgressSender),
-    control: &'a RunControl,
-    commands: &'a CommandRunner,
-    /// Whether the call may be sent again.
-    may_repeat: bool,
-}
-
-/// How a call ended.
-enum CallEnd {
-    /// It can't be handed to its server.
-    NotSent(Outcome),
-    Replied(CallReply),
-    TimedOut,
-    Cancelled,
 }
 
 impl McpRunner {
@@ -155,41 +127,6 @@ impl McpRunner {
         }
     }
 
-    /// Sends the call and waits for its reply, until it times out or is canceled. If the server has forgotten the session,
-    /// or wants other headers, the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
-    async fn exchange(
-        &self,
-        exchange: &Exchange<'_>,
-        timed_out: impl Future<Output = ()>,
-        cancelled: impl Future<Output = ()>,
-    ) -> (CallEnd, Option<SentCall>) {
-        let (mut timed_out, mut cancelled) = (pin!(timed_out), pin!(cancelled));
-        let (mut sent, mut is_repeated) = (None, false);
-        loop {
-            let reply = async {
-                let sent: &mut SentCall = sent.insert(self.send(exchange).await?);
-                Ok((&mut sent.reply)
-                    .await
-                    .unwrap_or_else(|_| CallReply::lost()))
-            };
-            let end = tokio::select! {
-                // An answer that has come counts.
-                biased;
-                reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
-                () = &mut timed_out => CallEnd::TimedOut,
-                () = &mut cancelled => CallEnd::Cancelled,
-            };
-            match end {
-                CallEnd::Replied(CallReply::SessionExpired | CallReply::HeadersRefused(_))
-                    if exchange.may_repeat && !is_repeated =>
-                {
-                    (sent, is_repeated) = (None, true);
-                }
-                end => return (end, sent),
-            }
-        }
-    }
-
     /// Makes the outcome of a call out of the server's reply.
     fn finish_reply(
         &self,
@@ -240,56 +177,6 @@ impl McpRunner {
             outcome,
             retry_after,
         }
-    }
-
-    /// Hands the call to its server.
-    ///
-    /// # Errors
-    /// The outcome of the call, because the server can't be started or a variable isn't set.
-    async fn send(&self, exchange: &Exchange<'_>) -> Result<SentCall, Outcome> {
-        let Exchange {
-            invocation,
-            backing,
-            context: (meta, progress),
-            control,
-            commands,
-            ..
-        } = *exchange;
-        let server = &backing.server;
-        let arguments = resolve_json(&invocation.arguments, &self.environment)?;
-        let arguments = RawValue::from_string(arguments)
-            .map_err(|error| Outcome::InternalError(error.to_string()))?;
-        let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        let guard = SendGuard::default();
-        let (sender, reply) = oneshot::channel();
-        let mut call = PendingCall {
-            ticket,
-            tool: invocation.tool.clone(),
-            lock: backing.lock.clone(),
-            arguments,
-            meta: meta.clone(),
-            progress: progress.clone(),
-            guard: guard.clone(),
-            reply: sender,
-        };
-        let connection = loop {
-            let connection = self.connect(server, control, commands).await?;
-            match connection.call(call) {
-                Ok(()) => break connection,
-                Err(refused) if connection.was_idle() => call = refused,
-                Err(_) => {
-                    let detail = "the server ended before it got the call".to_owned();
-                    let error = transport_error(&server.name, false, detail);
-                    return Err(Outcome::TransportFailed(error));
-                }
-            }
-        };
-        Ok(SentCall {
-            connection,
-            ticket,
-            guard,
-            reply,
-        })
     }
 
     /// As [`ServerConnections::connect`].

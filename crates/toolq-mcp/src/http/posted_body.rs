@@ -13,8 +13,7 @@ use crate::message::{Message, RequestId, parse_messages};
 use crate::outbox::Outbox;
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
-use crate::server::request::{CommonParams, MODERN_METHODS, RequestMeta};
-use crate::server::session::read_optional_params;
+use crate::server::request::{CommonParams, MODERN_METHODS, RequestMeta, read_optional_params};
 
 /// The messages that a client posts at once.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod catalog;
 mod elicitation;
 mod event;
 pub(crate) mod request;
+mod result;
 pub(crate) mod session;
 
 #[cfg(test)]
