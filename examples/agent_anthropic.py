@@ -7,6 +7,7 @@ import sys
 
 import anthropic
 import toolq
+from anthropic.types import MessageParam
 
 
 @toolq.tool(effect="read")
@@ -18,7 +19,7 @@ def multiply(a: float, b: float) -> float:
 def main() -> None:
     """Ask the model until it makes no more calls, and print its answer."""
     client = anthropic.Anthropic()
-    messages = [{"role": "user", "content": sys.argv[1]}]
+    messages: list[MessageParam] = [{"role": "user", "content": sys.argv[1]}]
     with toolq.Toolq("tools.yaml", tools=[multiply]) as t:
         while True:
             response = client.messages.create(
@@ -27,7 +28,7 @@ def main() -> None:
             results = t.answer(response)
             if not results:
                 break
-            messages += [{"role": "assistant", "content": response.content}, results]
+            messages.extend([{"role": "assistant", "content": response.content}, results])
     print("".join(block.text for block in response.content if block.type == "text"))
 
 

@@ -5,6 +5,7 @@ It needs: pip install toolq openai. Its tools are those of tools.yaml, and a Pyt
 
 import asyncio
 import sys
+from typing import Any
 
 import openai
 import toolq
@@ -18,7 +19,7 @@ async def multiply(a: float, b: float) -> float:
 
 async def main() -> None:
     """Ask the model until it makes no more calls, and print its answer."""
-    messages = [{"role": "user", "content": sys.argv[1]}]
+    messages: list[Any] = [{"role": "user", "content": sys.argv[1]}]
     async with openai.AsyncOpenAI() as client, toolq.Toolq("tools.yaml", tools=[multiply]) as t:
         tools = await t.tools_async("openai-chat")
         while True:

@@ -236,6 +236,30 @@ fn completions_offer_sessions() {
 }
 
 #[test]
+fn completions_offer_sessions_to_every_verb_that_reads_a_log() {
+    let verbs = [
+        "show",
+        "stats",
+        "cost",
+        "diff",
+        "diff a.jsonl",
+        "export",
+        "timeline",
+        "trace",
+        "verify",
+        "resolve toolu_01",
+    ];
+    let lines = verbs.map(|verb| {
+        format!(
+            r#""$TOOLQ" __complete -- toolq log {verb} "" | grep -c '/sessions/.*jsonl.a session'"#
+        )
+    });
+    let script = format!("\"$TOOLQ\" run -q > /dev/null\n{}", lines.join("\n"));
+    let ran = toolq().stdin(CALL).run_shell(&script).assert_exit(0);
+    assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), verbs.map(|_| "1"));
+}
+
+#[test]
 fn completions_finish_the_id_of_a_session() {
     let script = r#""$TOOLQ" run -q > /dev/null
         id=$(basename state/toolq/sessions/*.jsonl .jsonl); id=${id##*-}

@@ -225,6 +225,38 @@ fn a_variable_that_is_only_passed_on_is_optional() {
 }
 
 #[test]
+fn a_path_that_a_sandbox_names_is_only_missed() {
+    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat], sandbox: {read: [system, ./gone]}}\n";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["doctor", "--format", "json"])
+        .assert_exit(0);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let missing = &report["tools"][0]["missing"];
+    assert_eq!(missing[0]["kind"], "path", "{missing}");
+    assert_eq!(missing[0]["optional"], true, "{missing}");
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("gone/is", "there")
+        .run(&["doctor", "--format", "json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["tools"][0]["missing"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_an_agent_and_its_wrapper_need_is_found_missing() {
+    let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${DOCTOR_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";
+    let sandbox = CliSandbox::new().tools(tools);
+    let ran = sandbox.run(&["doctor", "--offline", "--format", "json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let expected = [
+        "ask: variable DOCTOR_KEY",
+        "wrapped: program no-such-wrapper",
+    ];
+    assert_eq!(missing_things(&ran), expected);
+}
+
+#[test]
 fn a_tools_file_with_errors_is_no_matter_for_the_doctor() {
     let ran = CliSandbox::new()
         .tools("version: 1\ntols: {}\n")

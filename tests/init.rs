@@ -211,6 +211,23 @@ fn a_loop_ends_when_the_api_refuses() {
 }
 
 #[test]
+fn a_loop_without_a_key_says_which_variable_to_set() {
+    for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
+        let script = format!(
+            "\"$TOOLQ\" init -q --agent-loop {language} && env -u ANTHROPIC_API_KEY {command} hello"
+        );
+        let ran = CliSandbox::new().run_shell(&script);
+        assert_ne!(ran.code, 0, "{language}: {}", ran.stdout);
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "{language}: {lines:?}");
+        assert!(
+            lines[0].contains("ANTHROPIC_API_KEY"),
+            "{language}: {lines:?}"
+        );
+    }
+}
+
+#[test]
 fn a_loop_joins_a_tools_file_that_exists() {
     let tools = "version: 1\n";
     let ran = CliSandbox::new()

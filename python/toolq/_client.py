@@ -112,12 +112,12 @@ class Toolq:
         await self._connect().ready
         return await self._plan(message)
 
-    def tools(self, format: str = "anthropic") -> list[dict[str, Any]]:
-        """Return the declarations for a model: `anthropic`, `openai-chat`, `openai-responses` or `mcp`."""
+    def tools(self, format: str = "anthropic") -> list[Any]:
+        """Return the declarations for a model, each a dict: `anthropic`, `openai-chat`, `openai-responses` or `mcp`."""
         self.start()
         return self._list(format).result()
 
-    async def tools_async(self, format: str = "anthropic") -> list[dict[str, Any]]:
+    async def tools_async(self, format: str = "anthropic") -> list[Any]:
         """Like `tools`, without blocking the event loop."""
         await self._connect().ready
         return await self._list(format)
@@ -236,7 +236,7 @@ class Toolq:
             lambda number: f'{{"type":"plan","id":{number},"message":{text}}}', lambda line: line["plan"]
         )
 
-    def _list(self, format: str) -> Pending[list[dict[str, Any]]]:
+    def _list(self, format: str) -> Pending[list[Any]]:
         form = json.dumps(format)
         return self._connect().request(
             lambda number: f'{{"type":"list","id":{number},"format":{form}}}', lambda line: _tools_of(line["tools"])
@@ -250,8 +250,8 @@ class Toolq:
         )
 
 
-def _tools_of(declarations: dict[str, list[dict[str, Any]]] | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # MCP's form is an object around the list.
+def _tools_of(declarations: dict[str, list[Any]] | list[Any]) -> list[Any]:
+    # MCP's form is an object around the list. The types of the vendors' SDKs accept `Any`, but no dict whose values could be anything.
     return declarations["tools"] if isinstance(declarations, dict) else declarations
 
 

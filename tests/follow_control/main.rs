@@ -31,6 +31,20 @@ tools:
   write: {input_schema: {type: object}, command: [sh, -c, "echo write >> ran"]}
 "#;
 
+/// The host hands over a value: it has no line number, and the hint is all that says what to hand over instead.
+#[test]
+fn what_is_no_message_is_refused_with_what_to_send_instead() {
+    let mut host = Host::start(TOOLS, &[]);
+    host.send(r#"{"type":"cancel","id":"a"}"#);
+    host.read();
+    host.send(r#"{"type":"turn","id":"a","message":[{"id":"c","type":"function"}]}"#);
+    let answer = host.read();
+    let message = answer["error"]["message"].as_str().unwrap();
+    let start = "an array isn't a model response; expected a response, an assistant message, ";
+    assert!(message.starts_with(start), "{message}");
+    assert!(!message.contains("message:"), "{message}");
+}
+
 /// Whatever comes, each line is answered, and the process lives on.
 #[test]
 fn a_bad_line_is_answered_and_the_process_lives_on() {

@@ -81,31 +81,17 @@ fn add_names(command: Command, names: &NameSource) -> Command {
         .mut_subcommand("log", |log| {
             log.mut_subcommand("show", |show| {
                 show.mut_arg("tool", |tool| tool.add(tools()))
-                    .mut_arg("files", |files| files.add(names.log_completer()))
             })
-            .mut_subcommand("stats", |stats| {
-                stats.mut_arg("files", |files| files.add(names.log_completer()))
-            })
-            .mut_subcommand("cost", |cost| {
-                cost.mut_arg("files", |files| files.add(names.log_completer()))
-            })
-            .mut_subcommand("verify", |verify| {
-                verify.mut_arg("files", |files| files.add(names.log_completer()))
-            })
-            .mut_subcommand("diff", |diff| {
-                diff.mut_arg("before", |file| file.add(names.log_completer()))
-                    .mut_arg("after", |file| file.add(names.log_completer()))
-            })
-            .mut_subcommand("timeline", |timeline| {
-                timeline.mut_arg("file", |file| file.add(names.log_completer()))
-            })
-            .mut_subcommand("trace", |trace| {
-                trace.mut_arg("file", |file| file.add(names.log_completer()))
-            })
-            .mut_subcommand("resolve", |resolve| {
-                resolve.mut_arg("file", |file| file.add(names.log_completer()))
-            })
+            .mut_subcommands(|verb| add_sessions(verb, names))
         })
+}
+
+/// Adds the names of sessions to the arguments of a verb of `toolq log` that name logs.
+fn add_sessions(verb: Command, names: &NameSource) -> Command {
+    verb.mut_args(|argument| match argument.get_id().as_str() {
+        "files" | "file" | "before" | "after" => argument.add(names.log_completer()),
+        _ => argument,
+    })
 }
 
 fn is_flag(candidate: &CompletionCandidate) -> bool {

@@ -37,6 +37,17 @@ impl InputError {
     }
 }
 
+impl InputError {
+    /// Returns what is wrong and what to do about it, without the name of the input and a position in it: for somebody who
+    /// handed over a value and never saw its text.
+    pub fn describe_without_place(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.position {

@@ -8,12 +8,13 @@ import json
 import os
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 URL = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com") + "/v1/messages"
 MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5")
 HEADERS = {
-    "x-api-key": os.environ["ANTHROPIC_API_KEY"],
+    "x-api-key": os.environ.get("ANTHROPIC_API_KEY") or sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API"),
     "anthropic-version": "2023-06-01",
     "content-type": "application/json",
 }
@@ -23,8 +24,11 @@ def ask(messages, tools):
     """Sends the conversation, and returns the model's response."""
     body = {"model": MODEL, "max_tokens": 4096, "tools": tools, "messages": messages}
     request = urllib.request.Request(URL, json.dumps(body).encode(), HEADERS)
-    with urllib.request.urlopen(request) as response:
-        return json.load(response)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        sys.exit(f"the API answered {error.code}: {error.read().decode(errors='replace')}")
 
 
 def main():

@@ -6,9 +6,13 @@ import { createInterface } from "node:readline";
 type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
 
+if (!process.env.ANTHROPIC_API_KEY) {
+  console.error("ANTHROPIC_API_KEY isn't set: it is a key for the API");
+  process.exit(1);
+}
 const url = `${process.env.ANTHROPIC_BASE_URL ?? "https://api.anthropic.com"}/v1/messages`;
 const headers = {
-  "x-api-key": process.env.ANTHROPIC_API_KEY ?? "",
+  "x-api-key": process.env.ANTHROPIC_API_KEY,
   "anthropic-version": "2023-06-01",
   "content-type": "application/json",
 };
@@ -18,7 +22,7 @@ async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
   const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-5-5";
   const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
   const response = await fetch(url, { method: "POST", headers, body });
-  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  if (!response.ok) throw new Error(`the API answered ${response.status}: ${await response.text()}`);
   return ((await response.json()) as { content: Block[] }).content;
 }
 
@@ -45,6 +49,6 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  console.error(error);
+  console.error(error instanceof Error ? error.message : error);
   process.exit(1);
 });

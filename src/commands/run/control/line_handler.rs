@@ -240,7 +240,7 @@ impl<'a> LineHandler<'a> {
         };
         for index in 0..recording.len() {
             let turn = recording.turn(index, self.include_answered);
-            let turn = turn.map_err(|error| error.to_string())?;
+            let turn = turn.map_err(|error| error.describe_without_place())?;
             if turn.calls.is_empty() {
                 continue;
             }
@@ -264,10 +264,11 @@ impl<'a> LineHandler<'a> {
         match self.messages.next() {
             Some(FollowedLine::Recording(recording)) => Ok(Some(recording)),
             Some(FollowedLine::ApiError(error)) => {
-                self.context.stderr.print_note(&error.to_string());
+                let note = error.describe_without_place();
+                self.context.stderr.print_note(&note);
                 Ok(None)
             }
-            Some(FollowedLine::Invalid(error)) => Err(error.to_string()),
+            Some(FollowedLine::Invalid(error)) => Err(error.describe_without_place()),
             None => Err("the message is empty".to_owned()),
         }
     }
