@@ -39,7 +39,10 @@ pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;
 pub(crate) use queue::{CollectArguments, QueueArguments, SubmitArguments, WorkArguments};
 #[cfg(feature = "nats")]
-pub(crate) use queue::{NatsFlags, QueueCommand, QueuePurgeArguments};
+pub(crate) use queue::{
+    NatsFlags, QueueCommand, QueueLogArguments, QueueNameArguments, QueuePurgeArguments,
+    QueueResolveArguments, QueueStatusArguments,
+};
 pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;

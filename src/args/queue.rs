@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::args::input::InputArguments;
+use crate::args::log::LogFormat;
 use crate::args::values::{FormFlag, parse_jobs};
 use toolq_core::text::parse_duration;
 
@@ -105,8 +106,15 @@ pub struct QueueArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum QueueCommand {
-    /// Show what waits, what runs, and what was given to another worker
-    Status(QueueNameArguments),
+    /// Show what waits, what runs, the workers, and what is in doubt
+    Status(QueueStatusArguments),
+    /// List the turns that aren't run anymore, because too many workers were lost over them
+    Dead(QueueNameArguments),
+    /// Print the session log of a turn, for `toolq log show -`
+    Log(QueueLogArguments),
+    /// Record what became of a call in doubt, and answer its turn again
+    #[command(after_help = RESOLVE_EXAMPLES)]
+    Resolve(QueueResolveArguments),
     /// Remove a queue, with all turns, logs, and answers
     Purge(QueuePurgeArguments),
 }
@@ -116,6 +124,78 @@ pub struct QueueNameArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct QueueStatusArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: LogFormat,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+#[derive(Debug, Args)]
+pub struct QueueLogArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// The turn, as `queue status` and `queue dead` name it
+    #[arg(value_name = "TURN")]
+    pub turn: String,
+    #[command(flatten)]
+    pub nats: NatsFlags,
+}
+
+const RESOLVE_EXAMPLES: &str = "\
+Examples:
+  toolq queue resolve jobs toolu_01 --done --result 'paid, receipt 4711'
+  toolq queue resolve jobs toolu_01 --not-done --note 'the bank has no record of it'";
+
+/// clap's own usage line would be wider than a narrow terminal.
+const RESOLVE_USAGE: &str = "\
+toolq queue resolve <QUEUE> <ID> --done --result <TEXT>
+       toolq queue resolve <QUEUE> <ID> --not-done";
+
+#[derive(Debug, Args)]
+#[command(override_usage = RESOLVE_USAGE)]
+#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
+pub struct QueueResolveArguments {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// The call: its `tool_use_id`
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// Its turn, if calls of several have this id
+    #[arg(long, value_name = "TURN")]
+    pub turn: Option<String>,
+    /// It did its work; the model gets `--result` from now on
+    #[arg(long, requires = "result")]
+    pub done: bool,
+    /// The result of a call that was done
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "done",
+        conflicts_with = "not_done",
+        allow_hyphen_values = true
+    )]
+    pub result: Option<String>,
+    /// The result is an error
+    #[arg(long, requires = "done", conflicts_with = "not_done")]
+    pub error: bool,
+    /// It did nothing: the next worker runs it
+    #[arg(long, conflicts_with = "done")]
+    pub not_done: bool,
+    /// How you know; recorded in the log
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub note: Option<String>,
     #[command(flatten)]
     pub nats: NatsFlags,
 }

@@ -1,9 +1,9 @@
 //! The answers of turns: published by workers, and read in the order in which the turns were submitted.
 
-use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
 
+use crate::queue::doubts::CallInDoubt;
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::turn_queue::TurnQueue;
@@ -16,8 +16,8 @@ const IN_DOUBT: &str = "Toolq-In-Doubt";
 pub(super) struct Answer {
     /// One line in the dialect of the turn, without its line break.
     pub line: Bytes,
-    /// Number of calls that are in doubt.
-    pub in_doubt: usize,
+    /// The calls that are in doubt.
+    pub doubts: Vec<CallInDoubt>,
 }
 
 impl Answer {
@@ -30,26 +30,47 @@ impl Answer {
         queue: &TurnQueue,
         turn: &TurnName,
         last: u64,
-        gives_up: impl FnMut() -> bool,
+        mut gives_up: impl FnMut() -> bool,
     ) -> Result<u64, PublishRefusal> {
-        let mut headers = HeaderMap::new();
-        if self.in_doubt > 0 {
-            headers.insert(IN_DOUBT, self.in_doubt.to_string());
+        let packed = queue.pack("answer", self.line.clone(), &mut gives_up).await;
+        let (mut headers, payload) = packed?;
+        if !self.doubts.is_empty() {
+            headers.insert(IN_DOUBT, self.doubts.len().to_string());
         }
         let subject = turn.answer_subject(&queue.name);
-        let message = (headers, self.line.clone());
-        publish_after(queue, &subject, message, last, gives_up).await
+        publish_after(queue, &subject, (headers, payload), last, gives_up).await
     }
 }
 
-impl From<StreamMessage> for Answer {
-    fn from(message: StreamMessage) -> Self {
-        let in_doubt = message.headers.get(IN_DOUBT);
-        Self {
-            in_doubt: in_doubt
-                .and_then(|count| count.as_str().parse().ok())
-                .unwrap_or_default(),
-            line: message.payload,
+/// An answer as it is collected.
+#[derive(Debug)]
+pub(super) struct CollectedAnswer {
+    pub line: Bytes,
+    /// Number of calls that are in doubt.
+    pub in_doubt: usize,
+}
+
+impl CollectedAnswer {
+    /// Reads the first answer of a turn after this sequence, if there is one yet.
+    pub(super) async fn read(
+        queue: &TurnQueue,
+        turn: &TurnName,
+        after: u64,
+    ) -> Result<Option<Self>, String> {
+        let subject = turn.answer_subject(&queue.name);
+        match queue.next_message(&subject, after + 1).await? {
+            Some(message) => Self::of_message(queue, message).await.map(Some),
+            None => Ok(None),
         }
+    }
+
+    async fn of_message(queue: &TurnQueue, message: StreamMessage) -> Result<Self, String> {
+        let in_doubt = message.headers.get(IN_DOUBT);
+        let in_doubt = in_doubt.and_then(|count| count.as_str().parse().ok());
+        let line = queue.unpack(Some(&message.headers), message.payload);
+        Ok(Self {
+            in_doubt: in_doubt.unwrap_or_default(),
+            line: line.await?,
+        })
     }
 }

@@ -1,18 +1,21 @@
 //! Writes answers in the order in which their turns were submitted, and remembers how far it came.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use async_nats::{Client, HeaderMap, Subscriber};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;
 
 use crate::output::{CommandError, Exit, stdout};
-use crate::queue::answers::Answer;
+use crate::queue::answers::CollectedAnswer;
 use crate::queue::names::TurnName;
+use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
 use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::stop::StopSignal;
-use crate::queue::turn_answering::ASKS_AGAIN;
+use crate::queue::submitter::limit_repeats;
+use crate::queue::turn_order::TurnList;
 use crate::queue::turn_queue::TurnQueue;
 
 /// How long to wait for word of an answer before looking for it anyway.
@@ -20,8 +23,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How many answers, and how many bytes of them, are written before the position is kept.
 const MAX_BUFFERED_ANSWERS: usize = 256;
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
-/// How often the position is sent again if the server says nothing.
-const MAX_REPEATS: usize = 50;
 
 /// What `collect` does.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,27 @@ pub(crate) struct CollectSettings {
     pub from_start: bool,
 }
 
+/// How far the answers were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CollectPosition {
+    /// The sequence from which on the next list of turns is sought.
+    list: u64,
+    /// How many of its turns were written.
+    turns: usize,
+}
+
+impl CollectPosition {
+    const START: Self = Self { list: 1, turns: 0 };
+
+    fn parse(text: &str) -> Option<Self> {
+        let (list, turns) = text.split_once('.')?;
+        Some(Self {
+            list: list.parse().ok()?,
+            turns: turns.parse().ok()?,
+        })
+    }
+}
+
 /// Answers on their way to stdout.
 struct Collector<'a> {
     queue: &'a TurnQueue,
@@ -40,11 +62,11 @@ struct Collector<'a> {
     stop: &'a StopSignal,
     /// The message that says how far the answers were collected, or 0.
     position_message: u64,
-    /// The sequence from which on the next turn is sought.
-    next: u64,
+    position: CollectPosition,
     lines: Vec<u8>,
     buffered: usize,
-    in_doubt: usize,
+    /// How many calls are in doubt, by turn. A later answer of a turn takes the place of an earlier one.
+    in_doubt: HashMap<TurnName, usize>,
 }
 
 /// Writes answers until `stop`, or as the settings say. Returns how the command ends.
@@ -57,13 +79,13 @@ pub(crate) async fn collect_answers(
     settings: CollectSettings,
     stop: &StopSignal,
 ) -> Result<Exit, CommandError> {
-    let news = client.subscribe(queue.name.answers()).await.map_err(lost)?;
+    let news = client.subscribe(queue.name.news()).await.map_err(lost)?;
     let mut collector = Collector::begin(queue, news, stop, settings.from_start).await?;
     collector.follow(settings.until_empty).await?;
     collector.flush().await?;
     Ok(match stop.first() {
         Some(signal) => Exit::Signal(signal),
-        None if collector.in_doubt > 0 => Exit::Incomplete,
+        None if !collector.in_doubt.is_empty() => Exit::Incomplete,
         None => Exit::Ok,
     })
 }
@@ -78,25 +100,26 @@ impl<'a> Collector<'a> {
         let position = queue.last_message(&queue.name.position()).await;
         let position = position.map_err(lost)?;
         let stored = position.as_ref().filter(|_| !from_start);
-        let next = stored.and_then(|message| str::from_utf8(&message.payload).ok()?.parse().ok());
+        let stored = stored
+            .and_then(|message| CollectPosition::parse(str::from_utf8(&message.payload).ok()?));
         Ok(Self {
             queue,
             news,
             stop,
             position_message: position.map_or(0, |message| message.sequence),
-            next: next.unwrap_or(1),
+            position: stored.unwrap_or(CollectPosition::START),
             lines: Vec::new(),
             buffered: 0,
-            in_doubt: 0,
+            in_doubt: HashMap::new(),
         })
     }
 
     /// Writes one answer after another, until a signal; with `until_empty`, until all turns are answered.
     async fn follow(&mut self, until_empty: bool) -> Result<(), CommandError> {
         while self.stop.first().is_none() {
-            let turns = self.queue.name.turns();
-            let turn = self.queue.next_message(&turns, self.next).await;
-            let Some(turn) = turn.map_err(lost)? else {
+            let lists = self.queue.name.order("*");
+            let list = self.queue.next_message(&lists, self.position.list).await;
+            let Some(list) = list.map_err(lost)? else {
                 self.flush().await?;
                 if until_empty {
                     break;
@@ -104,30 +127,63 @@ impl<'a> Collector<'a> {
                 self.wait().await;
                 continue;
             };
-            let is_first = turn.headers.get(ASKS_AGAIN).is_none();
-            if let Some(name) = TurnName::of_subject(&turn.subject).filter(|_| is_first) {
-                let Some(answer) = self.next_answer(&name).await? else {
-                    break;
-                };
-                self.in_doubt += answer.in_doubt;
-                self.lines.extend_from_slice(&answer.line);
-                self.lines.push(b'\n');
-                self.buffered += 1;
+            let input = list.subject.rsplit('.').next().unwrap_or_default();
+            let turns: TurnList = serde_json::from_slice(&list.payload).map_err(lost)?;
+            if !self.write_answers(input, &turns).await? {
+                break;
             }
-            self.next = turn.sequence + 1;
-            if self.buffered >= MAX_BUFFERED_ANSWERS || self.lines.len() >= MAX_BUFFERED_BYTES {
-                self.flush().await?;
-            }
+            self.position = CollectPosition {
+                list: list.sequence + 1,
+                turns: 0,
+            };
         }
         Ok(())
     }
 
+    /// Writes the answers of these turns of an input. Returns `false` after a signal.
+    async fn write_answers(&mut self, input: &str, list: &TurnList) -> Result<bool, CommandError> {
+        let names = list.turns.iter().map(|number| TurnName {
+            input: input.to_owned(),
+            number: *number,
+        });
+        let mut names: VecDeque<TurnName> = names.skip(self.position.turns).collect();
+        while let Some(name) = names.pop_front() {
+            if has_planted(PlantedBug::CollectOutOfOrder) && !names.is_empty() {
+                let answer = CollectedAnswer::read(self.queue, &name, list.after).await;
+                if answer.map_err(lost)?.is_none() {
+                    names.push_back(name);
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            }
+            let Some(answer) = self.next_answer(&name, list.after).await? else {
+                return Ok(false);
+            };
+            match answer.in_doubt {
+                0 => self.in_doubt.remove(&name),
+                in_doubt => self.in_doubt.insert(name, in_doubt),
+            };
+            self.lines.extend_from_slice(&answer.line);
+            self.lines.push(b'\n');
+            self.buffered += 1;
+            self.position.turns += 1;
+            if self.buffered >= MAX_BUFFERED_ANSWERS || self.lines.len() >= MAX_BUFFERED_BYTES {
+                self.flush().await?;
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits for the answer of a turn. Returns `None` after a signal.
-    async fn next_answer(&mut self, turn: &TurnName) -> Result<Option<Answer>, CommandError> {
-        let subject = turn.answer_subject(&self.queue.name);
+    async fn next_answer(
+        &mut self,
+        turn: &TurnName,
+        after: u64,
+    ) -> Result<Option<CollectedAnswer>, CommandError> {
         loop {
-            if let Some(message) = self.queue.last_message(&subject).await.map_err(lost)? {
-                return Ok(Some(message.into()));
+            let answer = CollectedAnswer::read(self.queue, turn, after).await;
+            if let Some(answer) = answer.map_err(lost)? {
+                return Ok(Some(answer));
             }
             self.flush().await?;
             if self.stop.first().is_some() {
@@ -137,12 +193,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Waits for an answer, a signal, or a moment: what came before anybody listened is no news.
+    /// Waits for news, a signal, or a moment: what came before anybody listened is no news.
     async fn wait(&mut self) {
         tokio::select! {
             _ = timeout(POLL_INTERVAL, self.news.next()) => {}
             _ = self.stop.wait() => {}
         }
+        // More of them say no more than one.
+        while self.news.next().now_or_never().is_some() {}
     }
 
     fn write_lines(&mut self) -> Result<(), CommandError> {
@@ -160,18 +218,14 @@ impl<'a> Collector<'a> {
         let subject = self.queue.name.position();
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Rollup", "sub");
-        let message = (headers, self.next.to_string().into());
-        let mut repeats = 0;
-        let gives_up = || {
-            repeats += 1;
-            repeats > MAX_REPEATS
-        };
+        let CollectPosition { list, turns } = self.position;
+        let message = (headers, format!("{list}.{turns}").into());
         let kept = publish_after(
             self.queue,
             &subject,
             message,
             self.position_message,
-            gives_up,
+            limit_repeats(),
         );
         self.position_message = kept.await.map_err(|refusal| match refusal {
             PublishRefusal::TakenOver => CommandError::usage(format!(

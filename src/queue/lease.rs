@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::queue::planted_bug::{PlantedBug, has_planted};
+
 /// Goes on while the machine sleeps.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
@@ -24,29 +26,44 @@ pub(crate) struct Lease {
 impl Lease {
     /// Begins a lease that was asked for at `asked`.
     pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
-        let lease = Self {
+        Self {
             ack_wait,
-            end: Arc::default(),
-        };
-        lease.renew(asked);
-        lease
+            end: Arc::new(AtomicU64::new(as_millis(asked + ack_wait))),
+        }
     }
 
     /// Extends the lease after the server has confirmed a request that was sent at `asked`. What counts is when it was sent:
-    /// the server's own time begins later.
+    /// the server's own time begins later. A lease that is over stays so: another worker may have the turn, and the server
+    /// confirms the request all the same.
     pub(crate) fn renew(&self, asked: Duration) {
         let end = as_millis(asked + self.ack_wait);
-        self.end.fetch_max(end, Ordering::SeqCst);
+        let extend = |current: u64| (as_millis(now()) < current).then_some(current.max(end));
+        // It is over if nothing was extended.
+        let _ = self
+            .end
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, extend);
+    }
+
+    /// Ends the lease: the turn is another worker's.
+    pub(crate) fn end(&self) {
+        self.end.store(0, Ordering::SeqCst);
     }
 
     /// Returns whether the turn may be another worker's by now.
     pub(crate) fn is_over(&self) -> bool {
-        as_millis(now()) >= self.end.load(Ordering::SeqCst)
+        !has_planted(PlantedBug::NoLease) && as_millis(now()) >= self.end.load(Ordering::SeqCst)
     }
 
-    /// Returns how often to renew it.
-    pub(crate) fn renewal_interval(&self) -> Duration {
-        self.ack_wait / 3
+    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end.
+    pub(crate) fn allows_start(&self) -> bool {
+        let margin = as_millis(self.ack_wait / 10);
+        has_planted(PlantedBug::NoLease)
+            || as_millis(now()) + margin < self.end.load(Ordering::SeqCst)
+    }
+
+    /// Returns how long the lease is from each request on.
+    pub(crate) fn duration(&self) -> Duration {
+        self.ack_wait
     }
 }
 
@@ -72,12 +89,23 @@ mod tests {
         let lease = Lease::new(Duration::ZERO, Duration::ZERO);
         assert!(lease.is_over());
         assert!(!Lease::new(now(), ack_wait).is_over());
-        let lease = Lease::new(now().saturating_sub(ack_wait), ack_wait);
-        assert!(lease.is_over());
-        lease.renew(now());
-        assert!(!lease.is_over());
+        let half = ack_wait / 2;
+        let lease = Lease::new(now().saturating_sub(half), ack_wait);
         // An older confirmation that arrives late takes nothing away.
         lease.renew(Duration::ZERO);
         assert!(!lease.is_over());
+        lease.end();
+        assert!(lease.is_over());
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_not_revived_by_a_late_confirmation() {
+        let ack_wait = Duration::from_hours(1);
+        let nearly = Lease::new(now().saturating_sub(ack_wait * 19 / 20), ack_wait);
+        assert!(!nearly.is_over() && !nearly.allows_start());
+        let lease = Lease::new(now().saturating_sub(ack_wait), ack_wait);
+        assert!(lease.is_over());
+        lease.renew(now());
+        assert!(lease.is_over());
     }
 }

@@ -5,8 +5,14 @@
 //! ```text
 //! toolq.QUEUE.turn.INPUT.POSITION      the turn, as it was submitted; later messages ask for another run
 //! toolq.QUEUE.log.INPUT.POSITION       its session log, a message for each sync
-//! toolq.QUEUE.answer.INPUT.POSITION    its answer
+//! toolq.QUEUE.answer.INPUT.POSITION    its answer; later messages are those of later runs
+//! toolq.QUEUE.doubt.INPUT.POSITION     its calls in doubt
+//! toolq.QUEUE.dead.INPUT.POSITION      why it isn't run anymore
+//! toolq.QUEUE.order.INPUT              which turns of the input are answered next, in order
+//! toolq.QUEUE.collected                how far the answers were collected
 //! ```
+//!
+//! Bodies of more than 512 KiB, and the files beside a log, are in an object store with the name of the stream.
 //!
 //! Workers pull turns from a durable consumer. The log of a turn travels with it: whoever takes the turn writes the messages
 //! to a file, resumes it like `run --resume`, and publishes each new record before what it promises happens. Each message
@@ -15,25 +21,39 @@
 mod answers;
 mod collector;
 mod connection;
+mod doubts;
+mod large_bodies;
 mod lease;
 mod names;
+mod planted_bug;
+mod presence;
 mod record_publisher;
+mod resolver;
+mod server_sync;
 mod status;
 mod stop;
 mod submitter;
 mod turn_answering;
+mod turn_holder;
 mod turn_log;
 mod turn_message;
+mod turn_order;
 mod turn_queue;
 mod turn_run;
+mod turn_sink;
 mod worker;
 
 pub(crate) use collector::{CollectSettings, collect_answers};
 pub(crate) use connection::{NatsSettings, build_nats_runtime, connect};
+pub(crate) use doubts::list_dead_turns;
 pub(crate) use names::QueueName;
+pub(crate) use planted_bug::plant_bug;
+pub(crate) use resolver::{Finding, find_turn_in_doubt, resolve_in_queue};
+pub(crate) use server_sync::SyncMode;
 pub(crate) use status::{QueueStatus, read_status};
 pub(crate) use stop::StopSignal;
 pub(crate) use submitter::{Submission, Submitter};
+pub(crate) use turn_log::read_log;
 pub(crate) use turn_queue::TurnQueue;
 pub(crate) use turn_run::TurnSettings;
 pub(crate) use worker::{Worker, WorkerSettings};

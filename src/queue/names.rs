@@ -38,8 +38,14 @@ impl QueueName {
 
     /// Returns the subjects that the stream keeps.
     pub(super) fn stream_subjects(&self) -> Vec<String> {
-        let of_turns = ["turn", "log", "answer"].map(|kind| self.all(kind));
-        of_turns.into_iter().chain([self.position()]).collect()
+        let of_turns = ["turn", "log", "answer", "doubt", "dead"].map(|kind| self.all(kind));
+        let others = [self.order("*"), self.position()];
+        of_turns.into_iter().chain(others).collect()
+    }
+
+    /// Returns the name of the bucket with what is too large for a message.
+    pub(super) fn bucket(&self) -> String {
+        self.stream()
     }
 
     /// Returns the subjects of all turns, without their logs and answers.
@@ -47,9 +53,34 @@ impl QueueName {
         self.all("turn")
     }
 
-    /// Returns the subjects of all answers.
-    pub(super) fn answers(&self) -> String {
-        self.all("answer")
+    /// Returns the subjects of what is known of calls in doubt.
+    pub(super) fn doubts(&self) -> String {
+        self.all("doubt")
+    }
+
+    /// Returns the subjects of turns that aren't run anymore.
+    pub(super) fn dead_turns(&self) -> String {
+        self.all("dead")
+    }
+
+    /// Returns the subjects of the logs of all turns with this number in their input.
+    pub(super) fn logs_of_number(&self, number: &str) -> String {
+        format!("toolq.{}.log.*.{number}", self.0)
+    }
+
+    /// Returns the subject that lists the turns of an input in their order. `*` stands for all inputs.
+    pub(super) fn order(&self, input: &str) -> String {
+        format!("toolq.{}.order.{input}", self.0)
+    }
+
+    /// Returns the subject on which workers are asked for themselves. The stream doesn't keep it.
+    pub(super) fn roll_call(&self) -> String {
+        format!("toolq.{}.workers", self.0)
+    }
+
+    /// Returns the subject on which it is told that something is to be collected. The stream doesn't keep it.
+    pub(super) fn news(&self) -> String {
+        format!("toolq.{}.news", self.0)
     }
 
     /// Returns the subject that says how far the answers were collected.
@@ -63,7 +94,7 @@ impl QueueName {
 }
 
 /// The name of a turn: the digest of its input, and its number there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TurnName {
     /// SHA-256 in hexadecimal.
     pub input: String,
@@ -104,6 +135,24 @@ impl TurnName {
         format!("toolq.{queue}.answer.{self}")
     }
 
+    /// Returns the subject of its calls in doubt.
+    pub(super) fn doubt_subject(&self, queue: &QueueName) -> String {
+        format!("toolq.{queue}.doubt.{self}")
+    }
+
+    /// Returns the subject that says why it isn't run anymore.
+    pub(super) fn dead_subject(&self, queue: &QueueName) -> String {
+        format!("toolq.{queue}.dead.{self}")
+    }
+
+    /// Returns whether people may call it `name`: in whole, or by the beginning of the digest.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let Some((input, number)) = name.rsplit_once('.') else {
+            return false;
+        };
+        input.len() >= 6 && self.input.starts_with(input) && self.number.to_string() == number
+    }
+
     /// Returns a form for people: the beginning of the digest is enough to tell inputs apart.
     pub(crate) fn short(&self) -> String {
         let input = self.input.get(..12).unwrap_or(&self.input);
@@ -136,5 +185,19 @@ mod tests {
             assert_eq!(TurnName::of_subject(&subject), Some(turn.clone()));
         }
         assert_eq!(TurnName::of_subject("toolq.jobs.collected"), None);
+    }
+
+    #[test]
+    fn people_may_name_a_turn_by_the_beginning_of_its_digest() {
+        let turn = TurnName {
+            input: "ab".repeat(32),
+            number: 7,
+        };
+        for name in [turn.short(), turn.to_string(), "ababab.7".to_owned()] {
+            assert!(turn.is_called(&name), "{name}");
+        }
+        for name in ["ababab.8", "ab.7", "bababa.7", "ababab", ""] {
+            assert!(!turn.is_called(name), "{name}");
+        }
     }
 }

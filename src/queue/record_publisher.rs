@@ -1,7 +1,8 @@
 //! Publishes messages behind those that the sender knows, and nowhere else: whoever doesn't know the last one is refused.
 
 use std::io;
-use std::sync::mpsc;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -10,17 +11,23 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-use crate::queue::lease::Lease;
+use crate::queue::large_bodies::MAX_BODY_BYTES;
+use crate::queue::planted_bug::{PlantedBug, has_planted};
+use crate::queue::submitter::limit_repeats;
+use crate::queue::turn_holder::TurnHolder;
+use crate::queue::turn_log::{LogFiles, name_files};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_log::LogReplica;
 
 /// Time between two attempts to publish a message of which the server said nothing.
-const RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// Largest message of records. A server takes 1 MiB unless it is configured otherwise.
-const MAX_MESSAGE_BYTES: usize = 512 << 10;
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// The header that names the hold of the worker that published records.
+pub(super) const RECORDED_BY: &str = "Toolq-Worker";
+/// The header with the length of that worker's lease, in milliseconds.
+pub(super) const LEASE_MS: &str = "Toolq-Lease-Ms";
 
 /// Why a message isn't in the stream, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,16 +48,41 @@ pub(super) enum PublishRefusal {
 pub(super) async fn publish_after(
     queue: &TurnQueue,
     subject: &str,
-    (headers, payload): (HeaderMap, Bytes),
+    message: (HeaderMap, Bytes),
     last: u64,
+    gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    publish_behind(queue, subject, message, Some(last), gives_up).await
+}
+
+/// Publishes a message in place of all others of its subject.
+pub(super) async fn publish_only(
+    queue: &TurnQueue,
+    subject: &str,
+    payload: Bytes,
+    gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Rollup", "sub");
+    publish_behind(queue, subject, (headers, payload), None, gives_up).await
+}
+
+/// Like [`publish_after`]. `None` publishes behind any message.
+async fn publish_behind(
+    queue: &TurnQueue,
+    subject: &str,
+    (headers, payload): (HeaderMap, Bytes),
+    last: Option<u64>,
     mut gives_up: impl FnMut() -> bool,
 ) -> Result<u64, PublishRefusal> {
     let mut is_repeated = false;
     loop {
-        let message = PublishMessage::build()
+        let mut message = PublishMessage::build()
             .headers(headers.clone())
-            .payload(payload.clone())
-            .expected_last_subject_sequence(last);
+            .payload(payload.clone());
+        if let Some(last) = last {
+            message = message.expected_last_subject_sequence(last);
+        }
         let why = match send(queue, subject, message).await {
             Ok(sequence) => return Ok(sequence),
             Err(error) => error,
@@ -64,7 +96,7 @@ pub(super) async fn publish_after(
             }
             // An earlier attempt may have been stored although nobody heard of it.
             match queue.last_message(subject).await {
-                Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
+                Ok(Some(stored)) if Some(stored.sequence) > last && stored.payload == payload => {
                     return Ok(stored.sequence);
                 }
                 Ok(_) => return Err(PublishRefusal::TakenOver),
@@ -106,58 +138,94 @@ pub(super) struct RecordPublisher {
     queue: TurnQueue,
     subject: String,
     /// The last message of the subject that this worker knows.
-    last: u64,
-    lease: Lease,
+    last: Arc<Mutex<u64>>,
+    holder: Arc<TurnHolder>,
+    /// Where the log keeps what is too large for a record.
+    files: LogFiles,
     /// The runtime of the connection.
     runtime: Handle,
-    /// Why nothing more may be published, once that is so.
-    refusal: watch::Sender<Option<PublishRefusal>>,
 }
 
 impl RecordPublisher {
-    /// Publishes behind `last`. The first refusal is sent to `refusal`.
+    /// Publishes behind `last`. The first refusal goes to the holder.
     pub(super) fn new(
         queue: TurnQueue,
         (subject, last): (String, u64),
-        lease: Lease,
+        holder: Arc<TurnHolder>,
+        files: LogFiles,
         runtime: Handle,
-        refusal: watch::Sender<Option<PublishRefusal>>,
     ) -> Self {
         Self {
             queue,
             subject,
-            last,
-            lease,
+            last: Arc::new(Mutex::new(last)),
+            holder,
+            files,
             runtime,
-            refusal,
         }
     }
 
-    /// Blocks until the server has stored the lines.
+    /// Blocks until the server has stored the lines, and before them the files that they name.
     fn publish(&mut self, lines: &[u8]) -> Result<(), PublishRefusal> {
         let (sender, receiver) = mpsc::channel();
-        let (queue, subject, last) = (self.queue.clone(), self.subject.clone(), self.last);
-        let (lease, payload) = (self.lease.clone(), Bytes::copy_from_slice(lines));
+        let (queue, subject) = (self.queue.clone(), self.subject.clone());
+        let (holder, last) = (Arc::clone(&self.holder), Arc::clone(&self.last));
+        let payload = Bytes::copy_from_slice(lines);
+        let new_files = self.files.take_new();
         self.runtime.spawn(async move {
-            let message = (HeaderMap::new(), payload);
-            let is_over = || lease.is_over();
-            let published = publish_after(&queue, &subject, message, last, is_over).await;
+            let is_over = || holder.lease.is_over();
+            let published = async {
+                let mut headers = record_headers(&holder.id, holder.lease.duration());
+                for file in &new_files {
+                    queue.store_file(file, is_over).await?;
+                }
+                name_files(&mut headers, &new_files);
+                let mut last = last.lock().await;
+                let expected = (!has_planted(PlantedBug::NoExpectedSequence)).then_some(*last);
+                let message = (headers, payload);
+                *last = publish_behind(&queue, &subject, message, expected, is_over).await?;
+                Ok(())
+            };
             // Only a caller that is gone doesn't receive it.
-            let _ = sender.send(published);
+            let _ = sender.send(published.await);
         });
-        let published = receiver.recv();
+        if has_planted(PlantedBug::StartBeforeYes) {
+            return Ok(());
+        }
         let lost = |_| PublishRefusal::Unconfirmed("the connection was closed".to_owned());
-        self.last = published.map_err(lost)??;
-        Ok(())
+        receiver.recv().map_err(lost)?
     }
+}
+
+/// Publishes records of somebody who isn't a worker, after the files that they name.
+pub(super) async fn name_and_publish(
+    queue: &TurnQueue,
+    subject: &str,
+    (mut headers, payload): (HeaderMap, Bytes),
+    new_files: &[PathBuf],
+    last: u64,
+) -> Result<u64, PublishRefusal> {
+    for file in new_files {
+        queue.store_file(file, limit_repeats()).await?;
+    }
+    name_files(&mut headers, new_files);
+    publish_after(queue, subject, (headers, payload), last, limit_repeats()).await
+}
+
+/// Returns the headers of records: who publishes them, and how long that worker may go on without a confirmation.
+fn record_headers(recorded_by: &str, lease: Duration) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(RECORDED_BY, recorded_by);
+    headers.insert(LEASE_MS, lease.as_millis().to_string());
+    headers
 }
 
 impl LogReplica for RecordPublisher {
     fn store(&mut self, lines: &[u8]) -> io::Result<()> {
-        for message in split_lines(lines, MAX_MESSAGE_BYTES) {
+        for message in split_lines(lines, MAX_BODY_BYTES) {
             if let Err(refusal) = self.publish(message) {
                 let error = io::Error::other(refusal.to_string());
-                self.refusal.send_replace(Some(refusal));
+                self.holder.refuse(refusal);
                 return Err(error);
             }
         }

@@ -1,7 +1,12 @@
 //! What is known of a queue.
 
+use async_nats::Client;
+
 use crate::output::CommandError;
+use crate::queue::doubts::{CallInDoubt, list_dead_turns, list_doubts};
+use crate::queue::presence::{WorkerReport, call_roll};
 use crate::queue::queue_error;
+use crate::queue::server_sync::{SyncMode, find_sync_mode};
 use crate::queue::turn_queue::TurnQueue;
 
 /// A queue at a moment.
@@ -14,30 +19,71 @@ pub(crate) struct QueueStatus {
     pub running: usize,
     /// Turns that were given to another worker and have no answer yet.
     pub redelivered: usize,
+    /// The workers that answer when they are asked.
+    pub workers: Vec<WorkerReport>,
+    /// Calls in doubt, with their turns.
+    pub in_doubt: Vec<CallOfTurn>,
+    /// Number of turns that aren't run anymore.
+    pub dead: usize,
     /// Messages and bytes that the stream keeps.
     pub messages: u64,
     pub bytes: u64,
     /// Copies of the stream.
     pub replicas: usize,
+    /// When the server writes to its disk.
+    pub sync: SyncMode,
 }
 
-/// Asks the server.
+/// A call in doubt and its turn.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct CallOfTurn {
+    pub turn: String,
+    #[serde(flatten)]
+    pub call: CallInDoubt,
+}
+
+impl QueueStatus {
+    /// Returns how many turns all workers answer in a second, over the last minute.
+    pub(crate) fn rate(&self) -> f64 {
+        let rates = self.workers.iter().map(WorkerReport::rate);
+        rates.sum()
+    }
+}
+
+/// Asks the server, and the workers.
 ///
 /// # Errors
-/// It doesn't answer.
-pub(crate) async fn read_status(queue: &TurnQueue) -> Result<QueueStatus, CommandError> {
+/// The server doesn't answer.
+pub(crate) async fn read_status(
+    queue: &TurnQueue,
+    client: &Client,
+) -> Result<QueueStatus, CommandError> {
+    let unreadable =
+        |why: String| queue_error(&format!("the queue {} can't be read", queue.name), why);
     let info = queue.stream.get_info().await;
-    let info = info
-        .map_err(|error| queue_error(&format!("the queue {} can't be read", queue.name), error))?;
-    let workers = queue.workers(None).await?;
-    let workers = workers.cached_info();
+    let info = info.map_err(|error| unreadable(error.to_string()))?;
+    let consumer = queue.workers(None).await?;
+    let consumer = consumer.cached_info();
+    let doubts = list_doubts(queue).await.map_err(unreadable)?;
+    let in_doubt = doubts.into_iter().flat_map(|(turn, doubts)| {
+        let turn = turn.short();
+        let calls = doubts.calls.into_iter();
+        calls.map(move |call| CallOfTurn {
+            turn: turn.clone(),
+            call,
+        })
+    });
     Ok(QueueStatus {
         queue: queue.name.to_string(),
-        waiting: workers.num_pending,
-        running: workers.num_ack_pending,
-        redelivered: workers.num_redelivered,
+        waiting: consumer.num_pending,
+        running: consumer.num_ack_pending,
+        redelivered: consumer.num_redelivered,
+        workers: call_roll(client, &queue.name).await.map_err(unreadable)?,
+        in_doubt: in_doubt.collect(),
+        dead: list_dead_turns(queue).await.map_err(unreadable)?.len(),
         messages: info.state.messages,
         bytes: info.state.bytes,
         replicas: info.config.num_replicas,
+        sync: find_sync_mode(client).await,
     })
 }

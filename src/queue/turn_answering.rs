@@ -1,19 +1,21 @@
 //! Answers one turn that a worker was given: reads what the stream has of it, runs it, and publishes the answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use tokio::time::sleep;
 
 use crate::queue::answers::Answer;
-use crate::queue::lease::Lease;
+use crate::queue::doubts::{DeadTurn, TurnDoubts};
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::PublishRefusal;
 use crate::queue::stop::StopSignal;
+use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_log::StoredRecords;
 use crate::queue::turn_message::{MESSAGE_VERSION, TurnMessage};
 use crate::queue::turn_queue::TurnQueue;
-use crate::queue::turn_run::{TakenTurn, TurnEnd, run_turn};
+use crate::queue::turn_run::{TakenTurn, TurnEnd, answer_unrun, run_turn};
 use crate::queue::worker::Worker;
 use toolq_core::types::Turn;
 
@@ -24,59 +26,65 @@ impl Worker<'_> {
     /// Runs a turn with what the stream has of it, and publishes its answer.
     pub(super) async fn answer(
         &mut self,
+        name: &TurnName,
         message: &Message,
-        lease: &Lease,
+        holder: &Arc<TurnHolder>,
     ) -> Result<(), TurnNotAnswered> {
-        let lost = |why: String| TurnNotAnswered::Lost(why);
+        let lost = |why: String| TurnNotAnswered::Lost(format!("{}: {why}", name.short()));
         let info = message.info().map_err(|error| lost(error.to_string()))?;
-        let sequence = info.stream_sequence;
+        let (sequence, delivered) = (info.stream_sequence, info.delivered);
         let asks_again = message.headers.as_ref();
         let asks_again = asks_again.is_some_and(|headers| headers.get(ASKS_AGAIN).is_some());
-        let Some(name) = TurnName::of_subject(&message.subject) else {
-            return Ok(());
-        };
-        let mut taken = StoredTurn {
-            records: StoredRecords::default(),
-            answer: 0,
-        };
+        let mut stored = StoredTurn::default();
         // A turn that nobody has had yet has no log. If it had, its first record would be refused.
-        if info.delivered > 1 || asks_again {
-            let stored = StoredTurn::read(self.queue, &name).await;
-            taken = stored.map_err(|why| {
-                TurnNotAnswered::HandedBack(Some(format!("{}: {why}", name.short())))
-            })?;
-            if taken.answer > sequence {
+        if delivered > 1 || asks_again {
+            let read = StoredTurn::read(self.queue, name).await;
+            stored = read.map_err(|why| hand_back(name, &why))?;
+            if stored.answer > sequence {
                 return Ok(());
             }
         }
-        let payload = if asks_again {
+        holder.set_read_up_to(stored.records.last);
+        let (headers, payload) = if asks_again {
             let subject = name.turn_subject(&self.queue.name);
-            let first = self.queue.next_message(&subject, 1).await.map_err(lost)?;
-            first.map(|first| first.payload).unwrap_or_default()
+            let first = self.queue.next_message(&subject, 1).await;
+            let first = first.map_err(|why| hand_back(name, &why))?;
+            let first = first.ok_or_else(|| lost("its first message is gone".to_owned()))?;
+            (Some(first.headers), first.payload)
         } else {
-            message.payload.clone()
+            (message.headers.clone(), message.payload.clone())
         };
-        let turn = self.read_turn(&name, &payload)?;
-        let answer = self.run(&name, turn, taken.records, lease).await?;
-        let is_over = || lease.is_over();
-        match answer
-            .publish(self.queue, &name, taken.answer, is_over)
-            .await
-        {
+        let payload = self.queue.unpack(headers.as_ref(), payload).await;
+        let payload = payload.map_err(|why| hand_back(name, &why))?;
+        let turn = self.read_turn(name, &payload)?;
+        let last = stored.answer;
+        let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
+        let answer = self.run(name, turn, stored.records, (holder, is_hopeless));
+        let answer = answer.await?;
+        let is_over = || holder.lease.is_over();
+        if !answer.doubts.is_empty() || asks_again {
+            let doubts = TurnDoubts {
+                calls: answer.doubts.clone(),
+            };
+            let published = doubts.publish(self.queue, name, is_over).await;
+            published.map_err(|refusal| lost(refusal.to_string()))?;
+        }
+        match answer.publish(self.queue, name, last, is_over).await {
             // Another worker that had the same results has answered.
             Ok(_) | Err(PublishRefusal::TakenOver) => {}
-            Err(refusal) => return Err(lost(format!("{}: {refusal}", name.short()))),
+            Err(refusal) => return Err(lost(refusal.to_string())),
         }
+        self.queue.tell_news().await;
         Ok(())
     }
 
     fn read_turn(&mut self, name: &TurnName, payload: &[u8]) -> Result<Turn, TurnNotAnswered> {
-        let hand_back = |why: String| TurnNotAnswered::HandedBack(Some(why));
+        let refuse = |why: String| TurnNotAnswered::HandedBack(Some(why));
         let message: TurnMessage = serde_json::from_slice(payload)
-            .map_err(|error| hand_back(format!("{} can't be read: {error}", name.short())))?;
+            .map_err(|error| refuse(format!("{} can't be read: {error}", name.short())))?;
         if message.version > MESSAGE_VERSION {
             let why = format!("{} was submitted by a newer toolq", name.short());
-            return Err(hand_back(why));
+            return Err(refuse(why));
         }
         if message.tools_sha256 != self.turns.tools.digest {
             let is_new = self.foreign_tools.insert(message.tools_sha256.clone());
@@ -92,32 +100,31 @@ impl Worker<'_> {
         Ok(message.into_turn())
     }
 
+    /// Runs a turn. If it `is_hopeless`, it was handed out so often that what can't be continued is given up.
     async fn run(
         &self,
         name: &TurnName,
         turn: Turn,
         records: StoredRecords,
-        lease: &Lease,
+        (holder, is_hopeless): (&Arc<TurnHolder>, bool),
     ) -> Result<Answer, TurnNotAnswered> {
         if turn.calls.is_empty() {
             return Ok(Answer {
                 line: "[]".into(),
-                in_doubt: 0,
+                doubts: Vec::new(),
             });
         }
-        let is_dead = records.unfinished_runs() >= self.settings.max_deliveries;
+        let lost_workers = records.unfinished_runs();
+        let is_dead = lost_workers >= self.settings.max_deliveries;
         if is_dead {
-            self.warn(&format!(
-                "{}: {} workers were lost over this turn, so it isn't run anymore",
-                name.short(),
-                self.settings.max_deliveries
-            ));
+            let reason = format!("{lost_workers} workers were lost over it");
+            self.declare_dead(name, &turn, reason, holder).await?;
         }
         let taken = TakenTurn {
             name: name.clone(),
-            turn,
+            turn: turn.clone(),
             records,
-            lease: lease.clone(),
+            holder: Arc::clone(holder),
             is_dead,
         };
         let forced = stop_after_drain(self.turns.stop.clone(), self.settings.drain);
@@ -128,8 +135,39 @@ impl Worker<'_> {
                 name.short()
             )))),
             TurnEnd::Lost(why) => Err(TurnNotAnswered::Lost(format!("{}: {why}", name.short()))),
+            TurnEnd::Unusable(why) if is_hopeless => {
+                let reason = format!("what is known of it can't be continued: {why}");
+                self.declare_dead(name, &turn, reason, holder).await?;
+                let answer = answer_unrun(&self.turns, turn).await;
+                answer.ok_or_else(|| hand_back(name, &why))
+            }
+            TurnEnd::Unusable(why) => Err(hand_back(name, &why)),
         }
     }
+
+    /// Says of a turn, here and in the stream, that it isn't run anymore.
+    async fn declare_dead(
+        &self,
+        name: &TurnName,
+        turn: &Turn,
+        reason: String,
+        holder: &Arc<TurnHolder>,
+    ) -> Result<(), TurnNotAnswered> {
+        self.warn(&format!("{} isn't run anymore: {reason}", name.short()));
+        let dead = DeadTurn {
+            reason,
+            input: turn.origin.input.clone(),
+        };
+        let is_over = || holder.lease.is_over();
+        let published = dead.publish(self.queue, name, is_over).await;
+        published
+            .map(drop)
+            .map_err(|refusal| TurnNotAnswered::Lost(format!("{}: {refusal}", name.short())))
+    }
+}
+
+fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {
+    TurnNotAnswered::HandedBack(Some(format!("{} is handed back: {why}", name.short())))
 }
 
 /// Why a turn has no answer yet.
@@ -141,6 +179,7 @@ pub(super) enum TurnNotAnswered {
 }
 
 /// What the stream has of a turn.
+#[derive(Default)]
 struct StoredTurn {
     records: StoredRecords,
     /// The last answer, or 0.
@@ -153,7 +192,7 @@ impl StoredTurn {
             .last_message(&name.answer_subject(&queue.name))
             .await?;
         Ok(Self {
-            records: StoredRecords::read(queue, name, 1).await?,
+            records: StoredRecords::read(queue, name).await?,
             answer: answer.map_or(0, |answer| answer.sequence),
         })
     }

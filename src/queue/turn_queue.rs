@@ -8,6 +8,7 @@ use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
+use bytes::Bytes;
 
 use crate::output::CommandError;
 use crate::queue::names::QueueName;
@@ -126,11 +127,18 @@ impl TurnQueue {
     /// # Errors
     /// The server refuses.
     pub(crate) async fn remove(&self) -> Result<(), CommandError> {
+        self.remove_objects().await;
         let removed = self.jetstream.delete_stream(self.name.stream()).await;
         let removed = removed.map(drop);
         removed.map_err(|error| {
             queue_error(&format!("the queue {} can't be removed", self.name), error)
         })
+    }
+
+    /// Tells those who collect that there may be something new. They look from time to time in any case.
+    pub(super) async fn tell_news(&self) {
+        let client = self.jetstream.client();
+        let _ = client.publish(self.name.news(), Bytes::new()).await;
     }
 
     /// Returns the last message of a subject.

@@ -9,19 +9,20 @@ use tokio::sync::watch;
 
 use crate::context::CommandContext;
 use crate::queue::answers::Answer;
-use crate::queue::lease::Lease;
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::{PublishRefusal, RecordPublisher};
 use crate::queue::stop::StopSignal;
+use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_log::{LogFile, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;
+use crate::queue::turn_sink::{DoubtCollector, TurnSink};
 use crate::session::{InputState, default_engine_settings, state_in_input};
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, HaltCause, InputLayout,
+    Call, CallAnswer, CallRef, CheckedCall, EmitError, EventSink, HaltCause, InputLayout,
     ToolsConfig, Turn,
 };
 use toolq_engine::{AnswerDelivery, Engine, EngineSettings, RunControl};
@@ -48,6 +49,8 @@ pub(super) enum TurnEnd {
     Answered(Answer),
     /// It stopped before all calls were answered for good. Another worker goes on.
     Stopped,
+    /// What the stream has of it can't be continued.
+    Unusable(String),
     /// It is another worker's, or nobody knows.
     Lost(String),
 }
@@ -57,7 +60,7 @@ pub(super) struct TakenTurn {
     pub name: TurnName,
     pub turn: Turn,
     pub records: StoredRecords,
-    pub lease: Lease,
+    pub holder: Arc<TurnHolder>,
     /// Nothing may start: the turn is answered with what is known of it.
     pub is_dead: bool,
 }
@@ -69,31 +72,31 @@ pub(super) async fn run_turn(
     taken: TakenTurn,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
-    let (refusal, refused) = watch::channel(None);
-    let (name, turn, lease, is_dead) = (taken.name, taken.turn, taken.lease, taken.is_dead);
+    let (name, turn, holder, is_dead) = (taken.name, taken.turn, taken.holder, taken.is_dead);
+    let refused = holder.watch_refusal();
+    let file = match LogFile::restore(queue, &taken.records).await {
+        Ok(file) => file,
+        Err(why) => return TurnEnd::Unusable(why),
+    };
     let publisher = RecordPublisher::new(
         queue.clone(),
         (name.log_subject(&queue.name), taken.records.last),
-        lease.clone(),
+        Arc::clone(&holder),
+        file.files(),
         settings.nats_runtime.clone(),
-        refusal,
     );
-    let file = match LogFile::create(&taken.records) {
-        Ok(file) => file,
-        Err(error) => return TurnEnd::Lost(format!("its log can't be written: {error}")),
-    };
     let log = match begin_log(settings, &name, &file, publisher) {
         Ok(log) => log,
-        Err(why) => return TurnEnd::Lost(why),
+        Err(why) => return not_begun(&refused, why),
     };
     let history = log.history();
     let mut engine = new_engine(settings, &log, history.as_ref(), &file);
     let control = engine.control();
     if is_dead {
-        control.halt(HaltCause::ClientLeft);
+        control.halt(HaltCause::WorkersLost);
     }
     let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
-    let mut sink = TurnSink::new(log, lease);
+    let mut sink = TurnSink::new(log, holder.lease.clone());
     let answered = answer_turn(settings, &mut engine, history.as_deref(), turn, &mut sink).await;
     watcher.abort();
     // Servers end with the turn, and the log says so.
@@ -103,7 +106,7 @@ pub(super) async fn run_turn(
     let finished = sink.log.finish(0);
     let refused = refused.borrow().clone();
     match (answered, finished) {
-        (Err(why), _) => TurnEnd::Lost(why),
+        (Err(why), _) => TurnEnd::Unusable(why),
         (Ok(_), Err(EmitError(why))) => {
             TurnEnd::Lost(refused.map_or(why, |refusal| refusal.to_string()))
         }
@@ -113,9 +116,38 @@ pub(super) async fn run_turn(
         (Ok(_), Ok(())) if was_stopped => TurnEnd::Stopped,
         (Ok(line), Ok(())) => TurnEnd::Answered(Answer {
             line: line.into(),
-            in_doubt: sink.in_doubt,
+            doubts: sink.doubts,
         }),
     }
+}
+
+/// A session that can't begin is another worker's, unless something is wrong with the log.
+fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, why: String) -> TurnEnd {
+    match &*refused.borrow() {
+        Some(refusal) => TurnEnd::Lost(refusal.to_string()),
+        None => TurnEnd::Unusable(why),
+    }
+}
+
+/// Answers a turn whose log can't be continued, without running anything.
+pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) -> Option<Answer> {
+    // Nobody knows what was done of it.
+    turn.in_doubt_positions = (0..turn.calls.len()).collect();
+    let file = LogFile::create(&StoredRecords::default()).ok()?;
+    let engine = EngineSettings {
+        jobs: settings.jobs,
+        log_files: vec![file.dir().to_owned()],
+        ..default_engine_settings(&settings.tools, &settings.mask, settings.context)
+    };
+    let mut engine = Engine::new(engine);
+    engine.control().halt(HaltCause::WorkersLost);
+    let mut sink = DoubtCollector::default();
+    let line = answer_turn(settings, &mut engine, None, turn, &mut sink).await;
+    engine.close();
+    Some(Answer {
+        line: line.ok()?.into(),
+        doubts: sink.0,
+    })
 }
 
 /// Begins a session in the log, which resumes those of earlier workers.
@@ -167,7 +199,7 @@ async fn answer_turn(
     engine: &mut Engine,
     history: Option<&TaskHistory>,
     turn: Turn,
-    sink: &mut TurnSink,
+    sink: &mut dyn EventSink,
 ) -> Result<String, String> {
     let is_open = |call: &&Call| history.is_none_or(|history| history.is_undecided(call));
     let undescribed = undescribed_tools(&settings.tools, turn.calls.iter().filter(is_open));
@@ -219,48 +251,6 @@ async fn halt_when(
             }
         }
         signal = forced => control.halt(HaltCause::Signal(signal)),
-    }
-}
-
-/// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
-struct TurnSink {
-    log: SessionLog,
-    lease: Lease,
-    lost_lease: bool,
-    in_doubt: usize,
-}
-
-impl TurnSink {
-    fn new(log: SessionLog, lease: Lease) -> Self {
-        Self {
-            log,
-            lease,
-            lost_lease: false,
-            in_doubt: 0,
-        }
-    }
-}
-
-impl EventSink for TurnSink {
-    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.log.emit(events)?;
-        let starts =
-            |event: &Event<'_>| matches!(event, Event::Started { .. } | Event::Probing { .. });
-        if events.iter().any(starts) && (self.lost_lease || self.lease.is_over()) {
-            self.lost_lease = true;
-            let why = "the turn may be another worker's by now: its lease is over";
-            return Err(EmitError(why.to_owned()));
-        }
-        for event in events {
-            if let Event::Finished { outcome, .. } = event {
-                self.in_doubt += usize::from(outcome.is_in_doubt());
-            }
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.flush()
     }
 }
 

@@ -7,13 +7,15 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::{AckKind, Message};
 use futures_util::StreamExt as _;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::queue::lease::{self, Lease};
+use crate::queue::lease;
+use crate::queue::names::TurnName;
+use crate::queue::presence::Presence;
 use crate::queue::queue_error;
 use crate::queue::turn_answering::TurnNotAnswered;
+use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_queue::{TurnQueue, is_not_found};
 use crate::queue::turn_run::TurnSettings;
 
@@ -52,6 +54,8 @@ pub(crate) struct Worker<'a> {
     pub(super) foreign_tools: HashSet<String>,
     /// How many turns it has handed back since it last answered one.
     handed_back: u32,
+    /// Tells those who ask about it.
+    presence: Presence,
 }
 
 impl<'a> Worker<'a> {
@@ -65,6 +69,7 @@ impl<'a> Worker<'a> {
         turns: TurnSettings<'a>,
     ) -> Result<Self, CommandError> {
         let consumer = queue.workers(settings.ack_wait).await?;
+        let presence = Presence::announce(queue, &turns.nats_runtime).await?;
         Ok(Self {
             queue,
             ack_wait: consumer.cached_info().config.ack_wait,
@@ -73,6 +78,7 @@ impl<'a> Worker<'a> {
             turns,
             foreign_tools: HashSet::new(),
             handed_back: 0,
+            presence,
         })
     }
 
@@ -158,11 +164,26 @@ impl<'a> Worker<'a> {
 
     /// Answers a turn, or hands it back.
     async fn take(&mut self, message: Message, asked: Duration) {
-        let lease = Lease::new(asked, self.ack_wait);
+        let holder = Arc::new(TurnHolder::new(asked, self.ack_wait));
         let message = Arc::new(message);
-        let renewing = self.renew(&message, &lease);
-        let end = self.answer(&message, &lease).await;
-        renewing.abort();
+        let end = match TurnName::of_subject(&message.subject) {
+            Some(name) => {
+                self.presence.begin_turn(&name);
+                // Beside the connection, so that no call holds it up.
+                let keeping = Arc::clone(&holder).keep(
+                    self.queue.clone(),
+                    name.clone(),
+                    Arc::clone(&message),
+                );
+                let keeping = self.turns.nats_runtime.spawn(keeping);
+                let end = self.answer(&name, &message, &holder).await;
+                keeping.abort();
+                self.presence.end_turn(end.is_ok());
+                end
+            }
+            // Somebody else has published it.
+            None => Ok(()),
+        };
         let kind = match end {
             Ok(()) => {
                 self.handed_back = 0;
@@ -172,6 +193,10 @@ impl<'a> Worker<'a> {
                 self.handed_back = self.handed_back.saturating_add(1);
                 if let Some(why) = why {
                     self.warn(&why);
+                }
+                if holder.lease.is_over() {
+                    // It may be another worker's, which is not to lose it by this.
+                    return;
                 }
                 AckKind::Nak(Some(HAND_BACK_DELAY.min(self.ack_wait)))
             }
@@ -184,25 +209,6 @@ impl<'a> Worker<'a> {
         if let Err(error) = message.double_ack_with(kind).await {
             self.warn(&format!("a turn can't be acknowledged: {error}"));
         }
-    }
-
-    /// Keeps the turn with this worker while it works on it. Runs beside the connection, so that no call holds it up.
-    fn renew(&self, message: &Arc<Message>, lease: &Lease) -> JoinHandle<()> {
-        let (message, lease) = (Arc::clone(message), lease.clone());
-        self.turns.nats_runtime.spawn(async move {
-            let mut wait = lease.renewal_interval();
-            loop {
-                sleep(wait).await;
-                let asked = lease::now();
-                wait = match message.double_ack_with(AckKind::Progress).await {
-                    Ok(()) => {
-                        lease.renew(asked);
-                        lease.renewal_interval()
-                    }
-                    Err(_) => RETRY_INTERVAL.min(lease.renewal_interval()),
-                };
-            }
-        })
     }
 
     pub(super) fn warn(&self, message: &str) {

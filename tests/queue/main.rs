@@ -6,8 +6,11 @@
     reason = "tests may panic, and read their own environment"
 )]
 
+mod dead_turns;
 mod documentation;
+mod doubts;
 mod handing_back;
+mod large_bodies;
 mod lost_workers;
 mod managing;
 mod nats_server;

@@ -42,8 +42,13 @@ pub struct QueueSandbox {
 impl QueueSandbox {
     /// Returns `None` where there is no nats-server.
     pub fn new() -> Option<Self> {
+        Self::with_tools(TOOLS)
+    }
+
+    /// Has other tools.
+    pub fn with_tools(tools: &str) -> Option<Self> {
         let server = NatsServer::start()?;
-        let files = CliSandbox::new().tools(TOOLS).env("NATS_URL", &server.url);
+        let files = CliSandbox::new().tools(tools).env("NATS_URL", &server.url);
         Some(Self {
             files,
             _server: server,

@@ -27,9 +27,9 @@ mod write;
 pub use call_log::{CallEvent, CallLog, CallState};
 pub use error::{Access, LogError};
 pub use open::{
-    BeginMode, KilledSession, PreparedLog, combine_digests, default_log_path, exceeds_size,
-    find_killed_session, find_latest_session, find_latest_session_for_input, list_sessions,
-    list_torn_copies, plan_log_path, sessions_dir,
+    BeginMode, KilledSession, PreparedLog, blob_dir_for, combine_digests, default_log_path,
+    exceeds_size, find_killed_session, find_latest_session, find_latest_session_for_input,
+    list_sessions, list_torn_copies, plan_log_path, sessions_dir,
 };
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};

@@ -7,7 +7,7 @@ mod list;
 pub(crate) mod log_files;
 mod log_printer;
 mod prune;
-mod resolve;
+pub(crate) mod resolve;
 mod resume_command;
 pub(crate) mod session_id;
 mod show;

@@ -46,7 +46,7 @@ pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<E
 }
 
 /// Loads the mask for secrets in the result, if there is a tools.yaml that names them.
-fn load_mask(context: &CommandContext) -> Mask {
+pub(crate) fn load_mask(context: &CommandContext) -> Mask {
     let tools = context.read_tools_file().ok();
     let tools = tools.and_then(|file| file.loaded.tools);
     tools

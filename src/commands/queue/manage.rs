@@ -1,10 +1,21 @@
 //! `toolq queue`: looks at a queue, and removes it.
 
-use crate::args::{QueueArguments as Arguments, QueueCommand, QueuePurgeArguments};
+use std::fmt::Write as _;
+
+use crate::args::{
+    LogFormat, QueueArguments as Arguments, QueueCommand, QueueLogArguments, QueueNameArguments,
+    QueuePurgeArguments, QueueStatusArguments,
+};
+use crate::commands::queue::resolve::resolve_call_in_queue;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
-use crate::queue::{QueueStatus, TurnQueue, read_status};
+use crate::queue::{
+    QueueStatus, SyncMode, TurnQueue, list_dead_turns, queue_error, read_log, read_status,
+};
+
+/// How many calls in doubt the status names.
+const MAX_NAMED_CALLS: usize = 10;
 
 /// Runs a verb of `toolq queue`.
 ///
@@ -15,30 +26,83 @@ pub(crate) fn manage_queue(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     match &arguments.command {
-        QueueCommand::Status(status) => {
-            let session = NatsSession::begin(&status.nats, context)?;
-            let name = parse_queue_name(&status.queue)?;
-            let status = session.runtime.block_on(async {
-                let queue = TurnQueue::open(&session.client, &name).await?;
-                read_status(&queue).await
-            })?;
-            stdout::write_line(&status_text(&status))?;
-            session.end();
-        }
+        QueueCommand::Status(status) => show_status(status, context)?,
+        QueueCommand::Dead(dead) => list_dead(dead, context)?,
+        QueueCommand::Log(log) => print_log(log, context)?,
+        QueueCommand::Resolve(resolve) => resolve_call_in_queue(resolve, context)?,
         QueueCommand::Purge(purge) => purge_queue(purge, context)?,
     }
     Ok(Exit::Ok)
+}
+
+fn show_status(
+    arguments: &QueueStatusArguments,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    let name = parse_queue_name(&arguments.queue)?;
+    let session = NatsSession::begin(&arguments.nats, context)?;
+    let status = session.runtime.block_on(async {
+        let queue = TurnQueue::open(&session.client, &name).await?;
+        read_status(&queue, &session.client).await
+    })?;
+    session.end();
+    let text = match arguments.format {
+        LogFormat::Text => status_text(&status),
+        LogFormat::Json => serde_json::to_string(&status).unwrap_or_default(),
+    };
+    stdout::write_line(&text)?;
+    Ok(())
+}
+
+/// Prints one line for each turn that isn't run anymore.
+fn list_dead(arguments: &QueueNameArguments, context: &CommandContext) -> Result<(), CommandError> {
+    let name = parse_queue_name(&arguments.queue)?;
+    let session = NatsSession::begin(&arguments.nats, context)?;
+    let dead = session.runtime.block_on(async {
+        let queue = TurnQueue::open(&session.client, &name).await?;
+        let dead = list_dead_turns(&queue).await;
+        dead.map_err(|why| queue_error(&format!("the queue {name} can't be read"), why))
+    })?;
+    session.end();
+    for (turn, dead) in dead {
+        let input = dead.input.as_deref().unwrap_or("-");
+        let line = format!(
+            "{}  {} of {input}: {}",
+            turn.short(),
+            turn.number,
+            dead.reason
+        );
+        stdout::write_line(&line)?;
+    }
+    Ok(())
+}
+
+fn print_log(arguments: &QueueLogArguments, context: &CommandContext) -> Result<(), CommandError> {
+    let name = parse_queue_name(&arguments.queue)?;
+    let session = NatsSession::begin(&arguments.nats, context)?;
+    let lines = session.runtime.block_on(async {
+        let queue = TurnQueue::open(&session.client, &name).await?;
+        let lines = read_log(&queue, &arguments.turn).await;
+        lines.map_err(|why| queue_error(&format!("the queue {name} can't be read"), why))
+    })?;
+    session.end();
+    let lines = lines.ok_or_else(|| {
+        CommandError::usage(format!("no worker has begun a turn {}", arguments.turn))
+            .with_hint("`toolq queue status` and `toolq queue dead` name turns")
+    })?;
+    stdout::write_lines(&lines)?;
+    Ok(())
 }
 
 fn purge_queue(
     arguments: &QueuePurgeArguments,
     context: &CommandContext,
 ) -> Result<(), CommandError> {
-    let session = NatsSession::begin(&arguments.nats, context)?;
     let name = parse_queue_name(&arguments.queue)?;
+    let session = NatsSession::begin(&arguments.nats, context)?;
     let removed = session.runtime.block_on(async {
         let queue = TurnQueue::open(&session.client, &name).await?;
-        let status = read_status(&queue).await?;
+        let status = read_status(&queue, &session.client).await?;
         let open = status.waiting + status.running as u64;
         if open > 0 && !arguments.force {
             let message = format!("turns of the queue {name} without an answer: {open}");
@@ -54,20 +118,52 @@ fn purge_queue(
 }
 
 fn status_text(status: &QueueStatus) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<13}{value}");
+    };
+    line("queue", status.queue.clone());
+    line("waiting", status.waiting.to_string());
+    line("running", status.running.to_string());
+    line("redelivered", status.redelivered.to_string());
+    let rate = status.rate();
+    line(
+        "workers",
+        format!("{}, {rate:.1} turns/s", status.workers.len()),
+    );
+    for worker in &status.workers {
+        let turn = worker.turn.as_deref().unwrap_or("idle");
+        let answered = worker.answered;
+        let worker = format!(
+            "{} {}: {turn}, {answered} answered",
+            worker.host, worker.pid
+        );
+        line("", worker);
+    }
+    line("in doubt", status.in_doubt.len().to_string());
+    for in_doubt in status.in_doubt.iter().take(MAX_NAMED_CALLS) {
+        let call = &in_doubt.call;
+        line(
+            "",
+            format!("{} ({}) of {}", call.id, call.tool, in_doubt.turn),
+        );
+    }
+    line("dead", status.dead.to_string());
     let QueueStatus {
-        queue,
-        waiting,
-        running,
-        redelivered,
         messages,
         bytes,
         replicas,
+        ..
     } = status;
-    format!(
-        "queue        {queue}\n\
-         waiting      {waiting}\n\
-         running      {running}\n\
-         redelivered  {redelivered}\n\
-         stream       {messages} messages, {bytes} bytes, {replicas} copies"
-    )
+    line(
+        "stream",
+        format!("{messages} messages, {bytes} bytes, {replicas} copies"),
+    );
+    let sync = match status.sync {
+        SyncMode::Always => "written before it is confirmed (`sync_interval: always`)",
+        SyncMode::Lazy => "written some time after it is confirmed: a loss of power can take it",
+        SyncMode::Unknown => "unknown: the server tells only its system account",
+    };
+    line("disk", sync.to_owned());
+    text.trim_end().to_owned()
 }

@@ -7,6 +7,8 @@ mod collect;
 #[cfg(feature = "nats")]
 mod manage;
 #[cfg(feature = "nats")]
+mod resolve;
+#[cfg(feature = "nats")]
 mod session;
 #[cfg(feature = "nats")]
 mod submit;

@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 use crate::args::NatsFlags;
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect};
+use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect, plant_bug};
 
 /// Where NATS is if nobody says otherwise.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
@@ -21,6 +21,7 @@ impl NatsSession {
     /// # Errors
     /// No server can be reached, or it refuses the credentials.
     pub(super) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
+        plant_bug(&context.environment);
         let runtime = build_nats_runtime()?;
         let settings = nats_settings(flags, context);
         let connecting = connect(&settings, runtime.handle(), &context.stderr);

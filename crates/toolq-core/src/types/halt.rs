@@ -55,6 +55,8 @@ pub enum HaltCause {
     ClientLeft,
     /// Whoever was asked to approve a call stopped the run.
     ApproverStopped,
+    /// So many workers of a queue were lost over the turn that it isn't run anymore.
+    WorkersLost,
 }
 
 /// A budget of a run, over all its turns.

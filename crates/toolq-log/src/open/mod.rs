@@ -11,7 +11,8 @@ mod sessions;
 pub use begin::{BeginMode, PreparedLog};
 pub use killed_session::{KilledSession, find_killed_session};
 pub(crate) use locked_log::LockedLog;
-pub(crate) use paths::{blob_dir_for, is_default_log_name};
+pub use paths::blob_dir_for;
+pub(crate) use paths::is_default_log_name;
 pub use paths::{default_log_path, plan_log_path, sessions_dir};
 pub(crate) use sessions::list_matching_files;
 pub use sessions::{

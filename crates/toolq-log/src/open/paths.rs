@@ -104,7 +104,7 @@ fn format_name_timestamp(clock: &Clock) -> String {
 }
 
 /// Returns the directory next to a log for content that is too large for a record: `LOG.d`.
-pub(crate) fn blob_dir_for(log: &Path) -> PathBuf {
+pub fn blob_dir_for(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".d");
     PathBuf::from(name)

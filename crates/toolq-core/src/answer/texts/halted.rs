@@ -39,6 +39,7 @@ pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
         HaltCause::ClientCancelled => "the client canceled it".to_owned(),
         HaltCause::ClientLeft => "the client has left".to_owned(),
         HaltCause::ApproverStopped => "whoever approves calls stopped the run".to_owned(),
+        HaltCause::WorkersLost => "too many workers were lost over this turn".to_owned(),
         HaltCause::OverBudget(BudgetLimit::Calls(1)) => {
             "this run's budget of 1 call is used up".to_owned()
         }
@@ -65,6 +66,9 @@ fn halt_hint(halt: HaltCause) -> &'static str {
         | HaltCause::ClientLeft
         | HaltCause::ApproverStopped => {
             "nothing is wrong with this call. Call it again if it is still needed."
+        }
+        HaltCause::WorkersLost => {
+            "one of its calls may be the reason. Don't make the same calls again; tell the user."
         }
         HaltCause::OverBudget(_) => {
             "the user set this limit. Continue with what you have, or tell the user what is missing."

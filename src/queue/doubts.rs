@@ -1,0 +1,86 @@
+//! What people have to look at: calls in doubt, and turns that aren't run anymore.
+
+use serde::{Deserialize, Serialize};
+
+use crate::queue::names::TurnName;
+use crate::queue::record_publisher::{PublishRefusal, publish_only};
+use crate::queue::turn_queue::TurnQueue;
+
+/// A call that may have done its work and has no result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CallInDoubt {
+    /// Its id, as the model gave it.
+    pub id: String,
+    /// The name of its tool.
+    pub tool: String,
+}
+
+/// The calls of a turn that are in doubt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TurnDoubts {
+    pub calls: Vec<CallInDoubt>,
+}
+
+/// A turn that isn't run anymore.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DeadTurn {
+    /// Why.
+    pub reason: String,
+    /// The path of its input as it was given.
+    pub input: Option<String>,
+}
+
+impl TurnDoubts {
+    /// Publishes them in place of those that were known.
+    pub(super) async fn publish(
+        &self,
+        queue: &TurnQueue,
+        turn: &TurnName,
+        gives_up: impl FnMut() -> bool,
+    ) -> Result<u64, PublishRefusal> {
+        let payload = serde_json::to_vec(self).unwrap_or_default();
+        let subject = turn.doubt_subject(&queue.name);
+        publish_only(queue, &subject, payload.into(), gives_up).await
+    }
+}
+
+impl DeadTurn {
+    pub(super) async fn publish(
+        &self,
+        queue: &TurnQueue,
+        turn: &TurnName,
+        gives_up: impl FnMut() -> bool,
+    ) -> Result<u64, PublishRefusal> {
+        let payload = serde_json::to_vec(self).unwrap_or_default();
+        let subject = turn.dead_subject(&queue.name);
+        publish_only(queue, &subject, payload.into(), gives_up).await
+    }
+}
+
+/// Lists the turns with calls in doubt, in the order in which that became known.
+pub(crate) async fn list_doubts(queue: &TurnQueue) -> Result<Vec<(TurnName, TurnDoubts)>, String> {
+    let mut doubts = list_facts::<TurnDoubts>(queue, &queue.name.doubts()).await?;
+    doubts.retain(|(_, doubts)| !doubts.calls.is_empty());
+    Ok(doubts)
+}
+
+/// Lists the turns that aren't run anymore, in the order in which that became known.
+pub(crate) async fn list_dead_turns(
+    queue: &TurnQueue,
+) -> Result<Vec<(TurnName, DeadTurn)>, String> {
+    list_facts(queue, &queue.name.dead_turns()).await
+}
+
+async fn list_facts<T: for<'de> Deserialize<'de>>(
+    queue: &TurnQueue,
+    subjects: &str,
+) -> Result<Vec<(TurnName, T)>, String> {
+    let mut facts = Vec::new();
+    let mut from = 1;
+    while let Some(message) = queue.next_message(subjects, from).await? {
+        from = message.sequence + 1;
+        let fact = serde_json::from_slice(&message.payload).map_err(|error| error.to_string())?;
+        facts.extend(TurnName::of_subject(&message.subject).map(|turn| (turn, fact)));
+    }
+    Ok(facts)
+}

@@ -1,0 +1,193 @@
+//! Settles a call in doubt: what a person found out becomes a record of the turn's log, and the turn is answered again.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use tokio::time::sleep;
+
+use crate::output::{CommandError, StderrWriter};
+use crate::queue::doubts::list_doubts;
+use crate::queue::names::TurnName;
+use crate::queue::queue_error;
+use crate::queue::record_publisher::{
+    PublishRefusal, name_and_publish, publish_after, publish_only,
+};
+use crate::queue::submitter::limit_repeats;
+use crate::queue::turn_answering::ASKS_AGAIN;
+use crate::queue::turn_log::{LogFile, StoredRecords};
+use crate::queue::turn_order::list_again;
+use crate::queue::turn_queue::TurnQueue;
+use redact::Mask;
+use toolq_core::os::Clock;
+use toolq_log::{Resolution, ResolveError};
+
+/// How often to begin again if somebody else writes to the turn meanwhile.
+const MAX_TRIES: usize = 5;
+
+/// What a person found out.
+pub(crate) struct Finding<'a> {
+    pub resolution: Resolution,
+    /// How the person knows.
+    pub note: Option<&'a str>,
+    /// Masks secrets in the result and the note.
+    pub mask: &'a Mask,
+}
+
+/// Finds the turn of a call in doubt. `turn` chooses among several.
+///
+/// # Errors
+/// There is none, or more than one.
+pub(crate) async fn find_turn_in_doubt(
+    queue: &TurnQueue,
+    id: &str,
+    turn: Option<&str>,
+) -> Result<TurnName, CommandError> {
+    let doubts = list_doubts(queue).await.map_err(unreadable)?;
+    let is_asked = |name: &TurnName| turn.is_none_or(|turn| name.is_called(turn));
+    let mut matching: Vec<TurnName> = doubts
+        .iter()
+        .filter(|(name, doubts)| is_asked(name) && doubts.calls.iter().any(|call| call.id == id))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let Some(found) = matching.pop() else {
+        let calls = doubts.iter().flat_map(|(_, doubts)| &doubts.calls);
+        let ids: Vec<&str> = calls.map(|call| &*call.id).take(5).collect();
+        let hint = match &ids[..] {
+            [] => "no call in this queue is in doubt".to_owned(),
+            ids => format!("calls in doubt: {}", ids.join(", ")),
+        };
+        let message = format!("the queue {} has no call {id} in doubt", queue.name);
+        return Err(CommandError::usage(message).with_hint(hint));
+    };
+    if matching.is_empty() {
+        return Ok(found);
+    }
+    let turns = matching.iter().chain([&found]).map(TurnName::short);
+    let turns = turns.collect::<Vec<_>>().join(", ");
+    let message = format!("more than one turn has a call {id} in doubt");
+    Err(CommandError::usage(message).with_hint(format!("choose one with `--turn`: {turns}")))
+}
+
+/// Settles a call in doubt. If this stops in the middle, it can be done again.
+///
+/// # Errors
+/// The call isn't in doubt, or the queue doesn't take what was found out.
+pub(crate) async fn resolve_in_queue(
+    queue: &TurnQueue,
+    turn: &TurnName,
+    id: &str,
+    finding: &Finding<'_>,
+    stderr: &StderrWriter,
+) -> Result<(), CommandError> {
+    let answer = queue.last_message(&turn.answer_subject(&queue.name)).await;
+    let answer = answer.map_err(unreadable)?.ok_or_else(|| {
+        CommandError::usage(format!("the turn {} isn't answered yet", turn.short()))
+            .with_hint("a worker has it; try again when it is answered")
+    })?;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match record(queue, turn, id, finding, stderr).await? {
+            Ok(()) => break,
+            Err(PublishRefusal::TakenOver) if tries < MAX_TRIES => {}
+            Err(refusal) => return Err(unreadable(refusal.to_string())),
+        }
+    }
+    let subject = turn.turn_subject(&queue.name);
+    let last = queue.last_message(&subject).await.map_err(unreadable)?;
+    let last = last.ok_or_else(|| unreadable("the turn is gone".to_owned()))?;
+    let replaced = answer.sequence.to_string();
+    let listed = list_again(queue, turn, answer.sequence, limit_repeats()).await;
+    listed.map_err(|refusal| unreadable(refusal.to_string()))?;
+    let asked = last.headers.get(ASKS_AGAIN);
+    if asked.is_none_or(|asked| asked.as_str() != replaced) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ASKS_AGAIN, replaced);
+        let message = (headers, Bytes::new());
+        match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
+            // Somebody else asks for the same.
+            Ok(_) | Err(PublishRefusal::TakenOver) => {}
+            Err(refusal) => return Err(unreadable(refusal.to_string())),
+        }
+    }
+    Ok(())
+}
+
+/// Adds what was found out to the log of the turn.
+async fn record(
+    queue: &TurnQueue,
+    turn: &TurnName,
+    id: &str,
+    finding: &Finding<'_>,
+    stderr: &StderrWriter,
+) -> Result<Result<(), PublishRefusal>, CommandError> {
+    let records = StoredRecords::read(queue, turn).await.map_err(unreadable)?;
+    let file = LogFile::restore(queue, &records)
+        .await
+        .map_err(unreadable)?;
+    let resolved = toolq_log::resolve_call(
+        &file.path(),
+        id,
+        &finding.resolution,
+        finding.note,
+        finding.mask,
+        Clock::system(),
+    );
+    match resolved {
+        Ok(_) => {}
+        // An earlier attempt came so far.
+        Err(ResolveError::NotInDoubt(..)) => return Ok(Ok(())),
+        Err(error) => return Err(CommandError::usage(error)),
+    }
+    let lines = std::fs::read(file.path()).map_err(|error| unreadable(error.to_string()))?;
+    let new = lines.get(records.lines.len()..).unwrap_or_default();
+    if matches!(finding.resolution, Resolution::NotDone) {
+        let wait = remaining_lease(queue, turn, &records).await;
+        let wait = wait.map_err(|refusal| unreadable(refusal.to_string()))?;
+        if !wait.is_zero() {
+            let seconds = wait.as_secs() + 1;
+            stderr.print_note(&format!(
+                "waiting {seconds} s, until no worker can still start the call"
+            ));
+            sleep(wait).await;
+        }
+    }
+    let subject = turn.log_subject(&queue.name);
+    let new_files = file.files().take_new();
+    let payload = Bytes::copy_from_slice(new);
+    let message = (HeaderMap::new(), payload);
+    let published = name_and_publish(queue, &subject, message, &new_files, records.last).await;
+    Ok(published.map(drop))
+}
+
+/// Returns how long a worker that lost the turn may still believe that it has it. By half a lease more, since the clocks of
+/// several servers may differ.
+async fn remaining_lease(
+    queue: &TurnQueue,
+    turn: &TurnName,
+    records: &StoredRecords,
+) -> Result<Duration, PublishRefusal> {
+    let lease = records.longest_lease + records.longest_lease / 2;
+    let now = server_time(queue, turn).await?;
+    let elapsed = u64::try_from(now - records.last_begin).unwrap_or_default();
+    Ok(lease
+        .saturating_sub(Duration::from_nanos(elapsed))
+        .min(lease))
+}
+
+/// Asks the server for its time: it says when it has stored a message. The one with the doubts is stored again.
+async fn server_time(queue: &TurnQueue, turn: &TurnName) -> Result<i128, PublishRefusal> {
+    let subject = turn.doubt_subject(&queue.name);
+    let unconfirmed = PublishRefusal::Unconfirmed;
+    let doubts = queue.last_message(&subject).await.map_err(unconfirmed)?;
+    let payload = doubts.map(|doubts| doubts.payload).unwrap_or_default();
+    publish_only(queue, &subject, payload, limit_repeats()).await?;
+    let stored = queue.last_message(&subject).await.map_err(unconfirmed)?;
+    Ok(stored.map_or(0, |stored| stored.time.unix_timestamp_nanos()))
+}
+
+fn unreadable(why: String) -> CommandError {
+    queue_error("the call can't be settled", why)
+        .with_hint("the same command goes on where this one stopped")
+}
