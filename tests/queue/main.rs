@@ -9,6 +9,7 @@
 mod dead_turns;
 mod documentation;
 mod doubts;
+mod faults;
 mod handing_back;
 mod large_bodies;
 mod lost_workers;

@@ -11,8 +11,15 @@ use crate::support::eprint_uncaptured;
 use crate::support::waiting::wait_until;
 
 /// The program to start: `NATS_SERVER`, or the one in the `PATH`.
-fn program() -> String {
+pub fn program() -> String {
     std::env::var("NATS_SERVER").unwrap_or_else(|_| "nats-server".to_owned())
+}
+
+/// Says that queues aren't tested.
+pub fn say_skipped() {
+    eprint_uncaptured(format_args!(
+        "SKIPPED: queues aren't tested, because there is no nats-server"
+    ));
 }
 
 pub struct NatsServer {
@@ -43,9 +50,7 @@ impl NatsServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let Ok(child) = command.spawn() else {
-            eprint_uncaptured(format_args!(
-                "SKIPPED: queues aren't tested, because there is no nats-server"
-            ));
+            say_skipped();
             return None;
         };
         let ports = dir.path().join(format!("nats-server_{}.ports", child.id()));
