@@ -193,6 +193,12 @@ impl Retrieve for SchemaLibrary {
 }
 
 impl SchemaLibrary {
+    /// Whether a schema refers to the meta-schema of a draft that isn't its own.
+    pub(crate) fn has_foreign_meta_schema(&self) -> bool {
+        let roots = self.files.keys().filter_map(|file| meta_schema_root(file));
+        roots.into_iter().any(|(_, draft)| draft != self.draft)
+    }
+
     /// Finds all schemas in `schema`, and then those in the files.
     pub(crate) fn find_all_subschemas<'a>(&'a self, schema: &'a Value) -> Vec<Subschema<'a>> {
         let mut subschemas = find_subschemas(schema, BASE_URI, self.draft);

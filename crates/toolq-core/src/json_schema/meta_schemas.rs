@@ -1,7 +1,9 @@
 //! The meta-schemas of JSON Schema, to which a schema may refer.
 
+use std::sync::LazyLock;
+
 use jsonschema::{Draft, Registry, RegistryBuilder};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::json_schema::library::BASE_URI;
 
@@ -13,6 +15,14 @@ const META_SCHEMA_ADDRESSES: [(&str, Draft); 5] = [
     ("https://json-schema.org/draft/2019-09/", Draft::Draft201909),
     ("https://json-schema.org/draft/2020-12/", Draft::Draft202012),
 ];
+
+/// A registry with the meta-schemas of all drafts. The `jsonschema` crate adds only those of a schema's own draft by itself.
+pub(crate) static ALL_META_SCHEMAS: LazyLock<Option<Registry<'static>>> = LazyLock::new(|| {
+    // A document whose `$schema` is a vocabulary makes the crate add them all.
+    let document = json!({"$schema": "https://json-schema.org/draft/2020-12/meta/core"});
+    let builder = Registry::new().add("json-schema:///meta-schemas", document);
+    builder.and_then(RegistryBuilder::prepare).ok()
+});
 
 /// Returns where the meta-schema is that `address` belongs to, and its draft.
 pub(crate) fn meta_schema_root(address: &str) -> Option<(&'static str, Draft)> {
@@ -26,7 +36,7 @@ pub(crate) fn find_meta_schema(address: &str) -> Option<Value> {
     let (root, draft) = meta_schema_root(address)?;
     // A registry has the meta-schemas that its documents refer to.
     let meta_schema = format!("{root}{}", if root.ends_with('/') { "schema" } else { "" });
-    let document = serde_json::json!({"$schema": meta_schema, "$ref": address});
+    let document = json!({"$schema": meta_schema, "$ref": address});
     let registry = Registry::new()
         .draft(draft)
         .add(BASE_URI, draft.create_resource_ref(&document))

@@ -3,6 +3,7 @@
 use jsonschema::{PatternOptions, ValidationOptions};
 
 use crate::json_schema::library::{self, SchemaLibrary};
+use crate::json_schema::meta_schemas::ALL_META_SCHEMAS;
 use crate::types::FormatPolicy;
 
 /// Maximum size of a compiled pattern, in bytes.
@@ -13,9 +14,17 @@ pub(crate) fn validation_options(
     library: SchemaLibrary,
     formats: FormatPolicy,
 ) -> ValidationOptions<'static> {
-    jsonschema::options()
+    let has_foreign_meta_schema = library.has_foreign_meta_schema();
+    let options = jsonschema::options()
         .with_base_uri(library::BASE_URI)
         .with_retriever(library)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
-        .should_validate_formats(formats == FormatPolicy::Assert)
+        .should_validate_formats(formats == FormatPolicy::Assert);
+    match ALL_META_SCHEMAS
+        .as_ref()
+        .filter(|_| has_foreign_meta_schema)
+    {
+        Some(registry) => options.with_registry(registry),
+        None => options,
+    }
 }

@@ -262,6 +262,38 @@ fn a_schema_may_refer_to_the_meta_schema_of_its_draft() {
 }
 
 #[test]
+fn a_schema_may_refer_to_the_meta_schema_of_another_draft() {
+    let drafts = [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ];
+    for own in drafts {
+        for other in drafts {
+            let schema = json!({"$schema": own, "properties": {"a": {"$ref": other}}});
+            assert_eq!(
+                error_lines(&schema),
+                Vec::<String>::new(),
+                "{own} to {other}"
+            );
+            let compiled = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+            for (input, is_valid) in [
+                (json!({"a": {"type": "string"}}), true),
+                (json!({"a": {"properties": {"b": {"type": 3}}}}), false),
+            ] {
+                assert_eq!(
+                    compiled.accepts(&input),
+                    is_valid,
+                    "{own} to {other}: {input}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn the_id_of_draft_4_is_a_base() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("sub")).unwrap();
