@@ -7,6 +7,8 @@ mod arguments;
 mod commands;
 mod corpus;
 mod declarations;
+mod declared_files;
+mod documented_requests;
 mod documents;
 mod recording_listener;
 mod requests;
