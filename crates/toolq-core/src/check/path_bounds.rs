@@ -1,7 +1,11 @@
-//! Keeps a path inside the root: walks its components, and follows the symlinks that exist in the file system.
+//! Keeps a path inside the root. The kernel resolves it, where it can; else, a walk looks at each component and follows
+//! the symlinks that exist in the file system.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
+
+#[cfg(target_os = "linux")]
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 /// Maximum length of a path in bytes, including the terminator: `PATH_MAX` on Linux.
 const MAX_PATH_BYTES: usize = 4_096;
@@ -71,8 +75,37 @@ impl<'a> PathBounds<'a> {
         }
     }
 
-    /// Walks down from `current`, a directory without symlinks in its path; no step may leave the root.
-    fn check_components(&self, mut current: PathBuf, path: &Path) -> Result<(), &'static str> {
+    /// Checks a path that starts at `base`, a directory without symlinks in its path.
+    fn check_components(&self, base: PathBuf, path: &Path) -> Result<(), &'static str> {
+        if self.resolves_beneath(&base, path) {
+            return Ok(());
+        }
+        self.walk_components(base, path)
+    }
+
+    /// Whether the kernel resolves the path to something that exists, without leaving the root on the way. It does so in one
+    /// step, so that nothing can be exchanged between two components. What it doesn't resolve may be inside all the same: a
+    /// path that doesn't exist yet, or an absolute symlink.
+    #[cfg(target_os = "linux")]
+    fn resolves_beneath(&self, base: &Path, path: &Path) -> bool {
+        let Ok(from_root) = base.strip_prefix(&self.canonical_root) else {
+            return false;
+        };
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let path = Path::new(".").join(from_root).join(path);
+        let root = open(&self.canonical_root, flags, Mode::empty());
+        let opened = root.and_then(|root| openat2(root, path, flags, Mode::empty(), resolve));
+        opened.is_ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn resolves_beneath(&self, _base: &Path, _path: &Path) -> bool {
+        false
+    }
+
+    /// Walks down from `current`; no step may leave the root.
+    fn walk_components(&self, mut current: PathBuf, path: &Path) -> Result<(), &'static str> {
         let mut exists = true;
         for component in path.components() {
             match component {
@@ -186,6 +219,48 @@ mod tests {
             &format!("{}-secret/x", root.display()),
         ] {
             assert!(bounds.check_path(path).is_err(), "{path}");
+        }
+    }
+
+    /// The kernel never finds a path inside that the walk finds outside, and resolves what exists by itself.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_and_the_walk_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, other) = (dir.path().join("app"), dir.path().join("other"));
+        std::fs::create_dir_all(root.join("src/deep")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(root.join("src/a.txt"), "").unwrap();
+        symlink("src", root.join("in")).unwrap();
+        symlink(root.join("src"), root.join("absolute")).unwrap();
+        symlink(&other, root.join("out")).unwrap();
+        symlink("../other", root.join("up")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        symlink("/proc/self/root", root.join("magic")).unwrap();
+        let base = root.join("src");
+        let bounds = PathBounds::new(&root, &base).unwrap();
+        let base = base.canonicalize().unwrap();
+        let system_resolves = bounds.resolves_beneath(&base, Path::new("."));
+        for (path, by_kernel, by_walk) in [
+            ("a.txt", true, true),
+            ("deep/../a.txt", true, true),
+            ("../in/deep", true, true),
+            ("..", true, true),
+            ("../absolute/a.txt", false, true),
+            ("new.txt", false, true),
+            ("a.txt/x", false, true),
+            ("../..", false, false),
+            ("../out", false, false),
+            ("../up", false, false),
+            ("../loop", false, false),
+            ("../magic/etc", false, false),
+            ("new/../a.txt", false, false),
+        ] {
+            let path = Path::new(path);
+            let found = bounds.resolves_beneath(&base, path);
+            assert_eq!(found, by_kernel && system_resolves, "{}", path.display());
+            let walked = bounds.walk_components(base.clone(), path);
+            assert_eq!(walked.is_ok(), by_walk, "{}", path.display());
         }
     }
 
