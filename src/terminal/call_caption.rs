@@ -30,7 +30,7 @@ pub(super) struct CallCaption {
     pub(super) repeat: Option<String>,
     /// How long it may be expected to take.
     pub(super) pace: Option<CallPace>,
-    /// The progress of an agent: `turn 1 of at most 3`.
+    /// The progress of an agent: `turn 0 of at most 3`.
     pub(super) turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
     pub(super) tip: Option<String>,
@@ -105,10 +105,9 @@ pub(super) fn short_name(name: &str, mask: &Mask) -> String {
     truncate_to_columns(&mask_and_escape(name, mask), MAX_NAME_COLUMNS).into_owned()
 }
 
-/// Formats the progress of an agent: `turn 1 of at most 3`.
+/// Formats the progress of an agent: `turn 0 of at most 3`. Turns count from 0, as in the log and events.
 pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns: u64) -> String {
-    // People count from 1.
-    let label = format!("turn {} of at most {max_turns}", turn + 1);
+    let label = format!("turn {turn} of at most {max_turns}");
     // If the agent was called through `new_task`, that is the name of the row.
     if agent == call.tool_name {
         label

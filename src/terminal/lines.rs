@@ -113,12 +113,8 @@ impl ProgressLines {
                 max_turns,
                 ..
             } => {
-                let line = format!(
-                    "{}: turn {} of at most {max_turns}",
-                    self.call_name(call),
-                    // People count from 1.
-                    turn + 1
-                );
+                let name = self.call_name(call);
+                let line = format!("{name}: turn {turn} of at most {max_turns}");
                 self.write_line(&line);
             }
             Event::Probing { call } => {

@@ -142,11 +142,11 @@ fn agents_are_shown_as_a_tree() {
     emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    ⠁ expert: turn 2 of at most 3
+    ⠁ expert: turn 1 of at most 3
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
     ⠁ └ search
-    ⠁ new_task: reader, turn 2 of at most 3
+    ⠁ new_task: reader, turn 1 of at most 3
     ⠁ └ read
     ⠁ get
     ──────────────────────── 0/3
@@ -156,10 +156,10 @@ fn agents_are_shown_as_a_tree() {
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
     expert › helper › look toolu_0_0_0: timeout after 30s
-    ⠉ expert: turn 3 of at most 3
+    ⠉ expert: turn 2 of at most 3
     ⠉ └ helper
     ⠉ └ search
-    ⠉ new_task: reader, turn 2 of at most 3
+    ⠉ new_task: reader, turn 1 of at most 3
     ⠉ └ read
     ⠉ get
     ──────────────────────── 0/3  1 failed
