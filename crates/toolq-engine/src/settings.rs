@@ -76,9 +76,15 @@ impl EngineSettings {
     }
 }
 
-/// Returns an id for a task that can't be resumed, because it has no log.
+/// Returns an id for a task that can't be resumed, because it has no log. It comes from the system, since idempotency keys
+/// are derived from it: two tasks must never share one.
 pub fn random_task_id() -> String {
-    format!("{:032x}", fastrand::u128(..))
+    let mut bytes = [0; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        // A system without random numbers hardly starts programs. If it does, the time still tells tasks apart.
+        bytes = fastrand::u128(..).to_ne_bytes();
+    }
+    format!("{:032x}", u128::from_ne_bytes(bytes))
 }
 
 /// Returns the name of the first tool or server whose processes couldn't all be ended in the end, because `/proc` doesn't show
@@ -108,4 +114,21 @@ pub trait AnswerDelivery: Send {
 
     /// Called once every call of the turn has been delivered. Events emitted here precede the turn's last event.
     fn finish_turn(&mut self, sink: &mut dyn EventSink);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random_task_id;
+
+    /// Two processes that begin with the same random numbers of their own have different tasks all the same.
+    #[test]
+    fn ids_of_tasks_come_from_the_system() {
+        let id_after_seed = || {
+            fastrand::seed(7);
+            random_task_id()
+        };
+        let id = id_after_seed();
+        assert_eq!(id.len(), 32);
+        assert_ne!(id, id_after_seed());
+    }
 }
