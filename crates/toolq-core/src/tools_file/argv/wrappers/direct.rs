@@ -81,7 +81,19 @@ pub(super) const DIRECT_WRAPPERS: [Wrapper; 36] = [
         "-o --output -e -p --attach -s --string-limit -u --user -E --env -a --columns -b -I --interruptible -O -P --trace-path \
          -S --summary-sort-by -X --const-print-style -U -l -x -n -A -D -F",
     ),
-    wrapper(&["valgrind", "catchsegv", "prlimit", "firejail"], 0, ""),
+    wrapper(
+        &[
+            "valgrind",
+            "catchsegv",
+            "prlimit",
+            "firejail",
+            "unbuffer",
+            "rlwrap",
+            "entr",
+        ],
+        0,
+        "",
+    ),
     wrapper(
         &[
             "gosu",
