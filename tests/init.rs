@@ -110,6 +110,25 @@ fn an_import_suggests_paths_effect_and_timeout() {
     assert_eq!(ran.code, 0, "{}\n{accepted}", ran.stderr);
 }
 
+/// What is missing in a declaration isn't invented, and what can't be written is named.
+#[test]
+fn an_import_leaves_out_what_it_cannot_write() {
+    let request = r#"{"tools": [
+        {"name": "plain", "input_schema": {"type": "object"}},
+        {"name": "vast", "description": "Sums.", "input_schema": {"properties": {"n": {"maximum": 1e400}}}}
+    ]}"#;
+    let ran = CliSandbox::new()
+        .file("request.json", request)
+        .run(&["init", "--from", "request.json"])
+        .assert_exit(0);
+    let tools = ran.file("tools.yaml").unwrap();
+    assert_eq!(tools.matches("description:").count(), 1, "{tools}");
+    let warning = "warning: left out the `input_schema` of `vast`: it has a number out of range; at most 1.8e308";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    let ran = CliSandbox::new().tools(&tools).run(&["check"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+}
+
 fn is_installed(program: &str, arguments: &[&str]) -> bool {
     let ran = Command::new(program).args(arguments).output();
     ran.is_ok_and(|ran| ran.status.success())

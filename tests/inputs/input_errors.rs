@@ -48,7 +48,7 @@ fn a_document_of_another_dialect_than_named_is_an_error() {
 /// An error has the position of the problem, even after valid documents.
 #[test]
 fn errors_have_line_and_column() {
-    let cases: [(String, usize, usize, &str); 11] = [
+    let cases: [(String, usize, usize, &str); 12] = [
         (
             "\n {\"role\":\"assistant\",\"stop_reason\":\"tool_use\"}".to_owned(),
             2,
@@ -97,6 +97,13 @@ fn errors_have_line_and_column() {
             2,
             1,
             "has no `type`",
+        ),
+        // It is JSON, but no reader of JSON has such a number.
+        (
+            "1e400".to_owned(),
+            1,
+            5,
+            "the input has a number out of range",
         ),
         (
             "{\"type\":\"tool_use\",\"type\":\"text\"}".to_owned(),

@@ -82,6 +82,12 @@ fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
             "left out {count} tools without a name, which no model could call"
         )),
     }
+    for tool in &declarations.tools {
+        if let Some(fault) = tool.schema_fault() {
+            let name = escape(&tool.name);
+            stderr.print_warning(&format!("left out the `input_schema` of `{name}`: {fault}"));
+        }
+    }
     if !declarations.api_tools.is_empty() {
         let names = declarations.api_tools.join("`, `");
         stderr.print_note(&format!(

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, ParsedObject};
+use crate::json::{JsonText, ParsedObject, describe_parse_error};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::document_frames;
@@ -32,6 +33,14 @@ pub struct ToolDeclaration {
     pub read_only: bool,
     /// Calling it twice has the same effect as calling it once (MCP's `idempotentHint`).
     pub idempotent: bool,
+}
+
+impl ToolDeclaration {
+    /// Says why the schema can't be in a tools.yaml; `None` if it can.
+    pub fn schema_fault(&self) -> Option<String> {
+        let schema = serde_json::from_str::<Value>(self.input_schema.get());
+        schema.err().map(|error| describe_parse_error("it", &error))
+    }
 }
 
 /// The tools that an input declares.

@@ -4,7 +4,7 @@
 
 use std::str::Utf8Error;
 
-use crate::json::{JsonText, ShallowJson};
+use crate::json::{JsonText, ShallowJson, describe_parse_error};
 use crate::text::format_bytes;
 use crate::transcript::document::{DocumentOrigin, InputDocument};
 use crate::transcript::document_error::DocumentError;
@@ -209,9 +209,7 @@ impl InputWindow {
             .map(str::len)
             .sum();
         let at = (line + error.column().saturating_sub(1)).min(text.len());
-        let error_text = error.to_string();
-        let cause = error_text.split(" at line ").next().unwrap_or_default();
-        let message = format!("the input is not valid JSON: {cause}");
+        let message = describe_parse_error("the input", error);
         let error = self.error_at(at, message, foreign_format_hint(&text[begin..]));
         error.in_document_at(self.input_offset(begin))
     }

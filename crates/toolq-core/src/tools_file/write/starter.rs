@@ -30,6 +30,7 @@ struct StarterFile<'a> {
 
 #[derive(Serialize)]
 struct StarterTool<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
     input_schema: Option<ExactJson<'a>>,
     effect: &'static str,
@@ -55,7 +56,7 @@ fn write_tool(text: &mut String, tool: &ToolDeclaration) {
     };
     let schema = &*tool.input_schema;
     // A schema that is nested too deeply, or has half a surrogate pair, can't be in a tools.yaml either.
-    let is_readable = serde_json::from_str::<Value>(schema.get()).is_ok();
+    let is_readable = tool.schema_fault().is_none();
     let entry = StarterFile {
         tools: BTreeMap::from([(
             &*tool.name,

@@ -1,5 +1,6 @@
 //! Why an event of a stream can't be used.
 
+use crate::json::describe_parse_error;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::response_error::ResponseError;
 
@@ -35,9 +36,7 @@ impl EventError {
 
     /// Creates the error of an event that isn't JSON.
     pub(crate) fn invalid_json(error: &serde_json::Error) -> Self {
-        let error_text = error.to_string();
-        let cause = error_text.split(" at line ").next().unwrap_or_default();
-        let message = format!("the event is not valid JSON: {cause}");
+        let message = describe_parse_error("the event", error);
         let is_first_line = error.line() == 1;
         let column = if is_first_line {
             error.column().saturating_sub(1)
