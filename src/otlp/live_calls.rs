@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::log_view::content_text;
 use crate::timeline::{LoggedAttempt, LoggedCall, LoggedEnd, LoggedResponse, keep_beginning};
 use redact::Mask;
+use toolq_core::json::expect_json;
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson,
     ModelResponse, Outcome, TraceParent, TurnOrigin, Verdict,
@@ -153,7 +154,6 @@ impl LiveCalls {
     }
 }
 
-/// Texts and raw JSON always have a JSON form.
 fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    expect_json(serde_json::to_string(value))
 }

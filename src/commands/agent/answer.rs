@@ -10,7 +10,7 @@ use crate::commands::agent::transcript::AgentTranscript;
 use crate::commands::single_call::{SingleAnswer, answer_text};
 use crate::output::CommandError;
 use crate::output::stdout;
-use toolq_core::json::indent_json;
+use toolq_core::json::{expect_json, indent_json};
 use toolq_core::types::{ReportedUsage, Status, ToolsConfig, format_usd};
 
 /// The output of `--to json`.
@@ -71,8 +71,7 @@ pub(crate) fn print_answer(
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
-    // Can't fail: strings, numbers, and raw JSON always have a JSON form.
-    let compact = serde_json::to_string(value).unwrap_or_default();
+    let compact = expect_json(serde_json::to_string(value));
     let line = if stdout::is_terminal() {
         indent_json(&compact)
     } else {

@@ -13,7 +13,7 @@ use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::answer::render_answers;
-use toolq_core::json::Input;
+use toolq_core::json::{Input, expect_json};
 use toolq_core::transcript::{InputError, Recording, invalid_input_object};
 use toolq_core::types::{AnswerForm, Call, CallAnswer, CallReport, Dialect};
 
@@ -122,8 +122,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
             serde_json::to_string(&calls.map(item).collect::<Vec<Value>>())
         }
     };
-    // Strings and raw JSON can always be serialized.
-    line.unwrap_or_default()
+    expect_json(line)
 }
 
 #[derive(Serialize)]
@@ -145,7 +144,7 @@ struct ToolUseBlock<'a> {
 fn input_object(call: &Call) -> Box<RawValue> {
     match &call.input {
         Ok(input) => input.as_raw().to_owned(),
-        Err(fault) => to_raw_value(&invalid_input_object(&fault.to_string())).unwrap_or_default(),
+        Err(fault) => expect_json(to_raw_value(&invalid_input_object(&fault.to_string()))),
     }
 }
 

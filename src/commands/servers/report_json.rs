@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::commands::servers::changes::{ChangeKind, ToolChange, find_changes};
 use crate::commands::servers::report::{server_state, tool_names, tool_state};
 use crate::session::SurveyReply;
+use toolq_core::json::expect_json;
 use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{Effect, ServerLock};
 use toolq_engine::ServerAnnouncement;
@@ -76,7 +77,7 @@ pub(super) fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
     let report = ServersReport {
         servers: servers.collect(),
     };
-    serde_json::to_string(&report).unwrap_or_default()
+    expect_json(serde_json::to_string(&report))
 }
 
 fn report_server<'a>(

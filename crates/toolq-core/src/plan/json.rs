@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::json::expect_json;
 use crate::plan::invocation_json::InvocationJson;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::sandbox_text::SandboxJson;
@@ -25,8 +26,7 @@ pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
         rejected: RejectedCallsJson(&plan.rejected, mask),
         estimate: EstimateJson::new(&plan.estimate),
     };
-    // Strings and numbers can always be serialized.
-    serde_json::to_string(&line).unwrap_or_default()
+    expect_json(serde_json::to_string(&line))
 }
 
 #[derive(serde::Serialize)]

@@ -2,6 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
+use crate::json::expect_json;
 use crate::types::{HttpInvocation, MaskedJson, MaskedText, PartialJson, PartialTemplate};
 use redact::Mask;
 
@@ -12,7 +13,7 @@ pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<Strin
 
 /// Renders JSON in which only environment variables are left to fill in.
 pub(crate) fn render_json(json: &PartialJson, mask: &Mask) -> String {
-    serde_json::to_string(&MaskedBody(json, mask)).unwrap_or_default()
+    expect_json(serde_json::to_string(&MaskedBody(json, mask)))
 }
 
 /// A template whose environment variables are kept by name.

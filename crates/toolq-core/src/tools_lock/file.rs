@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::find_lost_digits;
+use crate::json::{expect_json, find_lost_digits};
 use crate::types::ServerLock;
 
 /// The version of the format.
@@ -93,7 +93,7 @@ impl ToolsLock {
 
     /// Returns the text of the file.
     pub fn render(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let mut text = expect_json(serde_json::to_string_pretty(self));
         text.push('\n');
         text
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::json::expect_json;
 use crate::types::safety::Effect;
 
 /// What a server announced when it was locked.
@@ -87,7 +88,7 @@ pub enum DefinitionPart {
 impl ServerLock {
     /// Returns the SHA-256 of the lock in hex.
     pub fn digest(&self) -> String {
-        let json = serde_json::to_string(self).unwrap_or_default();
+        let json = expect_json(serde_json::to_string(self));
         HEXLOWER.encode(&Sha256::digest(json))
     }
 }
@@ -95,7 +96,7 @@ impl ServerLock {
 impl ToolDefinition {
     /// Returns the SHA-256 of the definition in hex. The order of keys doesn't count.
     pub fn digest(&self) -> String {
-        let mut value = serde_json::to_value(self).unwrap_or_default();
+        let mut value = expect_json(serde_json::to_value(self));
         value.sort_all_objects();
         HEXLOWER.encode(&Sha256::digest(value.to_string()))
     }

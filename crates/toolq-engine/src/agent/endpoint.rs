@@ -13,6 +13,7 @@ use crate::agent::error::AgentError;
 use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
 use crate::agent::provider::provider_name;
 use crate::agent::request_body::{ChatMessages, ChatRequest, StreamOptions, SystemPrompt};
+use toolq_core::json::expect_json;
 use toolq_core::types::{
     AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
 };
@@ -125,8 +126,7 @@ impl ModelEndpoint {
             }),
             extra_body: &self.extra_body,
         };
-        // The body has only strings, numbers and raw JSON, so serializing it can't fail.
-        serde_json::to_string(&body).unwrap_or_default()
+        expect_json(serde_json::to_string(&body))
     }
 
     pub(crate) fn build_request(&self, body: String) -> Request {

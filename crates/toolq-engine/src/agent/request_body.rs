@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use toolq_core::json::expect_json;
+
 /// The body of a request for the next response of a model.
 #[derive(Serialize)]
 pub(crate) struct ChatRequest<'a> {
@@ -86,5 +88,5 @@ pub(crate) fn user_message(text: &str) -> Box<RawValue> {
         role: "user",
         content: text,
     };
-    serde_json::value::to_raw_value(&message).unwrap_or_default()
+    expect_json(serde_json::value::to_raw_value(&message))
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::answer::render::anthropic;
 use crate::answer::render::openai;
 use crate::answer::render::results;
+use crate::json::expect_json;
 use crate::types::{AnswerForm, CallAnswer, ResultContent};
 
 /// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
@@ -48,7 +49,6 @@ pub fn content_as_text(content: &ResultContent) -> Cow<'_, str> {
     openai::content_text(content)
 }
 
-/// Serializes results. Strings and raw JSON can always be serialized.
 fn to_compact_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    expect_json(serde_json::to_string(value))
 }
