@@ -106,6 +106,46 @@ fn the_quick_start_is_two_commands() {
     );
 }
 
+/// Nobody is sent to an address that isn't ours, or to documents that no reader has.
+#[test]
+fn no_file_names_what_readers_do_not_have() {
+    let mut searched = 0;
+    for file in all_files(&repository_root()) {
+        // This file has the texts that it looks for.
+        let text = fs::read_to_string(&file).ok();
+        let Some(text) = text.filter(|_| !file.ends_with("tests/repository.rs")) else {
+            continue;
+        };
+        for foreign in ["github.com/toolq/", " FAULTS ", "FINDINGS ", "DESIGN.md"] {
+            assert!(
+                !text.contains(foreign),
+                "{} has {foreign:?}",
+                file.display()
+            );
+        }
+        searched += 1;
+    }
+    assert!(searched > 500, "only {searched} files were found");
+}
+
+/// Returns the files of the repository, without what builds leave and what the fuzzer made.
+fn all_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let is_made = ["target", ".git", "node_modules", ".venv", "corpus"]
+            .iter()
+            .any(|name| entry.file_name() == *name);
+        if kind.is_dir() && !is_made {
+            files.extend(all_files(&path));
+        } else if kind.is_file() {
+            files.push(path);
+        }
+    }
+    files
+}
+
 /// The last cell of each row names files, each followed by its tests: functions, or hostile programs of the macro.
 #[test]
 fn every_test_that_the_fault_catalogue_names_exists() {

@@ -198,7 +198,7 @@ impl Expectation {
     }
 }
 
-/// The rules of DESIGN.md, stated once more.
+/// The rules for values, stated once more.
 struct ExpectedFilling<'a> {
     input: &'a TestInput,
     dashes: &'a [Vec<String>],
