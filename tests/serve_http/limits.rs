@@ -1,5 +1,6 @@
 //! Clients that send too much, too slowly, or too many.
 
+use std::collections::HashMap;
 use std::fs;
 use std::thread;
 use std::time::Duration;
@@ -131,7 +132,7 @@ fn a_new_connection_finds_room_unless_all_have_requests() {
         client.send(&waiting_call(&number.to_string()));
     }
     wait_until("the server has read all requests", || {
-        connections(&server).iter().all(|is_unread| !is_unread)
+        connections(&server).values().all(|is_unread| !is_unread)
     });
     let mut waiting = server.connect();
     waiting.set_patience(Duration::from_millis(500));
@@ -273,17 +274,19 @@ fn a_client_that_reads_nothing_is_left() {
     assert_eq!(server.ask(&list()).status, 200);
 }
 
-/// The connections that the server holds, each with whether it has something to read. The list of the system shows them to
-/// every user, unlike the server's descriptors, which toolq hides.
-fn connections(server: &HttpServer) -> Vec<bool> {
+/// The connections that the server holds, by the client's address, each with whether it has something to read. The list of the
+/// system shows them to every user, unlike the server's descriptors, which toolq hides. It isn't read at one moment: a
+/// connection may be in it twice.
+fn connections(server: &HttpServer) -> HashMap<String, bool> {
     let port = format!(":{:04X}", server.address.port());
     let sockets = fs::read_to_string("/proc/net/tcp").unwrap();
     let held = sockets.lines().filter_map(|line| {
         let columns: Vec<&str> = line.split_whitespace().collect();
-        let (local, state, queues) = (columns.get(1)?, columns.get(3)?, columns.get(4)?);
+        let (local, client) = (columns.get(1)?, columns.get(2)?);
+        let (state, queues) = (columns.get(3)?, columns.get(4)?);
         // Established, or closed by the client only.
         let is_held = local.ends_with(&port) && ["01", "08"].contains(state);
-        is_held.then(|| !queues.ends_with(":00000000"))
+        is_held.then(|| ((*client).to_owned(), !queues.ends_with(":00000000")))
     });
     held.collect()
 }
