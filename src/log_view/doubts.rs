@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolq_core::text::{escape, truncate_to_columns};
+use toolq_core::text::{escape, truncate_to_columns, wrap_words};
 use toolq_log::{CallInDoubt, LogError, list_calls_in_doubt};
 
 use crate::log_view::session_view::format_time;
@@ -12,23 +12,55 @@ const MAX_LISTED_CALLS: usize = 5;
 /// Maximum width of an id, a name or an input, in columns.
 const MAX_COLUMNS: usize = 60;
 
-/// Returns a line for each call in doubt of the last task in the log at `path`, and one that says how many more there
+/// What people read about a call in doubt.
+pub(crate) struct DoubtNotice {
+    /// The call, and what to do.
+    text: String,
+    /// The command that settles it, up to the flags that say how, if it has one.
+    command: Option<String>,
+}
+
+impl DoubtNotice {
+    /// Returns the notice in one line.
+    pub(crate) fn line(&self) -> String {
+        let command = self.command.as_ref();
+        let command =
+            command.map(|command| format!(" {command} --done --result TEXT | --not-done"));
+        format!("{}{}", self.text, command.unwrap_or_default())
+    }
+
+    /// Returns the notice in lines of at most `columns` columns, and each of the two commands in a line of its own, to be copied.
+    pub(crate) fn lines(&self, columns: usize) -> String {
+        let mut lines = wrap_words(&self.text, columns, "  ");
+        for flags in ["--done --result TEXT", "--not-done"] {
+            if let Some(command) = &self.command {
+                lines += &format!("\n  {command} {flags}");
+            }
+        }
+        lines
+    }
+}
+
+/// Returns a notice for each call in doubt of the last task in the log at `path`, and one that says how many more there
 /// are.
 ///
 /// # Errors
 /// The log can't be read.
-pub(crate) fn in_doubt_lines(path: &Path) -> Result<Vec<String>, LogError> {
+pub(crate) fn doubt_notices(path: &Path) -> Result<Vec<DoubtNotice>, LogError> {
     let calls = list_calls_in_doubt(path)?;
     let shown = calls.iter().take(MAX_LISTED_CALLS);
-    let mut lines: Vec<String> = shown.map(|call| in_doubt_line(call, path)).collect();
+    let mut notices: Vec<DoubtNotice> = shown.map(|call| doubt_notice(call, path)).collect();
     let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
     if more > 0 {
-        lines.push(format!("in doubt: {more} more, see `toolq log show`"));
+        notices.push(DoubtNotice {
+            text: format!("in doubt: {more} more, see `toolq log show`"),
+            command: None,
+        });
     }
-    Ok(lines)
+    Ok(notices)
 }
 
-fn in_doubt_line(call: &CallInDoubt, path: &Path) -> String {
+fn doubt_notice(call: &CallInDoubt, path: &Path) -> DoubtNotice {
     let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
     let (tool, id) = (shorten(&call.tool_name), shorten(&call.tool_use_id));
     let input = call.input.as_deref().map(shorten);
@@ -38,10 +70,15 @@ fn in_doubt_line(call: &CallInDoubt, path: &Path) -> String {
     } else {
         ""
     };
-    format!(
-        "in doubt: {tool} {id}{input}, started {}{killed}. Check whether it happened, then: toolq log resolve {} {} --done --result TEXT | --not-done",
-        format_time(call.started_ms),
-        call.resolve_id,
-        escape(&path.display().to_string())
-    )
+    let started = format_time(call.started_ms);
+    DoubtNotice {
+        text: format!(
+            "in doubt: {tool} {id}{input}, started {started}{killed}. Check whether it happened, then:"
+        ),
+        command: Some(format!(
+            "toolq log resolve {} {}",
+            call.resolve_id,
+            escape(&path.display().to_string())
+        )),
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::log_view::session_view::format_time;
 use crate::log_view::table::{left_aligned, render_rows, right_aligned, to_json};
@@ -10,6 +11,11 @@ use toolq_core::text::{escape, format_bytes, format_duration, truncate_to_column
 
 /// Maximum width of the input's path, in columns.
 const MAX_INPUT_COLUMNS: usize = 30;
+
+/// Columns of a terminal that are kept for the beginning of the input's path.
+const MIN_INPUT_COLUMNS: usize = 9;
+/// The number of columns that even a narrow table has before the input: id, start, state and errors.
+const KEPT_COLUMNS: usize = 4;
 
 /// What the log of a session says.
 #[derive(Debug, Serialize)]
@@ -59,26 +65,56 @@ impl SessionState {
     }
 }
 
-/// Formats the rows as a table, without a trailing newline.
-pub(crate) fn sessions_table(rows: &[SessionRow], color: bool) -> String {
+/// Formats the rows as a table, without a trailing newline. On a terminal of `width` columns, the input is cut, and what does
+/// without it best is left out.
+pub(crate) fn sessions_table(rows: &[SessionRow], width: Option<usize>, color: bool) -> String {
     let cells = |cell: fn(&SessionRow) -> String| rows.iter().map(cell).collect::<Vec<String>>();
-    let columns = [
+    let mut columns = vec![
         left_aligned("id", cells(|row| escape(&row.id).into_owned())),
-        left_aligned(
-            "started",
-            cells(|row| row.started_ms.map_or_else(String::new, format_time)),
-        ),
+        left_aligned("started (UTC)", cells(started_cell)),
         left_aligned("state", cells(|row| row.state.label().to_owned())),
-        right_aligned("calls", &cells(|row| row.calls.to_string())),
         right_aligned("errors", &cells(|row| row.errors.to_string())),
+        right_aligned("calls", &cells(|row| row.calls.to_string())),
         right_aligned(
             "took",
             &cells(|row| format_duration(Duration::from_millis(row.duration_ms))),
         ),
         right_aligned("size", &cells(|row| format_bytes(row.bytes))),
-        left_aligned("input", cells(input_cell)),
     ];
+    let room = |columns: &[Vec<String>]| width.map(|width| width.saturating_sub(used(columns)));
+    let is_tight =
+        |columns: &[Vec<String>]| room(columns).is_some_and(|room| room < MIN_INPUT_COLUMNS);
+    while columns.len() > KEPT_COLUMNS && is_tight(&columns) {
+        columns.pop();
+    }
+    if is_tight(&columns) {
+        columns[1] = left_aligned("started", cells(short_started_cell));
+    }
+    let room = room(&columns).unwrap_or(MAX_INPUT_COLUMNS);
+    let inputs = cells(input_cell);
+    let inputs = inputs
+        .iter()
+        .map(|input| truncate_to_columns(input, room).into_owned());
+    columns.push(left_aligned("input", inputs.collect()));
     render_rows(&columns, color)
+}
+
+/// Returns the width of columns, with the gap after each.
+fn used(columns: &[Vec<String>]) -> usize {
+    let titles = columns.iter().filter_map(|column| column.first());
+    titles.map(|title| title.width() + 2).sum()
+}
+
+/// Returns the time without its zone, which the title names.
+fn started_cell(row: &SessionRow) -> String {
+    let time = row.started_ms.map_or_else(String::new, format_time);
+    time.trim_end_matches(" UTC").to_owned()
+}
+
+/// Returns the time from the month to the minute.
+fn short_started_cell(row: &SessionRow) -> String {
+    let time = started_cell(row);
+    time.get(5..16).unwrap_or_default().to_owned()
 }
 
 /// Formats the rows as JSON, an object per line.
@@ -92,5 +128,43 @@ fn input_cell(row: &SessionRow) -> String {
         Some("-") => "(stdin)".to_owned(),
         Some(path) => truncate_to_columns(&escape(path), MAX_INPUT_COLUMNS).into_owned(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(width: Option<usize>) -> String {
+        let row = SessionRow {
+            id: "0504dce0".to_owned(),
+            path: String::new(),
+            started_ms: Some(1_763_755_200_000),
+            input: Some("../turns/of/yesterday/afternoon.jsonl".to_owned()),
+            runs: 1,
+            calls: 8,
+            errors: 4,
+            state: SessionState::InDoubt,
+            duration_ms: 64_000,
+            bytes: 11_900,
+        };
+        sessions_table(&[row], width, false)
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_no_broken_row() {
+        for width in [50, 64, 80, 120] {
+            let table = table(Some(width));
+            assert!(table.lines().all(|line| line.width() <= width), "{table}");
+            assert!(
+                table.contains("in doubt") && table.contains("../turns"),
+                "{table}"
+            );
+        }
+        assert!(table(Some(50)).contains("11-21 20:00  in doubt"));
+        assert!(!table(Some(80)).contains("KiB"));
+        for title in ["started (UTC)", "calls", "took", "size", "input"] {
+            assert!(table(None).contains(title), "{title}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Pages: self-contained HTML files that need no network. Whatever a model or a tool wrote is text in them.
 
+mod axis_row;
 mod bar_patterns;
 mod call_details;
 mod filter_form;
@@ -10,6 +11,7 @@ mod time_axis;
 mod timeline;
 mod visible_text;
 
+pub(crate) use call_details::input_beginning;
 pub(crate) use plan::PlanPage;
 pub(crate) use replay::{ReplayRow, ReplayState, SideRow, replay_page, side_rows};
 pub(crate) use timeline::timeline_page;

@@ -7,6 +7,15 @@ const MAX_GAPS_PERCENT: f64 = 25.0;
 /// An idle time is shortened if it is longer than this part of the time in which calls were under way.
 const MIN_GAP_SHARE: f64 = 0.1;
 
+/// The most marks after the first.
+const MAX_MARKS: u64 = 5;
+/// Times between two marks that people read easily, in milliseconds.
+const ROUND_STEPS_MS: [u64; 27] = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000,
+    120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000,
+    43_200_000, 86_400_000,
+];
+
 /// Maps times to positions between 0 and 100 percent.
 #[derive(Debug)]
 pub(crate) struct TimeAxis {
@@ -83,7 +92,7 @@ impl TimeAxis {
         span.start + (span.end - span.start) * share
     }
 
-    /// Returns the beginning of each span as a mark, and before it the idle time that was left out.
+    /// Returns each idle time that was left out as a mark, and round times in the span with the most room.
     pub(crate) fn marks(&self) -> Vec<AxisMark> {
         let Some(first) = self.spans.first() else {
             return Vec::new();
@@ -107,11 +116,23 @@ impl TimeAxis {
             .iter()
             .max_by(|one, other| (one.end - one.start).total_cmp(&(other.end - other.start)));
         if let Some(widest) = widest {
-            let length = widest.to_ms - widest.from_ms;
-            marks.extend((0..=4).map(|quarter| time(widest.from_ms + length * quarter / 4)));
+            let step = mark_step(widest.to_ms - widest.from_ms);
+            let first = (widest.from_ms - beginning).div_ceil(step);
+            let last = (widest.to_ms - beginning) / step;
+            marks.extend((first..=last).map(|number| time(beginning + number * step)));
         }
         marks
     }
+}
+
+/// Returns the time between two marks: a round one, so that there are three to six of them.
+fn mark_step(length_ms: u64) -> u64 {
+    let fits = |step: &&u64| length_ms / **step <= MAX_MARKS;
+    let day = 24 * 3_600_000;
+    let steps = ROUND_STEPS_MS.iter().find(fits);
+    steps
+        .copied()
+        .unwrap_or_else(|| (length_ms / MAX_MARKS).div_ceil(day) * day)
 }
 
 /// Merges intervals that overlap or touch, in order of time.
@@ -160,6 +181,19 @@ mod tests {
             .map(|mark| mark.ms)
             .collect();
         assert_eq!(gaps, [3_600_000]);
+    }
+
+    #[test]
+    fn marks_are_at_round_times() {
+        let times = |length: u64| -> Vec<u64> {
+            let marks = TimeAxis::new([(7, 7 + length)]).marks();
+            marks.iter().map(|mark| mark.ms).collect()
+        };
+        assert_eq!(times(0), [0]);
+        assert_eq!(times(9), [0, 2, 4, 6, 8]);
+        assert_eq!(times(2_580), [0, 500, 1_000, 1_500, 2_000, 2_500]);
+        assert_eq!(times(95_000), [0, 30_000, 60_000, 90_000]);
+        assert_eq!(times(20 * 86_400_000).len(), 6);
     }
 
     proptest! {

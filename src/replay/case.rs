@@ -12,6 +12,8 @@ pub struct ReplayCase<'c> {
     pub file: &'c str,
     /// The call. Its turn number is relative to the recording.
     pub call: &'c CallRef,
+    /// The beginning of its input, masked.
+    pub input: &'c str,
     /// What was found.
     pub result: CaseResult,
     /// Time from its first start to its end; zero if it didn't run.

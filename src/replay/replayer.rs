@@ -20,6 +20,7 @@ use crate::replay::unapplied_call::{UnappliedCall, find_unapplied};
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
 use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ToolsConfig, Verdict};
 use toolq_engine::{Engine, RunControl};
@@ -37,6 +38,9 @@ pub enum ReplayError {
     #[error("the copy of `root` can't be used: {0}")]
     Copy(std::io::Error),
 }
+
+/// How much of an input is masked to show its beginning in a report, in bytes.
+const MAX_MASKED_INPUT_BYTES: usize = 64 << 10;
 
 /// Replays one recording after another.
 pub struct RecordingReplayer {
@@ -201,7 +205,9 @@ impl RecordingReplayer {
             self.halted |= actual.as_ref().is_some_and(|actual| actual.halted);
             self.incomplete |= self.halted || actual.as_ref().is_some_and(|actual| actual.in_doubt);
             let call = self.masked_call_ref(&checked.call, number);
+            let input = self.masked_input_beginning(&checked.call);
             let case = ReplayCase {
+                input: &input,
                 file: file.name,
                 executed: actual.as_ref().is_some_and(|actual| !actual.halted),
                 duration: actual
@@ -218,6 +224,13 @@ impl RecordingReplayer {
             }
         }
         Ok(())
+    }
+
+    /// Returns the beginning of a call's input for reports.
+    fn masked_input_beginning(&self, call: &Call) -> String {
+        let input = call.input.as_ref().map_or("", Input::text);
+        let beginning = &input[..input.floor_char_boundary(MAX_MASKED_INPUT_BYTES)];
+        self.mask.apply(beginning).into_owned()
     }
 
     /// Returns a reference to a call for reports, with masked names and the turn number within its recording.

@@ -11,7 +11,7 @@ use crate::args::{DEFAULT_TOOLS_FILE, ProgressFlag};
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
-use crate::log_view::in_doubt_lines;
+use crate::log_view::doubt_notices;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
 use crate::settings::SessionSettings;
@@ -148,8 +148,8 @@ impl RunSinks {
             && self.summary.has_doubt()
         {
             // A log that can no longer be read was reported above.
-            for line in in_doubt_lines(log.path()).unwrap_or_default() {
-                stderr.print_warning(&line);
+            for notice in doubt_notices(log.path()).unwrap_or_default() {
+                stderr.print_warning(&notice.line());
             }
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {

@@ -20,7 +20,7 @@ const FOOTER_GAP_COLUMNS: usize = 4;
 impl BarOptions {
     /// Returns the indentation of a row that is `depth` agents deep.
     pub(crate) fn tree_prefix(self, depth: usize) -> String {
-        let branch = if self.is_unicode { "└ " } else { "`-" };
+        let branch = if self.is_unicode { "└ " } else { "> " };
         match depth {
             0 => String::new(),
             _ => "  ".repeat(depth - 1) + branch,

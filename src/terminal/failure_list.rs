@@ -14,7 +14,7 @@ use toolq_core::answer::failure_cause;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
 
 /// Maximum number of failures that are kept.
-const MAX_FAILURES: usize = 20;
+const MAX_FAILURES: usize = 1_000;
 
 /// Collects the failures of a run.
 pub struct FailureList {

@@ -13,13 +13,16 @@ use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
 use crate::terminal::{
     RowKey, WRAPPED_LINE_INDENT, call_path, failure_line, is_agent_batch, mask_and_escape, row_key,
-    short_subject,
+    short_input, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::text::wrap_words;
 use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
+
+/// Maximum width of the input of a call that succeeded.
+const MAX_REMARK_COLUMNS: usize = 48;
 
 /// Minimum time between two tips of a call, in milliseconds.
 const TIP_INTERVAL_MS: u64 = 10_000;
@@ -46,8 +49,8 @@ struct CallLineState {
     subject: String,
     /// The command line that repeats it.
     repeat: Option<String>,
-    /// The tool's `status.doing`.
-    doing: Option<String>,
+    /// What a line about its success says of it: the tool's `status.doing` in parentheses, or the beginning of its input.
+    remark: String,
     /// When its last tip was printed.
     last_tip_ms: Option<u64>,
 }
@@ -169,9 +172,10 @@ impl ProgressLines {
                 .repeat
                 .as_ref()
                 .and_then(|repeat| repeat.line(checked, &self.mask)),
-            doing: labels
-                .doing
-                .map(|doing| mask_and_escape(&doing, &self.mask)),
+            remark: match &labels.doing {
+                Some(doing) => format!("({})", mask_and_escape(doing, &self.mask)),
+                None => short_input(checked, &self.mask, MAX_REMARK_COLUMNS),
+            },
             last_tip_ms: None,
         };
         self.calls.insert(key, call);
@@ -206,9 +210,9 @@ impl ProgressLines {
                 }
                 return;
             }
-            Some(CallLineState {
-                doing: Some(doing), ..
-            }) => format!("{name}: {label} ({doing})"),
+            Some(CallLineState { remark, .. }) if !remark.is_empty() => {
+                format!("{name}: {label} {remark}")
+            }
             _ => format!("{name}: {label}"),
         };
         self.write_line(&line);

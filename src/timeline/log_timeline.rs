@@ -156,7 +156,10 @@ impl TimelineReader {
             trace_parent,
             run: self.timeline.last_run(),
             batch: call.batch,
-            safety_source: call.reason.map(Into::into),
+            safety: call.reason.map(|reason| {
+                let is_safe = call.concurrency_safe == Some(true);
+                format!("{}: {reason}", if is_safe { "safe" } else { "not safe" })
+            }),
             parent,
             input: keep_beginning(input),
             ..LoggedCall::requested(

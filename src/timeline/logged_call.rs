@@ -24,8 +24,8 @@ pub(crate) struct LoggedCall {
     pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
     pub(crate) batch: Option<usize>,
-    /// What decided whether it may run together with others.
-    pub(crate) safety_source: Option<String>,
+    /// Whether it may run together with others, and what decided that: `safe: effect`.
+    pub(crate) safety: Option<String>,
     /// The agent's call that made it, as an index into the calls of the log.
     pub(crate) parent: Option<usize>,
     /// The input as JSON, or in parentheses why it can't be shown.
@@ -128,7 +128,7 @@ impl LoggedCall {
             trace_parent: None,
             run: 0,
             batch: None,
-            safety_source: None,
+            safety: None,
             parent: None,
             input: String::new(),
             requested_ms,

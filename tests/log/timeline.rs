@@ -87,7 +87,7 @@ fn the_recorded_duration_counts_everywhere() {
     log.session_end(session);
     let page = page_of(&log);
     assert!(page.contains("class=\"took\">250ms<"), "{page}");
-    assert!(page.contains("took 250ms"), "{page}");
+    assert!(page.contains("ok, 250ms, 20 bytes"), "{page}");
     assert!(page.contains("500ms in series"), "{page}");
     assert!(!page.contains("1s in series"), "{page}");
 }
@@ -187,4 +187,38 @@ fn only_a_page_in_a_file_follows() {
             .run(arguments);
         assert_eq!(output.code, 2, "{}", output.stderr);
     }
+}
+
+/// A call that was rejected belongs to no batch, and the calls of an agent have batches of their own.
+#[test]
+fn a_rule_separates_batches_whatever_stands_between_them() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let add = |log: &mut LogBuilder, turn: u64, tool: &str, batch: Value| {
+        let id = format!("toolu_{tool}");
+        let metadata = json!({
+            "tool_use_id": id, "turn": 0, "position": 0, "batch": batch, "concurrency_safe": true,
+            "reason": "effect", "input_sha256": "cd".repeat(32),
+        });
+        let content = json!({"name": tool, "input": {}});
+        log.add_record("tool_call", Some(turn), &content, &metadata)
+    };
+    add(&mut log, turn, "first", json!(0));
+    add(&mut log, turn, "rejected", Value::Null);
+    let agent = add(&mut log, turn, "agent", json!(1));
+    let agent_turn = json!({"turn": 0, "agent": "agent"});
+    let inner = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
+    add(&mut log, inner, "inner", json!(0));
+    add(&mut log, inner, "inner_too", json!(0));
+    add(&mut log, turn, "last", json!(2));
+    let page = page_of(&log);
+    let separated = |tool: &str| {
+        let row = page
+            .split("<li ")
+            .find(|row| row.contains(&format!("\"toolu_{tool}\"")));
+        row.unwrap().split('>').next().unwrap().contains(" batch")
+    };
+    let found = ["first", "rejected", "agent", "inner", "inner_too", "last"].map(separated);
+    assert_eq!(found, [false, false, true, false, false, true]);
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, CliSandbox, model_response};
+use crate::log_builder::LogBuilder;
+use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines};
 
 const TOOLS: &str = r#"
 rules: [{tools: "*", concurrency_safe: true}]
@@ -92,4 +93,98 @@ fn spans_of_a_thread_nest_or_follow_each_other() {
             );
         }
     }
+}
+
+/// `ts` and `dur` are the times of the log, in microseconds; each attempt lies within its call.
+#[test]
+fn spans_have_the_times_of_the_log() {
+    let ran = traced_run();
+    let log = parse_json_lines(&ran.file("log.jsonl").unwrap());
+    let trace = ran.json();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
+    let calls = events
+        .iter()
+        .filter(|event| event["args"]["tool_use_id"].is_string());
+    for call in calls {
+        let id = &call["args"]["tool_use_id"];
+        let at = |kind: &str| {
+            let record = log
+                .iter()
+                .find(|record| record["type"] == kind && record["metadata"]["tool_use_id"] == *id);
+            record.map(|record| number(record, "timestamp") * 1000)
+        };
+        let requested = at("tool_call").unwrap();
+        let (started, ended) = (at("tool_start"), at("tool_result").unwrap());
+        assert_eq!(number(call, "ts"), started.unwrap_or(requested), "{call}");
+        let took = started.map_or(0, |started| ended - started);
+        assert_eq!(number(call, "dur"), took, "{call}");
+        assert_eq!(call["cat"] == "rejected", started.is_none(), "{call}");
+    }
+    let flaky = events
+        .iter()
+        .find(|event| event["name"] == "flaky")
+        .unwrap();
+    for attempt in events.iter().filter(|event| event["cat"] == "attempt") {
+        let end = |event: &Value| number(event, "ts") + number(event, "dur");
+        assert_eq!(attempt["tid"], flaky["tid"]);
+        assert!(
+            number(attempt, "ts") >= number(flaky, "ts") && end(attempt) <= end(flaky),
+            "{attempt}"
+        );
+    }
+}
+
+/// In a viewer, a call that an agent made stands below the agent's.
+#[test]
+fn the_calls_of_an_agent_nest_in_its_span() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let agent = log.call(turn, "expert", &json!({}));
+    log.start(agent, "expert", 1);
+    let agent_turn = json!({"turn": 0, "agent": "expert"});
+    let inner = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
+    for _ in 0..2 {
+        log.timestamp += 10;
+        let call = log.call(inner, "look", &json!({}));
+        log.start(call, "look", 1);
+        log.timestamp += 10;
+        log.result(call, "look", 10, &json!("seen"));
+    }
+    log.timestamp += 10;
+    log.result(agent, "expert", 50, &json!("known"));
+    log.session_end(session);
+    let sandbox = CliSandbox::new().file("log.jsonl", log.text());
+    let trace = sandbox
+        .run(&["log", "trace", "log.jsonl"])
+        .assert_exit(0)
+        .json();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let spans = events.iter().filter(|event| event["ph"] == "X");
+    let begin = log.timestamp - 50;
+    let found: Vec<(&str, u64, u64, bool)> = spans
+        .map(|span| {
+            let ts = span["ts"].as_u64().unwrap() / 1000 - begin;
+            let is_in_first_lane = span["tid"]
+                == events
+                    .iter()
+                    .find(|event| event["name"] == "expert")
+                    .unwrap()["tid"];
+            (
+                span["name"].as_str().unwrap(),
+                ts,
+                span["dur"].as_u64().unwrap() / 1000,
+                is_in_first_lane,
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("expert", 0, 50, true),
+            ("look", 10, 10, true),
+            ("look", 30, 10, true)
+        ]
+    );
 }

@@ -82,12 +82,21 @@ fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
     let sandbox = killed_in_second_call();
     let resumed = sandbox.resume().assert_exit(3);
     let shown = sandbox.run_toolq(&["log", "show", "log.jsonl"]);
-    for text in [&resumed.stderr, &shown.assert_exit(0).stdout] {
+    let command = "toolq log resolve toolu_1 log.jsonl";
+    for (text, commands) in [
+        (
+            &resumed.stderr,
+            format!(" {command} --done --result TEXT | --not-done\n"),
+        ),
+        (
+            &shown.assert_exit(0).stdout,
+            format!("\n  {command} --done --result TEXT\n  {command} --not-done\n"),
+        ),
+    ] {
+        let cause = " UTC by a run that was killed. Check whether it happened, then:";
         assert!(
             text.contains("in doubt: fatal toolu_1 {\"n\":2}, started 20")
-                && text.contains(
-                    " UTC by a run that was killed. Check whether it happened, then: toolq log resolve toolu_1 log.jsonl --done --result TEXT | --not-done"
-                ),
+                && text.contains(&format!("{cause}{commands}")),
             "{text}"
         );
     }

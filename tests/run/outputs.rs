@@ -278,6 +278,25 @@ fn results_that_cannot_be_written_are_exit_74() {
     }
 }
 
+#[test]
+fn many_failures_are_named_one_by_one() {
+    let calls: Vec<(&str, Value)> = (1..=26)
+        .map(|code| ("fail", json!({"code": code})))
+        .collect();
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .stdin(model_response(&calls))
+        .run(&["run"])
+        .assert_exit(0);
+    for code in 1..=26 {
+        let named = |line: &&str| {
+            line.starts_with("failed: fail ") && line.contains(&format!(": exit {code}, "))
+        };
+        let count = ran.stderr.lines().filter(named).count();
+        assert_eq!(count, 1, "{}", ran.stderr);
+    }
+}
+
 /// Without a terminal, nothing is shown while calls run; each failure is named at the end, in words that repeat it.
 #[test]
 fn a_piped_run_names_each_failure() {

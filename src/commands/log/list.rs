@@ -39,7 +39,8 @@ pub fn list_sessions(
     match arguments.format {
         _ if rows.is_empty() => {}
         LogFormat::Text => {
-            let table = sessions_table(&rows, context.stderr.is_stdout_colored());
+            let width = stdout::width();
+            let table = sessions_table(&rows, width, context.stderr.is_stdout_colored());
             stdout::write_line(&context.stderr.own_symbols(table))?;
         }
         LogFormat::Json => stdout::write_line(&sessions_json(&rows))?,

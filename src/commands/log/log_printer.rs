@@ -12,7 +12,7 @@ use crate::commands::log::log_files::{
 };
 use crate::commands::log::resume_command::ResumeCommand;
 use crate::context::CommandContext;
-use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, in_doubt_lines};
+use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, doubt_notices};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::os::ProcessIdentity;
@@ -116,10 +116,12 @@ impl<'a> LogPrinter<'a> {
         if self.format != LogFormat::Text {
             return Ok(());
         }
+        // What isn't on a terminal isn't broken.
+        let columns = stdout::width().unwrap_or(usize::MAX);
         if self.filter.matches_all() {
             // What can't be read was reported above.
-            for line in in_doubt_lines(self.path).unwrap_or_default() {
-                self.print_text(&format!("\n{line}\n"))?;
+            for notice in doubt_notices(self.path).unwrap_or_default() {
+                self.print_text(&format!("\n{}\n", notice.lines(columns)))?;
             }
         }
         match self.unfinished_label() {

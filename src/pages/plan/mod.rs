@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use crate::log_view::to_json;
+use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{details_panel, text_limit_after};
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
+use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::plan::TurnPlan;
@@ -33,6 +35,8 @@ struct PlannedTurnView {
     title: String,
     /// How long it takes, and what would shorten that.
     totals: Vec<String>,
+    /// The times of its bars, unless they are unknown.
+    axis: Option<TimeAxis>,
     batches: Vec<BatchView>,
 }
 
@@ -79,6 +83,7 @@ impl PlanPage {
         self.turns.push(PlannedTurnView {
             title: plan.title(),
             totals: totals(plan, mask),
+            axis: turn_axis(plan),
             batches,
         });
     }
@@ -118,6 +123,12 @@ impl PlanPage {
     }
 }
 
+/// Returns the times from the beginning of a turn to its end.
+fn turn_axis(plan: &TurnPlan<'_>) -> Option<TimeAxis> {
+    let planned_ms = u64::try_from(plan.estimate.planned.as_millis()).ok()?;
+    (planned_ms > 0).then(|| TimeAxis::new([(0, planned_ms)]))
+}
+
 /// Returns how long a turn takes, and what would shorten that.
 fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
     let mut lines = Vec::new();
@@ -139,8 +150,9 @@ fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
 fn turn_view(turn: &PlannedTurnView) -> Markup {
     html! {
         article {
-            h2 { (visible_text(&turn.title)) }
+            h2.turn { (visible_text(&turn.title)) }
             @for line in &turn.totals { p.totals { (visible_text(line)) } }
+            @if let Some(axis) = &turn.axis { (axis_row(axis, false)) }
             @for batches in turn.batches.chunks(CHUNK_HEADINGS) {
                 div.lazy[batches.len() == CHUNK_HEADINGS] {
                     @for batch in batches { (batch_view(batch)) }
@@ -174,6 +186,7 @@ fn legend() -> Markup {
             (sample("", "run", "estimated"))
             (sample("doubt", "run", "needs an approval"))
             (sample("", "never", "starts here, duration unknown"))
+            span { "safe: may run together with others; not safe: runs alone; then what decided that" }
         }
     }
 }

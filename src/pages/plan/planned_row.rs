@@ -178,10 +178,12 @@ impl PlannedRow {
 }
 
 fn bar_markup((start, length): (f64, Option<f64>)) -> Markup {
-    let class = if length.is_some() { "run" } else { "never" };
-    let width = length.unwrap_or_default().max(MIN_BAR_PERCENT);
+    let Some(length) = length else {
+        return html! { rect.never x=(format!("{start:.2}%")) width="8" {} };
+    };
+    let width = length.max(MIN_BAR_PERCENT);
     let start = start.min(100.0 - width);
-    html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) {} }
+    html! { rect.run x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) {} }
 }
 
 fn facts_line(facts: &[String], call: &Call, mask: &Mask) -> String {

@@ -17,6 +17,8 @@ pub(crate) struct ReplayRow {
     pub(crate) turn: usize,
     pub(crate) tool_use_id: String,
     pub(crate) tool_name: String,
+    /// The beginning of its input.
+    pub(crate) input: String,
     pub(crate) state: ReplayState,
     /// What was found, in one line each, with the values side by side.
     pub(crate) findings: Vec<(String, Vec<SideRow>)>,
@@ -51,6 +53,19 @@ impl ReplayState {
         }
     }
 
+    /// Says what the label means, on the page.
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Differs => "no longer what was recorded",
+            Self::Stale => {
+                "differs, but a call before it that may have changed something was not run"
+            }
+            Self::Matches => "ran again, with the recorded result",
+            Self::Served => "not run; its recorded result was used",
+            Self::NotCompared => "has nothing to be compared with",
+        }
+    }
+
     /// Returns the class of its row, which decides about its color, and a mark that doesn't need one.
     fn look(self) -> (&'static str, &'static str) {
         match self {
@@ -72,19 +87,18 @@ pub(crate) fn replay_page(
     omitted: usize,
 ) -> String {
     let has = |state: &ReplayState| rows.iter().any(|row| row.state == *state);
-    let states = ReplayState::ALL
-        .into_iter()
-        .filter(has)
-        .map(ReplayState::label);
+    let states: Vec<ReplayState> = ReplayState::ALL.into_iter().filter(has).collect();
+    let labels = states.iter().map(|state| state.label());
     let body = html! {
         header {
             h1 { "toolq replay" }
             p { (visible_text(totals)) }
             @for message in unreadable { p.problem { "✕ " (visible_text(message)) } }
             @if omitted > 0 { p { (omitted) " more calls are not on this page." } }
-            (filter_form(rows.iter().map(|row| row.tool_name.as_str()), states))
+            (filter_form(rows.iter().map(|row| row.tool_name.as_str()), labels))
         }
         main {
+            p.legend { @for state in &states { (legend_entry(*state)) } }
             @for (number, rows) in rows.chunk_by(|one, other| one.file == other.file).enumerate() {
                 (file_section(number, rows))
             }
@@ -99,6 +113,11 @@ pub(crate) fn replay_page(
         reload_after: None,
     }
     .into_html()
+}
+
+fn legend_entry(state: ReplayState) -> Markup {
+    let (class, mark) = state.look();
+    html! { span class=(class) { span.state { (mark) " " (state.label()) } (state.meaning()) } }
 }
 
 /// Returns the calls of one recording.
@@ -119,7 +138,8 @@ fn call_item(anchor: &str, row: &ReplayRow) -> Markup {
     let head = html! {
         span.state { (mark) " " (row.state.label()) }
         span.name { (visible_text(&row.tool_name)) }
-        span.input { "turn " (row.turn) ", " (visible_text(&row.tool_use_id)) }
+        span.input { (row.input) }
+        span.place { "turn " (row.turn) " · " (visible_text(&row.tool_use_id)) }
     };
     html! {
         li id=(anchor) class=(class) data-state=(row.state.label()) data-tool-use-id=(visible_text(&row.tool_use_id)) {

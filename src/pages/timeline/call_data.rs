@@ -18,7 +18,10 @@ pub(super) fn calls_json(timeline: &LogTimeline) -> String {
 }
 
 fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
-    let mut rows = vec![("call", facts(call, timeline))];
+    let mut rows = vec![
+        ("call", place(call, timeline)),
+        ("end", end_facts(call, timeline)),
+    ];
     for (number, attempt) in call.attempts.iter().enumerate() {
         rows.extend(attempt.failure.as_ref().map(|(status, ended)| {
             let took = format_ms(ended.saturating_sub(attempt.started_ms));
@@ -34,31 +37,38 @@ fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> 
     CallDetails::new(&call.tool_name, call.outcome.label(), rows).retried(call.was_retried())
 }
 
-/// Returns what else there is to say about a call, in one line.
-fn facts(call: &LoggedCall, timeline: &LogTimeline) -> String {
+/// Returns which call it is, and what decided when it ran.
+fn place(call: &LoggedCall, timeline: &LogTimeline) -> String {
+    let batch = call
+        .batch
+        .map_or_else(String::new, |batch| format!(", batch {batch}"));
+    // An agent counts its own turns.
+    let agent = call.parent.map(|agent| &timeline.calls[agent].tool_name);
+    let agent = agent.map_or_else(String::new, |agent| format!(" of {agent}"));
+    let place = format!(
+        "turn {}{agent}, position {}{batch}",
+        call.turn, call.position
+    );
+    let safety = call.safety.clone();
+    let parts = [Some(call.tool_use_id.clone()), Some(place), safety];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Returns how it ended, how long that took, and where the log says so.
+fn end_facts(call: &LoggedCall, timeline: &LogTimeline) -> String {
     let end = call.end.as_ref();
-    let state = end.map_or_else(|| call.outcome.label().to_owned(), |end| end.label.clone());
-    let mut parts = vec![call.tool_use_id.clone(), state];
+    let mut parts =
+        vec![end.map_or_else(|| call.outcome.label().to_owned(), |end| end.label.clone())];
+    let took = timeline.duration_of(call).filter(|_| end.is_none());
+    parts.extend(took.map(|took| format!("after {}", format_ms(took))));
     if let Some(started) = call.started_ms() {
         let waited = started.saturating_sub(call.requested_ms);
         parts.push(format!("waited {}", format_ms(waited)));
     }
-    let took = timeline.duration_of(call).map(format_ms);
-    parts.extend(took.map(|took| format!("took {took}")));
-    let batch = call
-        .batch
-        .map_or_else(String::new, |batch| format!(", batch {batch}"));
-    parts.push(format!(
-        "turn {}, position {}{batch}",
-        call.turn, call.position
-    ));
-    parts.extend(
-        call.safety_source
-            .as_ref()
-            .map(|source| format!("order decided by {source}")),
-    );
-    let last = end.map_or_else(String::new, |end| format!(" to {}", end.line));
-    parts.push(format!("log line {}{last}", call.line));
+    parts.push(match end {
+        Some(end) => format!("log lines {} to {}", call.line, end.line),
+        None => format!("log line {}", call.line),
+    });
     parts.join(" · ")
 }
 

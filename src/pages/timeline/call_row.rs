@@ -69,7 +69,7 @@ fn bar(call: &LoggedCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
         svg aria-hidden="true" {
             @if started > call.requested_ms { (part("wait", call.requested_ms, started)) }
             @for attempt in attempts { (attempt) }
-            @if call.attempts.is_empty() { (part("never", end, end)) }
+            @if call.attempts.is_empty() { rect.never x=(format!("{:.2}%", axis.position(end))) width="8" {} }
         }
     }
 }

@@ -15,6 +15,9 @@ pub(super) struct CallGroup {
     /// In display order, as indexes into the calls of the log.
     pub(super) calls: Vec<usize>,
     placements: HashMap<usize, RowPlacement>,
+    /// The batch of the call before, by the agent that made it and its turn. Calls that are rejected, and those of other agents, can
+    /// stand between calls of two batches.
+    batches: HashMap<(Option<usize>, usize), usize>,
 }
 
 /// Where a row stands.
@@ -27,6 +30,15 @@ pub(super) struct RowPlacement {
 }
 
 impl CallGroup {
+    /// Returns whether the next call is the first of its batch, and another batch stands before it.
+    fn begins_batch(&mut self, call: &LoggedCall) -> bool {
+        let Some(batch) = call.batch else {
+            return false;
+        };
+        let before = self.batches.insert((call.parent, call.turn), batch);
+        before.is_some_and(|before| before != batch)
+    }
+
     /// Returns where the row of a call of this group stands.
     pub(super) fn placement(&self, call: usize) -> RowPlacement {
         let first = RowPlacement {
@@ -100,14 +112,7 @@ fn add_call(
 ) {
     let mut pending = vec![(root, 0)];
     while let Some((index, depth)) = pending.pop() {
-        let before = group.calls.last().map(|before| &calls[*before]);
-        let begins_batch = before.is_some_and(|before| {
-            before.parent == calls[index].parent
-                && before
-                    .batch
-                    .zip(calls[index].batch)
-                    .is_some_and(|(one, other)| one != other)
-        });
+        let begins_batch = group.begins_batch(&calls[index]);
         let depth_shown = depth.min(MAX_DEPTH);
         group.calls.push(index);
         group.placements.insert(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use crate::log_view::format_time;
+use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::details_panel;
 use crate::pages::filter_form::filter_form;
@@ -46,7 +47,7 @@ pub(crate) fn timeline_page(
         }
         main {
             (legend())
-            (axis_row(&axis))
+            (axis_row(&axis, true))
             @for group in group_calls(timeline) { (group_section(&group, timeline, &axis)) }
             p #none hidden { "No call matches the filter." }
         }
@@ -134,26 +135,7 @@ fn legend() -> Markup {
             (sample("", "retried", "attempt that was retried (↻2: two attempts)"))
             (sample("doubt", "run", "in doubt or without an end"))
             (sample("", "never", "never ran"))
-            span { "heavy rules separate batches" }
-        }
-    }
-}
-
-fn axis_row(axis: &TimeAxis) -> Markup {
-    html! {
-        div.axis aria-hidden="true" {
-            svg {
-                @for mark in axis.marks() {
-                    @let at = format!("{:.2}%", mark.at);
-                    @let time = format_duration(Duration::from_millis(mark.ms));
-                    @if mark.is_gap {
-                        text.gap x=(at) y="11" { "⋯" title { (time) " without a call" } }
-                    } @else {
-                        line x1=(at) x2=(at) y1="14" y2="20" {}
-                        text x=(at) y="11" class=(if mark.at > 90.0 { "last" } else { "" }) { (time) }
-                    }
-                }
-            }
+            span { "heavy rules separate batches: the calls of one may run at the same time" }
         }
     }
 }

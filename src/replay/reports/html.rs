@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::pages::{ReplayRow, ReplayState, replay_page, side_rows};
+use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
 use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase, ReplayTotals};
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff::value_lines;
@@ -89,6 +89,7 @@ impl ReplayReport for HtmlReport {
             turn: case.call.turn,
             tool_use_id: case.call.tool_use_id.clone(),
             tool_name: case.call.tool_name.clone(),
+            input: input_beginning(case.input),
             state,
             findings,
         });

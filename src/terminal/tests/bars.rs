@@ -276,7 +276,7 @@ fn an_ascii_terminal_gets_ascii() {
     bars.screen().tick();
     drop(bars);
     let text = terminal.written();
-    assert!(text.contains("`-look") && text.contains('~'), "{text}");
+    assert!(text.contains("> look") && text.contains('~'), "{text}");
     assert!(terminal.written().is_ascii(), "{}", terminal.written());
 }
 

@@ -3,14 +3,14 @@
 use crate::plan::turn_plan::TurnPlan;
 
 impl TurnPlan<'_> {
-    /// `batch 3: 2 in parallel, after call 3, which runs alone`.
+    /// `batch 2: 2 in parallel, after call 3, which runs alone`.
     pub fn batch_heading(&self, index: usize) -> String {
         let parts = [Some(self.batch_size(index)), self.barrier_before(index)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         parts.join(", ")
     }
 
-    /// `batch 3: 2 in parallel`, or `batch 4: alone`.
+    /// `batch 2: 2 in parallel`, or `batch 3: alone`.
     pub(crate) fn batch_size(&self, index: usize) -> String {
         let title = self.batch_title(index);
         match self.batches[index].calls.as_slice() {

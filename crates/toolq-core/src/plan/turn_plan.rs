@@ -118,15 +118,15 @@ impl<'a> TurnPlan<'a> {
         self.batches.iter().flat_map(|batch| &batch.calls)
     }
 
-    /// `batch 1: 3 in parallel`, or `batch 1: 6 calls, 4 at a time`; people count from 1.
+    /// `batch 0: 3 in parallel`, or `batch 0: 6 calls, 4 at a time`. Batches count from 0, like turns, calls, and the batches of
+    /// events and logs.
     pub(crate) fn batch_title(&self, index: usize) -> String {
-        let number = index + 1;
         match self.batches[index].calls.len() {
-            1 => format!("batch {number}"),
+            1 => format!("batch {index}"),
             calls if self.batches[index].slots_needed() > self.jobs.get() => {
-                format!("batch {number}: {calls} calls, {} at a time", self.jobs)
+                format!("batch {index}: {calls} calls, {} at a time", self.jobs)
             }
-            calls => format!("batch {number}: {calls} in parallel"),
+            calls => format!("batch {index}: {calls} in parallel"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::types::{AgentFailure, Outcome, ProblemDetail, ToolDrift};
+use crate::types::{AgentFailure, Outcome, ProblemDetail, Rejection, RejectionReason, ToolDrift};
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
 /// error of a request, or the problems of an input. Secrets aren't masked yet.
@@ -27,7 +27,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
         Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
         Outcome::Denied { reason } => reason.as_deref(),
-        Outcome::Rejected(rejection) => return Some(join_problems(&rejection.details)),
+        Outcome::Rejected(rejection) => return Some(rejection_cause(rejection)),
         _ => None,
     };
     cause.map(str::to_owned)
@@ -68,8 +68,13 @@ fn agent_failure_cause(failure: &AgentFailure) -> String {
     }
 }
 
-fn join_problems(details: &[ProblemDetail]) -> String {
-    let problems = details.iter().map(|detail| match detail.path.as_str() {
+/// Joins the problems of a call. The names of all tools, which the model reads, are left out.
+fn rejection_cause(rejection: &Rejection) -> String {
+    let is_shown = |detail: &&ProblemDetail| {
+        rejection.reason != RejectionReason::UnknownTool || !detail.message.starts_with("known: ")
+    };
+    let problems = rejection.details.iter().filter(is_shown);
+    let problems = problems.map(|detail| match detail.path.as_str() {
         "" => detail.message.clone(),
         path => format!("{path}: {}", detail.message),
     });

@@ -22,11 +22,11 @@ fn parallel_calls(kinds: &str) -> Vec<CheckedCall> {
 #[test]
 fn agents_have_slots_of_their_own_unless_everything_runs_in_turn() {
     for (kinds, jobs, seconds, title) in [
-        ("acac", 1, 8, "batch 1: 4 calls, 1 at a time"),
-        ("acac", 2, 2, "batch 1: 4 in parallel"),
-        ("aaac", 2, 4, "batch 1: 4 calls, 2 at a time"),
-        ("cccc", 2, 4, "batch 1: 4 calls, 2 at a time"),
-        ("aacc", 3, 2, "batch 1: 4 in parallel"),
+        ("acac", 1, 8, "batch 0: 4 calls, 1 at a time"),
+        ("acac", 2, 2, "batch 0: 4 in parallel"),
+        ("aaac", 2, 4, "batch 0: 4 calls, 2 at a time"),
+        ("cccc", 2, 4, "batch 0: 4 calls, 2 at a time"),
+        ("aacc", 3, 2, "batch 0: 4 in parallel"),
     ] {
         let (calls, tools) = (parallel_calls(kinds), sample_tools(Vec::new()));
         let plan = TurnPlan::new(0, &calls, &tools, NonZeroUsize::new(jobs).unwrap());

@@ -94,8 +94,8 @@ fn calls_beyond_the_concurrency_wait_for_the_first_free_slot() {
         [7, 4, 3, 3]
     );
     let title = |number| TurnPlan::new(0, &checked, &tools, jobs(number)).batch_title(0);
-    assert_eq!(title(3), "batch 1: 4 calls, 3 at a time");
-    assert_eq!(title(4), "batch 1: 4 in parallel");
+    assert_eq!(title(3), "batch 0: 4 calls, 3 at a time");
+    assert_eq!(title(4), "batch 0: 4 in parallel");
 }
 
 #[test]
@@ -214,17 +214,17 @@ fn plan_text_draws_a_timeline() {
     assert_snapshot!(text::render_plan_text(&plan, style(80), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
-      batch 1: 2 in parallel (safe: rule get_*)
+      batch 0: 2 in parallel (safe: rule get_*)
         0  invoke_case_analyst  ━━━━━━━━━━━━━━━━━                                2s
            cat $'a b\x1b[2J'
         1  读取文件             ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━               4s
            cat -- README.md
 
-      batch 2: alone, after all calls before it (not safe: rule save_*)
+      batch 1: alone, after all calls before it (not safe: rule save_*)
         3  save_user_memory                                       ━━━━━━━━       1s
            no backing
 
-      batch 3: 1 call, after call 3, which runs alone (safe: rule get_*)
+      batch 2: 1 call, after call 3, which runs alone (safe: rule get_*)
         4  get_rate                                                      ?  unknown
            POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RA…
 
@@ -238,20 +238,20 @@ fn plan_text_draws_a_timeline() {
     assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r"
     turn 0: 5 calls, 3 batches, 1 rejected
 
-      batch 1: 2 in parallel
+      batch 0: 2 in parallel
         (safe: rule get_*)
         0  invoke_case_analyst       2s
            cat $'a b\x1b[2J'
         1  读取文件                  4s
            cat -- README.md
 
-      batch 2: alone,
+      batch 1: alone,
         after all calls before it
         (not safe: rule save_*)
         3  save_user_memory          1s
            no backing
 
-      batch 3: 1 call,
+      batch 2: 1 call,
         after call 3, which runs alone
         (safe: rule get_*)
         4  get_rate             unknown
@@ -291,7 +291,7 @@ fn plan_text_has_no_bars_without_estimates() {
     assert_snapshot!(render(&checked), @r"
     turn 0: 1 call, 1 batch
 
-      batch 1: alone (not safe: rule save_*)
+      batch 0: alone (not safe: rule save_*)
         0  date
            no backing
 
@@ -324,11 +324,11 @@ fn scripts_are_folded_unless_they_need_an_approval() {
     assert_snapshot!(folded, @r"
     turn 0: 2 calls, 2 batches
 
-      batch 1: alone (not safe: rule save_*)
+      batch 0: alone (not safe: rule save_*)
         0  shell  =====================                       1s
            sh -c 'set -e'~
 
-      batch 2: alone, after all calls before it (not safe: rule save_*)
+      batch 1: alone, after all calls before it (not safe: rule save_*)
         1  shell                       =====================  1s  needs an approval
            sh -c $'set -e\nrm -rf build\n'
 
@@ -364,7 +364,7 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
     assert_snapshot!(text, @r#"
     turn 0: 3 calls, 1 batch, 1 rejected
 
-      batch 1: 2 in parallel
+      batch 0: 2 in parallel
         (safe: rule get_*)
         0  look  {"text":"one two~  unknown
            echo '{"text":"one two three on~
@@ -397,12 +397,12 @@ fn plan_mermaid_escapes_labels() {
     assert_snapshot!(mermaid::render_plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
     subgraph t0["turn 0: 7s in series, 5s as planned"]
       direction LR
-      subgraph t0b0["batch 1: 2 in parallel"]
+      subgraph t0b0["batch 0: 2 in parallel"]
         direction TB
         t0c0["get_#34;#93;#59;x#60;b#62; · 2s<br/>safe: rule get_#42;"]
         t0c1["get_b · 4s<br/>safe: rule get_#42;"]
       end
-      subgraph t0b1["batch 2"]
+      subgraph t0b1["batch 1"]
         direction TB
         t0c2["save · 1s<br/>not safe: rule save_#42;"]
       end
