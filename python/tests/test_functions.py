@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import datetime
+import decimal
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import pytest
 from conftest import call, is_alive, message, reader, results, wait_for
 
 import toolq
+from toolq._tool import render_result
 
 
 @toolq.tool(effect="read")
@@ -278,6 +282,34 @@ def test_what_no_process_finds_is_refused() -> None:
 def test_an_unknown_setting_is_refused() -> None:
     with pytest.raises(TypeError, match="no `efect`, only approve, .*effect"):
         toolq.tool(efect="read")(double.function)  # type: ignore[call-overload]
+
+
+def test_what_stands_in_the_place_of_a_function_or_a_list_is_refused() -> None:
+    with pytest.raises(toolq.DeclarationError, match="keywords such as effect="):
+        toolq.tool("read")  # type: ignore[call-overload]
+    with pytest.raises(toolq.DeclarationError, match="into brackets"):
+        toolq.Toolq(tools=double)  # type: ignore[arg-type]
+
+
+def test_results_are_json_where_python_has_more() -> None:
+    values = {
+        "at": datetime.datetime(2026, 2, 1, 10, tzinfo=datetime.timezone.utc),
+        "on": datetime.date(2026, 2, 1),
+        "price": decimal.Decimal("1.50"),
+        "key": uuid.UUID(int=1),
+        "where": Path("a/b"),
+        "all": {2, 1},
+    }
+    assert json.loads(str(render_result(values))) == {
+        "at": "2026-02-01T10:00:00+00:00",
+        "on": "2026-02-01",
+        "price": "1.50",
+        "key": "00000000-0000-0000-0000-000000000001",
+        "where": "a/b",
+        "all": [1, 2],
+    }
+    with pytest.raises(TypeError, match="returned a bytes"):
+        render_result(b"a")
 
 
 def test_further_keys_are_kept_beside_settings() -> None:

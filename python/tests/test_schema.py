@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
 import sys
 from pathlib import Path
@@ -64,6 +65,9 @@ def _type_of(annotation: Any) -> Any:
         (bool, {"type": "boolean"}, True, True),
         (Any, {}, [1, None], [1, None]),
         (Path, {"type": "string"}, "a/b", Path("a/b")),
+        (datetime.date, {"type": "string", "format": "date"}, "2026-02-01", datetime.date(2026, 2, 1)),
+        (datetime.datetime, None, "2026-02-01T10:00:00Z", datetime.datetime(2026, 2, 1, 10, tzinfo=datetime.timezone.utc)),
+        (Union[datetime.date, str], None, "tomorrow", "tomorrow"),
         (List[int], {"type": "array", "items": {"type": "integer"}}, [1], [1]),
         (list, {"type": "array"}, [1], [1]),
         (Set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, ["a"], {"a"}),
@@ -98,6 +102,39 @@ def test_records() -> None:
     assert _type_of(Person)[0]["required"] == ["name"]
     found = _type_of(Optionals)[0]
     assert found["required"] == ["name"] and list(found["properties"]) == ["name", "age"]
+
+
+class Model:
+    """What toolq uses of a model of Pydantic."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @classmethod
+    def model_json_schema(cls) -> Any:
+        leg = {"type": "object", "properties": {"to": {"$ref": "#/$defs/Place", "description": "where"}}}
+        legs = {"type": "array", "items": {"$ref": "#/$defs/Leg"}}
+        return {"type": "object", "properties": {"legs": legs}, "$defs": {"Leg": leg, "Place": {"type": "string"}}}
+
+    @classmethod
+    def model_validate(cls, value: Any) -> Any:
+        return cls(value)
+
+
+class RecursiveModel(Model):
+    @classmethod
+    def model_json_schema(cls) -> Any:
+        tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}
+        return {"$ref": "#/$defs/Tree", "$defs": {"Tree": tree}}
+
+
+def test_models_of_pydantic() -> None:
+    schema, types = _type_of(List[Model])
+    leg = {"type": "object", "properties": {"to": {"type": "string", "description": "where"}}}
+    assert schema["items"] == {"type": "object", "properties": {"legs": {"type": "array", "items": leg}}}
+    assert types.convert({"value": [{"legs": []}]})["value"][0].value == {"legs": []}
+    with pytest.raises(toolq.DeclarationError, match="holds itself"):
+        _type_of(RecursiveModel)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="NotRequired came with Python 3.11")

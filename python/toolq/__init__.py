@@ -6,7 +6,7 @@ with toolq.Toolq("tools.yaml", tools=[weather]) as t:
 
 from ._approval import ApprovalRequest, Decision
 from ._binary import find_binary
-from ._client import Toolq
+from ._client import DeclarationFormat, Toolq
 from ._errors import (
     BinaryNotFoundError,
     ClosedError,
@@ -30,6 +30,7 @@ __all__ = [
     "ClosedError",
     "Decision",
     "DeclarationError",
+    "DeclarationFormat",
     "Event",
     "EventStream",
     "Message",

@@ -10,17 +10,20 @@ import threading
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Callable, Union
+from typing import Any, Callable, Literal, Union, get_args
 
 from ._approval import Approve
 from ._binary import find_binary
 from ._callbacks import Caller, running_loop
 from ._connection import Connection
-from ._errors import ClosedError, DeclarationError, ReloadError, StartError
+from ._errors import ClosedError, DeclarationError, MessageError, ReloadError, StartError
 from ._events import EventStream
 from ._messages import Message, to_json
 from ._pending import Pending
 from ._tool import Tool, as_tool
+
+DeclarationFormat = Literal["anthropic", "openai-chat", "openai-responses", "mcp"]
+"""The form of declarations for a model."""
 
 PathOrText = Union[str, "os.PathLike[str]"]
 
@@ -69,6 +72,8 @@ class Toolq:
         Raises `DeclarationError` if a function can't be declared, or two have the same name.
         """
         self._tools: dict[str, Tool[Any, Any]] = {}
+        if callable(tools):
+            raise DeclarationError("tools=… takes a list of functions: put this one into brackets")
         for tool in map(as_tool, tools):
             if tool.name in self._tools:
                 raise DeclarationError(f"two functions are called {tool.name}: pass name=… to one of them")
@@ -112,12 +117,12 @@ class Toolq:
         await self._connect().ready
         return await self._plan(message)
 
-    def tools(self, format: str = "anthropic") -> list[Any]:
+    def tools(self, format: DeclarationFormat = "anthropic") -> list[Any]:
         """Return the declarations for a model, each a dict: `anthropic`, `openai-chat`, `openai-responses` or `mcp`."""
         self.start()
         return self._list(format).result()
 
-    async def tools_async(self, format: str = "anthropic") -> list[Any]:
+    async def tools_async(self, format: DeclarationFormat = "anthropic") -> list[Any]:
         """Like `tools`, without blocking the event loop."""
         await self._connect().ready
         return await self._list(format)
@@ -236,7 +241,9 @@ class Toolq:
             lambda number: f'{{"type":"plan","id":{number},"message":{text}}}', lambda line: line["plan"]
         )
 
-    def _list(self, format: str) -> Pending[list[Any]]:
+    def _list(self, format: DeclarationFormat) -> Pending[list[Any]]:
+        if format not in get_args(DeclarationFormat):
+            raise MessageError(f"there are no declarations in the form {format!r}, only: {', '.join(get_args(DeclarationFormat))}")
         form = json.dumps(format)
         return self._connect().request(
             lambda number: f'{{"type":"list","id":{number},"format":{form}}}', lambda line: _tools_of(line["tools"])
@@ -251,7 +258,7 @@ class Toolq:
 
 
 def _tools_of(declarations: dict[str, list[Any]] | list[Any]) -> list[Any]:
-    # MCP's form is an object around the list. The types of the vendors' SDKs accept `Any`, but no dict whose values could be anything.
+    # MCP's form is an object around the list. What the vendors' SDKs declare accepts `Any`, but no dict of anything.
     return declarations["tools"] if isinstance(declarations, dict) else declarations
 
 

@@ -10,23 +10,10 @@ import inspect
 import sys
 import types
 import typing
-from pathlib import Path
 from typing import Any, Callable, NamedTuple, NoReturn
 
 from ._errors import DeclarationError
-
-Schema = dict[str, Any]
-
-
-class Mismatch(ValueError):
-    """A JSON value is not of the type. It decides between the members of a `Union`: toolq has checked the input."""
-
-
-class JsonType(NamedTuple):
-    """An annotation: its schema, and how a value that matches it becomes a Python value."""
-
-    schema: Schema
-    convert: Callable[[Any], Any]
+from ._json_type import ANY_TYPE, JsonType, Mismatch, Schema, check, is_model, model_type, plain_type
 
 
 class ParameterTypes(NamedTuple):
@@ -114,7 +101,7 @@ _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 def _compile(annotation: Any, place: str, parents: _Parents) -> JsonType:
     """Return the type of an annotation. `parents` are the classes that it stands in."""
-    plain = _plain_type(annotation)
+    plain = plain_type(annotation)
     if plain is not None:
         return plain
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -130,7 +117,7 @@ def _compile(annotation: Any, place: str, parents: _Parents) -> JsonType:
     if container is tuple and arguments and arguments[-1] is not Ellipsis:
         return _fixed_tuple([_compile(item, place, parents) for item in arguments])
     if container is tuple or container in _LISTS or container in _SETS:
-        items = _compile(arguments[0], place, parents) if arguments else _ANY
+        items = _compile(arguments[0], place, parents) if arguments else ANY_TYPE
         return _array(container, items)
     if container in _DICTS:
         return _mapping(arguments, place, parents)
@@ -150,50 +137,9 @@ def _unsupported(annotation: Any, place: str) -> NoReturn:
     _fail(
         place,
         f"has the type {shown}, for which there is no JSON schema",
-        "use str, int, float, bool, list, dict, Literal, Optional, Union, TypedDict, a dataclass or an enum, "
-        "or pass input_schema=…",
+        "use str, int, float, bool, list, dict, Literal, Optional, Union, TypedDict, a dataclass, an enum, "
+        "date, datetime or a Pydantic model, or pass input_schema=…",
     )
-
-
-def _check(kinds: tuple[type, ...], but_not: tuple[type, ...] = ()) -> Callable[[Any], Any]:
-    def convert(value: Any) -> Any:
-        if not isinstance(value, kinds) or isinstance(value, but_not):
-            raise Mismatch
-        return value
-
-    return convert
-
-
-def _to_int(value: Any) -> int:
-    # In JSON Schema, 2.0 is an integer.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
-        raise Mismatch
-    return int(value)
-
-
-def _to_path(value: Any) -> Path:
-    return Path(_check((str,))(value))
-
-
-_ANY = JsonType({}, _check((object,)))
-_PLAIN: dict[Any, JsonType] = {
-    Any: _ANY,
-    object: _ANY,
-    str: JsonType({"type": "string"}, _check((str,))),
-    int: JsonType({"type": "integer"}, _to_int),
-    float: JsonType({"type": "number"}, _check((int, float), but_not=(bool,))),
-    bool: JsonType({"type": "boolean"}, _check((bool,))),
-    None: JsonType({"type": "null"}, _check((type(None),))),
-    type(None): JsonType({"type": "null"}, _check((type(None),))),
-    Path: JsonType({"type": "string"}, _to_path),
-}
-
-
-def _plain_type(annotation: Any) -> JsonType | None:
-    try:
-        return _PLAIN.get(annotation)
-    except TypeError:  # Not hashable, such as Annotated with a dict.
-        return None
 
 
 def _annotated(annotation: Any, place: str, parents: _Parents) -> JsonType:
@@ -213,7 +159,7 @@ def _union(members: list[JsonType]) -> JsonType:
         for member in members:
             try:
                 return member.convert(value)
-            except Mismatch:
+            except ValueError:
                 continue
         raise Mismatch
 
@@ -243,7 +189,7 @@ def _array(container: Any, items: JsonType) -> JsonType:
         schema["uniqueItems"] = True
 
     def convert(value: Any) -> Any:
-        found: list[Any] = [items.convert(item) for item in _check((list,))(value)]
+        found: list[Any] = [items.convert(item) for item in check((list,))(value)]
         if container is frozenset:
             return frozenset(found)
         if container in _SETS:
@@ -255,7 +201,7 @@ def _array(container: Any, items: JsonType) -> JsonType:
 
 def _fixed_tuple(items: list[JsonType]) -> JsonType:
     def convert(value: Any) -> Any:
-        parts: list[Any] = _check((list,))(value)
+        parts: list[Any] = check((list,))(value)
         if len(parts) != len(items):
             raise Mismatch
         return tuple(item.convert(part) for item, part in zip(items, parts))
@@ -268,10 +214,10 @@ def _fixed_tuple(items: list[JsonType]) -> JsonType:
 def _mapping(arguments: tuple[Any, ...], place: str, parents: _Parents) -> JsonType:
     if arguments and arguments[0] not in (str, Any):
         _fail(place, "is a dict whose keys aren't texts", "JSON has no others; use `dict[str, …]`")
-    values = _compile(arguments[1], place, parents) if arguments else _ANY
+    values = _compile(arguments[1], place, parents) if arguments else ANY_TYPE
 
     def convert(value: Any) -> Any:
-        return {key: values.convert(item) for key, item in _check((dict,))(value).items()}
+        return {key: values.convert(item) for key, item in check((dict,))(value).items()}
 
     schema: Schema = {"type": "object"}
     if values.schema:
@@ -284,6 +230,8 @@ def _class(cls: type[Any], place: str, parents: _Parents) -> JsonType:
         _fail(place, f"holds {cls.__name__}, which holds itself", "pass input_schema=…, and take a dict")
     if issubclass(cls, enum.Enum):
         return _literal(list(cls))
+    if is_model(cls):
+        return model_type(cls, place)
     if dataclasses.is_dataclass(cls):
         return _dataclass(cls, place, (*parents, cls))
     if hasattr(cls, "__required_keys__"):
@@ -325,7 +273,7 @@ def _hints_of_class(cls: type, place: str) -> dict[str, Any]:
 
 def _record(found: dict[str, JsonType], required: list[str]) -> JsonType:
     def convert(value: Any) -> Any:
-        items: dict[str, Any] = _check((dict,))(value)
+        items: dict[str, Any] = check((dict,))(value)
         if not set(required) <= items.keys() <= found.keys():
             raise Mismatch
         return {key: found[key].convert(item) for key, item in items.items()}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import decimal
 import enum
 import functools
 import inspect
 import json
 import os
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Generic, TypeVar, Union, overload
 
@@ -106,6 +109,8 @@ def tool(function: Callable[P, R] | None = None, **settings: Any) -> Tool[P, R] 
         declared["paths"] = list(declared["paths"])
 
     def declare(function: Callable[P, R]) -> Tool[P, R]:
+        if not callable(function):
+            raise DeclarationError(f"@toolq.tool takes a function, or keywords such as effect=…, not {function!r}")
         return Tool(function, declared, in_process)
 
     return declare if function is None else declare(function)
@@ -163,7 +168,16 @@ def _sorted(values: Any) -> list[Any]:
     return sorted(values, key=str)
 
 
-_PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (((set, frozenset), _sorted), (os.PathLike, os.fspath))
+def _isoformat(value: Any) -> str:
+    return value.isoformat()  # type: ignore[no-any-return]
+
+
+_PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    ((set, frozenset), _sorted),
+    (os.PathLike, os.fspath),
+    ((datetime.date, datetime.time), _isoformat),
+    ((decimal.Decimal, uuid.UUID), str),
+)
 
 
 def _to_plain(value: Any) -> Any:
