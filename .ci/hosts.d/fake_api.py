@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 TOOLS = sys.argv[1].split(",")
-VALUES = {"path": "tools.yaml", "a": 6, "b": 7}
+VALUES = {"path": "tools.yaml", "a": 6, "b": 7, "city": "Oslo"}
 
 
 def calls_for(schemas: dict[str, dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -74,7 +74,7 @@ def check(output: str) -> None:
     assert [result[0] for result in results] == [*(f"call_{name}" for name in TOOLS), "call_wrong"], output
     assert [result[1] for result in results] == [False] * len(TOOLS) + [True], output
     words = len(open("tools.yaml").read().split())
-    expected = {"count_words": f"{words} tools.yaml", "multiply": "42"}
+    expected = {"count_words": f"{words} tools.yaml", "multiply": "42", "weather": "Oslo: rain"}
     for name, result in zip(TOOLS, results):
         assert expected.get(name, "tools") in str(result[2]), output
 

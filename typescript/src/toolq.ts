@@ -77,10 +77,13 @@ export class Toolq {
   #closing: Promise<void> | undefined;
 
   /** Takes the tools of `toolsFile`, and of `options.tools`. */
-  constructor(toolsFile?: string, options: ToolqOptions = {}) {
-    this.#toolsFile = toolsFile;
-    this.#options = options;
-    this.#calls = new HostCalls(options.tools ?? [], (line) => {
+  constructor(toolsFile?: string, options?: ToolqOptions);
+  /** Takes the tools of `options.tools`, and of a tools.yaml in the working directory, if there is one. */
+  constructor(options: ToolqOptions);
+  constructor(toolsFile?: string | ToolqOptions, options: ToolqOptions = {}) {
+    this.#toolsFile = typeof toolsFile === "string" ? toolsFile : undefined;
+    this.#options = typeof toolsFile === "object" ? toolsFile : options;
+    this.#calls = new HostCalls(this.#options.tools ?? [], (line) => {
       this.#send(line);
     });
   }

@@ -166,9 +166,11 @@ test("functions are tools", async () => {
 
 test("functions need no tools.yaml", async () => {
   const one = tool({ name: "one", effect: "read", inputSchema: { type: "object" }, run: () => 1 });
-  const t = new Toolq(undefined, { tools: [one], log: false, cwd: mkdtempSync(join(directory, "empty-")) });
-  assert.deepEqual(results(await t.answer(message(call("one")))), [[false, "1"]]);
-  await t.close();
+  const options = { tools: [one], log: false, cwd: mkdtempSync(join(directory, "empty-")) };
+  for (const t of [new Toolq(options), new Toolq(undefined, options)]) {
+    assert.deepEqual(results(await t.answer(message(call("one")))), [[false, "1"]]);
+    await t.close();
+  }
 });
 
 test("approve decides, and whatever is no clear yes is a no", async () => {
