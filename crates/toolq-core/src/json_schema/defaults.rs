@@ -1,7 +1,8 @@
 //! Fills in missing values from the schema's `default` keywords, before an input is validated.
 //!
 //! `properties`, `items`, `allOf` and `$ref` are followed. Below `anyOf`, `oneOf`, `not` and `if` nothing is filled in:
-//! which of their schemas apply is known only after validation.
+//! which of their schemas apply is known only after validation. Nor is anything from a meta-schema: its defaults only say
+//! what a missing keyword means, and `"not": true` in a schema would change it.
 
 mod filler;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::filler::fill_defaults;
 use crate::json_schema::library::SchemaLibrary;
+use crate::json_schema::meta_schemas::meta_schema_root;
 use crate::json_schema::references::REFERENCE_KEYWORDS;
 use crate::json_schema::schema::CompiledSchema;
 use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
@@ -86,6 +88,11 @@ enum ItemSchemas {
     ByPosition(Vec<Option<usize>>),
 }
 
+fn is_in_meta_schema(subschema: &Subschema<'_>) -> bool {
+    let address = subschema.base.as_str();
+    meta_schema_root(address.trim_end_matches('#')).is_some()
+}
+
 impl SchemaDefaults {
     /// Collects the defaults of `schema` and the files that it reaches; returns `None` if there are none.
     pub(crate) fn find(
@@ -95,10 +102,10 @@ impl SchemaDefaults {
         graph: Option<&SchemaGraph>,
     ) -> Option<Self> {
         let subschemas = library.find_all_subschemas(schema);
-        if !subschemas
-            .iter()
-            .any(|subschema| subschema.schema.contains_key("default"))
-        {
+        let has_default = |subschema: &Subschema<'_>| {
+            subschema.schema.contains_key("default") && !is_in_meta_schema(subschema)
+        };
+        if !subschemas.iter().any(has_default) {
             return None;
         }
         let numbers = number_subschemas(&subschemas);
@@ -106,7 +113,12 @@ impl SchemaDefaults {
         let replaces = matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7);
         let mut schemas: Vec<DefaultSchema> = subschemas
             .iter()
-            .map(|subschema| DefaultSchema::new(subschema, &numbers, replaces))
+            .map(|subschema| {
+                if is_in_meta_schema(subschema) {
+                    return DefaultSchema::default();
+                }
+                DefaultSchema::new(subschema, &numbers, replaces)
+            })
             .collect();
         for (from, to) in graph.into_iter().flat_map(SchemaGraph::refs) {
             schemas[from].also.push(to);

@@ -46,6 +46,31 @@ fn missing_values_get_their_default() {
     }
 }
 
+/// A schema that is an input stays as it came: with the `"not": true` of a meta-schema, it would accept nothing.
+#[test]
+fn defaults_of_a_meta_schema_are_not_filled_in() {
+    for meta_schema in [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2020-12/schema",
+    ] {
+        let schema = json!({"properties": {"x": {"$ref": meta_schema}, "n": {"default": 1}}});
+        for (input, filled) in [
+            ("{}", r#"{"n":1}"#),
+            (
+                r#"{"x":{"type":"string"}}"#,
+                r#"{"x":{"type":"string"},"n":1}"#,
+            ),
+        ] {
+            assert_eq!(fill(&schema, input), filled, "{meta_schema}");
+        }
+        let same_draft =
+            json!({"$schema": meta_schema, "properties": {"x": {"$ref": meta_schema}}});
+        assert_eq!(fill(&same_draft, r#"{"x":{}}"#), r#"{"x":{}}"#);
+        assert!(find_invalid_defaults(&same_draft, Path::new("/nowhere")).is_empty());
+    }
+}
+
 #[test]
 fn defaults_are_found_through_items_all_of_and_references() {
     let schema = json!({
