@@ -1,5 +1,6 @@
 //! Every tools.yaml of the repository: files of their own, and what the documents show of one, in any form.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -143,7 +144,7 @@ fn complete_block(block: &str) -> Option<String> {
         text.push_str("    paths: [path]\n");
     }
     for line in block.lines() {
-        text.push_str(&format!("    {line}\n"));
+        let _ = writeln!(text, "    {line}");
     }
     Some(text)
 }
@@ -179,7 +180,9 @@ fn written_files(page: &str) -> Vec<(String, String)> {
                 .take_while(|line| *line != marker)
                 .collect();
             files.push((name.trim().to_owned(), format!("{}\n", text.join("\n"))));
-        } else if target.ends_with(".yaml")
+        } else if Path::new(target)
+            .extension()
+            .is_some_and(|end| end == "yaml")
             && let Some((_, quoted)) = command.split_once('\'')
             && let Some((text, _)) = quoted.split_once('\'')
         {

@@ -209,15 +209,19 @@ fn scripts_that_evaluate_a_value_cause_warnings() {
     assert_warned(
         file_with_tool,
         r#"
-        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{a}"] ⇒ '[[ $1 -eq 1 ]]' ⇒ evaluates an argument
-        command: [bash, -c, 'echo $(( $1 + 1 ))', --, "{a}"] ⇒ 'echo $(( $1 + 1 ))' ⇒ evaluates an argument
-        command: [bash, -c, 'test -v "$1"', --, "{a}"] ⇒ 'test -v "$1"' ⇒ evaluates an argument
+        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{a}"] ⇒ '[[ $1 -eq 1 ]]' ⇒ evaluates a value
+        command: [bash, -c, 'echo $(( $1 + 1 ))', --, "{a}"] ⇒ 'echo $(( $1 + 1 ))' ⇒ evaluates a value
+        command: [bash, -c, 'test -v "$1"', --, "{a}"] ⇒ 'test -v "$1"' ⇒ evaluates a value
+        command: [bash, -c, 'n="$1"; echo $((n + 1))', --, "{a}"] ⇒ 'n="$1"; echo $((n + 1))' ⇒ evaluates a value
+        command: {argv: [bash, -c, 'echo $((COUNT + 1))'], env: {COUNT: "{a}"}} ⇒ 'echo $((COUNT + 1))' ⇒ evaluates a value
         "#,
     );
     assert_no_problems(
         file_with_tool,
         r#"
         command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{n}"]
+        command: [bash, -c, '[[ $2 -eq 1 ]]', --, "{a}", "{n}"]
+        command: [bash, -c, 'case $1 in *[!0-9]*) exit 2;; esac; echo $(( $1 + 1 ))', --, "{a}"]
         command: [bash, -c, '[ "$1" = 1 ]', --, "{a}"]
         "#,
     );

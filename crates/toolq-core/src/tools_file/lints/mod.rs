@@ -3,6 +3,7 @@
 //! nothing, safe tools that start late, servers without a version, and sandboxes with a way out.
 
 mod environment;
+mod evaluated_values;
 mod late_start;
 mod sandboxes;
 mod script_arguments;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::tools_file::argv::{ArgRole, base_name, classify_args};
+use crate::tools_file::lints::evaluated_values::evaluates_any_value;
 use crate::tools_file::lints::script_hazards::runs_any_value;
 use crate::tools_file::resolve::{
     SchemaPresence, ToolContext, accepts_only_plain_text, find_presence,
@@ -17,7 +18,7 @@ const EVALUATING_SHELLS: [&str; 5] = ["sh", "bash", "zsh", "ksh", "mksh"];
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
 
 impl ToolContext<'_, '_> {
-    /// Warns if the script in `argv` runs a value. `arguments` are the templates behind the program, and
+    /// Warns if the script in `argv` runs a value, or evaluates one. `arguments` are the templates behind the program, and
     /// `env` the variables that the script can read.
     pub(crate) fn warn_about_values_that_scripts_run(
         &mut self,
@@ -46,15 +47,23 @@ impl ToolContext<'_, '_> {
             return;
         }
         let values = self.script_values(&arguments[code..], env);
-        if !runs_any_value(texts[code], &values) {
-            return;
+        if runs_any_value(texts[code], &values) {
+            self.diagnostics.warning(
+                elements[code].span,
+                "this script runs a value from the input, or a part of it",
+                "runs a value",
+                "name what runs here, and hand the value over as data: `grep -e \"$1\" notes`",
+            );
         }
-        self.diagnostics.warning(
-            elements[code].span,
-            "this script runs a value from the input, or a part of it",
-            "runs a value",
-            "name what runs here, and hand the value over as data: `grep -e \"$1\" notes`",
-        );
+        let evaluates = EVALUATING_SHELLS.contains(&shell.as_str());
+        if evaluates && evaluates_any_value(texts[code], &values) {
+            self.diagnostics.warning(
+                elements[code].span,
+                "this script evaluates a value, so it can run one such as `a[$(…)]`",
+                "evaluated, not only compared",
+                "compare with `[ \"$1\" = 1 ]`, refuse what isn't a number with `case $1 in *[!0-9]*) exit 2;; esac`, or restrict the input: `type: integer`",
+            );
+        }
     }
 
     /// Returns the names of the parameters that hold free values: `0` is the first of `arguments`.
@@ -80,59 +89,18 @@ impl ToolContext<'_, '_> {
         names
     }
 
-    /// Warns if a value could choose every argument of a program, or if a script evaluates one. `texts` is `argv` as
-    /// written, and `arguments` what it was resolved into.
-    pub(crate) fn warn_about_script_arguments(
+    /// Warns about `{args...}` if it can hold every argument of a program, its subcommand included, unless a sandbox limits
+    /// what that can do. `texts` is `argv` as written, and `arguments` what it was resolved into.
+    pub(crate) fn warn_about_free_spread(
         &mut self,
         texts: &[&str],
         arguments: &[ArgumentTemplate],
         argv: &[Field<String>],
     ) {
-        if arguments.len() != argv.len() {
+        if self.sandbox.is_some() || arguments.len() != argv.len() {
             return;
         }
         let roles = classify_args(texts);
-        let has_free_value = arguments.iter().any(|argument| {
-            let mut paths = argument.template.value_paths();
-            paths.any(|path| !self.is_plain(path))
-        });
-        let mut program = String::new();
-        for (index, role) in roles.iter().enumerate() {
-            let Some(element) = argv[index].spanned() else {
-                continue;
-            };
-            match role {
-                ArgRole::Program => program = base_name(&element.value),
-                ArgRole::Code
-                    if has_free_value
-                        && EVALUATING_SHELLS.contains(&program.as_str())
-                        && evaluates_arguments(&element.value) =>
-                {
-                    self.diagnostics.warning(
-                        element.span,
-                        "this script evaluates an argument, so it can run a value such as `a[$(…)]`",
-                        "evaluated, not only compared",
-                        "compare with `[ \"$1\" = 1 ]`, check that it is a number with `case`, or restrict the input: `type: integer`",
-                    );
-                }
-                _ => {}
-            }
-        }
-        self.warn_about_free_spread(texts, &roles, arguments, argv);
-    }
-
-    /// Warns about `{args...}` if it can hold every argument of a program, its subcommand included, unless a sandbox limits
-    /// what that can do.
-    fn warn_about_free_spread(
-        &mut self,
-        texts: &[&str],
-        roles: &[ArgRole],
-        arguments: &[ArgumentTemplate],
-        argv: &[Field<String>],
-    ) {
-        if self.sandbox.is_some() {
-            return;
-        }
         for (index, argument) in arguments.iter().enumerate() {
             let Some((path, _)) = argument.template.sole_splat() else {
                 continue;
@@ -177,85 +145,6 @@ impl ToolContext<'_, '_> {
                 accepts_only_plain_text(schema)
             }
             _ => false,
-        }
-    }
-}
-
-/// Whether a script puts an argument where shells evaluate it.
-fn evaluates_arguments(script: &str) -> bool {
-    const ARITHMETIC_OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-    let in_arithmetic = enclosed(script, "((", "))").any(mentions_argument);
-    let in_index =
-        enclosed(script, "[$", "]").any(|index| index.starts_with(|c: char| c.is_ascii_digit()));
-    let in_condition = enclosed(script, "[[", "]]").any(|condition| {
-        mentions_argument(condition)
-            && (condition.contains(" -v ")
-                || ARITHMETIC_OPERATORS
-                    .iter()
-                    .any(|operator| condition.contains(operator)))
-    });
-    let names_variable = [
-        "test -v \"$",
-        "test -v $",
-        "[ -v \"$",
-        "[ -v $",
-        "let ",
-        "printf -v \"$",
-        "printf -v $",
-    ]
-    .iter()
-    .any(|form| {
-        script.match_indices(form).any(|(at, _)| {
-            let line = script[at..].lines().next().unwrap_or_default();
-            mentions_argument(line)
-        })
-    });
-    in_arithmetic || in_index || in_condition || names_variable
-}
-
-/// Returns the texts between each `open` and the next `close`.
-fn enclosed<'s>(script: &'s str, open: &'s str, close: &'s str) -> impl Iterator<Item = &'s str> {
-    script.match_indices(open).map(move |(at, _)| {
-        let rest = &script[at + open.len()..];
-        &rest[..rest.find(close).unwrap_or(rest.len())]
-    })
-}
-
-/// Whether a text contains `$1` … `$9`, `${1`, `$@` or `$*`.
-fn mentions_argument(text: &str) -> bool {
-    text.match_indices('$').any(|(at, _)| {
-        let rest = text[at + 1..].trim_start_matches('{');
-        rest.starts_with(|c: char| c.is_ascii_digit() && c != '0' || matches!(c, '@' | '*'))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scripts_that_evaluate_an_argument_are_found() {
-        for script in [
-            "[[ $1 -eq 1 ]]",
-            "[[ \"$2\" -gt 3 && x = y ]]",
-            "echo $(( $1 + 1 ))",
-            "(( ${1} > 2 ))",
-            "test -v \"$1\"",
-            "[[ -v $1 ]]",
-            "echo ${list[$1]}",
-            "let x=$1",
-        ] {
-            assert!(evaluates_arguments(script), "{script}");
-        }
-        for script in [
-            "echo \"$1\"",
-            "[ \"$1\" -eq 1 ]",
-            "[[ $1 = x ]]",
-            "[[ $1 =~ ^[0-9]+$ ]]",
-            "x=$((x + 1)); echo \"$1\"",
-            "case $1 in [a-z]) ;; esac",
-        ] {
-            assert!(!evaluates_arguments(script), "{script}");
         }
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn resolve_arguments(
             digits_only: is_line_number,
         });
     }
-    context.warn_about_script_arguments(&texts, &arguments, argv);
+    context.warn_about_free_spread(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?.template;
     let mut program = place_program(program.sole_text()?, key, context);

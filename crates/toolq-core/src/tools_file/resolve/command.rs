@@ -87,6 +87,7 @@ pub(crate) fn resolve_auxiliary_command(
     let defaults = context.command_defaults;
     let env = tool_command.map_or(&defaults.env, |command| &command.env);
     context.warn_about_unquoted_parameters(&argv.value, &arguments, env);
+    context.warn_about_values_that_scripts_run(&argv.value, &arguments, env);
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
         program,
