@@ -1,7 +1,7 @@
 //! Passes the events of a message to the log and to the caller.
 
 use redact::Mask;
-use toolq_core::types::{EmitError, Event as EngineEvent, EventSink};
+use toolq_core::types::{CallRef, EmitError, Event as EngineEvent, EventSink};
 use toolq_log::SessionLog;
 
 use crate::embed::collector::CallStatuses;
@@ -56,5 +56,9 @@ impl EventSink for CallbackSink<'_, '_> {
 
     fn flush(&mut self) -> Result<(), EmitError> {
         self.log.as_mut().map_or(Ok(()), |log| log.flush())
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        self.callback.is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::queue::doubts::CallInDoubt;
 use crate::queue::lease::Lease;
-use toolq_core::types::{EmitError, Event, EventSink};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 use toolq_log::SessionLog;
 
 /// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
@@ -42,6 +42,10 @@ impl EventSink for TurnSink {
 
     fn flush(&mut self) -> Result<(), EmitError> {
         self.log.flush()
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        false
     }
 }
 

@@ -59,6 +59,10 @@ impl EventSink for ResultCollector<'_> {
     fn flush(&mut self) -> Result<(), EmitError> {
         self.next.flush()
     }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.next.shows_progress(call)
+    }
 }
 
 /// Returns whether a call ended because the run was stopped.

@@ -11,7 +11,7 @@ use crate::session::runtime::{build_runtime, default_engine_settings, require_tr
 use crate::terminal::ProgressScreen;
 use toolq_core::text::escape;
 use toolq_core::types::{
-    DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig, UnlockedServer,
+    CallRef, DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig, UnlockedServer,
 };
 use toolq_engine::Engine;
 
@@ -143,5 +143,9 @@ impl EventSink for DescribeWarningSink<'_> {
 
     fn flush(&mut self) -> Result<(), EmitError> {
         self.inner.flush()
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.inner.shows_progress(call)
     }
 }

@@ -21,7 +21,7 @@ use crate::terminal::{
 };
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{EmitError, Event, EventSink, ToolsConfig, TraceContext};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink, ToolsConfig, TraceContext};
 use toolq_log::SessionLog;
 
 /// The event sinks of one run.
@@ -200,6 +200,14 @@ impl EventSink for RunSinks {
 
     fn flush(&mut self) -> Result<(), EmitError> {
         self.log.as_mut().map_or(Ok(()), SessionLog::flush)
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        let is_shown = match &self.display {
+            Some(ProgressDisplay::Bars(_) | ProgressDisplay::Lines(_)) => true,
+            Some(ProgressDisplay::AtEnd(_)) | None => false,
+        };
+        is_shown || self.events.is_some()
     }
 }
 

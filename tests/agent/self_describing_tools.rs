@@ -152,6 +152,7 @@ fn an_unfinished_agent_has_its_tools_described_again() {
 #[test]
 fn the_model_gets_what_an_unlocked_server_announces() {
     let server = r#"#!/bin/sh
+echo start >> starts
 while read -r line; do
   rest=${line#*'"id":'}
   id=${rest%%,*}
@@ -174,8 +175,23 @@ done
         text_response("It is so."),
     ]);
     let tools = expert_tools("      tools: [s_say]") + "servers:\n  s: {command: [./server]}\n";
-    let ran = run_expert_in(toolq(&api, "").tools(&tools).program("server", server)).assert_exit(0);
-    assert_eq!(single_result(&ran), ("It is so.".to_owned(), false));
+    let calls = model_response(&[
+        ("s_say", json!({"x": "first"})),
+        ("expert", json!({"query": "why?"})),
+    ]);
+    let ran = toolq(&api, "")
+        .tools(&tools)
+        .program("server", server)
+        .stdin(calls)
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let texts = ["hello", "It is so."].map(|text| (text.to_owned(), false));
+    assert_eq!(ran.result_texts(), texts);
+    assert_eq!(
+        ran.file("starts").as_deref(),
+        Some("start\n"),
+        "the agent shares the server of its run"
+    );
     let declared = &api.requests()[0].body["tools"];
     assert_eq!(declared.as_array().unwrap().len(), 1);
     assert_eq!(declared[0]["description"], "Says it.");

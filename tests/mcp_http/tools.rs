@@ -63,7 +63,7 @@ fn a_revision_can_be_fixed() {
 }
 
 #[test]
-fn every_call_has_its_key_and_every_request_the_headers() {
+fn a_call_that_writes_has_its_key_and_every_request_the_headers() {
     for script in [MODERN, LEGACY] {
         let server = ScriptedServer::start(script);
         sandbox(&server, &no_input(&["pay_echo"]))

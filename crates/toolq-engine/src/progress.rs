@@ -24,6 +24,8 @@ pub(crate) struct Progress {
 pub(crate) struct ProgressSender {
     pub(crate) call_number: usize,
     pub(crate) updates: mpsc::Sender<(usize, Progress)>,
+    /// Somebody sees them.
+    pub(crate) is_shown: bool,
 }
 
 impl ProgressSender {

@@ -67,4 +67,8 @@ impl EventSink for ProgressSink<'_> {
     fn flush(&mut self) -> Result<(), EmitError> {
         self.sinks.flush()
     }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.sinks.shows_progress(call) || self.calls.wants_progress(call)
+    }
 }

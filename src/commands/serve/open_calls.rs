@@ -188,6 +188,13 @@ impl OpenCalls {
         !lines.is_empty() && call.reply.send(lines)
     }
 
+    /// Returns whether the client of a call wants to know how far it is. Calls of agents aren't the client's own.
+    pub(crate) fn wants_progress(&self, call: &CallRef) -> bool {
+        let table = self.lock();
+        let open = table.calls.get(&call.turn);
+        call.parent.is_none() && open.is_some_and(|open| open.wants_progress)
+    }
+
     /// Tells clients that their calls are still running: many give up a call of which they hear nothing.
     pub(crate) fn send_heartbeats(&self) {
         let mut table = self.lock();

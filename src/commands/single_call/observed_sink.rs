@@ -1,6 +1,6 @@
 //! An event sink that somebody looks into.
 
-use toolq_core::types::{EmitError, Event, EventSink};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 
 /// Shows events to an observer, then passes them on.
 pub(crate) struct ObservedSink<'s> {
@@ -27,5 +27,9 @@ impl EventSink for ObservedSink<'_> {
 
     fn flush(&mut self) -> Result<(), EmitError> {
         self.inner.flush()
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.inner.shows_progress(call)
     }
 }

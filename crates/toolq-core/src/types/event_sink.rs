@@ -1,5 +1,6 @@
 //! The interface between the engine and its observers.
 
+use crate::types::call::CallRef;
 use crate::types::event::Event;
 
 /// Receives engine events. The engine knows nothing about logs or terminals beyond this trait.
@@ -18,6 +19,11 @@ pub trait EventSink: Send {
     /// The sink can't guarantee that.
     fn flush(&mut self) -> Result<(), EmitError> {
         Ok(())
+    }
+
+    /// Returns whether anybody sees how far a running call is. If not, servers aren't asked for it.
+    fn shows_progress(&self, _call: &CallRef) -> bool {
+        true
     }
 }
 

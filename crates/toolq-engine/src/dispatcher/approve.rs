@@ -184,7 +184,7 @@ impl Dispatcher<'_> {
                 configured: after,
             },
             cancel,
-            progress: self.attempt_tasks.progress_sender(number),
+            progress: self.attempt_tasks.progress_sender(number, false),
             dispatcher: None,
             parent_scope: None,
             output_counter: self.engine.run_budget.time_only().output_counter(),

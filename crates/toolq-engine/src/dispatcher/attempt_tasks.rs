@@ -70,11 +70,12 @@ impl AttemptTasks {
         }
     }
 
-    /// Returns the progress sender of a call.
-    pub(crate) fn progress_sender(&self, call_number: usize) -> ProgressSender {
+    /// Returns the progress sender of a call. `is_shown` says whether anybody sees what it sends.
+    pub(crate) fn progress_sender(&self, call_number: usize, is_shown: bool) -> ProgressSender {
         ProgressSender {
             call_number,
             updates: self.progress_sender.clone(),
+            is_shown,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::attempt::AttemptRunner;
 use crate::mcp::emit_notices;
-use toolq_core::types::{EmitError, Event, EventSink};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 
 /// An event sink behind a shared reference. Copies emit to the same sink.
 ///
@@ -16,6 +16,7 @@ pub(crate) struct SharedSink<'e>(pub(crate) &'e dyn SyncEventSink);
 pub(crate) trait SyncEventSink: Send + Sync {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
     fn flush(&self) -> Result<(), EmitError>;
+    fn shows_progress(&self, call: &CallRef) -> bool;
 }
 
 /// The sink of a turn. What happened to servers is emitted before the next event.
@@ -44,6 +45,11 @@ impl SyncEventSink for TurnSink<'_> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.flush()
     }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.shows_progress(call)
+    }
 }
 
 impl SharedSink<'_> {
@@ -59,5 +65,9 @@ impl EventSink for SharedSink<'_> {
     }
     fn flush(&mut self) -> Result<(), EmitError> {
         self.0.flush()
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.0.shows_progress(call)
     }
 }

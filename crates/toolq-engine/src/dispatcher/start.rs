@@ -11,7 +11,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
-use toolq_core::types::{EmitError, Event, Outcome};
+use toolq_core::types::{EmitError, Event, EventSink as _, Outcome};
 
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
@@ -85,10 +85,11 @@ impl Dispatcher<'_> {
 
     /// Starts the next attempt of a call.
     pub(crate) fn start_attempt(&mut self, number: usize) {
-        let progress = self.attempt_tasks.progress_sender(number);
         let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
+        let is_shown = self.sink.shows_progress(call);
+        let progress = self.attempt_tasks.progress_sender(number, is_shown);
         let handle = run
             .job
             .is_agent()

@@ -83,7 +83,9 @@ impl McpRunner {
             .map(|trace| (trace.traceparent, trace.tracestate))
             .unzip();
         let meta = CallMeta {
-            idempotency_key: Some(idempotency_key.to_string()),
+            wants_progress: progress.is_shown,
+            // A call that only reads may be made as often as anybody likes.
+            idempotency_key: (tool.effect != Effect::Read).then(|| idempotency_key.to_string()),
             traceparent,
             tracestate: tracestate.flatten(),
         };

@@ -40,6 +40,8 @@ pub(crate) struct RequestMeta<'a> {
 /// What a call tells its server about itself. The server may ignore it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallMeta {
+    /// The server may say how far the call is.
+    pub wants_progress: bool,
     /// The key by which a server can tell a repeated call.
     pub idempotency_key: Option<String>,
     /// The span of the call, by the W3C recommendation Trace Context.
@@ -67,5 +69,6 @@ impl<'a> RequestMeta<'a> {
         self.protocol_version.is_none()
             && self.progress_token.is_none()
             && self.idempotency_key.is_none()
+            && self.traceparent.is_none()
     }
 }

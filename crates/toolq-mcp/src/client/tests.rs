@@ -64,6 +64,7 @@ impl TestClient {
             "echo",
             arguments,
             CallMeta {
+                wants_progress: true,
                 idempotency_key: Some("key-1".to_owned()),
                 traceparent: Some(
                     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned(),

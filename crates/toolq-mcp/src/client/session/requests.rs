@@ -17,7 +17,7 @@ struct CallToolParams<'a> {
     /// What the server asked to have back, byte for byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_state: Option<&'a RawValue>,
-    #[serde(rename = "_meta")]
+    #[serde(rename = "_meta", skip_serializing_if = "RequestMeta::is_empty")]
     meta: RequestMeta<'a>,
 }
 
@@ -36,7 +36,7 @@ impl ClientSession {
     pub(super) fn send_call(&mut self, call: PendingCall, request_state: Option<&RawValue>) {
         let id = self.take_id();
         let mut meta = RequestMeta::new(self.request_version(), self.handshake.client());
-        meta.progress_token = Some(id);
+        meta.progress_token = call.meta.wants_progress.then_some(id);
         meta.idempotency_key = call.meta.idempotency_key.as_deref();
         meta.traceparent = call.meta.traceparent.as_deref();
         meta.tracestate = call.meta.tracestate.as_deref();
