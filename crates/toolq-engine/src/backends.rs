@@ -49,6 +49,7 @@ impl BackendRunner {
         self.commands.close();
     }
 
+    /// The future of each backend is boxed alone, so that an attempt doesn't need the memory of the largest of them.
     async fn run_backend(&self, attempt: Attempt) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let accepted = &job.accepted;
@@ -62,7 +63,9 @@ impl BackendRunner {
         }
         if attempt.is_probe {
             return match (&accepted.probe, &accepted.tool.probe) {
-                (Some(probe), backing) => self.commands.run(probe, backing.as_ref(), attempt).await,
+                (Some(probe), backing) => {
+                    Box::pin(self.commands.run(probe, backing.as_ref(), attempt)).await
+                }
                 (None, _) => Outcome::NoBacking.into(),
             };
         }
@@ -72,15 +75,17 @@ impl BackendRunner {
                     Some(Backing::Command(backing)) => Some(backing),
                     _ => None,
                 };
-                self.commands.run(command, backing, attempt).await
+                Box::pin(self.commands.run(command, backing, attempt)).await
             }
-            Some(Invocation::Http(request)) => self.requests.run(request, attempt).await,
-            Some(Invocation::Agent(task)) => self.agents.run(task, attempt).await,
-            Some(Invocation::Mcp(call)) => self.servers.run(call, attempt, &self.commands).await,
+            Some(Invocation::Http(request)) => Box::pin(self.requests.run(request, attempt)).await,
+            Some(Invocation::Agent(task)) => Box::pin(self.agents.run(task, attempt)).await,
+            Some(Invocation::Mcp(call)) => {
+                Box::pin(self.servers.run(call, attempt, &self.commands)).await
+            }
             Some(Invocation::Completion(result)) => {
                 self.agents.run_completion(result, &attempt).into()
             }
-            Some(Invocation::Host) => self.host.run(attempt).await,
+            Some(Invocation::Host) => Box::pin(self.host.run(attempt)).await,
             None => Outcome::NoBacking.into(),
         }
     }

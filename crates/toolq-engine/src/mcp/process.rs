@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -37,6 +38,8 @@ pub(crate) struct ServerProcess {
     /// What isn't written to stdin yet.
     unsent: Vec<u8>,
     stdout: Option<Receiver>,
+    /// What was read of stdout last.
+    chunk: Vec<u8>,
     stderr: Option<Receiver>,
     status: Option<Receiver>,
     framer: LineFramer,
@@ -67,6 +70,7 @@ impl ServerProcess {
             stdin: pipes.stdin.map(|feed| feed.pipe),
             unsent: Vec::new(),
             stdout: Some(pipes.stdout),
+            chunk: Vec::new(),
             stderr: Some(pipes.stderr),
             status: Some(pipes.status),
             framer: LineFramer::new(MAX_LINE_BYTES),
@@ -103,10 +107,12 @@ impl ServerProcess {
                     self.read_until = Some(Instant::now() + DRAIN_TIMEOUT);
                 }
             }
-            chunk = read_chunk(&mut self.stdout) => {
-                let Some(bytes) = chunk else { return self.finish_lines() };
+            is_open = read_into(&mut self.stdout, &mut self.chunk) => {
+                if !is_open {
+                    return self.finish_lines();
+                }
                 let mut lines = Vec::new();
-                self.framer.push(&bytes, |frame| lines.push(ServerLine::from_frame(&frame)));
+                self.framer.push(&self.chunk, |frame| lines.push(ServerLine::from_frame(&frame)));
                 return Some(lines);
             }
             chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
@@ -236,6 +242,21 @@ pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
     }
     *pipe = None;
     None
+}
+
+/// Reads what is there into `chunk`. Returns whether the pipe is open, and closes it at its end. Needs one system call where
+/// [`read_chunk`] needs two: a read that doesn't fill the buffer has emptied the pipe.
+async fn read_into(pipe: &mut Option<Receiver>, chunk: &mut Vec<u8>) -> bool {
+    consume_budget().await;
+    if let Some(reader) = pipe.as_mut() {
+        chunk.clear();
+        chunk.reserve(READ_CHUNK_BYTES);
+        if let Ok(1..) = reader.read_buf(chunk).await {
+            return true;
+        }
+    }
+    *pipe = None;
+    false
 }
 
 /// Writes as much as the pipe takes. Returns whether it is open: a server that has closed its stdin gets nothing more.

@@ -95,11 +95,12 @@ impl ServerConnections {
             if let Some(connection) = open.usable_connection(server) {
                 return Ok(connection);
             }
-            open.prepare_restart(server).await?;
+            Box::pin(open.prepare_restart(server)).await?;
             earlier_starts = open.earlier_starts + 1;
             restart_budget = open.restart_budget.clone();
         }
-        let transport = self.open_transport(server, commands).await?;
+        // Most calls find a connection, and shouldn't need memory for what starts a program.
+        let transport = Box::pin(self.open_transport(server, commands)).await?;
         let life = ServerLife::begin(server, earlier_starts, self.notices.clone());
         let (sender, ended) = mpsc::channel();
         let (connection, task) = ServerConnection::open(
