@@ -98,8 +98,10 @@ fn a_server_is_asked_at_the_first_call_and_that_is_on_record_before() {
         types(&records)[..4],
         ["session", "list_start", "server_start", "list_end"]
     );
-    let end = &records[3];
+    let (start, end) = (&records[2], &records[3]);
     assert_eq!(end["parentId"], records[1]["id"]);
+    assert_eq!(end["metadata"]["sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(start["metadata"]["tools_sha256"], end["metadata"]["sha256"]);
     assert_eq!(end["metadata"]["server"], "notes");
     assert_eq!(end["metadata"]["tools"], 3);
 }

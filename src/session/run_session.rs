@@ -224,6 +224,9 @@ impl<'a> RunSession<'a> {
         }
         self.print_failures();
         stderr.print_note(&self.sinks.summary().text());
+        for note in self.sinks.summary().noise_notes() {
+            stderr.print_note(&note);
+        }
         let Some(log) = self.sinks.log_path() else {
             return;
         };

@@ -36,6 +36,8 @@ pub struct RunSummary {
     has_doubt: bool,
     /// Why whoever approves calls stopped the run.
     approver_stop: Option<String>,
+    /// How many lines servers wrote to stdout that weren't messages, by server.
+    noise_lines: BTreeMap<String, u64>,
     /// Sum of the durations of all calls.
     serial_duration: Duration,
     /// Timestamps of the first and the last event, in milliseconds.
@@ -61,6 +63,7 @@ impl RunSummary {
             incomplete: false,
             has_doubt: false,
             approver_stop: None,
+            noise_lines: BTreeMap::new(),
             serial_duration: Duration::ZERO,
             span_ms: None,
         }
@@ -100,6 +103,14 @@ impl RunSummary {
     /// Returns whether a call is in doubt, here or in an earlier run.
     pub fn has_doubt(&self) -> bool {
         self.has_doubt
+    }
+
+    /// Says which servers wrote to stdout what isn't a message.
+    pub fn noise_notes(&self) -> impl Iterator<Item = String> {
+        self.noise_lines.iter().map(|(server, lines)| {
+            let lines = format_count(*lines, "line");
+            format!("{server}: skipped {lines} of noise on its stdout")
+        })
     }
 
     /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 3s as planned, 4s as
@@ -179,6 +190,9 @@ impl RunSummary {
             Event::BatchStarted { calls, .. } => {
                 let of_input = calls.first().is_none_or(|call| call.parent.is_none());
                 self.batches += usize::from(of_input);
+            }
+            Event::ServerEnded(end) if end.noise_lines > 0 => {
+                *self.noise_lines.entry(end.server.clone()).or_default() += end.noise_lines;
             }
             Event::ApproverStopped { why, .. } => self.approver_stop = Some((*why).to_owned()),
             Event::Finished { call, outcome, .. } if call.parent.is_some() => {

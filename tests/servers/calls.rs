@@ -71,8 +71,14 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
   append: {input_schema: {type: object, properties: {p: {type: string}}, required: [p]}, paths: [p], on_failure: continue, command: [touch, "{p}"]}
   fail: *read"#,
     );
+    let tools = tools.replace(
+        "version: 1",
+        "version: 1\ninclude: [more.yaml]\nenv_file: more.env",
+    );
     let paths = [
         "tools.yaml",
+        "more.yaml",
+        "more.env",
         "link",
         "tools.lock",
         "log.jsonl",
@@ -84,7 +90,10 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         .flat_map(|tool| paths.iter().map(|path| (*tool, json!({ "p": path }))))
         .collect();
     let sandbox = sandbox(&calls).tools(&tools);
-    std::os::unix::fs::symlink("tools.yaml", sandbox.path().join("link")).unwrap();
+    let path_of = |name| sandbox.path().join(name);
+    fs::write(path_of("more.yaml"), "version: 1\ntools: {}\n").unwrap();
+    fs::write(path_of("more.env"), "A=1\n").unwrap();
+    std::os::unix::fs::symlink("tools.yaml", path_of("link")).unwrap();
     let output = sandbox.run(&["run", "-q", "--log", "log.jsonl"]);
     let results = output.result_texts();
     for ((tool, input), (text, is_error)) in calls.iter().zip(&results) {
@@ -243,4 +252,30 @@ fn sounds_resources_and_images_without_room_are_kept_beside_the_log() {
         plain.starts_with("[an image of type image/png, 3 bytes, saved in "),
         "{plain}"
     );
+}
+
+#[test]
+fn a_server_learns_the_key_of_a_write_and_is_asked_for_progress_that_somebody_sees() {
+    let calls = [("read", json!({})), ("pay", json!({}))];
+    let meta = |arguments: &[&str]| -> Vec<Value> {
+        let output = sandbox(&calls).run(&[&["run"], arguments].concat());
+        let lines = lines(output.dir.path(), "calls").into_iter();
+        let calls = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        calls.map(|call| call["params"]["_meta"].clone()).collect()
+    };
+    let unseen = meta(&["-q", "--no-log"]);
+    assert_eq!(unseen[0], Value::Null);
+    let names = |meta: &Value| -> Vec<String> {
+        let names = meta.as_object().unwrap().keys();
+        names.cloned().collect()
+    };
+    assert_eq!(names(&unseen[1]), ["dev.toolq/idempotency-key"]);
+    for arguments in [
+        ["--no-log", "--progress", "plain"],
+        ["--no-log", "--events", "events.jsonl"],
+    ] {
+        let seen = meta(&arguments);
+        assert_eq!(names(&seen[0]), ["progressToken"], "{arguments:?}");
+        assert_eq!(seen[1].as_object().unwrap().len(), 2, "{arguments:?}");
+    }
 }

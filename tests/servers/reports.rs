@@ -129,3 +129,12 @@ fn the_values_of_a_servers_variables_are_masked() {
         assert!(!text.contains("s3cr3t-canary"), "{text}");
     }
 }
+
+/// It prints a line at each start that isn't a message.
+#[test]
+fn noise_of_a_server_is_reported_once() {
+    let calls = [("die", json!({})), ("read", json!({}))];
+    let output = sandbox(&calls).run(&["run", "-j", "1", "--no-log"]);
+    let note = "note: notes: skipped 2 lines of noise on its stdout";
+    assert_eq!(output.stderr.matches(note).count(), 1, "{}", output.stderr);
+}

@@ -29,6 +29,8 @@ pub struct ServerIntroduction {
     pub name: Option<String>,
     /// Its own version, if it says it.
     pub version: Option<String>,
+    /// The digest of what it announced, if it was asked for its tools.
+    pub tools_digest: Option<String>,
 }
 
 /// A server that has ended.

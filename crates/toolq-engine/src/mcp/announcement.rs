@@ -51,6 +51,11 @@ impl ServerAnnouncement {
         }
     }
 
+    /// Returns the SHA-256 in hex of what it says.
+    pub(crate) fn digest(&self) -> String {
+        self.to_lock(None, String::new()).digest()
+    }
+
     /// Masks the secrets in what a server said.
     pub(crate) fn new(identity: Option<&ServerIdentity>, list: ToolList, mask: &Mask) -> Self {
         let masked = |text: &str| mask.apply(text).into_owned();

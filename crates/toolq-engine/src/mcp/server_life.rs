@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tokio::time::Instant;
 
 use crate::command::ChildExit;
+use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::notices::{ServerNotice, ServerNotices};
 use redact::Mask;
 use toolq_core::types::{ServerConfig, ServerEnd, ServerEndCause, ServerIntroduction, ServerStart};
@@ -47,9 +48,14 @@ impl ServerLife {
         }
     }
 
-    /// Records that the server is ready.
-    pub(crate) fn record_ready(&mut self, identity: Option<&ServerIdentity>, mask: &Mask) {
-        let introduction = identity.map(|identity| introduce(identity, mask));
+    /// Records that the server is ready, and what it announced if it was asked.
+    pub(crate) fn record_ready(
+        &mut self,
+        identity: Option<&ServerIdentity>,
+        announcement: Option<&ServerAnnouncement>,
+        mask: &Mask,
+    ) {
+        let introduction = identity.map(|identity| introduce(identity, announcement, mask));
         self.record_start(introduction);
     }
 
@@ -100,7 +106,11 @@ impl ServerLife {
     }
 }
 
-fn introduce(identity: &ServerIdentity, mask: &Mask) -> ServerIntroduction {
+fn introduce(
+    identity: &ServerIdentity,
+    announcement: Option<&ServerAnnouncement>,
+    mask: &Mask,
+) -> ServerIntroduction {
     let masked = |text: &String| mask.apply(text).into_owned();
     let implementation = identity.implementation.as_ref();
     ServerIntroduction {
@@ -108,5 +118,6 @@ fn introduce(identity: &ServerIdentity, mask: &Mask) -> ServerIntroduction {
         is_modern: identity.version.era() == ProtocolEra::Modern,
         name: implementation.map(|server| masked(&server.name)),
         version: implementation.map(|server| masked(&server.version)),
+        tools_digest: announcement.map(ServerAnnouncement::digest),
     }
 }

@@ -35,6 +35,9 @@ pub struct ServerStartRecord<'a> {
     /// The version that it gives itself.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Cow<'a, str>>,
+    /// The digest of what it announced, as in a `list_end`, if it was asked for its tools.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tools_sha256: Option<Cow<'a, str>>,
 }
 
 /// Metadata of a `server_end`.
@@ -90,6 +93,9 @@ impl<'a> ServerStartRecord<'a> {
             name: introduction.and_then(|introduction| introduction.name.as_ref().map(recorded)),
             version: introduction
                 .and_then(|introduction| introduction.version.as_ref().map(recorded)),
+            tools_sha256: introduction
+                .and_then(|introduction| introduction.tools_digest.as_ref())
+                .map(Cow::from),
         }
     }
 }

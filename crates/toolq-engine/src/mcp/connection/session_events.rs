@@ -92,7 +92,9 @@ impl ConnectionTask {
 
     fn begin_waiting_calls(&mut self) {
         self.is_ready = true;
-        self.life.record_ready(self.identity.as_ref(), &self.mask);
+        let announcement = self.announcement.as_deref();
+        self.life
+            .record_ready(self.identity.as_ref(), announcement, &self.mask);
         for call in mem::take(&mut self.waiting) {
             self.begin_call(call);
         }
