@@ -40,8 +40,8 @@ pub(crate) use plan::PlanArguments;
 pub(crate) use queue::{CollectArguments, QueueArguments, SubmitArguments, WorkArguments};
 #[cfg(feature = "nats")]
 pub(crate) use queue::{
-    NatsFlags, QueueCommand, QueueLogArguments, QueueNameArguments, QueuePurgeArguments,
-    QueueResolveArguments, QueueStatusArguments,
+    NatsFlags, QueueCommand, QueueNameArguments, QueuePurgeArguments, QueueResolveArguments,
+    QueueStatusArguments, QueueTurnArguments,
 };
 pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;

@@ -111,7 +111,9 @@ pub enum QueueCommand {
     /// List the turns that aren't run anymore, because too many workers were lost over them
     Dead(QueueNameArguments),
     /// Print the session log of a turn, for `toolq log show -`
-    Log(QueueLogArguments),
+    Log(QueueTurnArguments),
+    /// Cancel a turn that isn't answered: what runs of it is stopped, and nothing more starts
+    Cancel(QueueTurnArguments),
     /// Record what became of a call in doubt, and answer its turn again
     #[command(after_help = RESOLVE_EXAMPLES)]
     Resolve(QueueResolveArguments),
@@ -141,7 +143,7 @@ pub struct QueueStatusArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct QueueLogArguments {
+pub struct QueueTurnArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,

@@ -1,14 +1,15 @@
 //! Writes answers in the order in which their turns were submitted, and remembers how far it came.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::{Client, HeaderMap, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::output::{CommandError, Exit, stdout};
 use crate::queue::answers::CollectedAnswer;
+use crate::queue::forgotten_turns::{ask_again_if_forgotten, patience};
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
@@ -20,6 +21,10 @@ use crate::queue::turn_queue::TurnQueue;
 
 /// How long to wait for word of an answer before looking for it anyway.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the server may say nothing.
+const MAX_SILENCE: Duration = Duration::from_mins(1);
+/// Shortest time for which an answer is waited for before its turn is looked for.
+const MIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How many answers, and how many bytes of them, are written before the position is kept.
 const MAX_BUFFERED_ANSWERS: usize = 256;
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
@@ -57,6 +62,7 @@ impl CollectPosition {
 /// Answers on their way to stdout.
 struct Collector<'a> {
     queue: &'a TurnQueue,
+    client: &'a Client,
     /// Hears of answers when they are published.
     news: Subscriber,
     stop: &'a StopSignal,
@@ -80,7 +86,7 @@ pub(crate) async fn collect_answers(
     stop: &StopSignal,
 ) -> Result<Exit, CommandError> {
     let news = client.subscribe(queue.name.news()).await.map_err(lost)?;
-    let mut collector = Collector::begin(queue, news, stop, settings.from_start).await?;
+    let mut collector = Collector::begin((queue, client), news, stop, settings.from_start).await?;
     collector.follow(settings.until_empty).await?;
     collector.flush().await?;
     Ok(match stop.first() {
@@ -92,7 +98,7 @@ pub(crate) async fn collect_answers(
 
 impl<'a> Collector<'a> {
     async fn begin(
-        queue: &'a TurnQueue,
+        (queue, client): (&'a TurnQueue, &'a Client),
         news: Subscriber,
         stop: &'a StopSignal,
         from_start: bool,
@@ -104,6 +110,7 @@ impl<'a> Collector<'a> {
             .and_then(|message| CollectPosition::parse(str::from_utf8(&message.payload).ok()?));
         Ok(Self {
             queue,
+            client,
             news,
             stop,
             position_message: position.map_or(0, |message| message.sequence),
@@ -118,8 +125,8 @@ impl<'a> Collector<'a> {
     async fn follow(&mut self, until_empty: bool) -> Result<(), CommandError> {
         while self.stop.first().is_none() {
             let lists = self.queue.name.order("*");
-            let list = self.queue.next_message(&lists, self.position.list).await;
-            let Some(list) = list.map_err(lost)? else {
+            let read = || self.queue.next_message(&lists, self.position.list);
+            let Some(list) = read_patiently(read).await? else {
                 self.flush().await?;
                 if until_empty {
                     break;
@@ -180,9 +187,10 @@ impl<'a> Collector<'a> {
         turn: &TurnName,
         after: u64,
     ) -> Result<Option<CollectedAnswer>, CommandError> {
+        let mut begin = Instant::now();
         loop {
-            let answer = CollectedAnswer::read(self.queue, turn, after).await;
-            if let Some(answer) = answer.map_err(lost)? {
+            let read = || CollectedAnswer::read(self.queue, turn, after);
+            if let Some(answer) = read_patiently(read).await? {
                 return Ok(Some(answer));
             }
             self.flush().await?;
@@ -190,7 +198,18 @@ impl<'a> Collector<'a> {
                 return Ok(None);
             }
             self.wait().await;
+            if begin.elapsed() > MIN_PATIENCE && self.is_impatient(begin).await {
+                // Whether it was or not, and also if the server doesn't say, it is looked for again after the same time.
+                let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
+                begin = Instant::now();
+            }
         }
+    }
+
+    /// Returns whether an answer is waited for for so long that its turn may be forgotten.
+    async fn is_impatient(&self, begin: Instant) -> bool {
+        let patience = patience(self.queue).await;
+        patience.is_some_and(|patience| begin.elapsed() > patience)
     }
 
     /// Waits for news, a signal, or a moment: what came before anybody listened is no news.
@@ -237,6 +256,20 @@ impl<'a> Collector<'a> {
         })?;
         self.buffered = 0;
         Ok(())
+    }
+}
+
+/// Reads again for a while if the server doesn't answer: servers are replaced, and choose new leaders.
+async fn read_patiently<T, F>(read: impl Fn() -> F) -> Result<T, CommandError>
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let begin = Instant::now();
+    loop {
+        match read().await {
+            Err(_) if begin.elapsed() < MAX_SILENCE => sleep(POLL_INTERVAL).await,
+            read => return read.map_err(lost),
+        }
     }
 }
 

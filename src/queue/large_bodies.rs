@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::object_store::{Config, InfoErrorKind, ObjectStore};
+use async_nats::jetstream::object_store::{Config, GetErrorKind, InfoErrorKind, ObjectStore};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::sleep;
@@ -51,7 +51,9 @@ impl TurnQueue {
             return Ok(payload);
         }
         let name = str::from_utf8(&payload).map_err(|error| error.to_string())?;
-        self.read_object(name).await.map(Bytes::from)
+        let body = self.read_object(name).await?;
+        body.map(Bytes::from)
+            .ok_or_else(|| format!("the object {name} is gone"))
     }
 
     /// Stores a file under its name, which is its digest. A file that is there already isn't stored again.
@@ -65,8 +67,8 @@ impl TurnQueue {
         self.store_object(&file_object(&name), open, gives_up).await
     }
 
-    /// Reads a stored file.
-    pub(super) async fn read_file(&self, name: &str) -> Result<Vec<u8>, String> {
+    /// Reads a stored file. Returns `None` if somebody has removed it.
+    pub(super) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         self.read_object(&file_object(name)).await
     }
 
@@ -110,26 +112,30 @@ impl TurnQueue {
         stored.map(drop).map_err(|error| error.to_string())
     }
 
-    async fn read_object(&self, name: &str) -> Result<Vec<u8>, String> {
+    async fn read_object(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         let mut reads = 0;
         loop {
             reads += 1;
             match self.try_to_read(name).await {
-                Err(_) if reads < MAX_READS => sleep(RETRY_INTERVAL).await,
+                Ok(Some(body)) => return Ok(Some(body)),
+                _ if reads < MAX_READS => sleep(RETRY_INTERVAL).await,
                 read => return read.map_err(|why| format!("the object {name}: {why}")),
             }
         }
     }
 
-    async fn try_to_read(&self, name: &str) -> Result<Vec<u8>, String> {
+    async fn try_to_read(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         let objects = self.objects().await?;
-        let object = objects.get(name).await;
-        let mut object = object.map_err(|error| error.to_string())?;
+        let mut object = match objects.get(name).await {
+            Ok(object) => object,
+            Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
         let mut body = Vec::new();
         // The digest is compared at the end.
         let read = object.read_to_end(&mut body).await;
         read.map_err(|error| error.to_string())?;
-        Ok(body)
+        Ok(Some(body))
     }
 
     /// Opens the object store, or creates it: most queues never need one.

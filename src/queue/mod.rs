@@ -19,9 +19,11 @@
 //! names the last one that its sender knows on the subject, so that a worker whose turn was taken over is refused.
 
 mod answers;
+mod canceler;
 mod collector;
 mod connection;
 mod doubts;
+mod forgotten_turns;
 mod large_bodies;
 mod lease;
 mod names;
@@ -43,6 +45,7 @@ mod turn_run;
 mod turn_sink;
 mod worker;
 
+pub(crate) use canceler::cancel_turn;
 pub(crate) use collector::{CollectSettings, collect_answers};
 pub(crate) use connection::{NatsSettings, build_nats_runtime, connect};
 pub(crate) use doubts::list_dead_turns;

@@ -63,9 +63,9 @@ impl QueueName {
         self.all("dead")
     }
 
-    /// Returns the subjects of the logs of all turns with this number in their input.
-    pub(super) fn logs_of_number(&self, number: &str) -> String {
-        format!("toolq.{}.log.*.{number}", self.0)
+    /// Returns the subjects of this kind of all turns with this number in their input.
+    pub(super) fn all_of_number(&self, kind: &str, number: &str) -> String {
+        format!("toolq.{}.{kind}.*.{number}", self.0)
     }
 
     /// Returns the subject that lists the turns of an input in their order. `*` stands for all inputs.

@@ -123,9 +123,8 @@ async fn record(
     stderr: &StderrWriter,
 ) -> Result<Result<(), PublishRefusal>, CommandError> {
     let records = StoredRecords::read(queue, turn).await.map_err(unreadable)?;
-    let file = LogFile::restore(queue, &records)
-        .await
-        .map_err(unreadable)?;
+    let file = LogFile::restore(queue, &records).await;
+    let file = file.map_err(|failure| unreadable(failure.to_string()))?;
     let resolved = toolq_log::resolve_call(
         &file.path(),
         id,

@@ -17,7 +17,7 @@ use crate::queue::turn_message::{MESSAGE_VERSION, TurnMessage};
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::{TakenTurn, TurnEnd, answer_unrun, run_turn};
 use crate::queue::worker::Worker;
-use toolq_core::types::Turn;
+use toolq_core::types::{HaltCause, Turn};
 
 /// The header of a message that asks for another run of a turn.
 pub(super) const ASKS_AGAIN: &str = "Toolq-Again";
@@ -115,8 +115,12 @@ impl Worker<'_> {
             });
         }
         let lost_workers = records.unfinished_runs();
-        let is_dead = lost_workers >= self.settings.max_deliveries;
-        if is_dead {
+        let halted_by = match lost_workers >= self.settings.max_deliveries {
+            _ if records.is_canceled => Some(HaltCause::ClientCancelled),
+            true => Some(HaltCause::WorkersLost),
+            false => None,
+        };
+        if halted_by == Some(HaltCause::WorkersLost) {
             let reason = format!("{lost_workers} workers were lost over it");
             self.declare_dead(name, &turn, reason, holder).await?;
         }
@@ -125,7 +129,7 @@ impl Worker<'_> {
             turn: turn.clone(),
             records,
             holder: Arc::clone(holder),
-            is_dead,
+            halted_by,
         };
         let forced = stop_after_drain(self.turns.stop.clone(), self.settings.drain);
         match run_turn(&self.turns, self.queue, taken, forced).await {

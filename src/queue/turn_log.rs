@@ -21,6 +21,8 @@ use crate::queue::turn_queue::TurnQueue;
 
 /// The header that names the files which records refer to, and which weren't named before.
 const FILES: &str = "Toolq-Files";
+/// The header of a message without records that cancels the turn. Whoever works on it is refused from then on.
+pub(super) const CANCELS: &str = "Toolq-Cancel";
 /// Length of a digest in hexadecimal, with which the names of these files begin.
 const DIGEST_CHARS: usize = 64;
 
@@ -34,6 +36,8 @@ pub(super) struct StoredRecords {
     pub last: u64,
     /// The longest lease of all workers that have recorded something.
     pub longest_lease: Duration,
+    /// Somebody has canceled the turn.
+    pub is_canceled: bool,
     /// When the last worker began, by the server's clock, in nanoseconds since 1970.
     pub last_begin: i128,
 }
@@ -62,6 +66,7 @@ impl StoredRecords {
         let files = header(FILES).into_iter().flat_map(str::split_whitespace);
         let files = files.filter(|name| is_file_name(name));
         self.files.extend(files.map(str::to_owned));
+        self.is_canceled |= header(CANCELS).is_some();
         if count_records(&message.payload).0 > 0 {
             self.last_begin = message.time.unix_timestamp_nanos();
         }
@@ -78,18 +83,32 @@ impl StoredRecords {
 
 /// Returns the log of the turn that people call `turn`, or `None` if no worker has begun such a turn.
 pub(crate) async fn read_log(queue: &TurnQueue, turn: &str) -> Result<Option<Vec<u8>>, String> {
+    let logs = find_turn(queue, "log", turn).await?;
+    let Some(name) = logs else {
+        return Ok(None);
+    };
+    let lines = StoredRecords::read(queue, &name).await?.lines;
+    Ok((!lines.is_empty()).then_some(lines))
+}
+
+/// Returns the turn that people call `turn`, if it has messages of this kind.
+pub(super) async fn find_turn(
+    queue: &TurnQueue,
+    kind: &str,
+    turn: &str,
+) -> Result<Option<TurnName>, String> {
     let number = turn.rsplit('.').next().unwrap_or_default();
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(None);
     }
-    let logs = queue.name.logs_of_number(number);
-    let subjects = queue.stream.info_with_subjects(logs).await;
+    let subjects = queue.name.all_of_number(kind, number);
+    let subjects = queue.stream.info_with_subjects(subjects).await;
     let mut subjects = subjects.map_err(|error| error.to_string())?;
     while let Some(subject) = subjects.next().await {
         let (subject, _) = subject.map_err(|error| error.to_string())?;
         let name = TurnName::of_subject(&subject);
         if let Some(name) = name.filter(|name| name.is_called(turn)) {
-            return Ok(Some(StoredRecords::read(queue, &name).await?.lines));
+            return Ok(Some(name));
         }
     }
     Ok(None)
@@ -116,6 +135,17 @@ struct RecordType<'a> {
     kind: &'a str,
 }
 
+/// Why a log can't be read from the stream into a file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RestoreFailure {
+    /// Another worker, or a later moment, may have more luck.
+    #[error("{0}")]
+    Passing(String),
+    /// A file that a record refers to isn't there anymore.
+    #[error("the file {0} of its log is gone")]
+    Gone(String),
+}
+
 /// A log in a directory of its own, which is removed with it.
 pub(super) struct LogFile {
     dir: TempDir,
@@ -127,13 +157,18 @@ impl LogFile {
     pub(super) async fn restore(
         queue: &TurnQueue,
         records: &StoredRecords,
-    ) -> Result<Self, String> {
-        let file = Self::create(records);
-        let mut file = file.map_err(|error| format!("its log can't be written: {error}"))?;
+    ) -> Result<Self, RestoreFailure> {
+        let unwritten = |error: io::Error| {
+            RestoreFailure::Passing(format!("its log can't be written: {error}"))
+        };
+        let mut file = Self::create(records).map_err(unwritten)?;
         for name in &records.files {
-            let body = queue.read_file(name).await?;
-            let stored = file.files.add(name, &body);
-            stored.map_err(|error| format!("its log can't be written: {error}"))?;
+            let body = queue
+                .read_file(name)
+                .await
+                .map_err(RestoreFailure::Passing)?;
+            let body = body.ok_or_else(|| RestoreFailure::Gone(name.clone()))?;
+            file.files.add(name, &body).map_err(unwritten)?;
         }
         Ok(file)
     }

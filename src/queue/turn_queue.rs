@@ -15,7 +15,7 @@ use crate::queue::names::QueueName;
 use crate::queue::queue_error;
 
 /// The consumer that all workers pull from.
-const WORKERS: &str = "workers";
+pub(super) const WORKERS: &str = "workers";
 /// How many turns may be with workers at the same time.
 const MAX_TURNS_WITH_WORKERS: i64 = 20_000;
 /// How long to wait for the server to store a message.

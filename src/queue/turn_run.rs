@@ -13,7 +13,7 @@ use crate::queue::names::TurnName;
 use crate::queue::record_publisher::{PublishRefusal, RecordPublisher};
 use crate::queue::stop::StopSignal;
 use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_log::{LogFile, StoredRecords};
+use crate::queue::turn_log::{LogFile, RestoreFailure, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_sink::{DoubtCollector, TurnSink};
 use crate::session::{InputState, default_engine_settings, state_in_input};
@@ -61,8 +61,8 @@ pub(super) struct TakenTurn {
     pub turn: Turn,
     pub records: StoredRecords,
     pub holder: Arc<TurnHolder>,
-    /// Nothing may start: the turn is answered with what is known of it.
-    pub is_dead: bool,
+    /// Why nothing may start, if so: the turn is answered with what is known of it.
+    pub halted_by: Option<HaltCause>,
 }
 
 /// Runs a turn. `forced` stops it in the middle.
@@ -72,11 +72,12 @@ pub(super) async fn run_turn(
     taken: TakenTurn,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
-    let (name, turn, holder, is_dead) = (taken.name, taken.turn, taken.holder, taken.is_dead);
+    let (name, turn, holder, halted_by) = (taken.name, taken.turn, taken.holder, taken.halted_by);
     let refused = holder.watch_refusal();
     let file = match LogFile::restore(queue, &taken.records).await {
         Ok(file) => file,
-        Err(why) => return TurnEnd::Unusable(why),
+        Err(RestoreFailure::Passing(why)) => return TurnEnd::Lost(why),
+        Err(why) => return TurnEnd::Unusable(why.to_string()),
     };
     let publisher = RecordPublisher::new(
         queue.clone(),
@@ -92,8 +93,8 @@ pub(super) async fn run_turn(
     let history = log.history();
     let mut engine = new_engine(settings, &log, history.as_ref(), &file);
     let control = engine.control();
-    if is_dead {
-        control.halt(HaltCause::WorkersLost);
+    if let Some(cause) = halted_by {
+        control.halt(cause);
     }
     let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
     let mut sink = TurnSink::new(log, holder.lease.clone());
@@ -102,7 +103,7 @@ pub(super) async fn run_turn(
     // Servers end with the turn, and the log says so.
     let _ = engine.end_servers(&mut sink);
     engine.close();
-    let was_stopped = !is_dead && control.halt_cause().is_some();
+    let was_stopped = halted_by.is_none() && control.halt_cause().is_some();
     let finished = sink.log.finish(0);
     let refused = refused.borrow().clone();
     match (answered, finished) {

@@ -35,7 +35,7 @@ tools:
 pub const QUEUE: &str = "jobs";
 
 pub struct QueueSandbox {
-    _server: NatsServer,
+    server: NatsServer,
     files: CliSandbox,
 }
 
@@ -49,10 +49,12 @@ impl QueueSandbox {
     pub fn with_tools(tools: &str) -> Option<Self> {
         let server = NatsServer::start()?;
         let files = CliSandbox::new().tools(tools).env("NATS_URL", &server.url);
-        Some(Self {
-            files,
-            _server: server,
-        })
+        Some(Self { server, files })
+    }
+
+    /// Returns the address of the server.
+    pub fn url(&self) -> &str {
+        &self.server.url
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

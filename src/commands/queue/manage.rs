@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 
 use crate::args::{
-    LogFormat, QueueArguments as Arguments, QueueCommand, QueueLogArguments, QueueNameArguments,
-    QueuePurgeArguments, QueueStatusArguments,
+    LogFormat, QueueArguments as Arguments, QueueCommand, QueueNameArguments, QueuePurgeArguments,
+    QueueStatusArguments, QueueTurnArguments,
 };
 use crate::commands::queue::resolve::resolve_call_in_queue;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use crate::queue::{
-    QueueStatus, SyncMode, TurnQueue, list_dead_turns, queue_error, read_log, read_status,
+    QueueStatus, SyncMode, TurnQueue, cancel_turn, list_dead_turns, queue_error, read_log,
+    read_status,
 };
 
 /// How many calls in doubt the status names.
@@ -29,6 +30,7 @@ pub(crate) fn manage_queue(
         QueueCommand::Status(status) => show_status(status, context)?,
         QueueCommand::Dead(dead) => list_dead(dead, context)?,
         QueueCommand::Log(log) => print_log(log, context)?,
+        QueueCommand::Cancel(turn) => cancel(turn, context)?,
         QueueCommand::Resolve(resolve) => resolve_call_in_queue(resolve, context)?,
         QueueCommand::Purge(purge) => purge_queue(purge, context)?,
     }
@@ -77,7 +79,7 @@ fn list_dead(arguments: &QueueNameArguments, context: &CommandContext) -> Result
     Ok(())
 }
 
-fn print_log(arguments: &QueueLogArguments, context: &CommandContext) -> Result<(), CommandError> {
+fn print_log(arguments: &QueueTurnArguments, context: &CommandContext) -> Result<(), CommandError> {
     let name = parse_queue_name(&arguments.queue)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let lines = session.runtime.block_on(async {
@@ -91,6 +93,19 @@ fn print_log(arguments: &QueueLogArguments, context: &CommandContext) -> Result<
             .with_hint("`toolq queue status` and `toolq queue dead` name turns")
     })?;
     stdout::write_lines(&lines)?;
+    Ok(())
+}
+
+fn cancel(arguments: &QueueTurnArguments, context: &CommandContext) -> Result<(), CommandError> {
+    let name = parse_queue_name(&arguments.queue)?;
+    let session = NatsSession::begin(&arguments.nats, context)?;
+    let turn = session.runtime.block_on(async {
+        let queue = TurnQueue::open(&session.client, &name).await?;
+        cancel_turn(&queue, &arguments.turn).await
+    })?;
+    session.end();
+    let note = format!("{} is canceled; its answer says so", turn.short());
+    context.stderr.print_note(&note);
     Ok(())
 }
 

@@ -296,6 +296,14 @@ impl FaultRun {
         }
     }
 
+    /// Returns what `queue status` says.
+    pub fn status(&self) -> String {
+        let mut command = self
+            .sandbox
+            .command(&["queue", "status", QUEUE, "--format", "json"]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     fn effects(&self) -> String {
         fs::read_to_string(self.path("effects")).unwrap_or_default()
     }

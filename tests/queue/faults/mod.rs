@@ -52,9 +52,10 @@ fn no_fault_makes_a_queue_break_its_promise() {
     match check_history(&history) {
         Ok(counts) => eprint_uncaptured(format_args!("queue faults: {faults}; {counts}")),
         Err(violations) => panic!(
-            "queue faults: {faults}\nbroken promises (files are in {}):\n{}",
+            "queue faults: {faults}\nbroken promises (files are in {}):\n{}\n{}",
             run.keep_files().display(),
-            violations.join("\n")
+            violations.join("\n"),
+            run.status()
         ),
     }
     assert!(history.lines_written > 0);

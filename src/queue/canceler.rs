@@ -1,0 +1,64 @@
+//! Cancels a turn: a message in its log that no worker knows refuses every worker that has it, and tells the next one.
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+
+use crate::output::CommandError;
+use crate::queue::names::TurnName;
+use crate::queue::queue_error;
+use crate::queue::record_publisher::{PublishRefusal, publish_after};
+use crate::queue::submitter::limit_repeats;
+use crate::queue::turn_log::{CANCELS, find_turn};
+use crate::queue::turn_queue::TurnQueue;
+
+/// Cancels the turn that people call `turn`.
+///
+/// # Errors
+/// There is none, it is answered already, or the queue doesn't take the message.
+pub(crate) async fn cancel_turn(queue: &TurnQueue, turn: &str) -> Result<TurnName, CommandError> {
+    let found = find_turn(queue, "turn", turn).await.map_err(failure)?;
+    let name = found.ok_or_else(|| {
+        let message = format!("the queue {} has no turn {turn}", queue.name);
+        CommandError::usage(message).with_hint("`toolq queue status` names those that run")
+    })?;
+    if is_answered(queue, &name).await.map_err(failure)? {
+        let message = format!("the turn {} is answered already", name.short());
+        return Err(CommandError::usage(message));
+    }
+    let subject = name.log_subject(&queue.name);
+    loop {
+        let last = queue.last_message(&subject).await.map_err(failure)?;
+        if last
+            .as_ref()
+            .is_some_and(|last| last.headers.get(CANCELS).is_some())
+        {
+            return Ok(name);
+        }
+        let last = last.map_or(0, |last| last.sequence);
+        let mut headers = HeaderMap::new();
+        headers.insert(CANCELS, "1");
+        let message = (headers, Bytes::new());
+        match publish_after(queue, &subject, message, last, limit_repeats()).await {
+            Ok(_) => return Ok(name),
+            // Its worker has recorded something meanwhile.
+            Err(PublishRefusal::TakenOver) => {}
+            Err(refusal) => return Err(failure(refusal.to_string())),
+        }
+    }
+}
+
+/// Returns whether the turn has an answer to its last message.
+async fn is_answered(queue: &TurnQueue, name: &TurnName) -> Result<bool, String> {
+    let turn = queue.last_message(&name.turn_subject(&queue.name)).await?;
+    let answer = queue
+        .last_message(&name.answer_subject(&queue.name))
+        .await?;
+    let sequence = |message: Option<async_nats::jetstream::message::StreamMessage>| {
+        message.map_or(0, |message| message.sequence)
+    };
+    Ok(sequence(answer) > sequence(turn))
+}
+
+fn failure(why: String) -> CommandError {
+    queue_error("the turn can't be canceled", why).with_hint("the same command tries again")
+}

@@ -1,0 +1,63 @@
+//! Turns that the server has handed out and forgotten. Some versions of it do so when the server that leads a consumer is killed.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::pull;
+use async_nats::{Client, HeaderMap};
+use bytes::Bytes;
+
+use crate::queue::names::TurnName;
+use crate::queue::presence::call_roll;
+use crate::queue::record_publisher::{PublishRefusal, publish_after};
+use crate::queue::submitter::limit_repeats;
+use crate::queue::turn_answering::ASKS_AGAIN;
+use crate::queue::turn_queue::{TurnQueue, WORKERS};
+
+/// Without a sign of a turn for so many leases, it is looked for.
+const LEASES_TO_WAIT: u32 = 3;
+
+/// Returns how long to wait for an answer before its turn is looked for, or `None` if nobody has ever worked on this queue.
+pub(super) async fn patience(queue: &TurnQueue) -> Option<Duration> {
+    let consumer = queue.stream.get_consumer::<pull::Config>(WORKERS).await;
+    let ack_wait = consumer.ok()?.cached_info().config.ack_wait;
+    Some(ack_wait * LEASES_TO_WAIT)
+}
+
+/// Asks for another run of a turn that was handed out, and that no worker has. If it wasn't forgotten after all, that is harmless:
+/// whoever comes second finds the answer, or the records of the first.
+///
+/// # Errors
+/// The server doesn't answer.
+pub(super) async fn ask_again_if_forgotten(
+    queue: &TurnQueue,
+    client: &Client,
+    turn: &TurnName,
+) -> Result<bool, String> {
+    let consumer = queue.stream.get_consumer::<pull::Config>(WORKERS).await;
+    let consumer = consumer.map_err(|error| error.to_string())?;
+    let handed_out = consumer.cached_info().delivered.stream_sequence;
+    let subject = turn.turn_subject(&queue.name);
+    let Some(last) = queue.last_message(&subject).await? else {
+        return Ok(false);
+    };
+    if last.sequence > handed_out {
+        return Ok(false);
+    }
+    let workers = call_roll(client, &queue.name).await?;
+    let short = turn.short();
+    if workers
+        .iter()
+        .any(|worker| worker.turn.as_ref() == Some(&short))
+    {
+        return Ok(false);
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(ASKS_AGAIN, "0");
+    let message = (headers, Bytes::new());
+    match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
+        Ok(_) => Ok(true),
+        // Somebody else has asked.
+        Err(PublishRefusal::TakenOver) => Ok(false),
+        Err(refusal) => Err(refusal.to_string()),
+    }
+}
