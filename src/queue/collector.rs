@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::{Client, HeaderMap, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
@@ -13,7 +14,7 @@ use crate::queue::forgotten_turns::{ask_again_if_forgotten, patience};
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
-use crate::queue::record_publisher::{PublishRefusal, publish_after};
+use crate::queue::record_publisher::{PublishRefusal, expected_previous, publish_after};
 use crate::queue::stop::StopSignal;
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_order::TurnList;
@@ -136,7 +137,7 @@ impl<'a> Collector<'a> {
             };
             let input = list.subject.rsplit('.').next().unwrap_or_default();
             let turns: TurnList = serde_json::from_slice(&list.payload).map_err(lost)?;
-            if !self.write_answers(input, &turns).await? {
+            if self.is_first(&list).await? && !self.write_answers(input, &turns).await? {
                 break;
             }
             self.position = CollectPosition {
@@ -145,6 +146,16 @@ impl<'a> Collector<'a> {
             };
         }
         Ok(())
+    }
+
+    /// Returns whether a list is the first one after that which its sender knew. Another one says the same, or is void.
+    async fn is_first(&self, list: &StreamMessage) -> Result<bool, CommandError> {
+        let Some(previous) = expected_previous(list).filter(|_| self.queue.is_replicated()) else {
+            return Ok(true);
+        };
+        let read = || self.queue.next_message(&list.subject, previous + 1);
+        let first = read_patiently(read).await?;
+        Ok(first.is_none_or(|first| first.sequence == list.sequence))
     }
 
     /// Writes the answers of these turns of an input. Returns `false` after a signal.

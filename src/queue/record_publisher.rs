@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
@@ -26,6 +26,8 @@ use toolq_log::LogReplica;
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The header that names the hold of the worker that published records.
 pub(super) const RECORDED_BY: &str = "Toolq-Worker";
+/// The header with the sequence of the message that the sender expects to be the last of the subject.
+const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
 /// The header with the length of that worker's lease, in milliseconds.
 pub(super) const LEASE_MS: &str = "Toolq-Lease-Ms";
 
@@ -84,7 +86,13 @@ async fn publish_behind(
             message = message.expected_last_subject_sequence(last);
         }
         let why = match send(queue, subject, message).await {
-            Ok(sequence) => return Ok(sequence),
+            Ok(sequence) => match last.filter(|last| *last > 0 && queue.is_replicated()) {
+                Some(last) => {
+                    return confirm_place(queue, subject, (last, sequence), &payload, gives_up)
+                        .await;
+                }
+                None => return Ok(sequence),
+            },
             Err(error) => error,
         };
         if why.kind() == PublishErrorKind::MaxPayloadExceeded {
@@ -95,9 +103,11 @@ async fn publish_behind(
                 return Err(PublishRefusal::TakenOver);
             }
             // An earlier attempt may have been stored although nobody heard of it.
+            let last = last.unwrap_or_default();
             match queue.last_message(subject).await {
-                Ok(Some(stored)) if Some(stored.sequence) > last && stored.payload == payload => {
-                    return Ok(stored.sequence);
+                Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
+                    let place = (last, stored.sequence);
+                    return confirm_place(queue, subject, place, &payload, gives_up).await;
                 }
                 Ok(_) => return Err(PublishRefusal::TakenOver),
                 Err(_) => {}
@@ -109,6 +119,49 @@ async fn publish_behind(
         }
         sleep(RETRY_INTERVAL).await;
     }
+}
+
+/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In a group of nats-server 2.9.10, of two
+/// messages that are on their way at the same time, both can be stored. The first one counts, and everybody who reads leaves out
+/// the other.
+async fn confirm_place(
+    queue: &TurnQueue,
+    subject: &str,
+    (last, sequence): (u64, u64),
+    payload: &Bytes,
+    mut gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    loop {
+        let why = match queue.next_message(subject, last + 1).await {
+            Ok(Some(first)) if first.sequence == sequence => return Ok(sequence),
+            // The same message was stored twice.
+            Ok(Some(first)) if first.sequence < sequence && first.payload == *payload => {
+                return Ok(sequence);
+            }
+            Ok(Some(_)) => return Err(PublishRefusal::TakenOver),
+            // A new leader doesn't have it yet.
+            Ok(None) => "the message isn't there yet".to_owned(),
+            Err(why) => why,
+        };
+        if gives_up() {
+            return Err(PublishRefusal::Unconfirmed(why));
+        }
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Returns whether a message was stored where its sender wanted it, right after the message `previous` of its subject.
+pub(super) fn is_in_place(headers: &HeaderMap, previous: u64) -> bool {
+    let expected = headers.get(EXPECTED_SEQUENCE);
+    let expected = expected.and_then(|sequence| sequence.as_str().parse::<u64>().ok());
+    expected.is_none_or(|expected| expected == previous)
+}
+
+/// Returns the message after which the sender wanted this one, if there is one.
+pub(super) fn expected_previous(message: &StreamMessage) -> Option<u64> {
+    let expected = message.headers.get(EXPECTED_SEQUENCE)?;
+    let expected = expected.as_str().parse().ok();
+    expected.filter(|expected| *expected > 0)
 }
 
 /// Returns whether the subject has a message that the sender doesn't know.
@@ -253,6 +306,19 @@ fn split_lines(lines: &[u8], max: usize) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_messages_that_want_the_same_place_the_first_counts() {
+        let behind = |previous: u64| {
+            let mut headers = HeaderMap::new();
+            headers.insert(EXPECTED_SEQUENCE, previous.to_string());
+            headers
+        };
+        // Both were sent behind message 5, and stored as 7 and 8. The next one knows of both.
+        assert!(is_in_place(&behind(5), 5));
+        assert!(!is_in_place(&behind(5), 7));
+        assert!(is_in_place(&behind(8), 8));
+    }
 
     #[test]
     fn messages_have_whole_lines() {

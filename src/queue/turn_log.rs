@@ -16,7 +16,7 @@ use toolq_core::os::create_private_dir;
 
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
-use crate::queue::record_publisher::LEASE_MS;
+use crate::queue::record_publisher::{LEASE_MS, is_in_place};
 use crate::queue::turn_queue::TurnQueue;
 
 /// The header that names the files which records refer to, and which weren't named before.
@@ -50,7 +50,10 @@ impl StoredRecords {
         let mut from = 1;
         while let Some(message) = queue.next_message(&subject, from).await? {
             from = message.sequence + 1;
-            records.add(&message);
+            if is_in_place(&message.headers, records.last) {
+                records.add(&message);
+            }
+            records.last = message.sequence;
         }
         if has_planted(PlantedBug::ResumeWithoutRecords) {
             records.lines.clear();
@@ -71,7 +74,6 @@ impl StoredRecords {
             self.last_begin = message.time.unix_timestamp_nanos();
         }
         self.lines.extend_from_slice(&message.payload);
-        self.last = message.sequence;
     }
 
     /// Returns how many workers began this turn and didn't come to an end: they were killed, or lost the turn.

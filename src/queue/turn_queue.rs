@@ -135,6 +135,11 @@ impl TurnQueue {
         })
     }
 
+    /// Returns whether several servers keep the stream.
+    pub(super) fn is_replicated(&self) -> bool {
+        self.stream.cached_info().config.num_replicas > 1
+    }
+
     /// Tells those who collect that there may be something new. They look from time to time in any case.
     pub(super) async fn tell_news(&self) {
         let client = self.jetstream.client();
