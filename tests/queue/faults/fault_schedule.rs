@@ -73,21 +73,21 @@ impl FaultSchedule {
 
     /// Returns how long it is to the next fault.
     pub fn pause(&mut self) -> Duration {
-        Duration::from_millis(self.random.u64(300..1300))
+        Duration::from_millis(self.random.u64(100..600))
     }
 
     pub fn next(&mut self) -> Fault {
         match self.random.u32(..100) {
-            0..34 => Fault::KillWorker,
-            34..42 => Fault::CutAndKillWorker,
-            42..54 => Fault::StopWorker(self.millis(1300, 3000)),
+            0..44 => Fault::KillWorker,
+            44..50 => Fault::CutAndKillWorker,
+            50..61 => Fault::StopWorker(self.millis(1300, 3000)),
             // Longer than the lease, and shorter than a worker waits for a confirmation.
-            54..66 => Fault::HoldAndStopWorker(self.millis(1400, 1700)),
-            66..74 => Fault::DisturbLink(LinkState::Held, self.millis(100, 3000)),
-            74..80 => Fault::DisturbLink(LinkState::HeldFromServers, self.millis(1200, 1950)),
-            80..86 => Fault::DisturbLink(LinkState::Cut, self.millis(100, 3000)),
-            86..92 if self.has_cluster => Fault::RestartServer(self.millis(200, 4000)),
-            86..95 => Fault::KillCollect,
+            61..72 => Fault::HoldAndStopWorker(self.millis(1400, 1700)),
+            72..78 => Fault::DisturbLink(LinkState::Held, self.millis(100, 3000)),
+            78..83 => Fault::DisturbLink(LinkState::HeldFromServers, self.millis(1200, 1950)),
+            83..88 => Fault::DisturbLink(LinkState::Cut, self.millis(100, 3000)),
+            88..92 if self.has_cluster => Fault::RestartServer(self.millis(200, 4000)),
+            88..95 => Fault::KillCollect,
             _ => Fault::KillSubmit,
         }
     }
