@@ -54,7 +54,8 @@ async function expectImport(viewer, name) {
   expectSame(sorted(found.spans), sorted(expected), `${name} has these spans`);
 }
 
-// chrome://tracing is one of Chromium's internal debugging pages, which have to be enabled. Some builds leave out its files.
+// chrome://tracing is one of Chromium's internal debugging pages, which have to be enabled. Debian's package lists it but leaves out its
+// files (its disable/catapult.patch), so there it answers ERR_FAILED.
 const profile = mkdtempSync(join(tmpdir(), "tracing-"));
 writeFileSync(join(profile, "Local State"), JSON.stringify({ internal_only_uis_enabled: true }));
 const debugging = await chromium.launchPersistentContext(profile, options);
