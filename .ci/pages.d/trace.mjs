@@ -98,8 +98,19 @@ const problems = await query("select name, value from stats where severity != 'i
 expectSame(problems, [], "Perfetto finds problems");
 const withoutParents = stored.map(([name, dur, tid, , id]) => [name, dur, tid, id]);
 expectSame(sorted(withoutParents), sorted(spans.map((span) => [span.name, span.dur, span.tid, span.args.tool_use_id ?? null])), "Perfetto has these spans");
-const nested = stored.filter(([, , , above, id]) => (above === null) !== (id !== null));
-expectSame(nested, [], "calls stand side by side, and attempts below them");
+const containers = new Map();
+for (const span of spans) containers.set(span.tid, []);
+for (const span of spans) containers.get(span.tid).push(span);
+/** Returns the name of the innermost span of the same lane that a span lies in. */
+const nameAbove = (span) => {
+  const around = (containers.get(span.tid) ?? []).filter((other) => other.dur > span.dur
+    && other.ts <= span.ts && span.ts < other.ts + other.dur && span.ts + span.dur <= other.ts + other.dur);
+  return around.sort((one, other) => one.dur - other.dur)[0]?.name ?? null;
+};
+const expectedNesting = spans.map((span) => [span.name, span.dur, span.tid, nameAbove(span)]);
+expectSame(sorted(stored.map(([name, dur, tid, above]) => [name, dur, tid, above])), sorted(expectedNesting), "spans stand below those that they lie in");
+const withoutCall = stored.filter(([, , , above, id]) => above === null && id === null);
+expectSame(withoutCall, [], "each attempt stands below its call");
 const threads = await query("select name from thread where tid > 1 order by tid", ["name"]);
 const lanes = new Set(spans.map((span) => span.tid)).size;
 expectSame(threads.flat(), Array.from({ length: lanes }, (_, lane) => `lane ${lane + 1}`), "Perfetto names the lanes");

@@ -57,7 +57,10 @@ document.addEventListener("keydown", (event) => {
 // A page that follows a log is loaded again while somebody reads it. What they chose is kept meanwhile.
 const form = document.getElementById("filter");
 const kept = takeKept();
-for (const name of kept ? ["tool", "state", "text"] : []) form[name].value = kept[name];
+for (const name of kept ? ["tool", "state", "text"] : []) {
+  // Somebody may have gone on before this script did.
+  if (form[name].value === "") form[name].value = kept[name];
+}
 installFilter(rows, "call");
 const chosen = kept ? kept.chosen : location.hash.slice(1);
 if (chosen) document.getElementById(chosen)?.querySelector("a")?.focus();
