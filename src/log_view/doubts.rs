@@ -1,5 +1,6 @@
 //! The calls in doubt of a log, each with the command that settles it.
 
+use std::iter;
 use std::path::Path;
 
 use toolq_core::text::{escape, truncate_to_columns, wrap_words};
@@ -31,13 +32,12 @@ impl DoubtNotice {
 
     /// Returns the notice in lines of at most `columns` columns, and each of the two commands in a line of its own, to be copied.
     pub(crate) fn lines(&self, columns: usize) -> String {
-        let mut lines = wrap_words(&self.text, columns, "  ");
-        for flags in ["--done --result TEXT", "--not-done"] {
-            if let Some(command) = &self.command {
-                lines += &format!("\n  {command} {flags}");
-            }
-        }
-        lines
+        let commands = self.command.iter().flat_map(|command| {
+            ["--done --result TEXT", "--not-done"].map(|flags| format!("  {command} {flags}"))
+        });
+        let text = wrap_words(&self.text, columns, "  ");
+        let lines: Vec<String> = iter::once(text).chain(commands).collect();
+        lines.join("\n")
     }
 }
 
