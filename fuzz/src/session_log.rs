@@ -65,6 +65,7 @@ fn check_any_log(path: &Path) {
             TaskKey {
                 input_sha256: Some("00"),
                 plan: Some("00"),
+                keeps_results: true,
             },
         );
     }

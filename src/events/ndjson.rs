@@ -64,6 +64,7 @@ impl NdjsonSink {
             Event::TurnStarted { .. }
             | Event::AgentMessage { .. }
             | Event::ApproverStopped { .. }
+            | Event::LateResult { .. }
             | Event::Probed { .. }
             | Event::Describing { .. }
             | Event::Described { .. }

@@ -19,7 +19,7 @@ use crate::log_view::session_view::{session_end_label, session_title, turn_origi
 use crate::log_view::text_layout::TextLayout;
 use crate::log_view::tools_change_view::tools_change_label;
 use toolq_core::text::escape;
-use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
+use toolq_log::records::{LateResultRecord, SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Renders one log.
@@ -102,6 +102,9 @@ impl LogRenderer {
             }
             RecordKind::ServerEnd => server_end_label(&record.parse_metadata()?)
                 .map_or_else(String::new, |remark| self.render_remark(&remark)),
+            RecordKind::LateResult => {
+                self.render_remark(&late_result_label(&record.parse_metadata()?))
+            }
             RecordKind::ToolsChange => {
                 self.render_remark(&tools_change_label(&record.parse_metadata()?))
             }
@@ -291,4 +294,16 @@ impl LogRenderer {
         }
         text
     }
+}
+
+/// `a result of pay (toolu_1) came too late`.
+fn late_result_label(late: &LateResultRecord<'_>) -> String {
+    let LateResultRecord {
+        tool_use_id,
+        tool_name,
+        is_error,
+    } = late;
+    let what = if *is_error { "an error" } else { "a result" };
+    let (tool, id) = (escape(tool_name), escape(tool_use_id));
+    format!("{what} of {tool} ({id}) came too late and answered nothing")
 }

@@ -10,6 +10,7 @@ mod planned_calls;
 mod reachable_tools;
 
 pub use builder::PlanBuilder;
-pub use digester::PlanDigester;
+pub use digester::{CallIdentity, PlanDigester};
 pub use file::{PlanFile, plan_schema};
 pub use planned_calls::PlannedCalls;
+pub use reachable_tools::used_variables;

@@ -168,7 +168,7 @@ fn begin_log(
     };
     let key = TaskKey {
         input_sha256: Some(&digest),
-        plan: None,
+        ..TaskKey::default()
     };
     let log = PreparedLog::open(&file.path(), BeginMode::Resume, key);
     let log = log.map_err(|error| error.to_string())?;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::replay::case::{CaseDifference, DifferenceKind};
 use redact::Mask;
 use toolq_core::answer;
+use toolq_core::answer::AnswerWording;
 use toolq_core::types::{
     AcceptedCall, Call, Compare, Effect, Invocation, Outcome, RecordedResult, Rejection,
     RejectionReason, ToolsConfig,
@@ -23,8 +24,8 @@ pub enum ExecutePolicy {
     OnCopy,
 }
 
-/// Returns whether to run an accepted call. Calls that wouldn't be compared, were skipped in the recording, or need an
-/// approval don't run: a replay asks nobody.
+/// Returns whether to run an accepted call. Calls that wouldn't be compared, were skipped in the recording, need an
+/// approval, or read what an earlier call of the recording had cut don't run: a replay asks nobody, and keeps no outputs.
 pub(crate) fn should_run(
     accepted: &AcceptedCall,
     recorded_as_skipped: bool,
@@ -37,7 +38,7 @@ pub(crate) fn should_run(
         ExecutePolicy::OnCopy => matches!(accepted.invocation, Some(Invocation::Command(_))),
     };
     wanted
-        && accepted.invocation.is_some()
+        && !matches!(accepted.invocation, None | Some(Invocation::ReadOutput(_)))
         && accepted.tool.compare != Compare::None
         && !recorded_as_skipped
         && !accepted.needs_approval
@@ -75,7 +76,12 @@ pub(crate) fn was_rejected_when_recorded(
     let tool = tools.get(&call.name).map(|tool| &**tool);
     let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
     let outcome = Outcome::Rejected(rejection.clone());
-    let actual = answer::build_answer(call, tool, &outcome, messages, mask);
+    let wording = AnswerWording {
+        messages,
+        mask,
+        output_reader: None,
+    };
+    let actual = answer::build_answer(call, tool, &outcome, wording);
     text == answer::content_as_text(&actual.content)
 }
 

@@ -18,8 +18,10 @@ use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::os::Clock;
 use toolq_core::text::truncate_to_columns;
-use toolq_core::types::{ToolsConfig, Turn};
-use toolq_log::{Access, BeginMode, PreparedLog, SessionHeader, SessionLog, TaskHistory, TaskKey};
+use toolq_core::types::{Tool, ToolsConfig, Turn};
+use toolq_log::{
+    Access, BeginMode, KeptResults, PreparedLog, SessionHeader, SessionLog, TaskHistory, TaskKey,
+};
 
 /// Maximum number of calls in doubt that a warning lists.
 const MAX_LISTED_CALLS: usize = 5;
@@ -50,6 +52,16 @@ impl LogRequest<'_> {
             (_, BeginMode::NewTask | BeginMode::ForceNewTask) => Access::Run,
         }
     }
+
+    /// Returns whether results that the log has of earlier runs may answer calls: those of a log that somebody named.
+    pub(super) fn uses_earlier_results(&self) -> bool {
+        let is_over_runs = |tool: &Arc<Tool>| tool.cache.is_some_and(|cache| cache.over_runs);
+        !matches!(
+            self.subject,
+            LogSubject::Recordings | LogSubject::Server { .. }
+        ) && self.settings.target.path().is_some()
+            && self.tools.tools.iter().any(is_over_runs)
+    }
 }
 
 /// The log of a run that is about to start.
@@ -59,6 +71,8 @@ pub struct OpenedLog {
     pub log: Option<SessionLog>,
     /// The earlier run that has all results of this input, so that nothing runs.
     pub answers: Option<Arc<TaskHistory>>,
+    /// The results of earlier runs that may answer calls.
+    pub kept_results: KeptResults,
     /// The only turn of the input, if it was already read for the comparison with the log.
     pub compared_turn: Option<Turn>,
 }
@@ -125,6 +139,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
         plan.check_time(Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX))?;
     }
+    let kept_results = log.take_kept_results();
     let log = log.begin_session(&header, Arc::clone(mask), clock.clone())?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
@@ -132,6 +147,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     Ok(OpenedLog {
         log: Some(log),
         compared_turn,
+        kept_results,
         answers: None,
     })
 }
@@ -172,6 +188,7 @@ fn open_log(
     let key = TaskKey {
         input_sha256,
         plan: header.plan.as_deref(),
+        keeps_results: request.uses_earlier_results(),
     };
     let open = |path: &Path| {
         let opened = PreparedLog::open(path, mode, key);

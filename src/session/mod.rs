@@ -2,6 +2,7 @@
 
 mod changed_context;
 mod describe;
+mod earlier_results;
 mod history_comparison;
 mod log_request;
 mod log_subject;

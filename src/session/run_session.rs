@@ -10,6 +10,7 @@ use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
+use crate::session::earlier_results::EarlierResults;
 use crate::session::log_request::{self, LogRequest};
 use crate::session::log_subject::LogSubject;
 use crate::session::resume_decisions::ResumeDecisions;
@@ -24,7 +25,7 @@ use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
-use toolq_engine::{Engine, EngineSettings, random_task_id};
+use toolq_engine::{Engine, EngineSettings, LoggedResults, random_task_id};
 use toolq_log::{SessionLog, exceeds_size};
 
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
@@ -103,7 +104,9 @@ impl<'a> RunSession<'a> {
             plan: settings.plan.as_deref(),
             traceparent: parent.as_ref().map(ToString::to_string),
         };
-        let opened = log_request::begin_log(&request, &clock)?;
+        let uses_earlier_results = request.uses_earlier_results();
+        let mut opened = log_request::begin_log(&request, &clock)?;
+        let kept_results = std::mem::take(&mut opened.kept_results);
         let resume = ResumeDecisions::new(&opened, &request);
         let task_id = opened.log.as_ref().map(SessionLog::task_id);
         let task_id = task_id.unwrap_or_else(random_task_id);
@@ -130,6 +133,11 @@ impl<'a> RunSession<'a> {
             host_tools: settings.host_tools.clone(),
             budget_limits: settings.budgets,
             agent_history: resume.agent_history(),
+            logged_results: uses_earlier_results.then(|| {
+                let environment = &context.environment;
+                let results = EarlierResults::new(kept_results, &tools, &mask, environment);
+                Arc::new(results) as Arc<dyn LoggedResults>
+            }),
             confinement: settings.confinement.clone(),
             ..default_engine_settings(&tools, &mask, context)
         });

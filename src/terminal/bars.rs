@@ -135,6 +135,7 @@ impl ProgressBars {
             | Event::ServerStarted(_)
             | Event::ServerEnded(_)
             | Event::ToolsChanged(_)
+            | Event::LateResult { .. }
             | Event::QueueDrained { .. } => {}
         }
     }

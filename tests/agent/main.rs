@@ -40,6 +40,7 @@ mod in_doubt;
 mod kill_and_resume;
 mod limits;
 mod log_and_events;
+mod read_output;
 mod recorded_conversations;
 mod resume;
 mod self_describing_tools;

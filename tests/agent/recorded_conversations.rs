@@ -222,6 +222,7 @@ fn replay_exchange(
         task_id: "task".to_owned(),
         budget_limits: BudgetLimits::default(),
         agent_history: None,
+        logged_results: None,
     });
     runtime.block_on(engine.run_turn(0, vec![checked], &mut NullSink, &mut NullSink));
     let requests = api.requests();

@@ -370,6 +370,7 @@ impl TestTurn {
             task_id: "task".to_owned(),
             budget_limits: BudgetLimits::default(),
             agent_history: None,
+            logged_results: None,
         });
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(position, call)| call.into_checked_call(position));

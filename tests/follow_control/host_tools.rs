@@ -220,6 +220,25 @@ fn late_results_are_dropped() {
     let end = host.end();
     let notes = end.stderr.matches("was dropped").count();
     assert_eq!((end.code, notes), (3, 2), "{}", end.stderr);
+    // Both are on record, below their calls, and change nothing of what the log says about these.
+    let log = fs::read_to_string(end.dir.join("log.jsonl")).unwrap();
+    let records = parse_json_lines(&log);
+    let late = records
+        .iter()
+        .filter(|record| record["type"] == "late_result");
+    let late: Vec<(&Value, &Value)> = late
+        .map(|record| {
+            let call = records.iter().find(|call| call["id"] == record["parentId"]);
+            (&record["content"], &call.unwrap()["content"]["name"])
+        })
+        .collect();
+    assert_eq!(
+        late,
+        [
+            (&json!("late"), &json!("read")),
+            (&json!("late"), &json!("write"))
+        ]
+    );
 }
 
 #[test]

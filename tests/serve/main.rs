@@ -15,5 +15,6 @@ mod client;
 mod ending;
 mod other_servers;
 mod protocol;
+mod read_output;
 mod reload;
 mod selection;

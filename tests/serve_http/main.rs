@@ -11,6 +11,7 @@ mod http_server;
 mod legacy_era;
 mod limits;
 mod modern_era;
+mod read_output;
 mod reload;
 mod resources;
 mod shutdown;

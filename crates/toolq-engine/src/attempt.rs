@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
+use crate::conversation_outputs::ConversationOutputs;
 use crate::dispatcher::DispatcherHandle;
 use crate::mcp::{ServerAnnouncement, ServerNotice};
 use crate::progress::ProgressSender;
@@ -37,6 +38,8 @@ pub(crate) struct Attempt {
     pub(crate) dispatcher: Option<DispatcherHandle>,
     /// The scope of the agent that made the call. `None` for calls of the input.
     pub(crate) parent_scope: Option<Arc<AgentScope>>,
+    /// The outputs that its conversation can read. `None` if it can't be told from others.
+    pub(crate) outputs: Option<ConversationOutputs>,
     /// Counts the bytes it writes, for the run's output budget.
     pub(crate) output_counter: OutputCounter,
     /// Says when the run is killed, and has the pausable clock that measures timeouts.

@@ -4,6 +4,7 @@ use crate::agent::AgentRunner;
 use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
 use crate::command::CommandRunner;
 use crate::control::{RunControl, Suspendable};
+use crate::conversation_outputs::OutputReadRunner;
 use crate::host::HostRunner;
 use crate::http::HttpRunner;
 use crate::mcp::{McpRunner, ServerNotice};
@@ -84,6 +85,9 @@ impl BackendRunner {
             }
             Some(Invocation::Completion(result)) => {
                 self.agents.run_completion(result, &attempt).into()
+            }
+            Some(Invocation::ReadOutput(request)) => {
+                Box::pin(OutputReadRunner::run(request, attempt)).await
             }
             Some(Invocation::Host) => Box::pin(self.host.run(attempt)).await,
             None => Outcome::NoBacking.into(),

@@ -109,6 +109,7 @@ impl SchemaDiscovery {
                 call_limits: self.call_limits.clone(),
                 start_limiter: SharedStartLimiter::default(),
                 result_cache: crate::result_cache::SharedResultCache::default(),
+                outputs: None,
                 agent_scope: None,
                 turn_origin: TurnOrigin::default(),
             },

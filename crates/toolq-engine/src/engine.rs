@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use crate::attempt::AttemptRunner;
 use crate::backends::BackendRunner;
 use crate::control::RunControl;
+use crate::conversation_outputs::ConversationOutputs;
 use crate::dispatcher::{
     ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest, TurnSink,
 };
@@ -55,8 +56,13 @@ impl Engine {
         self.state.runner.close();
     }
 
-    /// Sets where the turns come from that it runs from now on. Events and the log say so.
+    /// Sets where the turns come from that it runs from now on. Events and the log say so. Another input is another
+    /// conversation, whose calls can't read the outputs of this one.
     pub fn set_turn_origin(&mut self, origin: TurnOrigin) {
+        let input = &self.state.turn_origin.input;
+        if input.is_some() && origin.input.is_some() && *input != origin.input {
+            self.state.outputs = Some(ConversationOutputs::default());
+        }
         self.state.turn_origin = origin;
     }
 

@@ -2,8 +2,9 @@
 //!
 //! A call that isn't `read` may change what a read returns. So it removes results when it starts, and when it ends; a read
 //! that ran alongside isn't kept. With locks on both sides, this is only about what they meet. What other programs change
-//! meanwhile isn't noticed.
+//! meanwhile isn't noticed. With `over_runs`, results of earlier runs count that the log has: `logged_results` finds them.
 
+mod logged_results;
 #[cfg(test)]
 mod tests;
 
@@ -17,9 +18,12 @@ use sha2::{Digest, Sha256};
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
-    AcceptedCall, CacheHit, CallLocks, CallRef, CaptureStats, ClientContent, Effect, Outcome,
-    ResultContent,
+    AcceptedCall, CacheHit, CallLocks, CallRef, CaptureStats, ClientContent, Effect, KeptResult,
+    Outcome, ResultContent,
 };
+
+use logged_results::RemainingResults;
+pub use logged_results::{LoggedResult, LoggedResults};
 
 /// Maximum size of all results together, in bytes.
 const MAX_TOTAL_BYTES: usize = 32 << 20;
@@ -34,6 +38,8 @@ struct ResultCache {
     total_bytes: usize,
     /// The reads that are running, as long as their calls hold their tickets.
     running: Vec<Weak<CacheTicket>>,
+    /// Those of earlier runs.
+    earlier: RemainingResults,
 }
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
@@ -53,6 +59,8 @@ struct CacheEntry {
 pub(crate) struct CacheTicket {
     key: CacheKey,
     access: CallAccess,
+    /// By which later runs find the result, if they may.
+    digest: Option<String>,
 }
 
 /// A moment on two clocks: one doesn't advance while the machine sleeps, and the other may be set back.
@@ -79,6 +87,14 @@ impl Moment {
 }
 
 impl SharedResultCache {
+    /// Returns a cache that also finds what the log has of earlier runs.
+    pub(crate) fn new(logged: Option<Arc<dyn LoggedResults>>) -> Self {
+        Self(Arc::new(Mutex::new(ResultCache {
+            earlier: RemainingResults::new(logged),
+            ..ResultCache::default()
+        })))
+    }
+
     /// Returns the result of an earlier call of the same tool with the same input, if there is one that isn't too old.
     pub(crate) fn find(&self, accepted: &AcceptedCall, root: &Path) -> Option<Outcome> {
         self.find_at(Moment::now(), accepted, root)
@@ -86,9 +102,12 @@ impl SharedResultCache {
 
     fn find_at(&self, now: Moment, accepted: &AcceptedCall, root: &Path) -> Option<Outcome> {
         let max_age = accepted.tool.cache?.max_age;
-        let key = cache_key(accepted, &current_access(accepted, root));
+        let access = current_access(accepted, root);
+        let key = cache_key(accepted, &access);
         let mut cache = self.lock();
-        let entry = cache.entries.get(&key)?;
+        let Some(entry) = cache.entries.get(&key) else {
+            return cache.earlier.find(now.system, accepted, &access);
+        };
         let age = now.since(entry.taken);
         if age > max_age {
             cache.remove(&key);
@@ -106,37 +125,50 @@ impl SharedResultCache {
     pub(crate) fn ticket(&self, accepted: &AcceptedCall, root: &Path) -> Option<Arc<CacheTicket>> {
         accepted.tool.cache?;
         let access = current_access(accepted, root);
+        let mut cache = self.lock();
         let ticket = Arc::new(CacheTicket {
             key: cache_key(accepted, &access),
+            digest: cache.earlier.digest(accepted, &access),
             access,
         });
-        let mut cache = self.lock();
         cache.running.retain(|read| read.strong_count() > 0);
         cache.running.push(Arc::downgrade(&ticket));
         Some(ticket)
     }
 
     /// Keeps the result of a call, unless it failed, was cut, or something that it may have read has changed since the
-    /// ticket was given.
-    pub(crate) fn keep(&self, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
-        self.keep_at(Moment::now(), ticket, call, outcome);
+    /// ticket was given. Returns how later runs find it, if they may.
+    pub(crate) fn keep(
+        &self,
+        ticket: &Arc<CacheTicket>,
+        call: &CallRef,
+        outcome: &Outcome,
+    ) -> Option<KeptResult> {
+        self.keep_at(Moment::now(), ticket, call, outcome)
     }
 
-    fn keep_at(&self, now: Moment, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
-        let Some(bytes) = keepable_bytes(outcome) else {
-            return;
-        };
+    fn keep_at(
+        &self,
+        now: Moment,
+        ticket: &Arc<CacheTicket>,
+        call: &CallRef,
+        outcome: &Outcome,
+    ) -> Option<KeptResult> {
+        let bytes = keepable_bytes(outcome)?;
         let mut cache = self.lock();
         let is_ticket = |read: &Weak<CacheTicket>| read.as_ptr() == Arc::as_ptr(ticket);
         if !cache.running.iter().any(is_ticket) {
-            return;
+            return None;
         }
+        let kept = logged_results::is_loggable(outcome)
+            .then(|| ticket.kept())
+            .flatten();
         cache.remove(&ticket.key);
         while cache.total_bytes + bytes > MAX_TOTAL_BYTES {
             let entries = cache.entries.iter();
             let oldest = entries.min_by_key(|(_, entry)| entry.taken.monotonic);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
-                return;
+                return kept;
             };
             cache.remove(&oldest);
         }
@@ -149,13 +181,14 @@ impl SharedResultCache {
             access: ticket.access.clone(),
         };
         cache.entries.insert(ticket.key, entry);
+        kept
     }
 
     /// Removes the results that a call may change, unless it is `read`. Called when it starts and when it ends: its paths may
-    /// lead elsewhere by then.
-    pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) {
+    /// lead elsewhere by then. Returns whether they do.
+    pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) -> bool {
         if accepted.tool.effect == Effect::Read {
-            return;
+            return false;
         }
         let checked = CallAccess::of(accepted);
         let now = current_access(accepted, root);
@@ -166,10 +199,21 @@ impl SharedResultCache {
             .retain(|read| read.upgrade().is_some_and(|read| !may_change(&read.access)));
         cache.entries.retain(|_, entry| !may_change(&entry.access));
         cache.total_bytes = cache.entries.values().map(|entry| entry.bytes).sum();
+        cache.earlier.retain(|read| !may_change(read));
+        checked.locks != now.locks
     }
 
     fn lock(&self) -> MutexGuard<'_, ResultCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CacheTicket {
+    fn kept(&self) -> Option<KeptResult> {
+        Some(KeptResult {
+            digest: self.digest.clone()?,
+            locks: self.access.locks.clone(),
+        })
     }
 }
 

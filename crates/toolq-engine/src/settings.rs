@@ -3,6 +3,7 @@
 use crate::approval::Approver;
 use crate::host::HostTools;
 use crate::http::Resolver;
+use crate::result_cache::LoggedResults;
 use crate::run_budget::BudgetLimits;
 use procfence::CopyConfinement;
 use redact::Mask;
@@ -49,6 +50,8 @@ pub struct EngineSettings {
     pub host_tools: Option<Arc<dyn HostTools>>,
     /// Limits over all turns together.
     pub budget_limits: BudgetLimits,
+    /// The results of earlier runs that may answer calls, for tools whose `cache` is `over_runs`.
+    pub logged_results: Option<Arc<dyn LoggedResults>>,
     /// What earlier runs logged about agents, if this run resumes one.
     pub agent_history: Option<Arc<dyn AgentHistory>>,
 }
@@ -71,6 +74,7 @@ impl EngineSettings {
             approver: None,
             host_tools: None,
             budget_limits: BudgetLimits::default(),
+            logged_results: None,
             agent_history: None,
         }
     }

@@ -3,6 +3,7 @@
 use crate::agent::AgentScope;
 use crate::attempt::AttemptRunner;
 use crate::control::{RunControl, Suspendable};
+use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
 use crate::scheduler::{
@@ -22,6 +23,8 @@ pub(crate) struct EngineState {
     pub(crate) call_limits: CallLimits,
     pub(crate) start_limiter: SharedStartLimiter,
     pub(crate) result_cache: SharedResultCache,
+    /// The outputs of the conversation whose turns it runs. `None` if that can't be told from others.
+    pub(crate) outputs: Option<ConversationOutputs>,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
     /// Where the turns come from that it runs from now on.
@@ -36,7 +39,8 @@ impl EngineState {
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
-            result_cache: SharedResultCache::default(),
+            result_cache: SharedResultCache::new(settings.logged_results.clone()),
+            outputs: Some(ConversationOutputs::default()),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
             settings,
@@ -44,7 +48,7 @@ impl EngineState {
         }
     }
 
-    /// Returns the state for the turns of an agent that this engine runs. It has its own tools and circuit breakers,
+    /// Returns the state for the turns of an agent that this engine runs. It has its own tools, circuit breakers and outputs,
     /// and a control that can halt this agent alone; permits, limits and budgets are shared.
     pub(crate) fn for_agent(&self, tools: Arc<ToolsConfig>, agent_scope: Arc<AgentScope>) -> Self {
         Self {
@@ -59,17 +63,19 @@ impl EngineState {
             call_limits: self.call_limits.clone(),
             start_limiter: self.start_limiter.clone(),
             result_cache: self.result_cache.clone(),
+            outputs: Some(ConversationOutputs::default()),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
         }
     }
 
     /// Returns the state for one of several turns that run at the same time, with these tools. It has a control that can halt this turn
-    /// alone; all else is shared.
+    /// alone, and the outputs of its conversation; all else is shared.
     pub(crate) fn for_concurrent_turn(
         &self,
         tools: &Arc<ToolsConfig>,
         turn_origin: TurnOrigin,
+        outputs: Option<ConversationOutputs>,
     ) -> Self {
         Self {
             settings: EngineSettings {
@@ -83,6 +89,7 @@ impl EngineState {
             call_limits: self.call_limits.clone(),
             start_limiter: self.start_limiter.clone(),
             result_cache: self.result_cache.clone(),
+            outputs,
             agent_scope: None,
             turn_origin,
         }

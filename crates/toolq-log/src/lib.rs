@@ -37,9 +37,9 @@ pub use records::{
     Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
 };
 pub use resume::{
-    CallConflict, CallInDoubt, InDoubtCall, InDoubtCalls, LogAgentHistory, Resolution,
-    ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
-    resolve_call,
+    CallConflict, CallInDoubt, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,
+    LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange,
+    list_calls_in_doubt, resolve_call,
 };
 pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;

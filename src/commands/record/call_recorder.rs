@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::output::StderrWriter;
 use crate::session::{RunSession, RunSinks};
-use toolq_core::answer::build_answer;
+use toolq_core::answer::{AnswerWording, build_answer};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, Call, CallOutput, CallRef, CheckedCall, DoubtCause, Event, EventSink as _,
-    Outcome, ResumeState, SafetySource, Tool, TransportCause, TransportError, TransportPhase,
-    TurnOrigin, Verdict,
+    AcceptedCall, CacheNote, Call, CallOutput, CallRef, CheckedCall, DoubtCause, Event,
+    EventSink as _, Outcome, ResumeState, SafetySource, Tool, TransportCause, TransportError,
+    TransportPhase, TurnOrigin, Verdict,
 };
 use toolq_engine::{EngineSettings, outcome_of_answer};
 use toolq_mcp::{CallObserver, Frame, LineFramer, ObservedAnswer, ObservedCall};
@@ -201,8 +201,12 @@ impl<'s> CallRecorder<'s> {
             tool,
             started,
         } = open;
-        let mask = &self.settings.mask;
-        let answer = build_answer(call, Some(tool), outcome, &tool.messages, mask);
+        let wording = AnswerWording {
+            messages: &tool.messages,
+            mask: &self.settings.mask,
+            output_reader: None,
+        };
+        let answer = build_answer(call, Some(tool), outcome, wording);
         let duration: Duration = started.elapsed();
         let finished = Event::Finished {
             call: &CallRef::new(call, None),
@@ -211,6 +215,7 @@ impl<'s> CallRecorder<'s> {
             duration,
             attempts: 1,
             agent_usage: None,
+            cache: &CacheNote::default(),
         };
         self.emit(&[finished, Event::QueueDrained { turn: call.turn }]);
     }

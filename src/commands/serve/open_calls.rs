@@ -21,7 +21,7 @@ use toolq_core::types::{
     AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, TraceParent, Turn,
     TurnOrigin,
 };
-use toolq_engine::TurnRequest;
+use toolq_engine::{ConversationOutputs, TurnRequest};
 
 /// The calls without an answer, and the way of new ones to the engine.
 pub(crate) struct OpenCalls {
@@ -58,7 +58,7 @@ impl OpenCalls {
         }
     }
 
-    /// Checks a call and passes it on.
+    /// Checks a call and passes it on. `outputs` are those of the client's calls that it can read.
     ///
     /// # Errors
     /// The answer to a call that isn't even tried.
@@ -66,7 +66,7 @@ impl OpenCalls {
         &self,
         client: &Arc<ServedClient>,
         call: &ToolCall,
-        reply: &Arc<dyn ReplyChannel>,
+        (reply, outputs): (&Arc<dyn ReplyChannel>, Option<&ConversationOutputs>),
     ) -> Result<(), CallToolResult> {
         let checker = self.checker.read().unwrap_or_else(PoisonError::into_inner);
         let tool = checker.tool(&call.name);
@@ -102,6 +102,7 @@ impl OpenCalls {
             number,
             calls: checked,
             origin,
+            outputs: outputs.cloned(),
         });
         if table.turns.is_none() {
             table.calls.remove(&number);

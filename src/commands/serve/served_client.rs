@@ -11,6 +11,8 @@ use toolq_mcp::server::{
 use toolq_mcp::{CallToolResult, ProtocolVersion};
 
 use crate::commands::serve::open_calls::OpenCalls;
+use toolq_core::tools_file::OUTPUT_READER;
+use toolq_engine::ConversationOutputs;
 
 /// How many calls may be open at once on stdin and stdout, where there is only one client.
 const MAX_OPEN_CALLS_OF_PIPE: usize = 256;
@@ -49,6 +51,8 @@ pub(crate) trait ReplyChannel: Send + Sync {
 /// A client of this server.
 pub(crate) struct ServedClient {
     pub(crate) identity: ClientIdentity,
+    /// The outputs of its calls. `None` if the next call can't be known to be of the same client.
+    outputs: Option<ConversationOutputs>,
     protocol: Mutex<ServerSession>,
     /// Who waits for the replies to questions.
     questions: Mutex<HashMap<QuestionId, oneshot::Sender<ElicitationReply>>>,
@@ -66,7 +70,9 @@ impl ClientIdentity {
 
 impl ServedClient {
     pub(crate) fn new(identity: ClientIdentity, protocol: ServerSession) -> Self {
+        let is_told_apart = !matches!(identity, ClientIdentity::Address { .. });
         Self {
+            outputs: is_told_apart.then(ConversationOutputs::default),
             identity,
             protocol: Mutex::new(protocol),
             questions: Mutex::default(),
@@ -86,7 +92,10 @@ impl ServedClient {
         for event in receive(&mut protocol) {
             match event {
                 ServerEvent::CallTool(call) => {
-                    if let Err(refusal) = calls.begin(self, &call, reply) {
+                    // A client that can't call the reader mustn't be sent there.
+                    let outputs = self.outputs.as_ref();
+                    let outputs = outputs.filter(|_| protocol.lists_tool(OUTPUT_READER));
+                    if let Err(refusal) = calls.begin(self, &call, (reply, outputs)) {
                         protocol.answer_call(call.call, &refusal);
                     }
                 }

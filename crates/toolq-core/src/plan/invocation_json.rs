@@ -36,7 +36,9 @@ impl<'a> InvocationJson<'a> {
                 arguments: MaskedBody(&call.arguments, mask),
             })),
             Invocation::Agent(task) => AgentJson::new(accepted, task, mask).map(Self::Agent),
-            Invocation::Completion(_) => Some(Self::Builtin(&accepted.tool.name)),
+            Invocation::Completion(_) | Invocation::ReadOutput(_) => {
+                Some(Self::Builtin(&accepted.tool.name))
+            }
             Invocation::Host => Some(Self::Host(&accepted.tool.name)),
         }
     }

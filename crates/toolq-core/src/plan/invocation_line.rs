@@ -8,7 +8,7 @@ use crate::plan::template_json::{render_body, render_json};
 use crate::text::escape;
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
-    Invocation, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
+    Invocation, OutputRequest, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
 };
 use crate::url::encode_query_text;
 use redact::Mask;
@@ -58,6 +58,7 @@ fn render_line(
         }
         Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
         Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
+        Invocation::ReadOutput(request) => output_line(request, mask),
         Invocation::Host => host_line(accepted, mask),
     };
     Some(mask.apply(&line).into_owned())
@@ -88,6 +89,22 @@ pub(crate) fn partial_without_values(template: &Template) -> PartialTemplate {
             .filter_map(TemplatePart::as_segment)
             .collect(),
     )
+}
+
+/// `output of id from byte 10: pattern`.
+fn output_line(request: &OutputRequest, mask: &Mask) -> String {
+    let id = quote_word(&mask.apply(&request.id)).into_owned();
+    let offset = match request.offset {
+        0 => String::new(),
+        offset => format!(" from byte {offset}"),
+    };
+    let pattern = request.pattern.as_ref().map_or(String::new(), |pattern| {
+        format!(
+            " that matches {}",
+            quote_word(&mask.apply(pattern.as_str()))
+        )
+    });
+    format!("output of {id}{offset}{pattern}")
 }
 
 /// `host: tool {"input": …}`.

@@ -87,6 +87,8 @@ struct CallJson<'a> {
 #[derive(serde::Serialize)]
 struct CacheJson {
     for_ms: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    over_runs: bool,
 }
 
 /// The locks of a call.
@@ -158,6 +160,7 @@ impl<'a> CallJson<'a> {
                 .collect(),
             cache: accepted.tool.cache.map(|policy| CacheJson {
                 for_ms: to_millis(policy.max_age),
+                over_runs: policy.over_runs,
             }),
         }
     }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::json::Input;
+use crate::types::CacheNote;
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts,
     CaptureStats, CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink,
@@ -204,6 +205,7 @@ pub fn emit_finished(
         duration: Duration::from_millis(ms),
         attempts,
         agent_usage: None,
+        cache: &CacheNote::default(),
     }])
 }
 

@@ -22,8 +22,8 @@ pub use argv::{StartedFile, find_started_files};
 pub use keys::generate_tools_schema;
 pub use lints::{SandboxSurroundings, find_sandbox_warnings, find_warnings};
 pub use resolve::{
-    HostToolProblem, HostTools, ParsedToolsFile, parse_locked_tools_file, parse_tools_file,
-    parse_with_host_tools,
+    HostToolProblem, HostTools, OUTPUT_READER, ParsedToolsFile, parse_locked_tools_file,
+    parse_tools_file, parse_with_host_tools,
 };
 pub use source_map::{SourceMap, SourcePosition};
 pub use write::{servers_tools_file, starter_tools_file};

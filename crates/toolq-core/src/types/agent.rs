@@ -102,6 +102,8 @@ pub enum BuiltinTool {
     AttemptCompletion,
     /// `new_task`: hands `task` to one of these agents.
     NewTask(Vec<std::sync::Arc<crate::types::tool::Tool>>),
+    /// `read_output`: returns a part of an earlier output of the same conversation that was cut.
+    ReadOutput,
 }
 
 /// One response of an agent's model.

@@ -9,6 +9,7 @@ use crate::schedule::StartWait;
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
 use crate::types::approval::Approval;
+use crate::types::cache_policy::CacheNote;
 use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
 use crate::types::server_event::{ServerEnd, ServerStart};
@@ -184,6 +185,17 @@ pub enum Event<'a> {
         attempts: u32,
         /// What the agent used, if the call ran one.
         agent_usage: Option<&'a AgentUsage>,
+        /// What it means for results in the log.
+        cache: &'a CacheNote,
+    },
+    /// A host process sent the result of an attempt of which nobody waits for a result any more. It answers nothing.
+    LateResult {
+        /// The call.
+        call: &'a CallRef,
+        /// What the result says.
+        text: &'a str,
+        /// Whether it says that the call failed.
+        is_error: bool,
     },
     /// An agent starts working on a call.
     AgentStarted {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
+use crate::types::output_request::OutputRequest;
 use crate::types::sandbox::SandboxInvocation;
 
 /// What a call runs: its tool's templates, filled with its input. Environment variables are still names, so an
@@ -21,6 +22,8 @@ pub enum Invocation {
     Mcp(McpInvocation),
     /// The answer that completes a session.
     Completion(String),
+    /// An output of an earlier call to read.
+    ReadOutput(OutputRequest),
     /// A function of the process that embeds toolq. It gets the input.
     Host,
 }

@@ -24,6 +24,7 @@ mod invocation;
 mod locks;
 mod masked;
 mod outcome;
+mod output_request;
 mod price;
 mod problem;
 mod recorded_result;
@@ -56,7 +57,7 @@ pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, Ap
 pub use backing::{
     ArgumentTemplate, Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource,
 };
-pub use cache_policy::CachePolicy;
+pub use cache_policy::{CacheNote, CachePolicy, KeptResult};
 pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};
 pub use call_output::{CacheHit, CallOutput, CaptureStats};
@@ -77,6 +78,7 @@ pub(crate) use locks::FILE_LOCK_PREFIX;
 pub use locks::{CallLock, CallLocks, LockMode, LockTemplates, LockedResource};
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use outcome::Outcome;
+pub use output_request::{CutOutput, DEFAULT_PAGE_BYTES, OutputRequest, OutputUnavailable};
 pub(crate) use price::MicroUsd;
 pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
 pub use problem::{FileProblem, Severity, Span};

@@ -7,6 +7,7 @@ use crate::types::answer::{ClientContent, ResultContent};
 use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
+use crate::types::output_request::OutputUnavailable;
 use crate::types::resume_state::RestoredResult;
 use crate::types::status::Status;
 use crate::types::tool_lock::ToolDrift;
@@ -76,6 +77,8 @@ pub enum Outcome {
     MissingVariable(String),
     /// Its server announces the tool differently from what was locked, so nothing ran.
     ToolDrifted(ToolDrift),
+    /// The output that it should read isn't there.
+    OutputUnavailable(OutputUnavailable),
     /// The tool has no backing.
     NoBacking,
     /// The session log refused the start record, so nothing ran.
@@ -140,6 +143,7 @@ impl Outcome {
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::BadOutput { .. }
+            | Self::OutputUnavailable(_)
             | Self::AgentFailed { .. } => true,
             Self::Restored(restored) => restored.status.is_completed(),
             _ => false,
@@ -186,7 +190,7 @@ impl Outcome {
     pub fn status(&self) -> Status {
         match self {
             Self::Succeeded { .. } => Status::Ok,
-            Self::Failed { .. } => Status::Failed,
+            Self::Failed { .. } | Self::OutputUnavailable(_) => Status::Failed,
             Self::BadOutput { .. } => Status::BadOutput,
             Self::TimedOut { .. } => Status::Timeout,
             Self::NotStarted(_) | Self::MissingVariable(_) | Self::ToolDrifted(_) => {

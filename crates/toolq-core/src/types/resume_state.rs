@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use crate::types::agent::AgentUsage;
 use crate::types::answer::ResultContent;
+use crate::types::output_request::CutOutput;
 use crate::types::status::Status;
 
 /// What earlier runs recorded about a call, reduced to what this run needs.
@@ -53,6 +54,8 @@ pub struct RestoredResult {
     pub is_error: bool,
     /// What the model received.
     pub content: ResultContent,
+    /// What is left of its output, if that was cut.
+    pub cut_output: Option<Box<CutOutput>>,
     /// What the agent used, if the call ran one.
     pub agent_usage: Option<Box<AgentUsage>>,
 }

@@ -222,6 +222,11 @@ pub enum MessageKey {
     NewTaskDescription,
     NewTaskAgent,
     NewTaskTask,
+    ReadOutputDescription,
+    ReadOutputId,
+    ReadOutputOffset,
+    ReadOutputLimit,
+    ReadOutputPattern,
 }
 
 /// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.

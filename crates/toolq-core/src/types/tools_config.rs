@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::os::Environment;
+use crate::types::agent::BuiltinTool;
 use crate::types::backing::Backing;
 use crate::types::env_file::EnvFile;
 use crate::types::price::PriceTable;
@@ -82,6 +83,18 @@ impl ToolsConfig {
             known.extend(announced.cloned());
         }
         known
+    }
+
+    /// Returns the name of the built-in tool that reads outputs that were cut, if the file enables it.
+    pub fn output_reader(&self) -> Option<&str> {
+        let is_reader = |tool: &&Arc<Tool>| {
+            matches!(
+                tool.backing,
+                Some(Backing::Builtin(BuiltinTool::ReadOutput))
+            )
+        };
+        let reader = self.tools.iter().find(is_reader);
+        reader.map(|tool| tool.name.as_str())
     }
 
     /// Returns the servers that have to be asked before calls of `tool` can be checked: its own, and others that may have one

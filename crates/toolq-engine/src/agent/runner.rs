@@ -60,6 +60,7 @@ impl AgentRunner {
             parent_scope,
             idempotency_key,
             trace: _,
+            outputs: _,
             is_probe: _,
             number: _,
         } = attempt

@@ -186,6 +186,7 @@ impl Dispatcher<'_> {
             cancel,
             progress: self.attempt_tasks.progress_sender(number, false),
             dispatcher: None,
+            outputs: None,
             parent_scope: None,
             output_counter: self.engine.run_budget.time_only().output_counter(),
             control: self.engine.control.clone(),

@@ -9,6 +9,7 @@ use std::task::Poll;
 use tokio::sync::mpsc;
 
 use crate::control::RunControl;
+use crate::conversation_outputs::ConversationOutputs;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::turn_gate::{SharedTurnGate, TurnGate};
 use crate::dispatcher::turn_loop::Dispatcher;
@@ -30,11 +31,26 @@ pub enum TurnRequest {
         calls: Vec<CheckedCall>,
         /// Where they come from.
         origin: TurnOrigin,
+        /// The outputs of the conversation that they belong to. `None` if that can't be told from others.
+        outputs: Option<ConversationOutputs>,
     },
     /// Stop the turn with this number. It ends with answers that say so. Nothing happens if it has ended.
     Cancel(usize),
+    /// Put the result of an attempt on record that came too late to answer its call.
+    RecordLate(LateResult),
     /// Run the turns after this with other definitions. Those before keep theirs.
     ChangeTools(Box<ToolsChange>),
+}
+
+/// The result of an attempt of which nobody waited for a result any more.
+#[derive(Debug)]
+pub struct LateResult {
+    /// The call.
+    pub call: CallRef,
+    /// What the result says.
+    pub text: String,
+    /// Whether it says that the call failed.
+    pub is_error: bool,
 }
 
 /// Turns that run at the same time.
@@ -100,14 +116,32 @@ impl<'e> ConcurrentTurns<'e> {
         while is_open || !self.running.is_empty() {
             tokio::select! {
                 request = requests.recv(), if is_open => match request {
-                    Some(TurnRequest::Run { number, calls, origin }) => self.start_turn(number, calls, origin),
+                    Some(TurnRequest::Run { number, calls, origin, outputs }) => {
+                        let state = self.engine.for_concurrent_turn(&self.tools, origin, outputs);
+                        self.start_turn(number, calls, state);
+                    }
                     Some(TurnRequest::Cancel(number)) => self.cancel_turn(number),
                     Some(TurnRequest::ChangeTools(change)) => self.change_tools(&change),
+                    Some(TurnRequest::RecordLate(late)) => self.record_late(&late),
                     None => is_open = false,
                 },
                 ended = self.next_ended() => ended.control.forget_scope(),
             }
         }
+    }
+
+    fn record_late(&self, late: &LateResult) {
+        let LateResult {
+            call,
+            text,
+            is_error,
+        } = late;
+        // It answers nothing, so nothing depends on whether the log takes it.
+        let _ = self.sink.emit(&[Event::LateResult {
+            call,
+            text,
+            is_error: *is_error,
+        }]);
     }
 
     fn change_tools(&mut self, change: &ToolsChange) {
@@ -118,8 +152,7 @@ impl<'e> ConcurrentTurns<'e> {
         self.engine.circuit_breakers.reset();
     }
 
-    fn start_turn(&mut self, number: usize, calls: Vec<CheckedCall>, origin: TurnOrigin) {
-        let mut state = self.engine.for_concurrent_turn(&self.tools, origin);
+    fn start_turn(&mut self, number: usize, calls: Vec<CheckedCall>, mut state: EngineState) {
         let control = state.control.clone();
         let (sink, mut delivery) = (self.sink, self.delivery);
         let gate = TurnGate::new(&self.gate, calls.len());

@@ -11,9 +11,10 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallState, RunningCall};
 use crate::settings::EngineSettings;
 use toolq_core::answer;
+use toolq_core::answer::AnswerWording;
 use toolq_core::types::{
-    AgentUsage, Call, CallEnding, CallRef, DoubtCause, Effect, Event, Invocation, NotExecutedCause,
-    Outcome, Tool,
+    AgentUsage, CacheNote, Call, CallEnding, CallRef, DoubtCause, Effect, Event, Invocation,
+    NotExecutedCause, Outcome, Tool,
 };
 
 /// How long a call took, its number of attempts, and what its agent used.
@@ -22,6 +23,8 @@ pub(crate) struct CallStats {
     duration: Duration,
     attempts: u32,
     agent_usage: Option<Box<AgentUsage>>,
+    /// What it means for results in the log.
+    cache: CacheNote,
 }
 
 impl CallStats {
@@ -59,6 +62,7 @@ impl CallStats {
                 run.attempt
             },
             agent_usage,
+            cache: CacheNote::default(),
         }
     }
 }
@@ -90,11 +94,17 @@ impl Dispatcher<'_> {
                 self.gate.leave(number);
                 self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
                 let cache = &self.engine.result_cache;
-                cache.note_change(&run.job.accepted, &self.engine.settings.tools.root);
-                if let Some(ticket) = &run.cache_ticket {
-                    cache.keep(ticket, &call_ref, outcome);
-                }
-                let stats = CallStats::from_running(&run, outcome, self.engine.control.now());
+                let root = &self.engine.settings.tools.root;
+                let moved = cache.note_change(&run.job.accepted, root) || run.locks_moved;
+                let ticket = run.cache_ticket.as_ref();
+                let kept = ticket.and_then(|ticket| cache.keep(ticket, &call_ref, outcome));
+                let stats = CallStats {
+                    cache: CacheNote {
+                        kept,
+                        changed_more: moved,
+                    },
+                    ..CallStats::from_running(&run, outcome, self.engine.control.now())
+                };
                 (Arc::clone(&run.job), stats)
             }
             CallState::Finishing | CallState::Answered(_) => return,
@@ -141,12 +151,18 @@ impl Dispatcher<'_> {
             duration,
             attempts,
             agent_usage,
+            cache,
         }: CallStats,
     ) {
         self.record_doubt(call_ref, outcome);
+        let is_kept = self.note_output(call_ref, tool, outcome);
         let EngineSettings { tools, mask, .. } = &self.engine.settings;
-        let messages = tool.map_or(&tools.messages, |tool| &tool.messages);
-        let mut answer = answer::build_answer(call, tool, outcome, messages, mask);
+        let wording = AnswerWording {
+            messages: tool.map_or(&tools.messages, |tool| &tool.messages),
+            mask,
+            output_reader: is_kept.then(|| tools.output_reader()).flatten(),
+        };
+        let mut answer = answer::build_answer(call, tool, outcome, wording);
         (answer.report.duration, answer.report.attempts) = (duration, attempts);
         let hit = outcome
             .captured()
@@ -159,8 +175,17 @@ impl Dispatcher<'_> {
             duration,
             attempts,
             agent_usage: agent_usage.as_deref(),
+            cache: &cache,
         });
         self.queue.set_answer(number, answer);
+    }
+
+    /// Remembers what is left of the output of a call for later calls of the same conversation. Returns whether they can read
+    /// more than its result has.
+    fn note_output(&self, call: &CallRef, tool: Option<&Tool>, outcome: &Outcome) -> bool {
+        let output_dir = self.engine.settings.output_dir.as_deref();
+        let outputs = self.engine.outputs.as_ref();
+        outputs.is_some_and(|outputs| outputs.note_end(call, tool, outcome, output_dir))
     }
 
     /// Remembers the first call in doubt, for the agent whose turn this is. If that call is in doubt only because of a

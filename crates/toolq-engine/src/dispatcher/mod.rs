@@ -24,8 +24,8 @@ mod throttle;
 mod turn_gate;
 mod turn_loop;
 
-pub use concurrent_turns::TurnRequest;
 pub(crate) use concurrent_turns::{ConcurrentTurns, SharedDelivery};
+pub use concurrent_turns::{LateResult, TurnRequest};
 pub(crate) use handle::{DispatcherHandle, SubTurnAnswers};
 pub(crate) use shared_sink::{SharedSink, TurnSink};
 pub(crate) use turn_loop::Dispatcher;

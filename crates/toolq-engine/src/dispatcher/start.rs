@@ -108,7 +108,7 @@ impl Dispatcher<'_> {
         debug!(parent: &span, "started");
         let cache = &self.engine.result_cache;
         let root = &self.engine.settings.tools.root;
-        cache.note_change(&run.job.accepted, root);
+        run.locks_moved |= cache.note_change(&run.job.accepted, root);
         run.cache_ticket = cache.ticket(&run.job.accepted, root);
         let (cancel, cancelled) = oneshot::channel();
         run.cancel = Some(cancel);
@@ -130,6 +130,7 @@ impl Dispatcher<'_> {
             cancel: cancelled,
             progress,
             dispatcher: handle,
+            outputs: self.engine.outputs.clone(),
             parent_scope: self.engine.agent_scope.clone(),
             output_counter: self.engine.run_budget.output_counter(),
             control: self.engine.control.clone(),

@@ -41,7 +41,7 @@ pub(super) fn push_content(
 }
 
 /// Returns the content of a result as text: the texts of its blocks, or its JSON if it has none.
-pub(super) fn text_of(content: Option<&RawValue>) -> String {
+pub fn text_of(content: Option<&RawValue>) -> String {
     let Some(content) = content.map(JsonText::from).filter(|json| !json.is_null()) else {
         return String::new();
     };

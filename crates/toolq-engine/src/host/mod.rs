@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use toolq_core::json::Input;
 use toolq_core::types::{CallRef, Effect};
 
+pub use content::text_of as text_of_host_content;
 pub(crate) use runner::HostRunner;
 
 /// What serves the tools with `backing: host`.

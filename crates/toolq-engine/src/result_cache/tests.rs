@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
 use toolq_core::types::{CachePolicy, CallLock, LockMode, LockedResource, Tool, Verdict};
 
@@ -9,6 +10,7 @@ fn read_call(input: &str) -> AcceptedCall {
     let tool = Tool {
         cache: Some(CachePolicy {
             max_age: Duration::from_mins(1),
+            over_runs: false,
         }),
         effect: Effect::Read,
         ..sample_tool("read")
@@ -148,4 +150,91 @@ fn only_complete_successes_are_kept_and_memory_is_bounded() {
         "[]",
         &success_outcome(&"x".repeat(MAX_TOTAL_BYTES + 1))
     ));
+}
+
+/// What happens to calls, by number: each input is a call of its own.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    StartRead(usize),
+    EndRead(usize),
+    StartWrite(usize),
+    EndWrite(usize),
+}
+
+/// Paths that calls lock, two of which are below another one. `None` is a call without locks.
+const LOCKED: [Option<&str>; 5] = [None, Some("/d"), Some("/d/a"), Some("/d/b"), Some("/else")];
+
+fn locked_call(number: usize, mode: LockMode) -> AcceptedCall {
+    let mut call = read_call(&format!(r#"{{"n":{number}}}"#));
+    if mode == LockMode::Write {
+        Arc::make_mut(&mut call.tool).effect = Effect::Write;
+    }
+    let lock = |path: &str| CallLock {
+        name: format!("file:{path}"),
+        mode,
+        resource: LockedResource::Path(path.into()),
+    };
+    call.locks = LOCKED[number].map(|path| [lock(path)].into());
+    call
+}
+
+/// The rule in other words: a change concerns everything, unless both say what it is about, and neither is at or above the
+/// other.
+fn concerns(write: usize, read: usize) -> bool {
+    match (LOCKED[write], LOCKED[read]) {
+        (Some(written), Some(read)) => {
+            let is_at_or_above =
+                |one: &str, other: &str| one == other || other.starts_with(&format!("{one}/"));
+            is_at_or_above(written, read) || is_at_or_above(read, written)
+        }
+        _ => true,
+    }
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    (0..4_usize, 0..LOCKED.len()).prop_map(|(kind, call)| match kind {
+        0 => Step::StartRead(call),
+        1 => Step::EndRead(call),
+        2 => Step::StartWrite(call),
+        _ => Step::EndWrite(call),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Whatever runs beside what, exactly those results are found that nothing after their start concerned.
+    #[test]
+    fn a_result_is_found_as_long_as_no_change_concerned_it(steps in prop::collection::vec(any_step(), 0..40)) {
+        let cache = SharedResultCache::default();
+        let root: &Path = ROOT.as_ref();
+        let (mut tickets, mut running, mut found) = (HashMap::new(), Vec::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::StartRead(call) => {
+                    tickets.insert(call, cache.ticket(&locked_call(call, LockMode::Read), root).unwrap());
+                    running.retain(|other| *other != call);
+                    running.push(call);
+                }
+                Step::EndRead(call) => {
+                    if let Some(ticket) = tickets.remove(&call) {
+                        cache.keep(&ticket, &call_ref(), &success_outcome("read"));
+                    }
+                    if running.contains(&call) {
+                        running.retain(|other| *other != call);
+                        found.push(call);
+                    }
+                }
+                Step::StartWrite(call) | Step::EndWrite(call) => {
+                    cache.note_change(&locked_call(call, LockMode::Write), root);
+                    running.retain(|read| !concerns(call, *read));
+                    found.retain(|read| !concerns(call, *read));
+                }
+            }
+            for call in 0..LOCKED.len() {
+                let is_found = cache.find(&locked_call(call, LockMode::Read), root).is_some();
+                prop_assert_eq!(is_found, found.contains(&call), "call {}", call);
+            }
+        }
+    }
 }

@@ -59,6 +59,8 @@ pub(crate) struct RunningCall {
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
     /// With which its result is kept for later calls.
     pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
+    /// The paths in its locks led elsewhere when it started than when it was checked.
+    pub(crate) locks_moved: bool,
     /// How long the current attempt waited for its turn. `None` if it didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.
@@ -90,6 +92,7 @@ impl RunningCall {
             last_outcome: None,
             waited: None,
             cache_ticket: None,
+            locks_moved: false,
             slot: None,
         }
     }

@@ -219,6 +219,7 @@ fn a_turn_that_waits_for_an_approval_gives_way() {
             number,
             calls: vec![checked],
             origin: TurnOrigin::default(),
+            outputs: None,
         };
         sender.send(request).unwrap();
     }

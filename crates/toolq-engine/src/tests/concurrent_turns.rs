@@ -20,6 +20,7 @@ fn requests(calls: Vec<CheckedCall>) -> Vec<TurnRequest> {
             number: turn,
             calls: vec![call],
             origin: TurnOrigin::default(),
+            outputs: None,
         }
     });
     numbered.collect()

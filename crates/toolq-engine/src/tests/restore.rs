@@ -15,6 +15,7 @@ fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
         status: Status::from(status),
         is_error: status != "ok",
         content: ResultContent::Text("from the log".to_owned()),
+        cut_output: None,
         agent_usage: None,
     });
 }

@@ -147,6 +147,7 @@ pub(super) fn event_line(event: &Event<'_>) -> String {
         Event::ToolsListed { server, .. } => format!("listed {}", server.server.name),
         Event::ServerStarted(start) => format!("server {} started", start.server),
         Event::ServerEnded(end) => format!("server {} ended", end.server),
+        Event::LateResult { call, .. } => format!("late {}", call.tool_use_id),
         Event::ToolsChanged(change) => format!("tools changed {:?}", change.changed),
         Event::Probing { call } => format!("probing {}", call.tool_use_id),
         Event::Probed { call, finding, .. } => {
@@ -339,6 +340,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         host_tools: None,
         budget_limits: BudgetLimits::default(),
         agent_history: None,
+        logged_results: None,
     }
 }
 

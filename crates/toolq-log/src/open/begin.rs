@@ -8,7 +8,7 @@ use crate::open::locked_log::LockedLog;
 use crate::read::Corruption;
 use crate::records::Record;
 use crate::records::SessionHeader;
-use crate::resume::{InDoubtCalls, SelectedTask, TaskHistory, TaskKey, TaskSelector};
+use crate::resume::{InDoubtCalls, KeptResults, SelectedTask, TaskHistory, TaskKey, TaskSelector};
 use crate::write::{LogReplica, SessionLog};
 use redact::Mask;
 use toolq_core::os::Clock;
@@ -36,6 +36,8 @@ pub struct PreparedLog {
     has_applied_plan: bool,
     /// Calls that earlier runs left in doubt. Empty if a task is resumed.
     in_doubt_calls: InDoubtCalls,
+    /// Results that the new session may use. Empty if it doesn't.
+    kept_results: KeptResults,
 }
 
 impl PreparedLog {
@@ -68,12 +70,16 @@ impl PreparedLog {
         let mut tasks = TaskSelector::new(key.input_sha256);
         let mut planned = key.plan.map(TaskSelector::of_plan);
         let mut in_doubt_calls = InDoubtCalls::default();
+        let mut kept_results = KeptResults::default();
         let log = open(&mut |record, end| {
             if !resumes {
                 in_doubt_calls.apply_record(record)?;
             }
             if follows_tasks {
                 tasks.apply_record(record, end)?;
+            }
+            if key.keeps_results {
+                kept_results.apply_record(record, end)?;
             }
             if let Some(planned) = &mut planned {
                 planned.apply_record(record, end)?;
@@ -91,7 +97,11 @@ impl PreparedLog {
         };
         task.history
             .set_source(log.path().to_owned(), log.clone_file()?);
+        if key.keeps_results {
+            kept_results.set_source(log.path().to_owned(), log.clone_file()?);
+        }
         Ok(Self {
+            kept_results,
             log,
             task,
             resumes,
@@ -156,6 +166,11 @@ impl PreparedLog {
     /// Returns what the log knows about the task to resume or to repeat: the latest with the same input, else the last one.
     pub fn history(&self) -> &TaskHistory {
         &self.task.history
+    }
+
+    /// Takes the results that the new session may use.
+    pub fn take_kept_results(&mut self) -> KeptResults {
+        std::mem::take(&mut self.kept_results)
     }
 
     /// Returns the path of the log.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::records::blob::RecordContent;
 use crate::records::line::sha256_hex;
+use crate::records::locks::LocksRecord;
 use crate::records::process_exit::{ProcessExit, http_status};
 use crate::records::recorded_text::{is_truncated, recorded_text};
 use crate::records::to_millis;
@@ -205,6 +206,9 @@ pub struct StartRecord<'a> {
     /// starts are apart. Waiting for calls before it doesn't count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
+    /// What it locks, unless it is `read`. Without that, it may change anything.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LocksRecord<'a>>,
 }
 
 /// A failed attempt that was followed by another.
@@ -241,6 +245,9 @@ impl<'a> StartRecord<'a> {
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
             needs_approval: accepted.needs_approval,
             waited_ms: waited.map(to_millis),
+            locks: (accepted.locks.as_deref())
+                .filter(|_| accepted.tool.effect != Effect::Read)
+                .and_then(|locks| LocksRecord::new(locks, mask)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -9,12 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::agent::AgentUsageRecord;
 use crate::records::kind::RecordKind;
+use crate::records::locks::LocksRecord;
 use crate::records::process_exit::{ProcessExit, http_status};
 use crate::records::recorded_text::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{
-    AgentFailure, AgentUsage, CallAnswer, CallEnding, CallRef, Outcome, Status,
+    AgentFailure, AgentUsage, CacheNote, CallAnswer, CallEnding, CallRef, CutOutput, Outcome,
+    Status,
 };
 
 /// How much of the end of a program's standard error is recorded, in bytes.
@@ -76,6 +79,12 @@ pub struct CallEndRecord<'a> {
     /// Why the call failed or didn't run, if it did, even if the model reads another text.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorRecord<'a>>,
+    /// How later runs find the result, for a tool whose `cache` is `over_runs`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptRecord<'a>>,
+    /// Whether the call may have changed something that the locks in its `tool_start` don't say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_more: bool,
 }
 
 /// A result from the cache.
@@ -86,6 +95,17 @@ pub struct CacheRecord<'a> {
     /// The id of the call that ran.
     #[serde(borrow)]
     pub tool_use_id: Cow<'a, str>,
+}
+
+/// A result that later runs may find.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KeptRecord<'a> {
+    /// Stands for the tool, `root`, the variables that it uses, the input, and the locks.
+    #[serde(borrow)]
+    pub digest: Cow<'a, str>,
+    /// What the call locks. Without that, any change may concern it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LocksRecord<'a>>,
 }
 
 /// Why a call failed or didn't run.
@@ -105,7 +125,7 @@ impl<'a> CallEndRecord<'a> {
         outcome: &'a Outcome,
         answer: &'a CallAnswer,
         (duration, attempts): (Duration, u32),
-        agent: Option<&AgentUsage>,
+        (agent, cache): (Option<&AgentUsage>, &'a CacheNote),
         mask: &Mask,
     ) -> Self {
         let captured = outcome.captured();
@@ -157,7 +177,23 @@ impl<'a> CallEndRecord<'a> {
                 message: recorded_text(message, mask),
                 stderr: recorded_text(stderr_end(outcome), mask),
             }),
+            kept: cache.kept.as_ref().map(|kept| KeptRecord {
+                digest: kept.digest.as_str().into(),
+                locks: (kept.locks.as_deref()).and_then(|locks| LocksRecord::new(locks, mask)),
+            }),
+            changed_more: cache.changed_more,
         }
+    }
+
+    /// Returns what is left of the output, if that was cut.
+    pub(crate) fn cut_output(&self) -> Option<CutOutput> {
+        self.cut_bytes?;
+        let saved = self.saved.as_deref().map(Path::new);
+        let file_name = saved.and_then(Path::file_name);
+        Some(CutOutput {
+            file_name: file_name.map(|name| name.to_string_lossy().into_owned()),
+            total_bytes: self.bytes.unwrap_or_default(),
+        })
     }
 
     /// Returns whether the call was ended because its run ended, rather than for a reason of its own.

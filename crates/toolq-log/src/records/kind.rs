@@ -23,6 +23,8 @@ pub enum RecordKind {
     ToolSkipped,
     /// A call was started, and whether it had its effect is unknown.
     ToolInDoubt,
+    /// The result of an attempt came after the call was answered without it.
+    LateResult,
     /// A tool's probe is about to check whether a call that was started did its work.
     ProbeStart,
     /// The probe ended.
@@ -64,6 +66,7 @@ impl RecordKind {
             "tool_result" => Self::ToolResult,
             "tool_skipped" => Self::ToolSkipped,
             "tool_in_doubt" => Self::ToolInDoubt,
+            "late_result" => Self::LateResult,
             "probe_start" => Self::ProbeStart,
             "probe_end" => Self::ProbeEnd,
             "describe_start" => Self::DescribeStart,
@@ -92,6 +95,7 @@ impl RecordKind {
             Self::ToolResult => "tool_result",
             Self::ToolSkipped => "tool_skipped",
             Self::ToolInDoubt => "tool_in_doubt",
+            Self::LateResult => "late_result",
             Self::ProbeStart => "probe_start",
             Self::ProbeEnd => "probe_end",
             Self::DescribeStart => "describe_start",

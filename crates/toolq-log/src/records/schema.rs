@@ -6,10 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use crate::records::{
-    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, ListRecord,
-    ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord, ServerEndRecord,
-    ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob, ToolsChangeRecord,
-    TurnRecord,
+    ApprovalRecord, CallContent, CallEndRecord, CallRecord, DescribeRecord, LateResultRecord,
+    ListRecord, ModelResponseRecord, ProbeRecord, RecordKind, RecoveredRecord, ResolveRecord,
+    ServerEndRecord, ServerStartRecord, SessionEndRecord, SessionRecord, StartRecord, StoredBlob,
+    ToolsChangeRecord, TurnRecord,
 };
 
 /// Returns the JSON Schema (2020-12) of one line of a session log.
@@ -74,6 +74,8 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
     let call_metadata = generator.subschema_for::<CallRecord<'_>>();
     let approval = generator.subschema_for::<ApprovalRecord<'_>>();
     let start = generator.subschema_for::<StartRecord<'_>>();
+    let late_result = generator.subschema_for::<LateResultRecord<'_>>();
+    let late_text = inline_or_blob_schema(generator, |_| json_schema!({"type": "string"}));
     let probe = generator.subschema_for::<ProbeRecord<'_>>();
     let describe = generator.subschema_for::<DescribeRecord<'_>>();
     let description = inline_or_blob_schema(generator, description_schema);
@@ -95,6 +97,7 @@ fn type_schemas(generator: &mut SchemaGenerator) -> Vec<(RecordKind, Value)> {
         (RecordKind::ToolResult, answer.clone(), result.clone()),
         (RecordKind::ToolSkipped, answer.clone(), result.clone()),
         (RecordKind::ToolInDoubt, answer, result),
+        (RecordKind::LateResult, late_text, late_result),
         (RecordKind::ProbeStart, null(), probe.clone()),
         (RecordKind::ProbeEnd, null(), probe),
         (RecordKind::DescribeStart, null(), describe.clone()),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::call_log::{CallEvent, CallLog};
 use crate::read::Corruption;
 use crate::records::{CallRecord, Record};
-use toolq_core::types::Status;
+use toolq_core::types::{CutOutput, Status};
 
 /// What is kept of a call.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct LoggedAnswer {
     pub(crate) extent: LineExtent,
     pub(crate) status: Status,
     pub(crate) is_error: bool,
+    /// What is left of the output, if that was cut.
+    pub(crate) cut_output: Option<Box<CutOutput>>,
 }
 
 impl LineExtent {
@@ -94,11 +96,11 @@ impl LoggedCall {
                 self.last_rejection = Some(extent);
             }
             CallEvent::Result(end) | CallEvent::InDoubt(end) => {
-                let (status, is_error) = (end.status, end.is_error);
                 self.answer = Some(LoggedAnswer {
                     extent,
-                    status,
-                    is_error,
+                    cut_output: end.cut_output().map(Box::new),
+                    status: end.status,
+                    is_error: end.is_error,
                 });
             }
             CallEvent::Resolved(resolve) => {
@@ -106,6 +108,7 @@ impl LoggedCall {
                     extent,
                     status: Status::Resolved,
                     is_error: resolve.is_error == Some(true),
+                    cut_output: None,
                 });
             }
             CallEvent::Approved(_) | CallEvent::Skipped(_) | CallEvent::Probed(_) => {}

@@ -66,6 +66,7 @@ impl TaskHistory {
             extent,
             status: rejection.status,
             is_error: rejection.is_error,
+            cut_output: None,
         };
         self.restore_result(logged_call, &answer)
     }
@@ -99,6 +100,7 @@ impl TaskHistory {
         Ok(RestoredResult {
             status: answer.status.clone(),
             is_error: answer.is_error,
+            cut_output: answer.cut_output.clone(),
             content: content.map_err(|_| RestoreError::InvalidAnswer(self.source_path()))?,
             agent_usage: agent.map(|agent| Box::new(agent.into())),
         })

@@ -13,6 +13,8 @@ pub struct TaskKey<'a> {
     pub input_sha256: Option<&'a str>,
     /// The id of the plan that it applies. A task that applied this plan comes before those with the same input.
     pub plan: Option<&'a str>,
+    /// Whether it may use results of earlier runs, whatever their input was.
+    pub keeps_results: bool,
 }
 
 /// Follows the tasks of a log, record by record.

@@ -4,6 +4,7 @@ mod agents;
 mod agents_in_doubt;
 mod disk_faults;
 mod faulty_disk;
+mod kept_results;
 mod listed_records;
 mod reading;
 mod recovery;
@@ -465,6 +466,7 @@ fn content_blocks_keep_their_form() {
         duration: std::time::Duration::ZERO,
         attempts: 1,
         agent_usage: None,
+        cache: &toolq_core::types::CacheNote::default(),
     };
     let queued = Event::Queued {
         checked: &checked,

@@ -8,16 +8,19 @@ use serde_json::value::to_raw_value;
 use uuid::Uuid;
 
 use crate::records::{
-    BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, RecordContent, RecordKind,
-    ToolMeaning, end_record_kind,
+    BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, LateResultRecord, RecordContent,
+    RecordKind, ToolMeaning, end_record_kind,
 };
 use crate::resume::CallPosition;
 use crate::write::session_log::{OpenCall, SessionLog};
 use toolq_core::json::to_json_line;
 use toolq_core::types::{
-    AgentUsage, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson, Outcome, Verdict,
+    AgentUsage, CacheNote, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText,
+    Outcome, Verdict,
 };
 
+/// How many calls are remembered whose results may come late.
+const MAX_GIVEN_UP_CALLS: usize = 1024;
 /// Largest input that metadata holds inline, in bytes.
 const MAX_INLINE_INPUT_BYTES: usize = 8 << 10;
 
@@ -106,7 +109,7 @@ impl SessionLog {
         outcome: &Outcome,
         answer: &CallAnswer,
         duration_and_attempts: (Duration, u32),
-        agent_usage: Option<&AgentUsage>,
+        (agent_usage, cache): (Option<&AgentUsage>, &CacheNote),
     ) -> io::Result<()> {
         // A call without a record: the input conflicts with the task that is being resumed.
         let Some(OpenCall {
@@ -130,17 +133,50 @@ impl SessionLog {
             outcome,
             answer,
             duration_and_attempts,
-            agent_usage,
+            (agent_usage, cache),
             &self.mask,
         );
         self.journal
             .append(&kind, Some(record), &content, &fields)?;
+        self.note_given_up(call, record, outcome, duration_and_attempts.1);
         self.counts.count_call_end(&kind, answer.is_error);
         if agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
                 .retain(|(_, parent), _| !parent.as_deref().is_some_and(is_this_call));
         }
+        Ok(())
+    }
+
+    /// Remembers a call of which an attempt may still be running somewhere else.
+    fn note_given_up(&mut self, call: &CallRef, record: Uuid, outcome: &Outcome, attempts: u32) {
+        let has_timed_out = matches!(outcome, Outcome::TimedOut { .. } | Outcome::InDoubt { .. });
+        if has_timed_out || outcome.is_stopped_externally() || attempts > 1 {
+            self.given_up_calls.push_back((call.key(), record));
+            if self.given_up_calls.len() > MAX_GIVEN_UP_CALLS {
+                self.given_up_calls.pop_front();
+            }
+        }
+    }
+
+    /// Records a result that came too late. One of a call that isn't remembered any more is dropped.
+    pub(crate) fn record_late_result(
+        &mut self,
+        call: &CallRef,
+        text: &str,
+        is_error: bool,
+    ) -> io::Result<()> {
+        let key = call.key();
+        let open = self.open_calls.get(&key).map(|open| open.record_id);
+        let mut given_up = self.given_up_calls.iter();
+        let given_up = || given_up.find_map(|(other, record)| (*other == key).then_some(*record));
+        let Some(record) = open.or_else(given_up) else {
+            return Ok(());
+        };
+        let fields = LateResultRecord::new(call, is_error, &self.mask);
+        let content = MaskedText(text, &self.mask);
+        self.journal
+            .append(&RecordKind::LateResult, Some(record), &content, &fields)?;
         Ok(())
     }
 

@@ -93,7 +93,11 @@ impl SessionLog {
                 duration,
                 attempts,
                 agent_usage: agent,
-            } => self.record_result(call, outcome, answer, (*duration, *attempts), *agent)?,
+                cache,
+            } => {
+                let stats = (*duration, *attempts);
+                self.record_result(call, outcome, answer, stats, (*agent, cache))?;
+            }
             Event::AgentMessage {
                 call,
                 response: Some((response, digest)),
@@ -121,6 +125,11 @@ impl SessionLog {
             Event::ToolsListed { server, duration } => self.record_list_end(server, *duration)?,
             Event::ServerStarted(start) => self.record_server_start(start)?,
             Event::ServerEnded(end) => self.record_server_end(end)?,
+            Event::LateResult {
+                call,
+                text,
+                is_error,
+            } => self.record_late_result(call, text, *is_error)?,
             Event::ToolsChanged(change) => self.record_tools_change(change)?,
             Event::ApprovalRequested { .. }
             | Event::Throttled { .. }

@@ -1,6 +1,6 @@
 //! The log of a running session.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct SessionLog {
     /// The records of turns that haven't ended.
     pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
+    /// The `tool_call` records of the latest calls that were answered although an attempt hadn't ended, for late results.
+    pub(crate) given_up_calls: VecDeque<(CallKey, Uuid)>,
     /// The `describe_start` records of tools whose `describe` is running, by tool name.
     pub(crate) open_describes: HashMap<String, Uuid>,
     /// The `list_start` records of servers that are asked for their tools, by name.
@@ -106,6 +108,7 @@ impl SessionLog {
             tool_meanings: HashMap::new(),
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
+            given_up_calls: VecDeque::new(),
             open_describes: HashMap::new(),
             open_lists: HashMap::new(),
             open_servers: HashMap::new(),

@@ -58,6 +58,11 @@ impl ToolCatalog {
         }
     }
 
+    /// Returns whether there is a tool of this name.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.positions.contains_key(name)
+    }
+
     /// Returns the headers that the tools ask for over HTTP, by the names of the tools.
     ///
     /// # Errors

@@ -98,6 +98,11 @@ impl ServerSession {
         client.is_some_and(|client| client.elicitation.is_some())
     }
 
+    /// Returns whether the list has a tool of this name now.
+    pub fn lists_tool(&self, name: &str) -> bool {
+        self.catalog.current().has_tool(name)
+    }
+
     /// Returns the calls without an answer, oldest first.
     pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
         self.running.keys().copied()

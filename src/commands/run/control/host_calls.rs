@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::commands::run::control::message::{CallResult, LineId};
 use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::reply_line::{call_line, cancel_call_line};
-use toolq_engine::{HostCall, HostFuture, HostReply, HostTools};
+use toolq_core::types::CallRef;
+use toolq_engine::{HostCall, HostFuture, HostReply, HostTools, LateResult, text_of_host_content};
 
+/// How much of a late result is recorded, in bytes.
+const MAX_LATE_BYTES: usize = 64 << 10;
 /// How many calls are remembered that nobody waits for any more, so that their late results are told from others.
 const MAX_ABANDONED_CALLS: usize = 1024;
 
@@ -42,8 +46,7 @@ struct PendingCall {
 #[derive(Debug, Clone)]
 struct CallName {
     turn: LineId,
-    tool_use_id: String,
-    tool_name: String,
+    call: CallRef,
 }
 
 /// What became of a result.
@@ -51,8 +54,8 @@ struct CallName {
 pub(super) enum Delivery {
     /// The call has its result.
     Delivered,
-    /// The call of this tool was answered before, because it had timed out or was canceled.
-    Late { tool_name: String },
+    /// The call was answered without it, or by a later attempt, because the attempt had timed out or was canceled.
+    Late(LateResult),
 }
 
 impl HostCalls {
@@ -77,7 +80,7 @@ impl HostCalls {
         let is_meant = |at: u64, name: &CallName| {
             number.is_none_or(|number| number == at)
                 && name.turn == *turn
-                && name.tool_use_id == tool_use_id
+                && name.call.tool_use_id == tool_use_id
         };
         let mut table = self.lock();
         let mut pending = table.pending.iter();
@@ -90,7 +93,11 @@ impl HostCalls {
         let mut abandoned = table.abandoned.iter();
         let found = abandoned.find_map(|(at, name)| is_meant(*at, name).then_some(*at));
         match found.and_then(|at| table.abandoned.remove(&at)) {
-            Some(CallName { tool_name, .. }) => Ok(Delivery::Late { tool_name }),
+            Some(CallName { call, .. }) => Ok(Delivery::Late(LateResult {
+                text: late_text(content.as_deref()),
+                call,
+                is_error,
+            })),
             None => Err(format!(
                 "no call {tool_use_id} of this turn waits for a result"
             )),
@@ -139,8 +146,7 @@ impl HostCalls {
         let (sender, reply) = oneshot::channel();
         let name = CallName {
             turn,
-            tool_use_id: call.call.tool_use_id.clone(),
-            tool_name: call.call.tool_name.clone(),
+            call: call.call.clone(),
         };
         let pending = PendingCall {
             name,
@@ -162,7 +168,7 @@ impl HostCalls {
         self.turns.send(cancel_call_line(
             &call.name.turn,
             number,
-            &call.name.tool_use_id,
+            &call.name.call.tool_use_id,
         ));
         table.abandoned.insert(number, call.name);
         if table.abandoned.len() > MAX_ABANDONED_CALLS {
@@ -191,4 +197,11 @@ impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.calls.give_up(self.number);
     }
+}
+
+/// Returns what a late result says, shortened.
+fn late_text(content: Option<&RawValue>) -> String {
+    let mut text = text_of_host_content(content);
+    text.truncate(text.floor_char_boundary(MAX_LATE_BYTES));
+    text
 }

@@ -131,14 +131,14 @@ impl<'a> LineHandler<'a> {
                 decided.map_err(about(id))
             }
             HostMessage::Result { id, result } => {
-                let tool_use_id = result.tool_use_id.clone();
                 let delivery = self.host_calls.deliver(&id, result).map_err(about(id))?;
-                if let Delivery::Late { tool_name } = delivery {
+                if let Delivery::Late(late) = delivery {
                     self.context.stderr.print_note(&format!(
                         "a late result of {} ({}) was dropped: the call was answered without it",
-                        escape(&tool_name),
-                        escape(&tool_use_id)
+                        escape(&late.call.tool_name),
+                        escape(&late.call.tool_use_id)
                     ));
+                    self.turns.record_late(late);
                 }
                 Ok(())
             }

@@ -16,7 +16,9 @@ use toolq_core::types::{
     AnswerForm, Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallAnswer, CallRef,
     CheckedCall, ToolsChange, TurnOrigin,
 };
-use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply, TurnRequest};
+use toolq_engine::{
+    ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, LateResult, TurnRequest,
+};
 
 /// How many turns may be in flight at once. Each holds its message.
 const MAX_OPEN_TURNS: usize = 1024;
@@ -24,6 +26,8 @@ const MAX_OPEN_TURNS: usize = 1024;
 /// The turns in flight. It is also who is asked for approvals.
 #[derive(Default)]
 pub(crate) struct OpenTurns {
+    /// All turns of a host are one conversation.
+    outputs: ConversationOutputs,
     connection: OnceLock<Connection>,
     table: Mutex<TurnTable>,
 }
@@ -122,7 +126,13 @@ impl OpenTurns {
             number,
             calls,
             origin,
+            outputs: Some(self.outputs.clone()),
         });
+    }
+
+    /// Has a result that came too late put on record.
+    pub(super) fn record_late(&self, late: LateResult) {
+        self.lock().request(TurnRequest::RecordLate(late));
     }
 
     /// Stops a turn. Its calls are answered all the same.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::answer::texts::read_output;
 use crate::types::{AgentFailure, Outcome, ProblemDetail, Rejection, RejectionReason, ToolDrift};
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
@@ -27,6 +28,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
         Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
         Outcome::Denied { reason } => reason.as_deref(),
+        Outcome::OutputUnavailable(why) => return Some(read_output::describe(why)),
         Outcome::Rejected(rejection) => return Some(rejection_cause(rejection)),
         _ => None,
     };

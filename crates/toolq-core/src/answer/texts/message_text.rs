@@ -20,6 +20,7 @@ pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
         | Outcome::Restored(_)
         | Outcome::Failed { .. }
         | Outcome::BadOutput { .. }
+        | Outcome::OutputUnavailable(_)
         | Outcome::InternalError(_) => MessageKey::Failed,
         Outcome::AgentFailed { .. } => MessageKey::AgentFailed,
         Outcome::NotStarted(_)

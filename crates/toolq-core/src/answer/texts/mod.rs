@@ -13,9 +13,12 @@ mod masked_content;
 mod message_text;
 mod outcome_text;
 mod pieces;
+mod read_output;
 mod rejected;
 mod signals;
 mod truncation;
 
 pub use failure_cause::failure_cause;
-pub use outcome_text::{build_answer, empty_output_text, max_turns_text, strip_hint};
+pub use outcome_text::{
+    AnswerWording, build_answer, empty_output_text, max_turns_text, strip_hint,
+};

@@ -17,8 +17,10 @@ use crate::answer::texts::limits;
 use crate::answer::texts::masked_content::mask_content;
 use crate::answer::texts::message_text::{exceeded_limit, fill_message, message_key};
 use crate::answer::texts::pieces::join_lines;
+use crate::answer::texts::read_output;
 use crate::answer::texts::rejected;
 use crate::answer::texts::truncation;
+use crate::answer::texts::truncation::OutputReader;
 use crate::text::truncate;
 use crate::types::{
     Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates, Outcome,
@@ -35,24 +37,38 @@ const EMPTY_OUTPUT: &str = "(no output)";
 /// Maximum length of a name made up by a model, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Builds the result of `call`, with secrets masked. `tool` is `None` if no tool has the requested name; `messages` are
-/// the texts that replace the built-in ones.
+/// What the answers to calls have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerWording<'a> {
+    /// The texts that replace the built-in ones.
+    pub messages: &'a MessageTemplates,
+    /// Masks the secrets.
+    pub mask: &'a Mask,
+    /// The name of the tool that reads outputs that were cut, if there is one and it knows the call.
+    pub output_reader: Option<&'a str>,
+}
+
+/// Builds the result of `call`, with secrets masked. `tool` is `None` if no tool has the requested name.
 pub fn build_answer(
     call: &Call,
     tool: Option<&Tool>,
     outcome: &Outcome,
-    messages: &MessageTemplates,
-    mask: &Mask,
+    wording: AnswerWording<'_>,
 ) -> CallAnswer {
+    let AnswerWording { messages, mask, .. } = wording;
+    let reader = wording.output_reader.map(|reader| OutputReader {
+        tool_name: reader,
+        call_id: &call.id,
+    });
     let content = match outcome {
         Outcome::Succeeded { content, .. } if is_empty_text(content) => {
             ResultContent::Text(empty_output_text(&call.name, tool, messages))
         }
         Outcome::Succeeded {
             content, captured, ..
-        } => truncation::mark_content(content, captured, tool),
+        } => truncation::mark_content(content, captured, tool, reader),
         Outcome::Restored(restored) => restored.content.clone(),
-        _ => ResultContent::Text(render_error(call, tool, outcome, messages)),
+        _ => ResultContent::Text(render_error(call, tool, outcome, (messages, reader))),
     };
     let content = leftovers::append_notice(content, outcome, tool);
     let for_clients = match outcome {
@@ -117,10 +133,10 @@ fn render_error(
     call: &Call,
     tool: Option<&Tool>,
     outcome: &Outcome,
-    messages: &MessageTemplates,
+    (messages, reader): (&MessageTemplates, Option<OutputReader<'_>>),
 ) -> String {
     let name = truncate(&call.name, MAX_NAME_CHARS);
-    let error_text = error_text(&name, tool, outcome);
+    let error_text = error_text(&name, tool, outcome, reader);
     if let Some(template) = messages.get(&message_key(outcome)) {
         let limit = exceeded_limit(outcome).or(tool.map(|tool| tool.timeout.after));
         return fill_message(template, &name, limit, &error_text);
@@ -137,10 +153,15 @@ pub fn strip_hint(text: &str) -> &str {
     }
 }
 
-fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
+fn error_text(
+    name: &str,
+    tool: Option<&Tool>,
+    outcome: &Outcome,
+    reader: Option<OutputReader<'_>>,
+) -> ErrorText {
     let (output, stderr) = match outcome.output() {
         Some(output) => (
-            truncation::mark_text(&output.text, &output.captured, tool),
+            truncation::mark_text(&output.text, &output.captured, tool, reader),
             output.stderr.as_str(),
         ),
         None => (Cow::Borrowed(""), ""),
@@ -170,6 +191,7 @@ fn error_text(name: &str, tool: Option<&Tool>, outcome: &Outcome) -> ErrorText {
         Outcome::AgentFailed { failure: fault, .. } => {
             agent::explain_agent_failure(name, fault, &output)
         }
+        Outcome::OutputUnavailable(why) => read_output::explain(why),
         Outcome::MissingVariable(_)
         | Outcome::ToolDrifted(_)
         | Outcome::NoBacking

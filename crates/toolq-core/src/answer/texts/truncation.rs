@@ -2,22 +2,32 @@
 
 use std::borrow::Cow;
 
+use serde_json::json;
+
 use crate::answer::texts::pieces::text_block;
 use crate::text::format_bytes;
 use crate::types::{CaptureStats, ResultContent, Tool};
+
+/// The tool that reads the whole of an output, and the id by which it does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputReader<'a> {
+    pub(crate) tool_name: &'a str,
+    pub(crate) call_id: &'a str,
+}
 
 /// Adds the mark to truncated content. Content blocks get it as a block at the end.
 pub(crate) fn mark_content(
     content: &ResultContent,
     captured: &CaptureStats,
     tool: Option<&Tool>,
+    reader: Option<OutputReader<'_>>,
 ) -> ResultContent {
     match content {
         ResultContent::Text(text) => {
-            ResultContent::Text(mark_text(text, captured, tool).into_owned())
+            ResultContent::Text(mark_text(text, captured, tool, reader).into_owned())
         }
         ResultContent::Blocks(blocks) => {
-            let mark = truncation_mark(captured, tool).and_then(|mark| text_block(&mark));
+            let mark = truncation_mark(captured, tool, reader).and_then(|mark| text_block(&mark));
             ResultContent::Blocks(blocks.iter().cloned().chain(mark).collect())
         }
     }
@@ -28,8 +38,9 @@ pub(crate) fn mark_text<'t>(
     text: &'t str,
     captured: &CaptureStats,
     tool: Option<&Tool>,
+    reader: Option<OutputReader<'_>>,
 ) -> Cow<'t, str> {
-    let Some(mark) = truncation_mark(captured, tool) else {
+    let Some(mark) = truncation_mark(captured, tool, reader) else {
         return Cow::Borrowed(text);
     };
     let (head, tail) = text.split_at(text.floor_char_boundary(captured.cut_offset));
@@ -42,8 +53,12 @@ pub(crate) fn mark_text<'t>(
     Cow::Owned(format!("{head}{before}{mark}{after}{tail}"))
 }
 
-/// Says how much was cut, and which file has the whole output; `None` if nothing was cut.
-fn truncation_mark(captured: &CaptureStats, tool: Option<&Tool>) -> Option<String> {
+/// Says how much was cut, which file has the whole output, and how to read it; `None` if nothing was cut.
+fn truncation_mark(
+    captured: &CaptureStats,
+    tool: Option<&Tool>,
+    reader: Option<OutputReader<'_>>,
+) -> Option<String> {
     if captured.cut_bytes == 0 {
         return None;
     }
@@ -61,7 +76,11 @@ fn truncation_mark(captured: &CaptureStats, tool: Option<&Tool>) -> Option<Strin
         }
         _ => "the whole output is".to_owned(),
     };
-    Some(format!("[… {cut} cut; {whole} in {file} …]"))
+    let read = reader.map_or(String::new(), |reader| {
+        let input = json!({"id": reader.call_id});
+        format!("; {} {input} reads it", reader.tool_name)
+    });
+    Some(format!("[… {cut} cut; {whole} in {file}{read} …]"))
 }
 
 /// Formats `1234567` as `1,234,567`.

@@ -7,6 +7,7 @@ mod tests;
 
 use crate::check::fill::body;
 use crate::check::fill::command;
+use crate::check::fill::output_request;
 use crate::check::fill::request;
 use crate::check::fill::template_values::{ProblemCollector, fill_template, value_text};
 use crate::json::Input;
@@ -50,6 +51,10 @@ pub(crate) fn build_invocation(
                 input, "task",
             ))])),
         }),
+        Some(Backing::Builtin(BuiltinTool::ReadOutput)) => {
+            let request = output_request::read_request(input);
+            Invocation::ReadOutput(request.map_err(|problem| vec![problem])?)
+        }
         Some(Backing::Host) => Invocation::Host,
         None => return Ok(None),
     };

@@ -43,8 +43,8 @@ pub struct ToolsFile {
     /// File with lines `NAME=value`, relative to this file, for `${NAME}` and `pass_env`. The environment takes precedence.
     /// All values are masked.
     pub env_file: Field<String>,
-    /// Built-in tools to enable: `attempt_completion` and `new_task`. A tool of the same name in this file takes
-    /// precedence.
+    /// Built-in tools to enable: `attempt_completion`, `new_task` and `read_output`. A tool of the same name in this file
+    /// takes precedence.
     #[schemars(with = "Field<Vec<BuiltinName>>")]
     pub builtins: Field<Vec<Field<String>>>,
     /// Defaults for keys that a tool leaves out.
@@ -150,6 +150,7 @@ pub struct PriceFile {
 enum BuiltinName {
     AttemptCompletion,
     NewTask,
+    ReadOutput,
 }
 
 impl ToolsFile {

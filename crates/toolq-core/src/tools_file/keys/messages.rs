@@ -45,6 +45,8 @@ pub struct MessagesFile {
     pub attempt_completion: Field<CompletionWordingFile>,
     /// The declaration of the built-in tool `new_task`. Only at the top level.
     pub new_task: Field<NewTaskWordingFile>,
+    /// The declaration of the built-in tool `read_output`. Only at the top level.
+    pub read_output: Field<ReadOutputWordingFile>,
 }
 
 /// Returns the schema of a tool's own messages: those of the file, except the words of the built-in tools.
@@ -52,7 +54,7 @@ pub(crate) fn tool_messages_schema(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = MessagesFile::json_schema(generator);
     let properties = schema.get_mut("properties");
     if let Some(properties) = properties.and_then(Value::as_object_mut) {
-        for key in ["attempt_completion", "new_task"] {
+        for key in ["attempt_completion", "new_task", "read_output"] {
             properties.shift_remove(key);
         }
     }
@@ -81,4 +83,21 @@ pub struct NewTaskWordingFile {
     pub agent: Field<String>,
     /// What the input `task` is.
     pub task: Field<String>,
+}
+
+/// What a model reads about `read_output`, without placeholders.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct ReadOutputWordingFile {
+    /// What the tool does.
+    pub description: Field<String>,
+    /// What the input `id` is.
+    pub id: Field<String>,
+    /// What the input `offset` is.
+    pub offset: Field<String>,
+    /// What the input `limit` is.
+    pub limit: Field<String>,
+    /// What the input `pattern` is.
+    pub pattern: Field<String>,
 }

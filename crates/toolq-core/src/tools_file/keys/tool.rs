@@ -128,6 +128,8 @@ pub struct CacheFile {
     /// Maximum age of a result.
     #[serde(rename = "for")]
     pub max_age: Field<DurationText>,
+    /// Whether results of earlier runs in the log that `--log` names count, too. Default: false.
+    pub over_runs: Field<bool>,
 }
 
 /// What calls read and change.

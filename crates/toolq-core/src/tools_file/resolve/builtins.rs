@@ -15,14 +15,20 @@ use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::types::{
-    ApprovalPolicy, Backing, BuiltinTool, Compare, Effect, MessageKey, MessageTemplates, OnDoubt,
-    OnFailure, OutputKind, SafetyPolicy, StartLimits, StatusTemplates, Template, Tool,
+    ApprovalPolicy, Backing, BuiltinTool, Compare, DEFAULT_PAGE_BYTES, Effect, MessageKey,
+    MessageTemplates, OnDoubt, OnFailure, OutputKind, SafetyPolicy, StartLimits, StatusTemplates,
+    Template, Tool,
 };
 
 /// Names of the built-in tools.
-pub(crate) const BUILTIN_NAMES: [&str; 2] = [ATTEMPT_COMPLETION, NEW_TASK];
+pub(crate) const BUILTIN_NAMES: [&str; 3] = [ATTEMPT_COMPLETION, NEW_TASK, OUTPUT_READER];
 const ATTEMPT_COMPLETION: &str = "attempt_completion";
 const NEW_TASK: &str = "new_task";
+/// The built-in tool that reads outputs that were cut.
+pub const OUTPUT_READER: &str = "read_output";
+
+/// The longest regular expression that a call may look for, in characters.
+const MAX_PATTERN_CHARS: usize = 1_000;
 
 /// Returns the built-in tools that the file enables, except those that it overrides. `tools` are the file's own.
 pub(crate) fn resolve_builtins(
@@ -36,7 +42,7 @@ pub(crate) fn resolve_builtins(
         let is_overridden = tools.iter().any(|tool| tool.name == name.value);
         let agents = || list_agents(tools);
         match name.value.as_str() {
-            ATTEMPT_COMPLETION | NEW_TASK if is_overridden => {}
+            ATTEMPT_COMPLETION | NEW_TASK | OUTPUT_READER if is_overridden => {}
             ATTEMPT_COMPLETION => {
                 found.insert(ATTEMPT_COMPLETION, Arc::new(completion_tool(messages)));
             }
@@ -49,6 +55,10 @@ pub(crate) fn resolve_builtins(
             NEW_TASK => {
                 found.insert(NEW_TASK, Arc::new(new_task_tool(agents(), messages)));
             }
+            OUTPUT_READER => {
+                let tool = read_output_tool(max_output(file), messages);
+                found.insert(OUTPUT_READER, Arc::new(tool));
+            }
             unknown => diagnostics.error(
                 name.span,
                 format!("there is no built-in tool `{unknown}`"),
@@ -56,7 +66,7 @@ pub(crate) fn resolve_builtins(
                 match suggest_name(unknown, BUILTIN_NAMES) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
-                        format!("the built-in tools are `{ATTEMPT_COMPLETION}` and `{NEW_TASK}`")
+                        format!("the built-in tools are `{ATTEMPT_COMPLETION}`, `{NEW_TASK}` and `{OUTPUT_READER}`")
                     }
                 },
             ),
@@ -77,9 +87,11 @@ fn warn_about_unused_wording(
     };
     let completion = messages.attempt_completion.spanned();
     let new_task = messages.new_task.spanned();
+    let read_output = messages.read_output.spanned();
     for (name, key_span) in [
         (ATTEMPT_COMPLETION, completion.map(|it| it.key_span)),
         (NEW_TASK, new_task.map(|it| it.key_span)),
+        (OUTPUT_READER, read_output.map(|it| it.key_span)),
     ] {
         if let Some(span) = key_span.filter(|_| !found.contains_key(name)) {
             diagnostics.warning(
@@ -154,6 +166,49 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
         BuiltinTool::NewTask(agents),
         messages,
     )
+}
+
+/// Returns the `max_output` of `defaults`: how much one call may return of an output.
+fn max_output(file: &ToolsFile) -> u64 {
+    let defaults = file.defaults.value();
+    let size = defaults.and_then(|defaults| defaults.max_output.value());
+    let size = size.map_or(attempt_limits::DEFAULT_MAX_OUTPUT_BYTES, |size| size.0);
+    // Zero is an error that is reported where it stands.
+    size.max(1)
+}
+
+fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
+    let text = |key, default: &str| word(messages, key, default);
+    let id = "The id that the note in the cut output names.";
+    let offset = "The byte offset at which to begin. Default: 0.";
+    let limit = DEFAULT_PAGE_BYTES.min(max_output);
+    let limit = format!("How many bytes of the output to return at most. Default: {limit}.");
+    let pattern = "A regular expression (without look-around and backreferences). With it, only what matches is returned, with byte offsets.";
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "minLength": 1, "description": text(MessageKey::ReadOutputId, id)},
+            "offset": {"type": "integer", "minimum": 0, "description": text(MessageKey::ReadOutputOffset, offset)},
+            "limit": {"type": "integer", "minimum": 1, "maximum": max_output, "description": text(MessageKey::ReadOutputLimit, &limit)},
+            "pattern": {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_CHARS, "description": text(MessageKey::ReadOutputPattern, pattern)},
+        },
+        "required": ["id"],
+        "additionalProperties": false,
+    });
+    let description = "Read the output of an earlier call that was cut: a part of it, or what matches a \
+                       pattern. The first line of the result says which bytes it has and where to go on.";
+    Tool {
+        safety: SafetyPolicy::Effect(true),
+        effect: Effect::Read,
+        max_output,
+        ..builtin_tool(
+            OUTPUT_READER,
+            text(MessageKey::ReadOutputDescription, description),
+            schema,
+            BuiltinTool::ReadOutput,
+            messages,
+        )
+    }
 }
 
 fn builtin_tool(

@@ -56,6 +56,7 @@ pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemp
     };
     let completion = file.attempt_completion.value();
     let new_task = file.new_task.value();
+    let read_output = file.read_output.value();
     let texts = [
         (
             MessageKey::CompletionDescription,
@@ -71,6 +72,20 @@ pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemp
         ),
         (MessageKey::NewTaskAgent, new_task.map(|it| &it.agent)),
         (MessageKey::NewTaskTask, new_task.map(|it| &it.task)),
+        (
+            MessageKey::ReadOutputDescription,
+            read_output.map(|it| &it.description),
+        ),
+        (MessageKey::ReadOutputId, read_output.map(|it| &it.id)),
+        (
+            MessageKey::ReadOutputOffset,
+            read_output.map(|it| &it.offset),
+        ),
+        (MessageKey::ReadOutputLimit, read_output.map(|it| &it.limit)),
+        (
+            MessageKey::ReadOutputPattern,
+            read_output.map(|it| &it.pattern),
+        ),
     ];
     let given = texts
         .into_iter()
@@ -91,6 +106,7 @@ pub(crate) fn refuse_builtin_wording(
     let spans = [
         file.attempt_completion.spanned().map(|it| it.key_span),
         file.new_task.spanned().map(|it| it.key_span),
+        file.read_output.spanned().map(|it| it.key_span),
     ];
     for span in spans.into_iter().flatten() {
         diagnostics.error(

@@ -54,6 +54,7 @@ mod value_names;
 mod wrapper;
 
 pub(crate) use agent_tool_checks::agent_cycle_warnings;
+pub use builtins::OUTPUT_READER;
 pub(crate) use builtins::new_task_tool;
 pub(crate) use context::{CheckContext, ToolContext};
 pub use host_tools::{HostToolProblem, HostTools};

@@ -84,6 +84,8 @@ pub(crate) fn resolve_cache(
         let hint = "say how old a result may be: `cache: {for: 10m}`";
         diagnostics.error(cache.key_span, "`cache` has no `for`", "", hint);
     }
-    let max_age = cache.value.max_age.value()?.0;
-    Some(CachePolicy { max_age })
+    Some(CachePolicy {
+        max_age: cache.value.max_age.value()?.0,
+        over_runs: cache.value.over_runs.value().copied().unwrap_or_default(),
+    })
 }

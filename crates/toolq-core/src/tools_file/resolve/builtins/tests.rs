@@ -65,3 +65,29 @@ fn a_wording_that_no_built_in_tool_has_is_reported() {
         ["a tool can't word a built-in tool"]
     );
 }
+
+#[test]
+fn messages_word_the_reader_of_outputs_and_defaults_limit_it() {
+    let text = r#"
+builtins: [read_output]
+defaults: {max_output: 5KiB}
+messages:
+  read_output: {description: "继续读取。", id: "标识。"}
+tools: {a: {input_schema: {type: object}, effect: read, command: [date]}}
+"#;
+    let parsed = parse_tools_file(text, Path::new("/"), Path::new("/"));
+    let tools = parsed.tools.unwrap();
+    let reader = tools.get("read_output").unwrap();
+    let properties = &reader.input_schema["properties"];
+    assert_eq!(reader.description, "继续读取。");
+    assert_eq!(properties["id"]["description"], "标识。");
+    assert_eq!(properties["limit"]["maximum"], 5 << 10);
+    let limit = properties["limit"]["description"].as_str().unwrap();
+    assert!(limit.ends_with("Default: 5120."), "{limit}");
+    assert_eq!(tools.output_reader(), Some("read_output"));
+    let unused = text.replace("builtins: [read_output]\n", "");
+    assert_eq!(
+        problems_of(&unused),
+        ["this file doesn't use the built-in tool `read_output`"]
+    );
+}

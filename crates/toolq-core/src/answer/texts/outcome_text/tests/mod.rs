@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::answer::texts::outcome_text::build_answer;
+use crate::answer::texts::outcome_text::{AnswerWording, build_answer};
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_schema};
 use crate::types::{
@@ -47,8 +47,11 @@ fn answer_text(tool: Option<&Tool>, outcome: &Outcome) -> String {
         &call(name),
         tool,
         outcome,
-        &words,
-        &Mask::new(["s3cr3t-value"]),
+        AnswerWording {
+            messages: &words,
+            mask: &Mask::new(["s3cr3t-value"]),
+            output_reader: None,
+        },
     );
     assert_eq!(answer.is_error, outcome.is_error());
     match answer.content {

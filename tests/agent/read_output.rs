@@ -1,0 +1,110 @@
+//! `read_output` of an agent's model: its own outputs, and nobody else's.
+
+use serde_json::{Value, json};
+
+use crate::expert_fixture::{expert_tools, toolq};
+use crate::scripted_api::{ScriptedApi, calls_response, text_response};
+use crate::support::model_response;
+
+const DUMP: &str = r"  dump:
+    effect: read
+    max_output: 100
+    input_schema: {type: object}
+    command: [seq, '1000']
+";
+
+/// Returns the text of the first result in the last message of a request.
+fn last_result(api: &ScriptedApi, request: usize) -> String {
+    let messages = api.messages(request);
+    let content = &messages.last().unwrap()["content"];
+    let block = content
+        .as_array()
+        .map_or(Value::Null, |blocks| blocks[0].clone());
+    block["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_agent_reads_its_own_outputs_and_neither_knows_those_of_the_other() {
+    let read = |id: &str| calls_response(&[("read_output", json!({"id": id, "limit": 10}))]);
+    let api = ScriptedApi::new(&[
+        calls_response(&[("dump", json!({}))]),
+        read("a0"),
+        read("toolu_0"),
+        text_response("done"),
+    ]);
+    let tools = expert_tools("      max_turns: 5\n      tools: [dump, read_output]")
+        .replace("version: 1\n", "version: 1\nbuiltins: [read_output]\n");
+    let calls = [
+        ("dump", json!({})),
+        ("expert", json!({"query": "why?"})),
+        ("read_output", json!({"id": "a0"})),
+    ];
+    let ran = toolq(&api, "")
+        .tools(&format!("{tools}{DUMP}"))
+        .stdin(model_response(&calls))
+        .run(&["run"]);
+    let cut = last_result(&api, 1);
+    assert!(cut.contains(r#"read_output {"id":"a0"} reads it"#), "{cut}");
+    let page = last_result(&api, 2);
+    assert_eq!(
+        page,
+        "[bytes 0 to 10 of 3893; go on with \"offset\": 10]\n1\n2\n3\n4\n5\n"
+    );
+    let unknown = last_result(&api, 3);
+    assert!(unknown.contains("has the id \"toolu_0\""), "{unknown}");
+    assert!(unknown.contains("cut: \"a0\"\n"), "{unknown}");
+    let texts = ran.result_texts();
+    assert!(
+        texts[0]
+            .0
+            .contains(r#"read_output {"id":"toolu_0"} reads it"#),
+        "{texts:?}"
+    );
+    assert!(texts[2].0.contains("has the id \"a0\""), "{texts:?}");
+    assert!(texts[2].0.contains("cut: \"toolu_0\"\n"), "{texts:?}");
+}
+
+/// An agent that doesn't have the tool isn't told about it.
+#[test]
+fn an_agent_without_it_is_not_sent_there() {
+    let api = ScriptedApi::new(&[
+        calls_response(&[("dump", json!({}))]),
+        text_response("done"),
+    ]);
+    let tools = expert_tools("      tools: [dump]")
+        .replace("version: 1\n", "version: 1\nbuiltins: [read_output]\n");
+    toolq(&api, "")
+        .tools(&format!("{tools}{DUMP}"))
+        .stdin(model_response(&[("expert", json!({"query": "why?"}))]))
+        .run(&["run"])
+        .assert_exit(0);
+    let cut = last_result(&api, 1);
+    assert!(cut.contains("the whole output is in"), "{cut}");
+    assert!(!cut.contains("read_output"), "{cut}");
+}
+
+/// What an agent had cut before its run stopped, it reads after the run was resumed.
+#[test]
+fn a_resumed_agent_reads_what_an_earlier_run_kept() {
+    let api = ScriptedApi::with_script(|_, body| match body["messages"].as_array().unwrap().len() {
+        1 => calls_response(&[("dump", json!({}))]),
+        3 => calls_response(&[("read_output", json!({"id": "a0", "limit": 10}))]),
+        _ => text_response("done"),
+    });
+    let tools = expert_tools("      tools: [dump, read_output]")
+        .replace("version: 1\n", "version: 1\nbuiltins: [read_output]\n");
+    let sandbox = toolq(&api, "")
+        .tools(&format!("{tools}{DUMP}"))
+        .file("input.json", model_response(&[("expert", json!({"query": "why?"}))]));
+    let run = |arguments: &[&str]| {
+        let arguments = [&["run", "--log", "log.jsonl", "input.json"], arguments].concat();
+        sandbox.command(&arguments).output().unwrap()
+    };
+    // The agent's own call and `dump`.
+    let stopped = run(&["--max-calls", "2"]);
+    assert_eq!(stopped.status.code(), Some(3), "{stopped:?}");
+    let resumed = run(&["--resume"]);
+    assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
+    let page = last_result(&api, api.requests().len() - 1);
+    assert!(page.ends_with("]\n1\n2\n3\n4\n5\n"), "{page}");
+}
