@@ -167,9 +167,49 @@ tools:
     }
 }
 
-/// A tool that describes itself, its probe, and a server: all of them try to read the same file.
+/// A probe that asks a file outside what became of a call finds nothing there.
 #[test]
-fn descriptions_probes_and_servers_are_confined() {
+fn a_probe_is_confined() {
+    if is_skipped() {
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let record = outside.path().join("record");
+    fs::write(&record, "canary").unwrap();
+    let resume = |confined: &str| {
+        let tools = format!(
+            r#"
+version: 1
+tools:
+  pay:
+    input_schema: {{type: object}}
+    sandbox: {confined}
+    probe: [sh, -c, 'cat {record} 2> /dev/null || exit 1']
+    command: [echo, paid]
+"#,
+            record = record.display()
+        );
+        let sandbox = CliSandbox::new()
+            .tools(&tools)
+            .file("turn.json", model_response(&[("pay", json!({}))]));
+        let run = |failpoint: &str, arguments: &[&str]| {
+            let all = [&["run", "--log", "log.jsonl", "turn.json"], arguments].concat();
+            let mut command = sandbox.command(&all);
+            command.env("TOOLQ_FAILPOINT", failpoint);
+            command.output().unwrap()
+        };
+        assert_eq!(run("start.before:1:kill", &[]).status.code(), None);
+        let resumed = run("", &["--resume"]);
+        let answer: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+        answer["content"][0]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(resume("false"), "canary");
+    assert_eq!(resume("{}"), "paid");
+}
+
+/// A tool that describes itself and a server: both try to read the same file.
+#[test]
+fn descriptions_and_servers_are_confined() {
     if is_skipped() {
         return;
     }
@@ -419,4 +459,80 @@ fn a_sandbox_without_what_programs_need_is_named_as_the_cause() {
     assert!(check("[root]").contains("from starting"));
     assert!(check("[system]").contains("no problems"));
     assert!(check("[/]").contains("no problems"));
+}
+
+/// Answers every question over TCP with one address, as a name server that somebody reaches with `use-vc`.
+const NAME_SERVER: &str = r#"
+import socket, sys
+server = socket.create_server(("127.0.0.1", 53))
+open("ready", "w").close()
+while True:
+    connection, _ = server.accept()
+    with connection:
+        while header := connection.recv(2):
+            query = connection.recv(int.from_bytes(header, "big"))
+            question = query[12:query.index(b"\0", 12) + 5]
+            is_a = question[-4:-2] == b"\0\1"
+            answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x0a\1\2\3" if is_a else b""
+            reply = query[:2] + b"\x81\x80\0\1" + bytes([0, int(is_a)]) + b"\0\0\0\0" + question + answer
+            connection.sendall(len(reply).to_bytes(2, "big") + reply)
+"#;
+
+/// With port 53 among the ports, names are looked up over TCP: against a name server in namespaces of its own, which has the
+/// port and nothing else.
+#[test]
+fn with_port_53_names_are_looked_up_over_tcp() {
+    let ports = procfence::NetworkAccess::TcpPorts(vec![53]);
+    let missing = procfence::missing_protections(&ports);
+    let tools = |ports: &str| {
+        format!(
+            r#"
+version: 1
+tools:
+  look_up:
+    effect: read
+    input_schema: {{type: object}}
+    sandbox: {{network: {ports}}}
+    command: [getent, ahostsv4, toolq.example]
+"#
+        )
+    };
+    let script = r#"
+        ip link set lo up && mount --bind resolv.conf /etc/resolv.conf && mount --bind nsswitch.conf /etc/nsswitch.conf || { echo "no namespaces"; exit; }
+        python3 name_server.py & server=$!
+        until [ -e ready ]; do kill -0 $server || exit; sleep 0.05; done
+        for file in with.yaml without.yaml; do
+            "$TOOLQ" run -q --no-log -c $file call.json | jq -r '.content[0] | [.is_error // false, (.content | split(" ")[0])] | @csv'
+        done
+        kill $server
+    "#;
+    let sandbox = CliSandbox::new()
+        .file("with.yaml", tools("[53]"))
+        .file("without.yaml", tools("[54]"))
+        .file("name_server.py", NAME_SERVER)
+        .file("resolv.conf", "nameserver 127.0.0.1\n")
+        .file("nsswitch.conf", "hosts: dns\n")
+        .file("inside", script)
+        .file("call.json", model_response(&[("look_up", json!({}))]));
+    let unshare =
+        "unshare --user --map-root-user --net --mount sh inside 2> problems || echo no namespaces";
+    let output = sandbox.run_shell(unshare);
+    if !missing.is_empty()
+        || output.stdout.contains("no namespaces")
+        || !output.dir.path().join("ready").exists()
+    {
+        let problems = output.file("problems").unwrap_or_default();
+        eprint_uncaptured(format_args!(
+            "skipped: this system has no namespaces, Python or ports in Landlock: {problems}\n"
+        ));
+        return;
+    }
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(
+        lines[0],
+        "false,\"10.1.2.3\"",
+        "{}",
+        output.file("problems").unwrap()
+    );
+    assert!(lines[1].starts_with("true,"), "{lines:?}");
 }

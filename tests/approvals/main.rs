@@ -5,6 +5,8 @@
 mod killed;
 mod plan;
 mod program;
+#[path = "../agent/scripted_api.rs"]
+mod scripted_api;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;

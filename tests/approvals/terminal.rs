@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Child;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +13,9 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
+
+use crate::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
+use crate::support::waiting::wait_until;
 
 use super::{CliSandbox, four_calls, model_response, parse_json_lines, sandbox};
 
@@ -25,67 +30,98 @@ struct TerminalRun {
     log: String,
 }
 
+/// A run on a terminal of its own, which somebody watches.
+struct WatchedRun {
+    child: Child,
+    keyboard: File,
+    chunks: mpsc::Receiver<Vec<u8>>,
+    reading: thread::JoinHandle<()>,
+    screen: Vec<u8>,
+    dir: PathBuf,
+}
+
+impl WatchedRun {
+    /// Starts `--approve ask`.
+    fn start(sandbox: &CliSandbox, arguments: &[&str]) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let tty = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let run = ["run", "--log", "log.jsonl", "--approve", "ask"];
+        let mut command = sandbox.command(&[&run, arguments].concat());
+        command.stderr(tty);
+        // SAFETY: both are plain system calls, which are async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                setsid()?;
+                Ok(ioctl_tiocsctty(rustix::stdio::stderr())?)
+            });
+        }
+        let child = command.spawn().unwrap();
+        // The command holds the terminal open.
+        drop(command);
+        let keyboard = File::from(controller);
+        let mut reader = keyboard.try_clone().unwrap();
+        let (sender, chunks) = mpsc::channel();
+        let reading = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // When the last process closes the other end, this fails with EIO.
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                let _ = sender.send(buffer[..length].to_vec());
+            }
+        });
+        Self {
+            child,
+            keyboard,
+            chunks,
+            reading,
+            screen: Vec::new(),
+            dir: sandbox.path().to_owned(),
+        }
+    }
+
+    /// Returns the screen.
+    fn seen(&mut self) -> String {
+        self.screen.extend(self.chunks.try_iter().flatten());
+        String::from_utf8_lossy(&self.screen).into_owned()
+    }
+
+    /// Returns the screen once it has as many questions.
+    fn wait_for_question(&mut self, count: usize) -> String {
+        while self.seen().matches("[q]uit the run: ").count() < count {
+            let chunk = self.chunks.recv_timeout(PATIENCE);
+            self.screen.extend(chunk.expect("a question"));
+        }
+        self.seen()
+    }
+
+    fn type_text(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn end(mut self) -> TerminalRun {
+        let code = self.child.wait().unwrap().code();
+        self.reading.join().unwrap();
+        self.screen.extend(self.chunks.try_iter().flatten());
+        let read = |name: &str| std::fs::read_to_string(self.dir.join(name)).unwrap_or_default();
+        TerminalRun {
+            code,
+            screen: String::from_utf8_lossy(&self.screen).into_owned(),
+            ran: read("ran"),
+            log: read("log.jsonl"),
+        }
+    }
+}
+
 /// Runs `--approve ask` on a terminal of its own, and types each reply when the next question is there.
 fn run_on_terminal(sandbox: &CliSandbox, progress: &str, replies: &[&str]) -> TerminalRun {
-    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&controller).unwrap();
-    unlockpt(&controller).unwrap();
-    let name = ptsname(&controller, Vec::new()).unwrap();
-    let tty = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-    let dir = sandbox.path().to_owned();
-    let mut command = sandbox.command(&[
-        "run",
-        "--log",
-        "log.jsonl",
-        "--approve",
-        "ask",
-        "--progress",
-        progress,
-        "calls.json",
-    ]);
-    command.stderr(tty);
-    // SAFETY: both are plain system calls, which are async-signal-safe.
-    unsafe {
-        command.pre_exec(|| {
-            setsid()?;
-            Ok(ioctl_tiocsctty(rustix::stdio::stderr())?)
-        });
-    }
-    let mut child = command.spawn().unwrap();
-    // The command holds the terminal open.
-    drop(command);
-    let mut controller = File::from(controller);
-    let mut reader = controller.try_clone().unwrap();
-    let (sender, chunks) = mpsc::channel();
-    let reading = thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        // When the last process closes the other end, this fails with EIO.
-        while let Ok(length @ 1..) = reader.read(&mut buffer) {
-            let _ = sender.send(buffer[..length].to_vec());
-        }
-    });
-    let mut screen = Vec::new();
+    let mut run = WatchedRun::start(sandbox, &["--progress", progress, "calls.json"]);
     for (number, reply) in replies.iter().enumerate() {
-        let prompts = |screen: &[u8]| {
-            String::from_utf8_lossy(screen)
-                .matches("[q]uit the run: ")
-                .count()
-        };
-        while prompts(&screen) <= number {
-            screen.extend(chunks.recv_timeout(PATIENCE).expect("a question"));
-        }
-        controller.write_all(reply.as_bytes()).unwrap();
+        run.wait_for_question(number + 1);
+        run.type_text(reply);
     }
-    let code = child.wait().unwrap().code();
-    reading.join().unwrap();
-    screen.extend(chunks.try_iter().flatten());
-    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
-    TerminalRun {
-        code,
-        screen: String::from_utf8_lossy(&screen).into_owned(),
-        ran: read("ran"),
-        log: read("log.jsonl"),
-    }
+    run.end()
 }
 
 fn four() -> CliSandbox {
@@ -161,4 +197,92 @@ fn the_question_shows_the_whole_input_escaped() {
         input.contains("u001b") && input.contains("u202e"),
         "{input:?}"
     );
+}
+
+/// Two agents work at the same time, each with a payment that needs an approval.
+const TWO_AGENTS: &str = r#"
+version: 1
+tools:
+  expert:
+    effect: read
+    input_schema: {type: object, properties: {amount: {type: integer}}, required: [amount]}
+    agent: {endpoint: "${BASE}", model: m, tools: [pay]}
+  pay:
+    approve: true
+    concurrency_safe: true
+    input_schema: {type: object, properties: {amount: {type: integer}}, required: [amount]}
+    command: [sh, -c, 'echo "pay $1" >> ran', --, "{amount}"]
+"#;
+
+/// Questions of agents that ask at the same time come one after another, and what is typed belongs to the one that is there:
+/// nothing that was typed before a question answers it.
+#[test]
+fn questions_of_two_agents_on_one_terminal_do_not_cross() {
+    let api = ScriptedApi::with_script(|_, body| {
+        let messages = body["messages"].as_array().unwrap();
+        let amount = if messages[0].to_string().contains("111") {
+            111
+        } else {
+            222
+        };
+        match messages.len() {
+            1 => {
+                let pay = calls_response(&[("pay", json!({"amount": amount}))]);
+                ApiBehavior::Rendezvous(2, Box::new(pay))
+            }
+            _ => text_response("done"),
+        }
+    });
+    let calls = [
+        ("expert", json!({"amount": 111})),
+        ("expert", json!({"amount": 222})),
+    ];
+    let sandbox = CliSandbox::new()
+        .tools(TWO_AGENTS)
+        .file("calls.json", model_response(&calls))
+        .env("BASE", &api.url);
+    let arguments = ["--progress", "none", "--events", "events", "calls.json"];
+    let mut run = WatchedRun::start(&sandbox, &arguments);
+    run.wait_for_question(1);
+    let events = sandbox.path().join("events");
+    wait_until("both agents ask", || {
+        let events = std::fs::read_to_string(&events).unwrap_or_default();
+        events.matches("approval_requested").count() == 2
+    });
+    let first = run.seen();
+    assert_eq!(first.matches("approve pay").count(), 1, "{first}");
+    let is_first_of_111 = first.contains("\"amount\":111");
+    let name = |is_of_111| if is_of_111 { "111" } else { "222" };
+    // The yes is typed before the second question is there.
+    run.type_text(&format!("n not {}\ny\n", name(is_first_of_111)));
+    let both = run.wait_for_question(2);
+    let second = both.rsplit("approve pay").next().unwrap();
+    assert!(
+        second.contains(&format!("\"amount\":{}", name(!is_first_of_111))),
+        "{both}"
+    );
+    run.type_text(&format!("n not {}\n", name(!is_first_of_111)));
+    let ended = run.end();
+    assert_eq!(
+        (ended.code, ended.ran.as_str()),
+        (Some(0), ""),
+        "{}",
+        ended.screen
+    );
+    let records = parse_json_lines(&ended.log);
+    let amount_of = |id: &serde_json::Value| {
+        let call = records.iter().find(|record| record["id"] == *id).unwrap();
+        call["content"]["input"]["amount"].to_string()
+    };
+    let approvals = records.iter().filter(|record| record["type"] == "approval");
+    let reasons: Vec<(String, String)> = approvals
+        .map(|record| {
+            let reason = record["metadata"]["reason"].as_str().unwrap().to_owned();
+            (amount_of(&record["parentId"]), reason)
+        })
+        .collect();
+    assert_eq!(reasons.len(), 2);
+    for (amount, reason) in reasons {
+        assert_eq!(reason, format!("not {amount}"));
+    }
 }

@@ -158,3 +158,30 @@ fn without_namespaces_no_service_can_be_reached() {
     }
     ran.assert_exit(0);
 }
+
+/// A tool's own sandbox holds on the copy, too, where its paths are those of the copy.
+#[test]
+fn a_sandbox_holds_on_the_copy() {
+    let confined = TOOLS.replace(
+        "description: Run a script.",
+        "description: Run a script.\n    sandbox: {write: [out]}",
+    );
+    for (tools, is_confined) in [(TOOLS, false), (&*confined, true)] {
+        let sandbox = sandbox().file("root/out/old", "old\n");
+        let outside = sandbox.path().join("tools.yaml");
+        let script = format!(
+            "(echo new > out/new; cat out/new poem; echo x > beside; cat {}) 2> /dev/null; ls",
+            outside.display()
+        );
+        let recording = shell(&script, "recorded");
+        let Some(CopyReplay { ran, .. }) = replay_with_tools(tools, sandbox, &[&recording], &[])
+        else {
+            return;
+        };
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let actual = report["differ"][0]["actual"].as_str().unwrap();
+        assert!(actual.contains("new\nso much depends"), "{actual}");
+        assert_eq!(!actual.contains("beside"), is_confined, "{actual}");
+        assert_eq!(!actual.contains("version: 1"), is_confined, "{actual}");
+    }
+}
