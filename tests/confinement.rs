@@ -178,7 +178,7 @@ fn a_probe_is_confined() {
     fs::write(&record, "canary").unwrap();
     let resume = |confined: &str| {
         let tools = format!(
-            r#"
+            r"
 version: 1
 tools:
   pay:
@@ -186,7 +186,7 @@ tools:
     sandbox: {confined}
     probe: [sh, -c, 'cat {record} 2> /dev/null || exit 1']
     command: [echo, paid]
-"#,
+",
             record = record.display()
         );
         let sandbox = CliSandbox::new()
@@ -486,7 +486,7 @@ fn with_port_53_names_are_looked_up_over_tcp() {
     let missing = procfence::missing_protections(&ports);
     let tools = |ports: &str| {
         format!(
-            r#"
+            r"
 version: 1
 tools:
   look_up:
@@ -494,7 +494,7 @@ tools:
     input_schema: {{type: object}}
     sandbox: {{network: {ports}}}
     command: [getent, ahostsv4, toolq.example]
-"#
+"
         )
     };
     let script = r#"

@@ -76,13 +76,11 @@ fn read_all(conversation: &mut Conversation, input: &Value) -> String {
         let page = conversation.ask(&format!("page_{offset}"), "read_output", &input);
         let (note, text) = page.split_once('\n').unwrap();
         whole += text;
-        match note.split_once("go on with \"offset\": ") {
-            Some((_, next)) => offset = next.trim_end_matches(']').parse().unwrap(),
-            None => {
-                assert!(note.ends_with("the end]"), "{note}");
-                return whole;
-            }
-        }
+        let Some((_, next)) = note.split_once("go on with \"offset\": ") else {
+            assert!(note.ends_with("the end]"), "{note}");
+            return whole;
+        };
+        offset = next.trim_end_matches(']').parse().unwrap();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pages and searches of kept outputs.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use proptest::prelude::*;
@@ -74,7 +75,7 @@ proptest! {
         let kept = keep(text.as_bytes());
         let offset = at.index(text.len());
         let page = kept.file.read_page(offset as u64, 100).unwrap();
-        prop_assert_eq!(page.begin as usize, text.floor_char_boundary(offset));
+        prop_assert_eq!(page.begin, text.floor_char_boundary(offset) as u64);
         prop_assert_eq!(page.text, &text[text.floor_char_boundary(offset)..]);
     }
 
@@ -93,7 +94,7 @@ proptest! {
         let mut at = 0;
         for line in text.split('\n') {
             if line.contains("ab") {
-                expected += &format!("{at}: {line}\n");
+                let _ = writeln!(expected, "{at}: {line}");
             }
             at += line.len() + 1;
         }

@@ -101,12 +101,12 @@ impl PreparedLog {
             kept_results.set_source(log.path().to_owned(), log.clone_file()?);
         }
         Ok(Self {
-            kept_results,
             log,
             task,
             resumes,
             has_applied_plan,
             in_doubt_calls,
+            kept_results,
         })
     }
 
