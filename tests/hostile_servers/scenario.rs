@@ -101,7 +101,17 @@ fn check_server(server: &HostileServer) {
     } else {
         "1"
     };
-    let arguments = ["run", "-q", "-j", jobs, "--log", "log.jsonl"];
+    // Servers report progress only where somebody sees it.
+    let arguments = [
+        "run",
+        "-q",
+        "-j",
+        jobs,
+        "--log",
+        "log.jsonl",
+        "--events",
+        "events.jsonl",
+    ];
     let span = ActiveSpan::begin();
     let output = run_toolq(dir, &arguments, &message(), name);
     let stalled = span.stalled_time();
