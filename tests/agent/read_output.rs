@@ -82,31 +82,3 @@ fn an_agent_without_it_is_not_sent_there() {
     assert!(cut.contains("the whole output is in"), "{cut}");
     assert!(!cut.contains("read_output"), "{cut}");
 }
-
-/// What an agent had cut before its run stopped, it reads after the run was resumed.
-#[test]
-fn a_resumed_agent_reads_what_an_earlier_run_kept() {
-    let api =
-        ScriptedApi::with_script(|_, body| match body["messages"].as_array().unwrap().len() {
-            1 => calls_response(&[("dump", json!({}))]),
-            3 => calls_response(&[("read_output", json!({"id": "a0", "limit": 10}))]),
-            _ => text_response("done"),
-        });
-    let tools = expert_tools("      tools: [dump, read_output]")
-        .replace("version: 1\n", "version: 1\nbuiltins: [read_output]\n");
-    let sandbox = toolq(&api, "").tools(&format!("{tools}{DUMP}")).file(
-        "input.json",
-        model_response(&[("expert", json!({"query": "why?"}))]),
-    );
-    let run = |arguments: &[&str]| {
-        let arguments = [&["run", "--log", "log.jsonl", "input.json"], arguments].concat();
-        sandbox.command(&arguments).output().unwrap()
-    };
-    // The agent's own call and `dump`.
-    let stopped = run(&["--max-calls", "2"]);
-    assert_eq!(stopped.status.code(), Some(3), "{stopped:?}");
-    let resumed = run(&["--resume"]);
-    assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
-    let page = last_result(&api, api.requests().len() - 1);
-    assert!(page.ends_with("]\n1\n2\n3\n4\n5\n"), "{page}");
-}

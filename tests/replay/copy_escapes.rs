@@ -168,12 +168,8 @@ fn a_sandbox_holds_on_the_copy() {
     );
     for (tools, is_confined) in [(TOOLS, false), (&*confined, true)] {
         let sandbox = sandbox().file("root/out/old", "old\n");
-        let outside = sandbox.path().join("tools.yaml");
-        let script = format!(
-            "(echo new > out/new; cat out/new poem; echo x > beside; cat {}) 2> /dev/null; ls",
-            outside.display()
-        );
-        let recording = shell(&script, "recorded");
+        let script = "(echo new > out/new; cat out/new poem; echo x > beside) 2> /dev/null; ls";
+        let recording = shell(script, "recorded");
         let Some(CopyReplay { ran, .. }) = replay_with_tools(tools, sandbox, &[&recording], &[])
         else {
             return;
@@ -182,6 +178,5 @@ fn a_sandbox_holds_on_the_copy() {
         let actual = report["differ"][0]["actual"].as_str().unwrap();
         assert!(actual.contains("new\nso much depends"), "{actual}");
         assert_eq!(!actual.contains("beside"), is_confined, "{actual}");
-        assert_eq!(!actual.contains("version: 1"), is_confined, "{actual}");
     }
 }
