@@ -1,8 +1,6 @@
 //! Builds a [`Toolq`] from its settings.
 
-use std::fs;
 use std::future::Future;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,27 +9,22 @@ use redact::Mask;
 use tokio::sync::Mutex;
 use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
-use toolq_core::tools_file::{self, HostToolProblem, HostTools, ParsedToolsFile};
-use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
+use toolq_core::types::ToolsConfig;
 use toolq_engine::{Approver, EngineSettings, find_untrackable};
 use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
 
 use crate::embed::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
-use crate::embed::error::{Error, ToolsFileProblem};
+use crate::embed::error::Error;
 use crate::embed::function_tools::{
     FunctionRunner, FunctionTool, ToolCall, ToolOutput, declare_functions,
 };
 use crate::embed::runtime_engine::RuntimeEngine;
 use crate::embed::session::EmbeddedSession;
 use crate::embed::toolq::{Toolq, can_supervise};
+use crate::embed::tools_loading::{NO_TOOLS_FILE, load_tools, unsupervised_limits};
 
 /// The largest message, in bytes. `toolq run --max-input` has the same default.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
-
-/// What stands in place of the path and the text of a tools file if all tools are functions.
-const NO_TOOLS_FILE: &str = "functions";
-const EMPTY_TOOLS_FILE: &str = "version: 1\n";
 
 /// Builds a [`Toolq`].
 #[derive(Debug, Default)]
@@ -187,93 +180,6 @@ impl ToolqBuilder {
         }));
         Ok(log)
     }
-}
-
-/// Loads a tools file and the functions beside it, and the warnings as text.
-fn load_tools(
-    path: Option<&Path>,
-    functions: Option<&HostTools>,
-) -> Result<(ToolsConfig, Vec<String>), Error> {
-    let named = path.unwrap_or(Path::new(NO_TOOLS_FILE));
-    let unreadable = |source| Error::UnreadableToolsFile {
-        path: named.to_owned(),
-        source,
-    };
-    let text = match path {
-        Some(path) => fs::read_to_string(path).map_err(unreadable)?,
-        None if functions.is_some() => EMPTY_TOOLS_FILE.to_owned(),
-        None => return Err(Error::NoToolsFile),
-    };
-    let path = named;
-    let current_dir = std::env::current_dir().map_err(unreadable)?;
-    let dir = match path.parent() {
-        Some(parent) => current_dir.join(parent),
-        None => current_dir.clone(),
-    };
-    let lock = ToolsLock::read(path)
-        .map_err(|why| unreadable(io::Error::new(io::ErrorKind::InvalidData, why)))?;
-    let texts = (text.as_str(), functions);
-    let lock = LockUse::from(&lock);
-    let mut parsed = tools_file::parse_with_host_tools(texts, &dir, &current_dir, lock);
-    if parsed.tools.is_none()
-        && let Some(problems) = function_problems(functions, &parsed)
-    {
-        return Err(Error::InvalidFunctions(problems));
-    }
-    let mut tools = parsed.tools.take();
-    let ParsedToolsFile {
-        problems, sources, ..
-    } = parsed;
-    if let Some(tools) = &mut tools {
-        let files = [path.to_owned(), ToolsLock::path_beside(path)];
-        tools
-            .own_files
-            .extend(files.map(|file| current_dir.join(file)));
-    }
-    let located = |severity: Severity| {
-        let sources = &sources;
-        let problems = problems
-            .iter()
-            .filter(move |problem: &&FileProblem| problem.severity == severity);
-        problems.map(|problem| ToolsFileProblem::locate(problem, sources, path))
-    };
-    let Some(tools) = tools else {
-        return Err(Error::InvalidToolsFile {
-            path: path.to_owned(),
-            problems: located(Severity::Error).collect(),
-        });
-    };
-    let warnings = located(Severity::Warning);
-    Ok((tools, warnings.map(|warning| warning.to_string()).collect()))
-}
-
-/// Returns what is wrong with the functions, if nothing is wrong with the file itself.
-fn function_problems(
-    functions: Option<&HostTools>,
-    parsed: &ParsedToolsFile,
-) -> Option<Vec<HostToolProblem>> {
-    let mut errors = parsed
-        .problems
-        .iter()
-        .filter(|problem| problem.severity == Severity::Error);
-    let found = functions?.find_errors(parsed);
-    let is_of_function = |problem: &FileProblem| parsed.sources.is_from_host(problem.span);
-    (!found.is_empty() && errors.all(is_of_function)).then_some(found)
-}
-
-/// Warns about tools whose resource limits need a supervisor, if this program can't be one.
-fn unsupervised_limits(tools: &ToolsConfig) -> Option<String> {
-    let has_limits = |tool: &&Arc<Tool>| match &tool.backing {
-        Some(Backing::Command(command)) => command.limits != CommandLimits::default(),
-        _ => false,
-    };
-    let limited = tools.tools.iter().find(has_limits)?;
-    (!can_supervise()).then(|| {
-        format!(
-            "`limits` of {} need a supervisor: call `toolq::supervise()` first in `main`",
-            limited.name
-        )
-    })
 }
 
 fn begin_session(

@@ -16,6 +16,7 @@ mod session;
 mod stream;
 mod stream_reader;
 mod toolq;
+mod tools_loading;
 
 pub use answer::AnswerRequest;
 pub use approval::{ApprovalAnswer, ApprovalQuestion};

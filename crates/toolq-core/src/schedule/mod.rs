@@ -2,13 +2,15 @@
 //!
 //! Pure state machines: time is a parameter.
 
+mod applied_limits;
+mod call_access;
 mod dependency_graph;
 mod gate;
 mod lock_index;
 mod rate_meter;
 mod start_limiter;
 
-pub use gate::{CallAccess, Gate, OrderCause};
-pub use start_limiter::{
-    AppliedLimits, LimitedSubject, StartLimiter, StartTicket, StartWait, applied_limits,
-};
+pub use applied_limits::{AppliedLimits, LimitedSubject, applied_limits};
+pub use call_access::{CallAccess, OrderCause};
+pub use gate::Gate;
+pub use start_limiter::{StartLimiter, StartTicket, StartWait};

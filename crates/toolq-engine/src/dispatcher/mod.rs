@@ -21,6 +21,7 @@ mod start;
 mod sub_turns;
 mod task_events;
 mod throttle;
+mod throttled_calls;
 mod turn_gate;
 mod turn_loop;
 

@@ -15,7 +15,7 @@ use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::halt::wait_for_halt_or_budget;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
-use crate::dispatcher::throttle::ThrottledCalls;
+use crate::dispatcher::throttled_calls::ThrottledCalls;
 use crate::dispatcher::turn_gate::TurnGate;
 use crate::scheduler::{CallQueue, ConcurrencyLimit};
 use crate::settings::AnswerDelivery;

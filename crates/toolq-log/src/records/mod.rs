@@ -22,6 +22,7 @@ mod schema;
 mod server;
 mod session;
 mod session_header;
+mod start;
 mod tool_meaning;
 
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub(crate) use blob::{
     read_error_text,
 };
 pub use blob::{RecordContent, StoredBlob};
-pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
+pub use call::{CallContent, CallRecord, RecordedJson};
 pub(crate) use call_end::end_record_kind;
 pub use call_end::{CallEndRecord, ErrorRecord, KeptRecord};
 pub use describe::DescribeRecord;
@@ -54,6 +55,7 @@ pub use session::{
     FormatVersion, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };
 pub use session_header::{SessionHeader, SyncPolicy};
+pub use start::{FailedAttempt, StartRecord};
 pub(crate) use tool_meaning::ToolMeaning;
 pub use tool_meaning::{definition_digests, do_the_same};
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 
 use super::*;
-use crate::types::{LockMode, LockedResource};
+use crate::types::{CallLock, LockMode, LockedResource};
 
 /// The rule by itself, over a whole turn, by looking at all pairs of calls.
 struct GateOracle<'t> {
