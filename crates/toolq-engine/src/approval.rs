@@ -185,3 +185,75 @@ pub(crate) fn program_reply(program: &Path, result: AttemptResult) -> ApprovalRe
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use toolq_core::testing::success_outcome;
+    use toolq_core::types::CallOutput;
+
+    use super::*;
+
+    fn reply_to(outcome: Outcome) -> ApprovalReply {
+        program_reply(Path::new("/bin/ask"), outcome.into())
+    }
+
+    fn ended(ending: CallEnding, text: &str) -> ApprovalReply {
+        let output = CallOutput {
+            text: text.to_owned(),
+            ..CallOutput::default()
+        };
+        reply_to(Outcome::Failed { output, ending })
+    }
+
+    fn decided(decision: ApprovalDecision, reason: Option<&str>) -> ApprovalReply {
+        ApprovalReply::Decided(Approval {
+            decision,
+            means: ApprovalMeans::Program,
+            reason: reason.map(str::to_owned),
+            user: None,
+        })
+    }
+
+    #[test]
+    fn a_program_says_yes_and_no_with_its_exit_code_and_why_on_stdout() {
+        let (yes, no) = (ApprovalDecision::Yes, ApprovalDecision::No);
+        assert_eq!(reply_to(success_outcome("")), decided(yes, None));
+        assert_eq!(
+            reply_to(success_outcome(" fine\n")),
+            decided(yes, Some("fine"))
+        );
+        let one = CallEnding::ExitCode(1);
+        assert_eq!(ended(one, "\n"), decided(no, None));
+        assert_eq!(
+            ended(one, "not on a Friday\n"),
+            decided(no, Some("not on a Friday"))
+        );
+    }
+
+    #[test]
+    fn any_other_end_of_a_program_stops_the_run_and_says_which() {
+        let nothing = CallOutput::default();
+        for (reply, expected) in [
+            (
+                ended(CallEnding::ExitCode(2), "yes"),
+                "ended with exit code 2",
+            ),
+            (
+                ended(CallEnding::Signal(9), "yes"),
+                "was killed by signal 9",
+            ),
+            (reply_to(Outcome::NoBacking), "failed ("),
+        ] {
+            let ApprovalReply::Stopped(why) = reply else {
+                panic!("{reply:?}");
+            };
+            assert!(why.starts_with(&format!("/bin/ask {expected}")), "{why}");
+        }
+        let canceled = AttemptResult::Cancelled {
+            partial_output: nothing,
+            cancel_point: crate::attempt::CancelPoint::BeforeStart,
+        };
+        let reply = program_reply(Path::new("/bin/ask"), canceled);
+        assert_eq!(reply, ApprovalReply::withdrawn());
+    }
+}

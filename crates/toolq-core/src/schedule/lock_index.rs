@@ -123,3 +123,41 @@ impl LockHolders {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(path: &str) -> CallLock {
+        CallLock {
+            name: path.to_owned(),
+            mode: LockMode::Write,
+            resource: LockedResource::Path(path.into()),
+        }
+    }
+
+    /// A long run locks many files, one after the other.
+    #[test]
+    fn locks_of_calls_that_have_finished_leave_nothing() {
+        let (mut index, mut graph) = (LockIndex::default(), DependencyGraph::default());
+        let calls: Vec<_> = (0..3).map(|_| graph.add_call(Vec::new())).collect();
+        let paths = ["/a/b", "/a/b", "/a/c"];
+        for (call, path) in calls.iter().zip(paths) {
+            index.add(&lock(path), *call, &graph);
+        }
+        index.remove(&lock("/a/b"));
+        let below = &index.files.children[&OsString::from("a")];
+        assert_eq!(
+            (index.files.locks, below.locks, below.children.len()),
+            (2, 2, 2)
+        );
+        index.remove(&lock("/a/b"));
+        let below = &index.files.children[&OsString::from("a")];
+        assert_eq!(
+            (index.files.locks, below.locks, below.children.len()),
+            (1, 1, 1)
+        );
+        index.remove(&lock("/a/c"));
+        assert_eq!((index.files.locks, index.files.children.len()), (0, 0));
+    }
+}

@@ -106,4 +106,12 @@ mod tests {
         assert_eq!(meter.due_at(&rate), Duration::from_millis(9_100));
         assert!(meter.due_at(&rate) <= Duration::from_mins(1));
     }
+
+    /// However fast a rate is, a start that comes late moves those after it by half an interval at least.
+    #[test]
+    fn lateness_is_at_most_half_of_an_interval() {
+        let (mut meter, rate) = (RateMeter::default(), rate(500, 1));
+        meter.note_started(&rate, Duration::from_secs(9));
+        assert_eq!(meter.due_at(&rate), Duration::from_millis(9_001));
+    }
 }

@@ -201,3 +201,6 @@ impl StartLimiter {
         Some(wait(subject, Some(due)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
 use toolq_core::types::{CachePolicy, CallLock, LockMode, LockedResource, Tool, Verdict};
 
@@ -237,4 +238,66 @@ proptest! {
             }
         }
     }
+}
+
+/// Reads that run at the same time don't take each other's tickets, and those that have ended leave none.
+#[test]
+fn each_of_several_reads_at_once_is_kept() {
+    let cache = SharedResultCache::default();
+    let calls = [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#].map(read_call);
+    let tickets = calls
+        .each_ref()
+        .map(|call| cache.ticket(call, ROOT.as_ref()).unwrap());
+    for (call, ticket) in calls.iter().zip(&tickets) {
+        cache.keep(ticket, &call_ref(), &success_outcome(call.input.text()));
+    }
+    assert_eq!(cache.lock().entries.len(), 3);
+    drop(tickets);
+    cache.ticket(&calls[0], ROOT.as_ref()).unwrap();
+    assert_eq!(cache.lock().running.len(), 1);
+}
+
+/// Results are counted by what they hold, and may take all of the room.
+#[test]
+fn results_that_just_fit_are_all_kept() {
+    let cache = SharedResultCache::default();
+    let half = MAX_TOTAL_BYTES / 2;
+    let sizes = [half - 1024, half];
+    let calls = [r#"{"n":1}"#, r#"{"n":2}"#].map(read_call);
+    let begin = Moment::now();
+    for (call, size) in calls.iter().zip(sizes) {
+        let ticket = cache.ticket(call, ROOT.as_ref()).unwrap();
+        let outcome = success_outcome(&"x".repeat(size));
+        cache.keep_at(begin, &ticket, &call_ref(), &outcome);
+    }
+    assert_eq!(cache.lock().entries.len(), 2);
+    assert_eq!(cache.lock().total_bytes, MAX_TOTAL_BYTES);
+    // Results that are too old make room.
+    let late = Moment {
+        monotonic: begin.monotonic + Duration::from_hours(1),
+        ..begin
+    };
+    assert!(cache.find_at(late, &calls[1], ROOT.as_ref()).is_none());
+    assert_eq!(cache.lock().total_bytes, half - 1024);
+}
+
+#[test]
+fn what_only_clients_read_counts_and_what_is_in_files_is_not_kept() {
+    let mut outcome = success_outcome(&"x".repeat(4096));
+    assert_eq!(keepable_bytes(&outcome), Some(4096 + 1024));
+    let json =
+        |length: usize| RawValue::from_string(format!("{:?}", "y".repeat(length - 2))).unwrap();
+    if let Outcome::Succeeded { for_clients, .. } = &mut outcome {
+        *for_clients = Some(Box::new(ClientContent {
+            structured: Some(json(2048)),
+            blocks: Some(vec![json(1024), json(1024)]),
+        }));
+    }
+    assert_eq!(keepable_bytes(&outcome), Some(2 * 4096 + 1024));
+    if let Outcome::Succeeded { content, .. } = &mut outcome {
+        *content = ResultContent::Text("x".repeat(1024));
+    }
+    assert_eq!(keepable_bytes(&outcome), Some(4096 + 1024));
+    outcome.captured_mut().unwrap().attachments = [Path::new("picture.png").to_owned()].into();
+    assert_eq!(keepable_bytes(&outcome), None);
 }

@@ -102,3 +102,27 @@ fn an_unknown_input_is_the_same_as_no_other() {
         assert_eq!(describe_task(&chosen), (2, 1, false, false));
     }
 }
+
+/// Whatever came after it, and whatever its input was.
+#[test]
+fn the_latest_task_that_applied_a_plan_is_chosen() {
+    let session = |id: u128, plan: Option<&str>| -> ListedRecord {
+        (id, "session", 0, json!({"input_sha256": "a", "plan": plan}))
+    };
+    let mut tasks = TaskSelector::of_plan("p");
+    assert!(!tasks.has_found());
+    let mut seen = Vec::new();
+    let sessions = [(1, None), (2, Some("q")), (3, Some("p")), (4, None)];
+    visit_listed(
+        &sessions.map(|(id, plan)| session(id, plan)),
+        |record, end| {
+            tasks.apply_record(record, end).unwrap();
+            seen.push(tasks.has_found());
+        },
+    );
+    assert_eq!(seen, [false, false, true, true]);
+    assert_eq!(
+        describe_task(&tasks.select_same_input()),
+        (3, 1, true, false)
+    );
+}

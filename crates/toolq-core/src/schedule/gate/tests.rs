@@ -1,3 +1,5 @@
+mod late_changes;
+
 use std::io::Write as _;
 use std::time::Instant;
 
@@ -191,8 +193,8 @@ proptest! {
                     }
                 }
                 for other in &running {
-                    let (first, second) = (&now[*other], &now[call]);
-                    prop_assert!(second.waits_for(first).is_none() || first.waits_for(second).is_none());
+                    let (earlier, later) = (call.min(*other), call.max(*other));
+                    prop_assert!(now[later].waits_for(&now[earlier]).is_none());
                 }
                 running.push(call);
             }
