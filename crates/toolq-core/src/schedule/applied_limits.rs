@@ -80,3 +80,6 @@ impl ToolsConfig {
         Some((subject, entry.limits))
     }
 }
+
+#[cfg(test)]
+mod tests;
