@@ -46,7 +46,8 @@ impl QueueStatus {
     /// Returns how many turns all workers answer in a second, over the last minute.
     pub(crate) fn rate(&self) -> f64 {
         let rates = self.workers.iter().map(WorkerReport::rate);
-        rates.sum()
+        // The sum of nothing would be -0.
+        rates.fold(0.0, |sum, rate| sum + rate)
     }
 }
 

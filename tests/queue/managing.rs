@@ -14,6 +14,7 @@ fn the_status_counts_what_waits() {
         .assert_exit(0)
         .stdout;
     assert!(before.contains("waiting      2\n"), "{before}");
+    assert!(before.contains("workers      0, 0.0 turns/s\n"), "{before}");
     sandbox
         .start_worker(&["--until-empty"])
         .wait()
