@@ -219,7 +219,7 @@ fn the_timeout_covers_the_whole_exchange() {
         assert!(matches!(ran.outcome(), Outcome::TimedOut { .. }));
         // The server would go on for ever; a busy machine takes its time.
         assert!(
-            (limit..Duration::from_secs(60)).contains(&ran.elapsed),
+            (limit..Duration::from_mins(1)).contains(&ran.elapsed),
             "{:?}",
             ran.elapsed
         );
