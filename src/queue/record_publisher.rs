@@ -121,9 +121,9 @@ async fn publish_behind(
     }
 }
 
-/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In a group of nats-server 2.9.10, of two
-/// messages that are on their way at the same time, both can be stored. The first one counts, and everybody who reads leaves out
-/// the other.
+/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In the fault test, with a group of
+/// nats-server 2.9.10, logs looked as if two messages had been stored after the same one. The first one counts, and everybody
+/// who reads leaves out the other.
 async fn confirm_place(
     queue: &TurnQueue,
     subject: &str,
