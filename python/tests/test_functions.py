@@ -7,6 +7,7 @@ import contextvars
 import datetime
 import decimal
 import json
+import math
 import os
 import signal
 import subprocess
@@ -44,6 +45,52 @@ def test_a_function_is_declared_checked_and_called(home: Path) -> None:
     records = [json.loads(line) for line in (home / "log.jsonl").read_text().splitlines()]
     assert [record["type"] for record in records].count("tool_start") == 2
     assert [record["type"] for record in records].count("tool_result") == 3
+
+
+@toolq.tool(effect="read")
+def days_until(end: datetime.date) -> int:
+    """Count the days until a date."""
+    return (end - datetime.date(2026, 1, 1)).days
+
+
+def test_what_is_no_date_is_refused_by_its_name() -> None:
+    with toolq.Toolq("tools.yaml", tools=[days_until], log=False) as t:
+        answer = t.answer(message(call("days_until", end="2026-01-03"), call("days_until", "toolu_2", end="2026-02-30")))
+        (_, days), (is_error, why) = results(answer)
+    assert (days, is_error) == ("2", True)
+    assert "/end: '2026-02-30' is no date, such as 2026-01-31" in why
+
+
+@toolq.tool(effect="read")
+def ratio(a: float, b: float) -> dict[str, float]:
+    """Divide, as some libraries do."""
+    return {"ratio": a / b if b else math.nan}
+
+
+def test_what_json_has_no_number_for_is_an_error() -> None:
+    with toolq.Toolq("tools.yaml", tools=[ratio], log=False) as t:
+        answer = t.answer(message(call("ratio", a=1, b=4), call("ratio", "toolu_2", a=1, b=0)))
+        (_, quarter), (is_error, why) = results(answer)
+    assert (json.loads(quarter), is_error) == ({"ratio": 0.25}, True)
+    assert "the tool returned what is not JSON" in why
+
+
+def test_resuming_answers_from_the_log_what_ran_before() -> None:
+    """Each process answers the same messages in the same order, as a program does that was started again."""
+    paid: list[int] = []
+
+    @toolq.tool
+    def pay_bill(n: int) -> str:
+        """Pay a bill."""
+        paid.append(n)
+        return f"paid {n}"
+
+    bills = [message(call("pay_bill", "toolu_1", n=1)), message(call("pay_bill", "toolu_2", n=2))]
+    for known in (1, 2):
+        with toolq.Toolq("tools.yaml", tools=[pay_bill], log="bills.jsonl", arguments=["--resume"]) as t:
+            answers = [results(t.answer(bill)) for bill in bills[:known]]
+        assert answers == [[(False, "paid 1")], [(False, "paid 2")]][:known]
+    assert paid == [1, 2]
 
 
 def test_functions_need_no_tools_file(home: Path) -> None:

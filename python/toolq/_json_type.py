@@ -49,13 +49,21 @@ def _to_path(value: Any) -> Path:
 
 
 def _to_date(value: Any) -> datetime.date:
-    return datetime.date.fromisoformat(_text(value))
+    text: str = _text(value)
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise Mismatch(f"{text!r} is no date, such as 2026-01-31: {error}") from error
 
 
 def _to_datetime(value: Any) -> datetime.datetime:
     text: str = _text(value)
     # Before Python 3.11, `Z` isn't read.
-    return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
+    iso = text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text
+    try:
+        return datetime.datetime.fromisoformat(iso)
+    except ValueError as error:
+        raise Mismatch(f"{text!r} is no time, such as 2026-01-31T09:30:00Z: {error}") from error
 
 
 ANY_TYPE = JsonType({}, check((object,)))

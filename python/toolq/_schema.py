@@ -12,7 +12,7 @@ import types
 import typing
 from typing import Any, Callable, NamedTuple, NoReturn
 
-from ._errors import DeclarationError
+from ._errors import DeclarationError, ToolError
 from ._json_type import ANY_TYPE, JsonType, Mismatch, Schema, check, is_model, model_type, plain_type
 
 
@@ -23,8 +23,17 @@ class ParameterTypes(NamedTuple):
     types: dict[str, JsonType]
 
     def convert(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the keyword arguments for an input."""
-        return {name: self.types[name].convert(value) for name, value in values.items()}
+        """Return the keyword arguments for an input.
+
+        Raises `ToolError` if a value matches the schema but isn't what it should be, such as a text that is no date.
+        """
+        arguments: dict[str, Any] = {}
+        for name, value in values.items():
+            try:
+                arguments[name] = self.types[name].convert(value)
+            except Mismatch as error:
+                raise ToolError(f"invalid input: /{name}: {error}") from error
+        return arguments
 
 
 def parameter_types(function: Callable[..., Any], name: str) -> ParameterTypes:

@@ -153,7 +153,7 @@ def process_target(function: Callable[..., Any], name: str) -> dict[str, Any]:
 def render_result(value: Any) -> Content:
     """Return what the model reads: a text as it is, nothing as an empty text, anything else as JSON.
 
-    Raises `TypeError` if the value isn't JSON.
+    Raises `TypeError` or `ValueError` if the value isn't JSON.
     """
     if isinstance(value, Blocks):
         return list(value)
@@ -161,7 +161,10 @@ def render_result(value: Any) -> Content:
         return ""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=_to_plain)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_to_plain, allow_nan=False)
+    except ValueError as error:
+        raise ToolError(f"the tool returned what is not JSON: {error}") from error
 
 
 def _sorted(values: Any) -> list[Any]:

@@ -29,7 +29,7 @@ pub(super) fn check_plan_is_new(
 }
 
 /// Returns whether the log has the result of each call of the input, so that the results are printed from there and
-/// nothing runs.
+/// nothing runs. A plan that wasn't applied yet is a new yes for all of its calls: it runs.
 ///
 /// # Errors
 /// The last run is unfinished, or the last one with this input has calls without a result.
@@ -46,7 +46,11 @@ pub(super) fn is_answered_by(
         && history.is_answered()
         && all_calls(request.subject, has_result)?;
     // A plan is applied once, even if its calls only read.
-    if is_answered && (history.had_effects() || log.has_applied_plan()) {
+    let would_repeat = match request.plan {
+        Some(_) => log.has_applied_plan(),
+        None => history.had_effects(),
+    };
+    if is_answered && would_repeat {
         return Ok(true);
     }
     let finished = log.check_finished();

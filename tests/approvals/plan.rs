@@ -83,6 +83,22 @@ fn a_plan_is_applied_once_in_the_default_directory() {
     );
 }
 
+/// A rollback asks for what ran before, and a second try for what failed. The new plan is a yes for that.
+#[test]
+fn a_new_plan_runs_although_the_log_has_the_results_of_its_input() {
+    let again = r#"-q --log log.jsonl --plan plan.json calls.json > /dev/null
+        "$TOOLQ" plan -q --out plan2.json calls.json > /dev/null
+        for time in 1 2; do "$TOOLQ" run --log log.jsonl --plan plan2.json calls.json > "out$time"; echo "exit $?"; done
+        "$TOOLQ" log verify -q log.jsonl > /dev/null && cmp out1 out2"#;
+    let sandbox = sandbox().file("calls.json", four_calls());
+    let output = plan_then(sandbox, "", again).assert_exit(0);
+    assert_eq!(output.stdout, "exit 0\nexit 0\n", "{}", output.stderr);
+    let once = "look\npay\nlook\npay\n";
+    assert_eq!(output.file("ran").unwrap(), once.repeat(2));
+    let note = "was already applied";
+    assert_eq!(output.stderr.matches(note).count(), 1, "{}", output.stderr);
+}
+
 #[test]
 fn two_runs_at_once_apply_a_plan_once() {
     let both = r#"-q --plan plan.json calls.json > out1 & "$TOOLQ" run -q --plan plan.json calls.json > out2; wait; cat out1 out2"#;

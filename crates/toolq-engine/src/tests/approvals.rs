@@ -12,13 +12,13 @@ use crate::dispatcher::TurnRequest;
 use crate::engine::Engine;
 use crate::settings::EngineSettings;
 use crate::tests::scripted_runner::{
-    EventRecorder, PendingAttempts, ScriptedRunner, block_on, call, engine_settings, play_script,
-    run_turn_with, success_outcome, tool,
+    EventRecorder, PendingAttempts, ScriptedRunner, act_while_running, block_on, call,
+    engine_settings, play_script, run_turn_with, success_outcome, tool,
 };
 use tokio::sync::mpsc;
 use toolq_core::types::{
-    Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CheckedCall, Effect, HaltCause,
-    Tool, TurnOrigin,
+    Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallLock, CheckedCall, Effect,
+    HaltCause, LockMode, LockedResource, Tool, TurnOrigin, Verdict,
 };
 
 /// Replies to the question about each call, by id. A call without a reply is never decided.
@@ -60,15 +60,35 @@ fn prompt(replies: &[(&'static str, ApprovalReply)]) -> Arc<ScriptedPrompt> {
 }
 
 fn engine(tools: &[&Tool], prompt: Option<&Arc<ScriptedPrompt>>) -> (Engine, PendingAttempts) {
+    let person = prompt.map(|prompt| Approver::Person(Arc::clone(prompt) as Arc<_>));
+    engine_with(tools, person)
+}
+
+fn engine_with(tools: &[&Tool], approver: Option<Approver>) -> (Engine, PendingAttempts) {
     let (send, attempts) = mpsc::unbounded_channel();
     let settings = EngineSettings {
-        approver: prompt.map(|prompt| Approver::Person(Arc::clone(prompt) as Arc<_>)),
+        approver,
         ..engine_settings(tools, 8)
     };
     (
         Engine::with_runner(settings, Arc::new(ScriptedRunner(send))),
         attempts,
     )
+}
+
+/// A plan of one call, by its id.
+#[derive(Debug)]
+struct PlanOf(&'static str);
+
+impl PriorApprovals for PlanOf {
+    fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
+        (request.call.tool_use_id == self.0).then(|| Approval {
+            decision: ApprovalDecision::Yes,
+            means: ApprovalMeans::Plan("p".into()),
+            reason: None,
+            user: None,
+        })
+    }
 }
 
 /// Two tools, one of which changes things.
@@ -175,6 +195,81 @@ fn a_call_holds_its_place_while_it_waits() {
     assert_eq!(started, ["started a 1", "started b? 1", "started c 1"]);
 }
 
+/// Returns calls in this order, each of which changes what the letter after its id says.
+fn calls_with_locks(ids: &str, tools: &[Tool; 2]) -> Vec<CheckedCall> {
+    let (ids, resources): (Vec<&str>, Vec<&str>) = ids
+        .split_whitespace()
+        .filter_map(|call| call.split_once(':'))
+        .unzip();
+    let mut calls = calls(&ids.join(" "), tools);
+    for (checked, resource) in calls.iter_mut().zip(resources) {
+        if let Verdict::Accepted(accepted) = &mut checked.verdict {
+            accepted.locks = Some(Arc::new([CallLock {
+                name: resource.to_owned(),
+                mode: LockMode::Write,
+                resource: LockedResource::Text(resource.to_owned()),
+            }]));
+        }
+    }
+    calls
+}
+
+/// Runs a turn of calls with locks while `script` plays.
+fn run_with_locks(approver: Approver, ids: &str, script: &str) -> EventRecorder {
+    let tools = tools();
+    let (mut engine, mut attempts) = engine_with(&[&tools[0], &tools[1]], Some(approver));
+    let mut recorder = EventRecorder::default();
+    let calls = calls_with_locks(ids, &tools);
+    let script = play_script(&mut attempts, script);
+    run_turn_with(&mut engine, calls, &mut recorder, script);
+    recorder
+}
+
+/// What is decided about a call may matter to all that follow, so locks let none of them pass it before.
+#[test]
+fn a_call_that_locks_let_pass_waits_for_the_decision_about_an_earlier_one() {
+    let prompt = prompt(&[]);
+    let tools = tools();
+    let (mut engine, mut attempts) = engine(&[&tools[0], &tools[1]], Some(&prompt));
+    let control = engine.control();
+    let mut recorder = EventRecorder::default();
+    let calls = calls_with_locks("A:x B?:x C:y", &tools);
+    run_turn_with(&mut engine, calls, &mut recorder, async {
+        prompt.on_question.notified().await;
+        act_while_running(&mut attempts, "A", || {}).await;
+        control.halt(HaltCause::Signal(2));
+    });
+    assert!(!recorder.has_started("B?") && !recorder.has_started("C"));
+}
+
+/// The script ends first what a lock doesn't hold up, so it has to start while the others wait.
+#[test]
+fn once_an_earlier_call_is_decided_locks_let_others_pass_it() {
+    let prompt = prompt(&[("B?", decided(ApprovalDecision::Yes))]);
+    let person = Approver::Person(prompt);
+    let recorder = run_with_locks(person, "A:x B?:x C:y", "C A B?");
+    assert_eq!(recorder.lines_for("delivered"), ["A", "B?", "C"]);
+}
+
+#[test]
+fn calls_that_are_approved_in_advance_pass_each_other_and_only_they_are_decided() {
+    let all = Approver::All { user: None };
+    let recorder = run_with_locks(all, "A:x B?:x C?:y D:z", "D C? A B?");
+    let mut decided = recorder.lines_for("decided");
+    decided.sort();
+    assert_eq!(decided, ["B? yes", "C? yes"]);
+}
+
+#[test]
+fn a_planned_call_passes_one_that_waits_for_a_lock() {
+    let planned = Approver::Planned {
+        approvals: Arc::new(PlanOf("C?")),
+        otherwise: None,
+    };
+    let recorder = run_with_locks(planned, "A:x B:x C?:y", "C? A B");
+    assert_eq!(recorder.lines_for("decided"), ["C? yes"]);
+}
+
 #[test]
 fn an_approver_that_stops_the_run_stops_it() {
     let prompt = prompt(&[("A?", ApprovalReply::Stopped("quit".to_owned()))]);
@@ -246,28 +341,12 @@ fn a_turn_that_waits_for_an_approval_gives_way() {
 /// What a plan holds is approved; nobody decides about the rest.
 #[test]
 fn a_plan_approves_its_calls_and_no_others() {
-    #[derive(Debug)]
-    struct OneCall;
-    impl PriorApprovals for OneCall {
-        fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
-            (request.call.tool_use_id == "A?").then(|| Approval {
-                decision: ApprovalDecision::Yes,
-                means: ApprovalMeans::Plan("p".into()),
-                reason: None,
-                user: None,
-            })
-        }
-    }
     let tools = tools();
-    let (send, mut attempts) = mpsc::unbounded_channel();
-    let settings = EngineSettings {
-        approver: Some(Approver::Planned {
-            approvals: Arc::new(OneCall),
-            otherwise: None,
-        }),
-        ..engine_settings(&[&tools[0], &tools[1]], 8)
+    let planned = Approver::Planned {
+        approvals: Arc::new(PlanOf("A?")),
+        otherwise: None,
     };
-    let mut engine = Engine::with_runner(settings, Arc::new(ScriptedRunner(send)));
+    let (mut engine, mut attempts) = engine_with(&[&tools[0], &tools[1]], Some(planned));
     let mut recorder = EventRecorder::default();
     let calls = calls("A? B? c? d", &tools);
     let script = play_script(&mut attempts, "A? d");
