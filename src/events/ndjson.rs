@@ -216,7 +216,7 @@ impl NdjsonSink {
     /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 0; it also becomes the tip
     /// if the tool has no `status` text.
     fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
-        let tip = format!("turn {turn} of at most {max_turns}");
+        let tip = format!("turn {turn}, at most {max_turns} turns");
         self.calls.set_default_tip(call, tip);
         let line = EventLine {
             agent_name: Some(MaskedText(agent, &self.mask)),

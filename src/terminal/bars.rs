@@ -10,10 +10,11 @@ use crate::terminal::bar_options::BarOptions;
 use crate::terminal::call_caption::{CallCaption, agent_turn_label, short_name};
 use crate::terminal::labels::{PartialCallLabels, batch_label};
 use crate::terminal::outcome_label;
-use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
+use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, row_key,
+    FAILURE_PREFIX, RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape,
+    row_key,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -247,11 +248,17 @@ impl ProgressBars {
         let (label, cause) = (self.options.red(&label), failure_cause(outcome));
         let (path, subject) = (&known.path, &known.subject);
         let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
+        let line = if self.options.color {
+            line
+        } else {
+            format!("{FAILURE_PREFIX}{line}")
+        };
         let columns = self.options.columns();
         self.screen
             .print_line(&wrap_words(&line, columns, WRAPPED_LINE_INDENT));
         // The command line stays in one piece, so that it can be copied.
-        if let Some(repeat) = known.repeat.as_ref().filter(|_| is_repeatable(outcome)) {
+        let repeat = known.repeat.as_ref();
+        if let Some(repeat) = repeat.and_then(|repeat| repeat.line_after(outcome)) {
             self.screen
                 .print_line(&self.options.dim(&format!("  {repeat}")));
         }

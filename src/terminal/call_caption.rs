@@ -5,8 +5,10 @@ use unicode_width::UnicodeWidthStr;
 use crate::terminal::bar_options::BarOptions;
 use crate::terminal::call_pace::CallPace;
 use crate::terminal::labels::CallLabels;
-use crate::terminal::repeat_command::RepeatCommand;
-use crate::terminal::{call_path, mask_and_escape, short_input, short_subject};
+use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
+use crate::terminal::{
+    MAX_SUBJECT_COLUMNS, call_path, mask_and_escape, short_input, short_subject, truncate_closed,
+};
 use redact::Mask;
 use toolq_core::text::truncate_to_columns;
 use toolq_core::types::{CallRef, CheckedCall};
@@ -27,10 +29,10 @@ pub(super) struct CallCaption {
     input: Option<String>,
     options: BarOptions,
     /// The command line that repeats it.
-    pub(super) repeat: Option<String>,
+    pub(super) repeat: Option<CallRepeat>,
     /// How long it may be expected to take.
     pub(super) pace: Option<CallPace>,
-    /// The progress of an agent: `turn 0 of at most 3`.
+    /// The progress of an agent: `turn 0, at most 3 turns`.
     pub(super) turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
     pub(super) tip: Option<String>,
@@ -53,10 +55,10 @@ impl CallCaption {
         Self {
             name: short_name(&labels.name, mask),
             path: short_name(&call_path(&call, &labels.name), mask),
-            subject: short_subject(&labels, mask),
+            subject: short_subject(&labels, mask, MAX_SUBJECT_COLUMNS),
             input: (tip.is_none()).then(|| short_input(checked, mask, MAX_INPUT_COLUMNS)),
             options,
-            repeat: repeat.and_then(|repeat| repeat.line(checked, mask)),
+            repeat: repeat.and_then(|repeat| repeat.repeat_of(checked, mask)),
             pace: CallPace::of(checked),
             turn: None,
             tip,
@@ -91,7 +93,7 @@ impl CallCaption {
         } else {
             self.options.input_columns()
         };
-        let input = truncate_to_columns(input, input_room);
+        let input = truncate_closed(input, input_room);
         let long = format!("{} {input}{details}", self.name);
         if !details.is_empty() && long.width() > room {
             return short;
@@ -105,9 +107,9 @@ pub(super) fn short_name(name: &str, mask: &Mask) -> String {
     truncate_to_columns(&mask_and_escape(name, mask), MAX_NAME_COLUMNS).into_owned()
 }
 
-/// Formats the progress of an agent: `turn 0 of at most 3`. Turns count from 0, as in the log and events.
+/// Formats the progress of an agent: `turn 0, at most 3 turns`. Turns count from 0, as in the log and events.
 pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns: u64) -> String {
-    let label = format!("turn {turn} of at most {max_turns}");
+    let label = format!("turn {turn}, at most {max_turns} turns");
     // If the agent was called through `new_task`, that is the name of the row.
     if agent == call.tool_name {
         label

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::terminal::labels::CallLabels;
-use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
+use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
-    RowKey, call_path, failure_line, mask_and_escape, outcome_label, row_key, short_subject,
+    MAX_PIPED_SUBJECT_COLUMNS, RowKey, call_path, failure_line, mask_and_escape, outcome_label,
+    row_key, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -32,14 +33,14 @@ pub struct FailureList {
 pub struct CallFailure {
     /// The call, how it ended, and why.
     pub line: String,
-    /// The command line that repeats it by hand.
+    /// The command line that repeats it by hand, and what to do before.
     pub repeat: Option<String>,
 }
 
 struct UnfinishedCall {
     name: String,
     subject: String,
-    repeat: Option<String>,
+    repeat: Option<CallRepeat>,
 }
 
 impl FailureList {
@@ -63,8 +64,8 @@ impl FailureList {
         let call = CallRef::new(&checked.call, None);
         let unfinished = UnfinishedCall {
             name: mask_and_escape(&call_path(&call, &labels.name), &self.mask),
-            subject: short_subject(&labels, &self.mask),
-            repeat: self.repeat.line(checked, &self.mask),
+            subject: short_subject(&labels, &self.mask, MAX_PIPED_SUBJECT_COLUMNS),
+            repeat: self.repeat.repeat_of(checked, &self.mask),
         };
         self.calls.insert(row_key(&call), unfinished);
     }
@@ -90,7 +91,7 @@ impl FailureList {
                 cause.as_deref(),
                 &self.mask,
             ),
-            repeat: known.repeat.filter(|_| is_repeatable(outcome)),
+            repeat: known.repeat.and_then(|repeat| repeat.line_after(outcome)),
         });
     }
 }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::output::with_ascii_symbols;
 use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
-use crate::terminal::repeat_command::{RepeatCommand, is_repeatable};
+use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
-    RowKey, WRAPPED_LINE_INDENT, call_path, failure_line, is_agent_batch, mask_and_escape, row_key,
-    short_input, short_subject,
+    FAILURE_PREFIX, MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT,
+    call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -48,7 +48,7 @@ struct CallLineState {
     /// What tells it from others, for a line about its failure.
     subject: String,
     /// The command line that repeats it.
-    repeat: Option<String>,
+    repeat: Option<CallRepeat>,
     /// What a line about its success says of it: the tool's `status.doing` in parentheses, or the beginning of its input.
     remark: String,
     /// When its last tip was printed.
@@ -117,7 +117,7 @@ impl ProgressLines {
                 ..
             } => {
                 let name = self.call_name(call);
-                let line = format!("{name}: turn {turn} of at most {max_turns}");
+                let line = format!("{name}: turn {turn}, at most {max_turns} turns");
                 self.write_line(&line);
             }
             Event::Probing { call } => {
@@ -164,14 +164,17 @@ impl ProgressLines {
         let call = CallRef::new(&checked.call, None);
         // For an agent's calls too, the number is the position of the call in the input.
         let position = call.ancestors().last().unwrap_or(&call).position;
+        let subject_columns = self
+            .columns
+            .map_or(MAX_PIPED_SUBJECT_COLUMNS, |_| MAX_SUBJECT_COLUMNS);
         let (key, name) = (row_key(&call), call_path(&call, &labels.name));
         let call = CallLineState {
             name: format!("#{position} {}", mask_and_escape(&name, &self.mask)),
-            subject: short_subject(&labels, &self.mask),
+            subject: short_subject(&labels, &self.mask, subject_columns),
             repeat: self
                 .repeat
                 .as_ref()
-                .and_then(|repeat| repeat.line(checked, &self.mask)),
+                .and_then(|repeat| repeat.repeat_of(checked, &self.mask)),
             remark: match &labels.doing {
                 Some(doing) => format!("({})", mask_and_escape(doing, &self.mask)),
                 None => short_input(checked, &self.mask, MAX_REMARK_COLUMNS),
@@ -204,8 +207,10 @@ impl ProgressLines {
                 let cause = failure_cause(outcome);
                 let line =
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
-                self.write_line(&line);
-                if let Some(repeat) = known.repeat.filter(|_| is_repeatable(outcome)) {
+                // Nothing but the word tells it from a call that succeeded: the lines have no color.
+                self.write_line(&format!("{FAILURE_PREFIX}{line}"));
+                let repeat = known.repeat.and_then(|repeat| repeat.line_after(outcome));
+                if let Some(repeat) = repeat {
                     self.write_whole_line(&format!("  {repeat}"));
                 }
                 return;

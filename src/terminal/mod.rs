@@ -28,6 +28,8 @@ pub(crate) use repeat_command::RepeatCommand;
 pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;
 
+use std::borrow::Cow;
+
 use crate::terminal::labels::MAX_MASKED_BYTES;
 use redact::Mask;
 use toolq_core::json::Input;
@@ -65,7 +67,12 @@ const WRAPPED_LINE_INDENT: &str = "    ";
 
 /// Maximum width of what a line says about the input and the failure of a call.
 const MAX_SUBJECT_COLUMNS: usize = 72;
+/// The same where lines have no width, as in a pipe.
+const MAX_PIPED_SUBJECT_COLUMNS: usize = 1_000;
 const MAX_CAUSE_COLUMNS: usize = 160;
+
+/// What a line about a failed call begins with where no color marks it.
+pub(crate) const FAILURE_PREFIX: &str = "failed: ";
 
 /// Formats a line about a failed call: `fetch toolu_7 {"url":"http://…"}: HTTP 503, 2s: overloaded`. The arguments are
 /// already safe to show, except for `cause`.
@@ -85,9 +92,8 @@ fn failure_line(
 }
 
 /// Makes the subject of a call safe to show, and short.
-fn short_subject(labels: &CallLabels, mask: &Mask) -> String {
-    let subject = mask_and_escape(&labels.subject, mask);
-    truncate_to_columns(&subject, MAX_SUBJECT_COLUMNS).into_owned()
+fn short_subject(labels: &CallLabels, mask: &Mask, columns: usize) -> String {
+    truncate_closed(&mask_and_escape(&labels.subject, mask), columns).into_owned()
 }
 
 /// Returns the beginning of a call's input, safe to show, or nothing for an empty one.
@@ -98,7 +104,34 @@ fn short_input(checked: &CheckedCall, mask: &Mask, columns: usize) -> String {
     }
     let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
     let input = mask_and_escape(beginning, mask);
-    truncate_to_columns(&input, columns).into_owned()
+    truncate_closed(&input, columns).into_owned()
+}
+
+/// Cuts JSON or a text in parentheses, and keeps its end, so that what follows can be told from it: `{"path":"a…"}`.
+fn truncate_closed(text: &str, columns: usize) -> Cow<'_, str> {
+    let cut = truncate_to_columns(text, columns);
+    let end = match text.chars().next_back() {
+        Some(')') => ")",
+        _ if text.contains('{') => "\"}",
+        _ => "",
+    };
+    if matches!(cut, Cow::Borrowed(_)) || end.is_empty() {
+        return cut;
+    }
+    let cut = truncate_to_columns(text, columns.saturating_sub(end.len()));
+    let is_in_string = end == ")" || ends_in_string(&cut);
+    let end = if is_in_string { end } else { "}" };
+    Cow::Owned(format!("{cut}{end}"))
+}
+
+/// Returns whether this beginning of a JSON text ends in a string.
+fn ends_in_string(json: &str) -> bool {
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    for c in json.chars() {
+        is_in_string ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    is_in_string
 }
 
 /// Makes a text safe to show.

@@ -7,10 +7,15 @@ use crate::output::quote_for_shell;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::is_hidden;
-use toolq_core::types::{CheckedCall, Outcome, Verdict};
+use toolq_core::types::{CallEnding, CheckedCall, Effect, Outcome, Verdict};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
+
+/// What a line begins with that a person may run as it is.
+const REPEAT_LABEL: &str = "repeat: ";
+/// What it begins with if the call may have had an effect.
+const CHECK_LABEL: &str = "may have done part of its work; after checking: ";
 
 /// Makes command lines for POSIX shells: `toolq call fetch '{"url":"…"}'`.
 #[derive(Debug, Clone)]
@@ -27,11 +32,18 @@ impl RepeatCommand {
         })
     }
 
-    /// Returns the command line. `None` if the call was rejected, or its input has a secret or is too long.
-    pub(crate) fn line(&self, checked: &CheckedCall, mask: &Mask) -> Option<String> {
-        let Verdict::Accepted(_) = &checked.verdict else {
+    /// Returns the command line for a call. `None` if it was rejected, or its input has a secret or is too long.
+    pub(crate) fn repeat_of(&self, checked: &CheckedCall, mask: &Mask) -> Option<CallRepeat> {
+        let Verdict::Accepted(accepted) = &checked.verdict else {
             return None;
         };
+        Some(CallRepeat {
+            command: self.command(checked, mask)?,
+            is_write: accepted.tool.effect == Effect::Write,
+        })
+    }
+
+    fn command(&self, checked: &CheckedCall, mask: &Mask) -> Option<String> {
         let input = checked.call.input.as_ref().map_or("", Input::text);
         let name = &checked.call.name;
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
@@ -52,8 +64,44 @@ impl RepeatCommand {
     }
 }
 
+/// The command line that repeats a call, safe to show.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CallRepeat {
+    command: String,
+    /// Whether repeating it may repeat an effect.
+    is_write: bool,
+}
+
+impl CallRepeat {
+    /// Returns the line for a call that ended like this. It says so if the call may have done part of its work.
+    pub(crate) fn line_after(&self, outcome: &Outcome) -> Option<String> {
+        let label = if self.is_write && may_have_worked(outcome) {
+            CHECK_LABEL
+        } else {
+            REPEAT_LABEL
+        };
+        is_repeatable(outcome).then(|| format!("{label}{}", self.command))
+    }
+}
+
+/// Returns whether a write call that ended like this may have had an effect, although it didn't itself report a failure.
+fn may_have_worked(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::TimedOut {
+            no_calls_started, ..
+        } => !no_calls_started,
+        Outcome::BadOutput { .. } | Outcome::AgentFailed { .. } => true,
+        Outcome::Failed { ending, .. } => match ending {
+            CallEnding::Signal(_) | CallEnding::LimitExceeded(_) | CallEnding::Unfinished => true,
+            CallEnding::HttpStatus(status) => matches!(status, 408 | 500 | 502..=599),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// Returns whether a call that ended like this ran, or would have, and is surely over.
-pub(crate) fn is_repeatable(outcome: &Outcome) -> bool {
+fn is_repeatable(outcome: &Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Failed { .. }
@@ -89,15 +137,19 @@ fn printable_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::time::Duration;
 
     use super::*;
 
     use toolq_core::testing::{accepted_call, rejected_call, sample_tool};
+    use toolq_core::types::{CallOutput, DoubtCause, Tool};
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
         let command = RepeatCommand::new(Path::new("my tools.yaml"), false);
-        command.line(&call, &Mask::new(["s3cr3t-value", "it's-secret"]))
+        let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
+        let repeat = command.repeat_of(&call, &mask)?;
+        Some(repeat.command)
     }
 
     /// A shell gets the same JSON, whatever is in it.
@@ -121,6 +173,54 @@ mod tests {
         }
     }
 
+    /// A write call that was stopped may have had an effect, so it isn't repeated without a look.
+    #[test]
+    fn only_a_call_that_surely_failed_is_repeated_without_checking() {
+        let line_after = |effect, outcome: &Outcome| {
+            let tool = Tool {
+                effect,
+                ..sample_tool("edit")
+            };
+            let command = RepeatCommand::new(Path::new("tools.yaml"), true);
+            let call = accepted_call(0, tool, true, "{}");
+            let repeat = command.repeat_of(&call, &Mask::default()).unwrap();
+            repeat.line_after(outcome)
+        };
+        let timeout = |no_calls_started| Outcome::TimedOut {
+            limit: Duration::from_secs(2),
+            no_calls_started,
+            output: CallOutput::default(),
+        };
+        let failed = |ending| Outcome::Failed {
+            output: CallOutput::default(),
+            ending,
+        };
+        let bare = Some("repeat: toolq call edit '{}'".to_owned());
+        let checked =
+            Some("may have done part of its work; after checking: toolq call edit '{}'".to_owned());
+        for outcome in [
+            timeout(false),
+            failed(CallEnding::Signal(9)),
+            failed(CallEnding::HttpStatus(502)),
+        ] {
+            assert_eq!(line_after(Effect::Write, &outcome), checked);
+            assert_eq!(line_after(Effect::Read, &outcome), bare);
+            assert_eq!(line_after(Effect::Idempotent, &outcome), bare);
+        }
+        for outcome in [
+            timeout(true),
+            failed(CallEnding::ExitCode(1)),
+            failed(CallEnding::HttpStatus(404)),
+        ] {
+            assert_eq!(line_after(Effect::Write, &outcome), bare);
+        }
+        let doubtful = Outcome::InDoubt {
+            cause: DoubtCause::EndNotLogged,
+            output: CallOutput::default(),
+        };
+        assert_eq!(line_after(Effect::Write, &doubtful), None);
+    }
+
     #[test]
     fn a_secret_a_long_input_and_a_rejected_call_have_no_line() {
         assert_eq!(line(r#"{"key":"s3cr3t-value"}"#), None);
@@ -131,7 +231,7 @@ mod tests {
         );
         let command = RepeatCommand::new(Path::new("tools.yaml"), true);
         assert_eq!(
-            command.line(&rejected_call(0, "nobody"), &Mask::default()),
+            command.repeat_of(&rejected_call(0, "nobody"), &Mask::default()),
             None
         );
     }

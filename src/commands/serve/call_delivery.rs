@@ -47,7 +47,7 @@ impl ProgressSink<'_> {
                 max_turns,
                 ..
             } => {
-                let message = format!("turn {turn} of at most {max_turns}");
+                let message = format!("turn {turn}, at most {max_turns} turns");
                 self.calls.report_progress(call, None, Some(&message));
             }
             _ => {}

@@ -37,7 +37,7 @@ fn bars_escape_and_mask_what_tools_say() {
     drop(bars);
     let text = terminal.written();
     for words in [
-        r"no\x1b[31mbody toolu_1: unknown tool: no tool has this name",
+        r"no\x1b[31mbody toolu_1: unknown tool: no tool has",
         r"Read: reading [masked]\x1b[2J",
         "1 failed, 2 calls in parallel",
         "wait toolu_3: timeout after 30s ",
@@ -142,11 +142,11 @@ fn agents_are_shown_as_a_tree() {
     emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    ⠁ expert: turn 1 of at most 3
+    ⠁ expert: turn 1, at most 3 turns
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
     ⠁ └ search
-    ⠁ new_task: reader, turn 1 of at most 3
+    ⠁ new_task: reader, turn 1, at most 3 turns
     ⠁ └ read
     ⠁ get
     ──────────────────────── 0/3
@@ -155,11 +155,12 @@ fn agents_are_shown_as_a_tree() {
     emit_agent_turn(&mut bars, &agents[0], "expert", 2);
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    expert › helper › look toolu_0_0_0: timeout after 30s
-    ⠉ expert: turn 2 of at most 3
+    failed: expert › helper › look toolu_0_0_0: timeout after
+        30s
+    ⠉ expert: turn 2, at most 3 turns
     ⠉ └ helper
     ⠉ └ search
-    ⠉ new_task: reader, turn 1 of at most 3
+    ⠉ new_task: reader, turn 1, at most 3 turns
     ⠉ └ read
     ⠉ get
     ──────────────────────── 0/3  1 failed
@@ -205,12 +206,13 @@ fn a_failure_can_be_repeated_by_hand() {
     }
     drop(bars);
     assert_snapshot!(terminal.visible_text(), @r#"
-    wait toolu_0 {"path":"a"}: timeout after 30s
-      toolq call wait '{"path":"a"}'
-    wait toolu_1 {"key":"[masked]"}: timeout after 30s
+    failed: wait toolu_0 {"path":"a"}: timeout after 30s
+      may have done part of its work; after checking: toolq call
+     wait '{"path":"a"}'
+    failed: wait toolu_1 {"key":"[masked]"}: timeout after 30s
     "#);
     let written = output.to_text();
-    let repeated = r#"  toolq call -c 'it'\''s.yaml' wait '{"path":"a"}'"#;
+    let repeated = r#"  may have done part of its work; after checking: toolq call -c 'it'\''s.yaml' wait '{"path":"a"}'"#;
     assert!(written.contains(repeated), "{written}");
     assert_eq!(written.matches("toolq call").count(), 1, "{written}");
     assert!(!written.contains("s3cr3t-value"), "{written}");
@@ -308,17 +310,17 @@ fn a_failure_says_which_call_and_why() {
     }
     drop(bars);
     assert_snapshot!(output.to_text(), @r#"
-    #0 fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s: password
-        authentication failed for [masked]
-    #1 fetch toolu_1 {"url":"[masked]"}: exit 2, 2s: password
-        authentication failed for [masked]
+    failed: #0 fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s:
+        password authentication failed for [masked]
+    failed: #1 fetch toolu_1 {"url":"[masked]"}: exit 2, 2s:
+        password authentication failed for [masked]
     "#);
     // On a terminal, the lines break between words.
     assert_snapshot!(terminal.visible_text(), @r#"
-    fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s: password
-        authentication failed for [masked]
-    fetch toolu_1 {"url":"[masked]"}: exit 2, 2s: password
-        authentication failed for [masked]
+    failed: fetch toolu_0 {"url":"http://a/1"}: exit 2, 2s:
+        password authentication failed for [masked]
+    failed: fetch toolu_1 {"url":"[masked]"}: exit 2, 2s:
+        password authentication failed for [masked]
     "#);
 }
 

@@ -198,13 +198,13 @@ fn a_build_log_gets_one_line_per_event() {
     emit_turn(&mut lines, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut lines, &call_with_estimate(3, "wait", 1, false));
     assert_snapshot!(output.to_text(), @r"
-    #1 no\x1b[31mbody toolu_1: unknown tool: no tool has this name; did you mean `read_file`?
+    failed: #1 no\x1b[31mbody toolu_1: unknown tool: no tool has this name; did you mean `read_file`?
     2 calls in parallel
     #0 Read: ok, 1.5s (reading [masked]\x1b[2J)
     #2 get: ok, 1.5s
     #3 wait: HTTP 503, attempt 2 in 1.2s
     #3 wait: half\x1b[1m way
-    #3 wait toolu_3: timeout after 30s
+    failed: #3 wait toolu_3: timeout after 30s
     ");
 }
 
@@ -304,4 +304,37 @@ fn the_summary_tells_coercion_from_defaults() {
         text.contains(" (1 with a coerced input, 2 with defaults added);"),
         "{text}"
     );
+}
+
+/// The end of what was cut tells an argument from the error after it.
+#[test]
+fn a_text_that_is_cut_keeps_its_closing_mark() {
+    let cut = |text| truncate_closed(text, 14).into_owned();
+    assert_eq!(cut("t (reading docs/gone/a)"), "t (reading d…)");
+    assert_eq!(cut(r#"{"path":"docs/gone"}"#), r#"{"path":"do…"}"#);
+    assert_eq!(cut(r#"{"n":[1,2,3,4,5,6]}"#), r#"{"n":[1,2,3…}"#);
+    assert_eq!(cut(r#"{"a":"b\"cdefghij"}"#), r#"{"a":"b\"cd…"}"#);
+    assert_eq!(cut(r#"{"path":"docs"}"#), r#"{"path":"do…"}"#);
+    assert_eq!(cut("without a mark"), "without a mark");
+}
+
+/// Whoever reads a pipe isn't short of columns.
+#[test]
+fn a_pipe_has_the_whole_input() {
+    let path = "directory/".repeat(20);
+    let call = accepted_call(
+        0,
+        sample_tool("wait"),
+        false,
+        &format!(r#"{{"path":"{path}"}}"#),
+    );
+    let line = |columns| {
+        let output = OutputBuffer::default();
+        let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
+        emit_retry_and_timeout(&mut lines.with_columns(columns), &call);
+        output.to_text().split_whitespace().collect::<String>()
+    };
+    assert!(line(None).contains(&format!(r#"{{"path":"{path}"}}:timeout"#)));
+    let narrow = line(Some(60));
+    assert!(narrow.contains(r#"…"}:timeout"#), "{narrow}");
 }
