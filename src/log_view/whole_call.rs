@@ -1,6 +1,6 @@
 //! Renders every record of one call, whole.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -20,6 +20,10 @@ pub(crate) struct WholeCallRenderer {
     wanted: String,
     /// The `tool_call` records of the calls.
     calls: HashSet<Uuid>,
+    /// The tool and the `tool_use_id` of each call that runs: any may be an agent that makes the next.
+    running: HashMap<Uuid, (String, String)>,
+    /// The same of the agent, by the records of agents' turns.
+    agents: HashMap<Uuid, (String, String)>,
 }
 
 impl WholeCallRenderer {
@@ -27,6 +31,8 @@ impl WholeCallRenderer {
         Self {
             wanted: id.to_owned(),
             calls: HashSet::new(),
+            running: HashMap::new(),
+            agents: HashMap::new(),
         }
     }
 
@@ -46,8 +52,9 @@ impl WholeCallRenderer {
                 return Ok(None);
             }
             self.calls.insert(record.id);
-            return Ok(Some(render_call(record, &call, content())));
+            return Ok(Some(self.render_call(record, &call, content())));
         }
+        self.note_agent(record)?;
         if !record.parent.is_some_and(|call| self.calls.contains(&call)) {
             return Ok(None);
         }
@@ -67,36 +74,65 @@ impl WholeCallRenderer {
         }
         Ok(Some(text))
     }
-}
 
-/// Renders the first record: `pay toolu_07: turn 0, position 3, batch 1, not safe by effect`.
-fn render_call(record: &Record, call: &CallRecord<'_>, content: Result<String, String>) -> String {
-    let (name, input) = match content {
-        Ok(json) => match serde_json::from_str::<CallContent<'_>>(&json) {
-            Ok(CallContent { name, input, .. }) => {
-                let input = input.as_ref().map(RecordedJson::as_raw);
-                let input = input.map_or("(not a JSON object)", |raw| raw.get());
-                (name.into_owned(), input.to_owned())
-            }
-            Err(error) => (call.tool_name.to_string(), format!("({error})")),
-        },
-        Err(reason) => (call.tool_name.to_string(), format!("({reason})")),
-    };
-    let id = &call.tool_use_id;
-    let mut text = format!("{} {}", escape(&name), escape(id));
-    // Writing to a string can't fail.
-    let _ = write!(text, ": turn {}, position {}", call.turn, call.position);
-    if let Some(batch) = call.batch {
-        let _ = write!(text, ", batch {batch}");
+    /// Remembers which agent has a turn, and forgets a call that ended.
+    fn note_agent(&mut self, record: &Record) -> Result<(), Corruption> {
+        let Some(parent) = record.parent else {
+            return Ok(());
+        };
+        if record.kind == RecordKind::ToolStart {
+            let start: StartRecord<'_> = record.parse_metadata()?;
+            let names = (start.tool_name.to_string(), start.tool_use_id.to_string());
+            self.running.insert(parent, names);
+        } else if record.kind.ends_call() {
+            self.running.remove(&parent);
+        } else if let Some(agent) = self.running.get(&parent)
+            && record.kind == RecordKind::Turn
+        {
+            self.agents.insert(record.id, agent.clone());
+        }
+        Ok(())
     }
-    if let (Some(is_safe), Some(reason)) = (call.concurrency_safe, &call.reason) {
-        let safety = if is_safe { "safe" } else { "not safe" };
-        let _ = write!(text, ", {safety}: {}", escape(reason));
+
+    /// Renders the first record: `pay toolu_07: turn 0, position 3, batch 1, not safe by effect`.
+    fn render_call(
+        &self,
+        record: &Record,
+        call: &CallRecord<'_>,
+        content: Result<String, String>,
+    ) -> String {
+        let (name, input) = match content {
+            Ok(json) => match serde_json::from_str::<CallContent<'_>>(&json) {
+                Ok(CallContent { name, input, .. }) => {
+                    let input = input.as_ref().map(RecordedJson::as_raw);
+                    let input = input.map_or("(not a JSON object)", |raw| raw.get());
+                    (name.into_owned(), input.to_owned())
+                }
+                Err(error) => (call.tool_name.to_string(), format!("({error})")),
+            },
+            Err(reason) => (call.tool_name.to_string(), format!("({reason})")),
+        };
+        let id = &call.tool_use_id;
+        let mut text = format!("{} {}", escape(&name), escape(id));
+        // Writing to a string can't fail.
+        let agent = record.parent.and_then(|parent| self.agents.get(&parent));
+        let agent = agent.map_or_else(String::new, |(tool, id)| {
+            format!("in {} ({}), its ", escape(tool), escape(id))
+        });
+        let (turn, position) = (call.turn, call.position);
+        let _ = write!(text, ": {agent}turn {turn}, position {position}");
+        if let Some(batch) = call.batch {
+            let _ = write!(text, ", batch {batch}");
+        }
+        if let (Some(is_safe), Some(reason)) = (call.concurrency_safe, &call.reason) {
+            let safety = if is_safe { "safe" } else { "not safe" };
+            let _ = write!(text, ", {safety}: {}", escape(reason));
+        }
+        text.push('\n');
+        text += &record_line(record, None);
+        push_indented(&mut text, &input);
+        text
     }
-    text.push('\n');
-    text += &record_line(record, None);
-    push_indented(&mut text, &input);
-    text
 }
 
 /// `attempt 2, after exit 75 and a wait of 200ms`.

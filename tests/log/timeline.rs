@@ -222,3 +222,19 @@ fn a_rule_separates_batches_whatever_stands_between_them() {
     let found = ["first", "rejected", "agent", "inner", "inner_too", "last"].map(separated);
     assert_eq!(found, [false, false, true, false, false, true]);
 }
+
+/// An agent counts its own turns, so the details of a call say whose turn they mean.
+#[test]
+fn the_details_of_a_call_name_the_agent_of_its_turn() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 3);
+    let agent = log.call(turn, "researcher", &json!({}));
+    let agent_turn = json!({"turn": 0, "agent": "researcher"});
+    let agent_turn = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
+    log.call(agent_turn, "search", &json!({}));
+    let page = page_of(&log);
+    let place = format!("in researcher (toolu_{agent}), its turn 0, position 0, batch 0");
+    assert!(page.contains(&place), "{page}");
+    assert!(page.contains(&format!("toolu_{agent} · turn ")), "{page}");
+}

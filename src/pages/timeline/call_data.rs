@@ -43,10 +43,12 @@ fn place(call: &LoggedCall, timeline: &LogTimeline) -> String {
         .batch
         .map_or_else(String::new, |batch| format!(", batch {batch}"));
     // An agent counts its own turns.
-    let agent = call.parent.map(|agent| &timeline.calls[agent].tool_name);
-    let agent = agent.map_or_else(String::new, |agent| format!(" of {agent}"));
+    let agent = call.parent.map(|agent| &timeline.calls[agent]);
+    let agent = agent.map_or_else(String::new, |agent| {
+        format!("in {} ({}), its ", agent.tool_name, agent.tool_use_id)
+    });
     let place = format!(
-        "turn {}{agent}, position {}{batch}",
+        "{agent}turn {}, position {}{batch}",
         call.turn, call.position
     );
     let safety = call.safety.clone();

@@ -44,6 +44,18 @@ fn agent_log() -> LogBuilder {
     log
 }
 
+/// An agent counts its own turns, so a call says whose turn it means.
+#[test]
+fn a_call_of_an_agent_names_the_agent_of_its_turn() {
+    let log = agent_log();
+    let ran = show_log(log.text(), &["--id", "toolu_n"]).assert_exit(0);
+    let line = ran.stdout.lines().nth(1).unwrap();
+    let place = line
+        .strip_prefix("note toolu_n: in librarian (toolu_")
+        .unwrap();
+    assert!(place.ends_with("), its turn 1, position 2"), "{line}");
+}
+
 /// In each session, every call is shown once, below its agent, with its state in that session.
 #[test]
 fn agent_calls_are_nested() {
