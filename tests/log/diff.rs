@@ -43,7 +43,13 @@ fn every_kind_of_difference_has_a_line() {
     let ran = diff(&before, &after, &[]).assert_exit(1);
     assert_eq!(
         ran.stdout,
-        "- read {\"path\":\"gone\"} (turn 0)\n~ lint {\"file\":\"x\"}: all good → 2 warnings\n~ edit {\"file\":\"a\"} → {\"file\":\"b\"}\n+ pay {} (turn 0)\n"
+        concat!(
+            "before.jsonl → after.jsonl\n",
+            "- missing: read {\"path\":\"gone\"} (turn 0)\n",
+            "~ other result: lint {\"file\":\"x\"}: all good → 2 warnings\n",
+            "~ other input: edit {\"file\":\"a\"} → {\"file\":\"b\"}\n",
+            "+ added: pay {} (turn 0)\n",
+        )
     );
     assert!(
         ran.stderr
@@ -64,7 +70,10 @@ fn every_kind_of_difference_has_a_line() {
 fn a_slower_call_is_named_and_is_no_difference() {
     let log = |ms| log_of(&[("nap", json!({}), "awake", ms)]);
     let ran = diff(&log(20), &log(520), &[]).assert_exit(0);
-    assert_eq!(ran.stdout, "> nap {}: 20ms → 520ms\n");
+    assert_eq!(
+        ran.stdout,
+        "before.jsonl → after.jsonl\n> slower: nap {}: 20ms → 520ms\n"
+    );
     assert!(
         ran.stderr.contains("1 call and 1 call: 0 same, 1 slower"),
         "{}",

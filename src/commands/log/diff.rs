@@ -1,5 +1,6 @@
 //! `toolq log diff`: which calls of two logs differ.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::args::{LogDiffArguments as Arguments, LogFormat};
@@ -22,7 +23,7 @@ const MAX_COLUMNS: usize = 60;
 /// # Errors
 /// A log can't be read, or stdout can't be written.
 pub fn diff_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let read = |file: &std::path::PathBuf| -> Result<LogTimeline, CommandError> {
+    let read = |file: &Path| -> Result<LogTimeline, CommandError> {
         let path = find_session(file, context);
         let (timeline, torn_end) = read_timeline(&path)?;
         if let Some(torn_end) = torn_end {
@@ -33,6 +34,10 @@ pub fn diff_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let differences = compare_timelines(&before, &after);
     let color = context.stderr.is_stdout_colored();
+    if arguments.format == LogFormat::Text && !differences.is_empty() {
+        let header = names_line(&arguments.before, &arguments.after);
+        stdout::write_line(&context.stderr.own_symbols(header))?;
+    }
     for difference in &differences {
         stdout::write_line(&match arguments.format {
             LogFormat::Text => context
@@ -52,13 +57,20 @@ pub fn diff_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     })
 }
 
-/// Formats a call that differs: `~ lint {"file":"a"}: failed → ok`.
+/// Says which log is before the arrows and which is after them: `monday.jsonl → tuesday.jsonl`.
+fn names_line(before: &Path, after: &Path) -> String {
+    let name = |path: &Path| escape(&path.to_string_lossy()).into_owned();
+    format!("{} → {}", name(before), name(after))
+}
+
+/// Formats a call that differs: `~ other result: lint {"file":"a"}: failed → ok`.
 fn difference_line(difference: &CallDifference, color: bool) -> String {
     let (mark, style) = match difference.kind {
-        CallDifferenceKind::Missing => ("-", "31"),
-        CallDifferenceKind::Added => ("+", "32"),
-        CallDifferenceKind::Input | CallDifferenceKind::Result => ("~", "33"),
-        CallDifferenceKind::Slower => (">", "33"),
+        CallDifferenceKind::Missing => ("- missing", "31"),
+        CallDifferenceKind::Added => ("+ added", "32"),
+        CallDifferenceKind::Input => ("~ other input", "33"),
+        CallDifferenceKind::Result => ("~ other result", "33"),
+        CallDifferenceKind::Slower => ("> slower", "33"),
     };
     let text = match (&difference.before, &difference.after) {
         (Some(before), Some(after)) => change_text(difference.kind, before, after),
@@ -68,7 +80,7 @@ fn difference_line(difference: &CallDifference, color: bool) -> String {
         (None, None) => String::new(),
     };
     let name = escape(&difference.tool_name);
-    paint(&format!("{mark} {name} {text}"), style, color)
+    paint(&format!("{mark}: {name} {text}"), style, color)
 }
 
 fn change_text(kind: CallDifferenceKind, before: &ComparedCall, after: &ComparedCall) -> String {
