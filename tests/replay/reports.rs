@@ -319,6 +319,14 @@ fn the_page_has_every_call_and_no_foreign_markup() {
     );
     let policy = "Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-";
     assert!(page.contains(policy), "{page}");
+    // The counts add up, and what didn't run doesn't look like what ran with the same result.
+    let totals = "2 files, 3 turns, 6 calls: 3 differ, 1 matches, \
+        1 served from the recording (not run), 1 not compared</p>";
+    assert!(page.contains(totals), "{page}");
+    assert!(page.contains("class=\"served\""), "{page}");
+    // Both sides of an input that is rejected now say something.
+    let sides = "<td class=\"before\">—</td><td class=\"after\">is required</td>";
+    assert!(page.contains(sides), "{page}");
     assert!(
         page.contains("<td class=\"after\">so much depends</td>"),
         "{page}"

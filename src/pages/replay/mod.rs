@@ -25,7 +25,7 @@ pub(crate) struct ReplayRow {
 }
 
 /// What a replay says about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReplayState {
     Differs,
     Stale,
@@ -53,6 +53,19 @@ impl ReplayState {
         }
     }
 
+    /// Formats how many calls have this state: `2 differ`.
+    pub(crate) fn counted(self, count: usize) -> String {
+        let words = match (self, count) {
+            (Self::Differs, 1) => "differs",
+            (Self::Differs, _) => "differ",
+            (Self::Matches, 1) => "matches",
+            (Self::Matches, _) => "match",
+            (Self::Served, _) => "served from the recording (not run)",
+            (Self::Stale | Self::NotCompared, _) => self.label(),
+        };
+        format!("{count} {words}")
+    }
+
     /// Says what the label means, on the page.
     fn meaning(self) -> &'static str {
         match self {
@@ -72,7 +85,7 @@ impl ReplayState {
             Self::Differs => ("failed", "✕"),
             Self::Stale => ("doubt", "?"),
             Self::Matches => ("ok", "✓"),
-            Self::Served => ("ok", "↺"),
+            Self::Served => ("served", "↺"),
             Self::NotCompared => ("skipped", "◇"),
         }
     }

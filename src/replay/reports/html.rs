@@ -1,5 +1,6 @@
 //! The HTML report, a page for the reviewer of a CI run.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
@@ -7,6 +8,7 @@ use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff::value_lines;
 use crate::replay::reports::labels;
+use toolq_core::text::format_count;
 
 /// Maximum number of calls that have a row.
 const MAX_ROWS: usize = 20_000;
@@ -16,6 +18,8 @@ const MAX_DIFFS: usize = 1_000;
 /// The HTML report. Its size is bounded, whatever is replayed.
 pub struct HtmlReport {
     rows: Vec<ReplayRow>,
+    /// How many calls have each state, with or without a row.
+    counts: BTreeMap<ReplayState, usize>,
     diffs: usize,
     omitted: usize,
     unreadable: Vec<String>,
@@ -27,6 +31,7 @@ impl HtmlReport {
     pub fn new(out: Box<dyn Write>) -> Self {
         Self {
             rows: Vec::new(),
+            counts: BTreeMap::new(),
             diffs: 0,
             omitted: 0,
             unreadable: Vec::new(),
@@ -34,25 +39,57 @@ impl HtmlReport {
         }
     }
 
-    fn finding(&mut self, difference: &CaseDifference) -> (String, Vec<crate::pages::SideRow>) {
+    /// Formats the totals: `1 file, 3 turns, 16 calls: 2 differ, 4 match, 10 served from the recording (not run)`. Unlike those of the
+    /// other reports, they add up, because each call has one row.
+    fn totals_label(&self, totals: &ReplayTotals) -> String {
+        let count = |number: usize, one: &str| format_count(number as u64, one);
+        let counts = self.counts.iter();
+        let mut parts: Vec<_> = counts.map(|(state, count)| state.counted(*count)).collect();
+        if parts.is_empty() {
+            parts.push("nothing was compared".to_owned());
+        }
+        if totals.updated > 0 {
+            parts.push(format!("{} updated", totals.updated));
+        }
+        format!(
+            "{}, {}, {}: {}",
+            count(totals.files, "file"),
+            count(totals.turns, "turn"),
+            count(totals.calls, "call"),
+            parts.join(", ")
+        )
+    }
+
+    fn finding(
+        &mut self,
+        difference: &CaseDifference,
+        tool_name: &str,
+    ) -> (String, Vec<crate::pages::SideRow>) {
         let label = labels::difference_label(difference);
-        if self.diffs == MAX_DIFFS
-            || matches!(
-                difference.kind,
-                DifferenceKind::Missing | DifferenceKind::UnknownTool
-            )
-        {
+        if self.diffs == MAX_DIFFS {
             return (label, Vec::new());
         }
         self.diffs += 1;
-        // What is expected of an input is a rule, which the label names.
-        let expected = difference.expected.as_deref();
-        let expected = expected.filter(|_| difference.kind == DifferenceKind::Result);
-        let (before, after) = (
-            value_lines(expected),
-            value_lines(difference.actual.as_deref()),
-        );
-        (label, side_rows(&before, &after))
+        let expected = value_lines(difference.expected.as_deref());
+        let actual = value_lines(difference.actual.as_deref());
+        let line = |text: &str| vec![text.to_owned()];
+        let (before, after) = match difference.kind {
+            DifferenceKind::Result => (expected, actual),
+            // The input is the recorded one. What is expected of it is a rule of the current tool. A value that isn't known may be
+            // missing from the input, as the rule then says.
+            DifferenceKind::Schema if actual.is_empty() => (line("—"), expected),
+            DifferenceKind::Schema => (actual, expected),
+            DifferenceKind::UnknownTool => (line(tool_name), expected),
+            DifferenceKind::Missing => (line("(no result)"), line("(not run)")),
+        };
+        let shown = |lines: Vec<String>| {
+            if lines.is_empty() {
+                line("(nothing)")
+            } else {
+                lines
+            }
+        };
+        (label, side_rows(&shown(before), &shown(after)))
     }
 }
 
@@ -76,13 +113,14 @@ impl ReplayReport for HtmlReport {
                 (state, &differences[..], Some(labels::stale_label(after)))
             }
         };
+        *self.counts.entry(state).or_default() += 1;
         if self.rows.len() >= MAX_ROWS {
             self.omitted += 1;
             return Ok(());
         }
         let mut findings: Vec<_> = note.into_iter().map(|note| (note, Vec::new())).collect();
         for difference in differences {
-            findings.push(self.finding(difference));
+            findings.push(self.finding(difference, &case.call.tool_name));
         }
         self.rows.push(ReplayRow {
             file: case.file.to_owned(),
@@ -104,7 +142,7 @@ impl ReplayReport for HtmlReport {
     }
 
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
-        let totals = labels::totals_label(totals);
+        let totals = self.totals_label(totals);
         let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
         self.out.write_all(page.as_bytes())?;
         self.out.flush()
