@@ -280,6 +280,24 @@ fn the_word_of_a_server_counts_only_where_a_person_says_so() {
 }
 
 #[test]
+fn effects_that_a_person_wrote_into_the_lock_stay_when_hints_are_accepted() {
+    let script = r#"
+        sed -i '/"odd.name"/,/"effect"/ s/"write"/"idempotent"/; /"read_note"/,/"effect"/ s/"write"/"idempotent"/' tools.lock
+        "$TOOLQ" servers lock --accept-hints
+        "$TOOLQ" tools --format json | tr -d '\n '"#;
+    let output = after_lock(sandbox(), script).assert_exit(0);
+    let effects: Vec<&str> = output
+        .stdout
+        .split("\"effect\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_eq!(effects, ["idempotent", "read", "idempotent"]);
+    let changed = "notes: pay is `read` now, and was `write`\n";
+    assert!(output.stderr.contains(changed), "{}", output.stderr);
+}
+
+#[test]
 fn accepted_effects_stay_until_their_tool_changes() {
     let script = r#"
         "$TOOLQ" -q servers lock --accept-hints

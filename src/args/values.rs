@@ -249,7 +249,7 @@ pub fn parse_http_address(text: &str) -> Result<SocketAddr, &'static str> {
         None => text.to_owned(),
     };
     text.parse()
-        .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080")
+        .map_err(|_| "must be an IP address or `localhost`, and a port, such as 127.0.0.1:8080 or [::1]:8080")
 }
 
 /// Parses the value of `--jobs`.

@@ -88,7 +88,11 @@ fn lock_server(
     }
     let mut new = now.to_lock(old, today());
     if arguments.accept_hints {
-        accept_hints(&mut new);
+        let effects = accept_hints(&mut new, old);
+        if !effects.is_empty() {
+            let note = format!("{name}: {}", escape(&effects.join(", ")));
+            context.stderr.print_note(&note);
+        }
     }
     // The date says when the lock became what it is.
     if let Some(old) = old
@@ -106,10 +110,23 @@ fn today() -> String {
     now.split('T').next().unwrap_or_default().to_owned()
 }
 
-fn accept_hints(lock: &mut ServerLock) {
-    for tool in lock.tools.values_mut() {
-        tool.effect = tool.hint.unwrap_or(Effect::Write);
+/// Gives tools the effects that their server claims, and says which have changed. What a person wrote into the lock stays: an
+/// effect that is neither `write`, as before anybody decides, nor what was claimed before.
+fn accept_hints(lock: &mut ServerLock, old: Option<&ServerLock>) -> Vec<String> {
+    let mut changes = Vec::new();
+    for (name, tool) in &mut lock.tools {
+        let claimed_before = old
+            .and_then(|old| old.tools.get(name))
+            .and_then(|tool| tool.hint);
+        let is_decided = tool.effect != Effect::Write && Some(tool.effect) != claimed_before;
+        let effect = tool.hint.unwrap_or(Effect::Write);
+        if !is_decided && tool.effect != effect {
+            let (from, to) = (tool.effect.name(), effect.name());
+            changes.push(format!("{name} is `{to}` now, and was `{from}`"));
+            tool.effect = effect;
+        }
     }
+    changes
 }
 
 /// Says how many tools there are, and what their server claims beyond what the lock says.
