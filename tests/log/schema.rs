@@ -290,12 +290,58 @@ fn records_of_a_client_that_approves() -> Vec<Value> {
     parse_json_lines(&output.file("log.jsonl").unwrap())
 }
 
+/// A result that answers later runs, and a change that moves what it locks.
+const KEPT_TOOLS: &str = r#"version: 1
+tools:
+  look:
+    input_schema: {type: object}
+    effect: read
+    cache: {for: 10m, over_runs: true}
+    locks: {read: ["file:link"]}
+    command: [cat, link]
+  relink: {input_schema: {type: object}, locks: {write: ["file:link"]}, command: [ln, -sfn, b, link]}
+"#;
+
+fn records_of_kept_results() -> Vec<Value> {
+    let calls = [("look", json!({})), ("relink", json!({}))];
+    let output = CliSandbox::new()
+        .tools(KEPT_TOOLS)
+        .stdin(model_response(&calls))
+        .run_shell(r#"echo a > a; echo b > b; ln -s a link; "$TOOLQ" run -q --log log.jsonl > out && cat log.jsonl"#)
+        .assert_exit(0);
+    parse_json_lines(&output.stdout)
+}
+
+/// The host answers after the timeout.
+fn records_of_a_late_host() -> Vec<Value> {
+    let lines = [
+        json!({"type": "tools", "tools": {"slow": {"input_schema": {"type": "object"}, "effect": "read", "timeout": "100ms", "backing": "host"}}}),
+        json!({"type": "turn", "id": "a", "message": {"type": "tool_use", "id": "t", "name": "slow", "input": {}}}),
+        json!({"type": "result", "id": "a", "tool_use_id": "t", "number": 0, "content": "late", "is_error": true}),
+    ];
+    let [tools, turn, result] = lines.map(|line| format!("{line}\n"));
+    let output = CliSandbox::new()
+        .tools("version: 1\ntools: {}\n")
+        .file("begin", tools + &turn)
+        .file("result", result)
+        .run_shell(
+            r#"mkfifo in; "$TOOLQ" run -q --follow --control --log log.jsonl < in > out & exec 3> in
+            cat begin >&3; until grep -q '"answer"' out; do sleep 0.02; done
+            number=$(sed -n '/"type":"call"/s/.*"number":\([0-9]*\).*/\1/p' out)
+            sed "s/\"number\":0/\"number\":${number:-0}/" result >&3; exec 3>&-; wait; cat log.jsonl"#,
+        )
+        .assert_exit(0);
+    parse_json_lines(&output.stdout)
+}
+
 #[test]
 fn every_record_matches_the_published_schema() {
     let schema = closed_schema();
     let records = [
         records_of_a_reload(),
         records_of_a_client_that_approves(),
+        records_of_kept_results(),
+        records_of_a_late_host(),
         records_of_every_kind(),
         records_of_an_interruption(),
     ]
@@ -312,6 +358,7 @@ fn every_record_matches_the_published_schema() {
         "approval",
         "describe_end",
         "describe_start",
+        "late_result",
         "list_end",
         "list_start",
         "model_response",

@@ -178,7 +178,10 @@ fn what_is_unsafe_or_makes_no_sense_is_refused_before_anything_runs() {
     refused(&short, "too short");
     let spaced = ["--http", "127.0.0.1:0", "--token-env", "SPACED"];
     refused(&spaced, "no spaces");
-    refused(&["--http", "8080"], "must be an IP address or `localhost`, and a port");
+    refused(
+        &["--http", "8080"],
+        "must be an IP address or `localhost`, and a port",
+    );
     refused(
         &["--http", "example.com:80"],
         "must be an IP address or `localhost`, and a port",
