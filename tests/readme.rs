@@ -1,6 +1,7 @@
 //! The examples in the README and in docs/ are true: every `console` block is run and its output compared. A `yaml`
 //! block that is a complete tools.yaml must pass `toolq check`. The `console` blocks after it use it, up to the next
-//! `##` heading, where the tools.yaml of this repository is restored.
+//! `##` heading, where the tools.yaml of this repository is restored. So do those after an `sh` block that writes a
+//! program (`cat > NAME`, then `chmod +x NAME`), which is run.
 //!
 //! With `README=update` in the environment, the `console` blocks are updated instead.
 
@@ -169,6 +170,12 @@ fn run_page(page: &str, name: &str) -> (String, Vec<String>) {
             if checked.contains("\nWRONG\n") {
                 wrong.push(format!("{name} has:\n{text}\n{checked}"));
             }
+        } else if language == "sh" && text.starts_with("cat > ") && text.contains("\nchmod +x ") {
+            let written = Command::new("sh")
+                .args(["-euc", text])
+                .current_dir(temp_dir.path())
+                .status();
+            assert!(written.unwrap().success(), "{name} has:\n{text}");
         } else if language == "console" {
             rendered = run_block(text, temp_dir.path()).unwrap_or(rendered);
             if mask_differences(&rendered) != mask_differences(text) {

@@ -92,6 +92,24 @@ fn a_listing_says_which_tools_need_an_approval() {
     );
 }
 
+/// `writes` is made for `defaults` and `rules`, and means the same on a tool.
+#[test]
+fn writes_on_a_tool_depends_on_its_effect() {
+    let tools = TOOLS.replace("defaults: {approve: writes}\n", "");
+    let on_tools = tools.replace("    input_schema", "    approve: writes\n    input_schema");
+    let calls = [("look", json!({})), ("pay", json!({}))];
+    let output = CliSandbox::new()
+        .tools(&on_tools)
+        .stdin(model_response(&calls))
+        .run(&["plan", "--format", "json"])
+        .assert_exit(0);
+    let plan: Value = serde_json::from_str(&output.stdout).unwrap();
+    let batches = plan["batches"].as_array().unwrap().iter();
+    let planned = batches.flat_map(|batch| batch["calls"].as_array().unwrap());
+    let approve: Vec<_> = planned.map(|call| call["approve"].clone()).collect();
+    assert_eq!(approve, [json!(false), json!(true)]);
+}
+
 /// A word in quotes is a text, which YAML doesn't say.
 #[test]
 fn a_boolean_in_quotes_is_answered_with_what_to_write() {

@@ -1,6 +1,6 @@
 //! Approval programs.
 
-use super::{CliSandbox, decisions, four_calls, sandbox, words};
+use super::{CliSandbox, decisions, four_calls, parse_json_lines, sandbox, words};
 
 fn sandbox_with(program: &str) -> CliSandbox {
     sandbox()
@@ -66,6 +66,26 @@ fn a_program_says_no_with_exit_code_1() {
         2,
         "{shown}"
     );
+}
+
+/// The record of a decision is small. What the model reads is whole.
+#[test]
+fn a_long_reason_is_cut_in_the_approval_and_whole_in_the_result() {
+    let reason = "x".repeat(600);
+    for (exit, decision) in [(0, "yes"), (1, "no")] {
+        let output = sandbox_with(&format!("echo {reason}; exit {exit}"))
+            .run(&RUN)
+            .assert_exit(0);
+        let records = parse_json_lines(&output.file("log.jsonl").unwrap());
+        let mut approvals = records.iter().filter(|record| record["type"] == "approval");
+        let metadata = &approvals.next().unwrap()["metadata"];
+        assert_eq!(metadata["decision"], decision);
+        let kept = format!("{}… (600 bytes, sha256 ", &reason[..400]);
+        let recorded = metadata["reason"].as_str().unwrap();
+        assert!(recorded.starts_with(&kept), "{recorded}");
+        let whole = output.result_texts()[1].0.contains(&reason);
+        assert_eq!(whole, exit == 1);
+    }
 }
 
 /// A no is a result: the two calls are asked about once.
