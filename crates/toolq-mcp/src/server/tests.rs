@@ -109,7 +109,11 @@ fn a_client_of_either_era_lists_and_calls() {
                             seen.push(list.unwrap().tools[0].name.clone());
                             let arguments = r#"{"n":12345678901234567890.10}"#.to_owned();
                             let arguments = RawValue::from_string(arguments).unwrap();
-                            client.call_tool("echo", arguments, CallMeta::default());
+                            let meta = CallMeta {
+                                wants_progress: true,
+                                ..CallMeta::default()
+                            };
+                            client.call_tool("echo", arguments, meta);
                         }
                         SessionEvent::Progress { message, .. } => seen.push(message.unwrap()),
                         SessionEvent::CallEnded { result, .. } => {
