@@ -269,7 +269,11 @@ fn ends_so(position: usize, end: End, result: &(String, bool)) -> bool {
     match end {
         End::Served => *text == format!("done {position}") && !is_error,
         End::Says(part) => text.contains(part) && !is_error,
-        End::Fails(part) => text.contains(part) && *is_error && !is_in_doubt,
+        End::Fails(part) => {
+            // An earlier call was told why the server ended. This one may come just after that: nothing was sent.
+            let is_late = position > 0 && text.contains("the server ended before it got the call");
+            (text.contains(part) || is_late) && *is_error && !is_in_doubt
+        }
         End::TimesOut => text.contains("timed out after 600ms") && *is_error,
         End::InDoubt(part) => text.contains(part) && *is_error && is_in_doubt,
         End::OneOf(ends) => ends.iter().any(|end| ends_so(position, *end, result)),
