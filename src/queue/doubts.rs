@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::{PublishRefusal, publish_only};
 use crate::queue::turn_queue::TurnQueue;
+use toolq_core::json::expect_json;
 
 /// A call that may have done its work and has no result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ impl TurnDoubts {
         turn: &TurnName,
         gives_up: impl FnMut() -> bool,
     ) -> Result<u64, PublishRefusal> {
-        let payload = serde_json::to_vec(self).unwrap_or_default();
+        let payload = expect_json(serde_json::to_vec(self));
         let subject = turn.doubt_subject(&queue.name);
         publish_only(queue, &subject, payload.into(), gives_up).await
     }
@@ -51,7 +52,7 @@ impl DeadTurn {
         turn: &TurnName,
         gives_up: impl FnMut() -> bool,
     ) -> Result<u64, PublishRefusal> {
-        let payload = serde_json::to_vec(self).unwrap_or_default();
+        let payload = expect_json(serde_json::to_vec(self));
         let subject = turn.dead_subject(&queue.name);
         publish_only(queue, &subject, payload.into(), gives_up).await
     }

@@ -16,6 +16,7 @@ use crate::queue::lease::now;
 use crate::queue::names::{QueueName, TurnName};
 use crate::queue::queue_error;
 use crate::queue::turn_queue::TurnQueue;
+use toolq_core::json::expect_json;
 
 /// The time over which answered turns are counted.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
@@ -88,7 +89,7 @@ impl Presence {
         let answering = runtime.spawn(async move {
             while let Some(question) = questions.next().await {
                 let report = lock(&answers).report();
-                let report = serde_json::to_vec(&report).unwrap_or_default();
+                let report = expect_json(serde_json::to_vec(&report));
                 if let Some(reply) = question.reply {
                     let _ = client.publish(reply, report.into()).await;
                 }

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::{PublishRefusal, RETRY_INTERVAL, publish_after};
 use crate::queue::turn_queue::TurnQueue;
+use toolq_core::json::expect_json;
 
 /// How many turns one message lists.
 pub(super) const MAX_LISTED_TURNS: usize = 256;
@@ -51,7 +52,7 @@ impl LastList {
         list: &TurnList,
         gives_up: impl FnMut() -> bool,
     ) -> Result<bool, PublishRefusal> {
-        let payload = serde_json::to_vec(list).unwrap_or_default();
+        let payload = expect_json(serde_json::to_vec(list));
         let message = (HeaderMap::new(), payload.into());
         let subject = queue.name.order(input);
         match publish_after(queue, &subject, message, self.sequence, gives_up).await {

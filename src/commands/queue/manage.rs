@@ -14,6 +14,7 @@ use crate::queue::{
     QueueStatus, SyncMode, TurnQueue, cancel_turn, list_dead_turns, queue_error, read_log,
     read_status,
 };
+use toolq_core::json::expect_json;
 
 /// How many calls in doubt the status names.
 const MAX_NAMED_CALLS: usize = 10;
@@ -50,7 +51,7 @@ fn show_status(
     session.end();
     let text = match arguments.format {
         LogFormat::Text => status_text(&status),
-        LogFormat::Json => serde_json::to_string(&status).unwrap_or_default(),
+        LogFormat::Json => expect_json(serde_json::to_string(&status)),
     };
     stdout::write_line(&text)?;
     Ok(())
