@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ use crate::nats_server::{program, say_skipped};
 /// A group of servers with one JetStream.
 pub struct Cluster {
     servers: Vec<ClusterServer>,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 struct ClusterServer {
@@ -66,7 +66,7 @@ impl Cluster {
         });
         let mut cluster = Self {
             servers: servers.collect(),
-            _dir: dir,
+            dir,
         };
         for number in 0..count {
             cluster.start_server(number);
@@ -89,6 +89,17 @@ impl Cluster {
             .into_iter()
             .map(|port| format!("nats://127.0.0.1:{port}"));
         urls.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the directory with what the servers have logged and stored.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn kill_all(&mut self) {
+        for number in 0..self.servers.len() {
+            self.kill_server(number);
+        }
     }
 
     /// Kills a server.
@@ -120,8 +131,6 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        for number in 0..self.servers.len() {
-            self.kill_server(number);
-        }
+        self.kill_all();
     }
 }

@@ -1,7 +1,7 @@
 //! A queue with its servers, workers, submissions and collections, while faults happen to all of them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::support::waiting::wait_until;
 
 pub const QUEUE: &str = "faults";
 const WORKERS: usize = 4;
-/// How long everything may take to be answered once no more faults happen.
+/// How long nothing new may be collected once no more faults happen. A busy machine takes its time.
 const PATIENCE: Duration = Duration::from_mins(4);
 const TICK: Duration = Duration::from_millis(20);
 
@@ -255,10 +255,13 @@ impl FaultRun {
         for repair in repairs {
             self.repair(repair.kind);
         }
-        let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        let (mut latest, mut collected_before) = (Instant::now(), 0);
+        while latest.elapsed() < PATIENCE {
             let turns = self.submissions.turns.len();
             let collected = self.collections.count_turns(&self.sandbox);
+            if collected > collected_before {
+                (latest, collected_before) = (Instant::now(), collected);
+            }
             if self.submissions.are_whole() && collected >= turns {
                 break;
             }
@@ -312,17 +315,30 @@ impl FaultRun {
         self.sandbox.path().join(name)
     }
 
-    /// Copies the files to where they are kept, to be looked at.
-    pub fn keep_files(&self) -> PathBuf {
+    /// Copies the files to where they are kept, to be looked at: those of the calls and commands, and what the servers have
+    /// logged and stored.
+    pub fn keep_files(&mut self) -> PathBuf {
         let kept = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("queue-faults-{}", std::process::id()));
-        fs::create_dir_all(&kept).unwrap();
-        for entry in fs::read_dir(self.sandbox.path()).unwrap().flatten() {
-            if entry.file_type().unwrap().is_file() {
-                fs::copy(entry.path(), kept.join(entry.file_name())).unwrap();
-            }
-        }
+        // Servers write until they end.
+        self.cluster.kill_all();
+        copy_dir(self.sandbox.path(), &kept);
+        copy_dir(self.cluster.dir(), &kept.join("servers"));
         kept
+    }
+}
+
+/// Copies a directory, with all that is in it, except for links.
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let kind = entry.file_type().unwrap();
+        let copy = to.join(entry.file_name());
+        if kind.is_dir() {
+            copy_dir(&entry.path(), &copy);
+        } else if kind.is_file() {
+            fs::copy(entry.path(), copy).unwrap();
+        }
     }
 }
 

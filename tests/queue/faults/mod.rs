@@ -51,12 +51,14 @@ fn no_fault_makes_a_queue_break_its_promise() {
     let faults = run.fault_counts();
     match check_history(&history) {
         Ok(counts) => eprint_uncaptured(format_args!("queue faults: {faults}; {counts}")),
-        Err(violations) => panic!(
-            "queue faults: {faults}\nbroken promises (files are in {}):\n{}\n{}",
-            run.keep_files().display(),
-            violations.join("\n"),
-            run.status()
-        ),
+        Err(violations) => {
+            let status = run.status();
+            panic!(
+                "queue faults: {faults}\nbroken promises (files are in {}):\n{}\n{status}",
+                run.keep_files().display(),
+                violations.join("\n"),
+            )
+        }
     }
     assert!(history.lines_written > 0);
 }
