@@ -21,6 +21,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    pub(super) fn without_doubts(line: String) -> Self {
+        Self {
+            line: line.into(),
+            doubts: Vec::new(),
+        }
+    }
+
     /// Publishes it in place of the answer `last`, or as the first one if that is 0.
     ///
     /// # Errors

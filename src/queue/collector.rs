@@ -1,31 +1,24 @@
 //! Writes answers in the order in which their turns were submitted, and remembers how far it came.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::{Client, HeaderMap, Subscriber};
-use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::time::{sleep, timeout};
+use async_nats::{Client, HeaderMap};
 
 use crate::output::{CommandError, Exit, stdout};
+use crate::queue::answer_waiter::{AnswerWaiter, read_patiently};
 use crate::queue::answers::CollectedAnswer;
-use crate::queue::forgotten_turns::{ask_again_if_forgotten, patience};
+use crate::queue::message_chain::expected_sequence;
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
-use crate::queue::record_publisher::{PublishRefusal, expected_previous, publish_after};
+use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::stop::StopSignal;
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_order::TurnList;
 use crate::queue::turn_queue::TurnQueue;
 
-/// How long to wait for word of an answer before looking for it anyway.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the server may say nothing.
-const MAX_SILENCE: Duration = Duration::from_mins(1);
-/// Shortest time for which an answer is waited for before its turn is looked for.
-const MIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How many answers, and how many bytes of them, are written before the position is kept.
 const MAX_BUFFERED_ANSWERS: usize = 256;
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
@@ -63,9 +56,7 @@ impl CollectPosition {
 /// Answers on their way to stdout.
 struct Collector<'a> {
     queue: &'a TurnQueue,
-    client: &'a Client,
-    /// Hears of answers when they are published.
-    news: Subscriber,
+    waiter: AnswerWaiter<'a>,
     stop: &'a StopSignal,
     /// The message that says how far the answers were collected, or 0.
     position_message: u64,
@@ -86,8 +77,9 @@ pub(crate) async fn collect_answers(
     settings: CollectSettings,
     stop: &StopSignal,
 ) -> Result<Exit, CommandError> {
-    let news = client.subscribe(queue.name.news()).await.map_err(lost)?;
-    let mut collector = Collector::begin((queue, client), news, stop, settings.from_start).await?;
+    let waiter = AnswerWaiter::listen(queue, client, stop).await;
+    let waiter = waiter.map_err(lost)?;
+    let mut collector = Collector::begin(queue, waiter, stop, settings.from_start).await?;
     collector.follow(settings.until_empty).await?;
     collector.flush().await?;
     Ok(match stop.first() {
@@ -99,8 +91,8 @@ pub(crate) async fn collect_answers(
 
 impl<'a> Collector<'a> {
     async fn begin(
-        (queue, client): (&'a TurnQueue, &'a Client),
-        news: Subscriber,
+        queue: &'a TurnQueue,
+        waiter: AnswerWaiter<'a>,
         stop: &'a StopSignal,
         from_start: bool,
     ) -> Result<Self, CommandError> {
@@ -111,8 +103,7 @@ impl<'a> Collector<'a> {
             .and_then(|message| CollectPosition::parse(str::from_utf8(&message.payload).ok()?));
         Ok(Self {
             queue,
-            client,
-            news,
+            waiter,
             stop,
             position_message: position.map_or(0, |message| message.sequence),
             position: stored.unwrap_or(CollectPosition::START),
@@ -127,12 +118,12 @@ impl<'a> Collector<'a> {
         while self.stop.first().is_none() {
             let lists = self.queue.name.order("*");
             let read = || self.queue.next_message(&lists, self.position.list);
-            let Some(list) = read_patiently(read).await? else {
+            let Some(list) = read_patiently(read).await.map_err(lost)? else {
                 self.flush().await?;
                 if until_empty {
                     break;
                 }
-                self.wait().await;
+                self.waiter.wait().await;
                 continue;
             };
             let input = list.subject.rsplit('.').next().unwrap_or_default();
@@ -150,12 +141,15 @@ impl<'a> Collector<'a> {
 
     /// Returns whether a list is the first one after that which its sender knew. Another one says the same, or is void.
     async fn is_first(&self, list: &StreamMessage) -> Result<bool, CommandError> {
-        let Some(previous) = expected_previous(list).filter(|_| self.queue.is_replicated()) else {
+        let expected = expected_sequence(&list.headers);
+        let Some(previous) = expected.filter(|_| self.queue.is_replicated()) else {
             return Ok(true);
         };
         let read = || self.queue.next_message(&list.subject, previous + 1);
-        let first = read_patiently(read).await?;
-        Ok(first.is_none_or(|first| first.sequence == list.sequence))
+        let first = read_patiently(read).await.map_err(lost)?;
+        Ok(first.is_none_or(|first| {
+            first.sequence >= list.sequence || expected_sequence(&first.headers) != expected
+        }))
     }
 
     /// Writes the answers of these turns of an input. Returns `false` after a signal.
@@ -201,36 +195,15 @@ impl<'a> Collector<'a> {
         let mut begin = Instant::now();
         loop {
             let read = || CollectedAnswer::read(self.queue, turn, after);
-            if let Some(answer) = read_patiently(read).await? {
+            if let Some(answer) = read_patiently(read).await.map_err(lost)? {
                 return Ok(Some(answer));
             }
             self.flush().await?;
             if self.stop.first().is_some() {
                 return Ok(None);
             }
-            self.wait().await;
-            if begin.elapsed() > MIN_PATIENCE && self.is_impatient(begin).await {
-                // Whether it was or not, and also if the server doesn't say, it is looked for again after the same time.
-                let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
-                begin = Instant::now();
-            }
+            self.waiter.wait_for(turn, &mut begin).await;
         }
-    }
-
-    /// Returns whether an answer is waited for for so long that its turn may be forgotten.
-    async fn is_impatient(&self, begin: Instant) -> bool {
-        let patience = patience(self.queue).await;
-        patience.is_some_and(|patience| begin.elapsed() > patience)
-    }
-
-    /// Waits for news, a signal, or a moment: what came before anybody listened is no news.
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = timeout(POLL_INTERVAL, self.news.next()) => {}
-            _ = self.stop.wait() => {}
-        }
-        // More of them say no more than one.
-        while self.news.next().now_or_never().is_some() {}
     }
 
     fn write_lines(&mut self) -> Result<(), CommandError> {
@@ -267,20 +240,6 @@ impl<'a> Collector<'a> {
         })?;
         self.buffered = 0;
         Ok(())
-    }
-}
-
-/// Reads again for a while if the server doesn't answer: servers are replaced, and choose new leaders.
-async fn read_patiently<T, F>(read: impl Fn() -> F) -> Result<T, CommandError>
-where
-    F: Future<Output = Result<T, String>>,
-{
-    let begin = Instant::now();
-    loop {
-        match read().await {
-            Err(_) if begin.elapsed() < MAX_SILENCE => sleep(POLL_INTERVAL).await,
-            read => return read.map_err(lost),
-        }
     }
 }
 

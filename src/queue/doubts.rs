@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::names::TurnName;
+use crate::queue::names::{QueueName, TurnName};
 use crate::queue::record_publisher::{PublishRefusal, publish_only};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_core::json::expect_json;
@@ -31,30 +31,33 @@ pub(crate) struct DeadTurn {
     pub input: Option<String>,
 }
 
-impl TurnDoubts {
-    /// Publishes them in place of those that were known.
-    pub(super) async fn publish(
+/// What is known of a turn, in one message.
+pub(super) trait TurnFact: Serialize {
+    /// Returns the subject of the message.
+    fn subject(turn: &TurnName, queue: &QueueName) -> String;
+
+    /// Publishes it in place of what was known.
+    async fn publish(
         &self,
         queue: &TurnQueue,
         turn: &TurnName,
         gives_up: impl FnMut() -> bool,
     ) -> Result<u64, PublishRefusal> {
         let payload = expect_json(serde_json::to_vec(self));
-        let subject = turn.doubt_subject(&queue.name);
+        let subject = Self::subject(turn, &queue.name);
         publish_only(queue, &subject, payload.into(), gives_up).await
     }
 }
 
-impl DeadTurn {
-    pub(super) async fn publish(
-        &self,
-        queue: &TurnQueue,
-        turn: &TurnName,
-        gives_up: impl FnMut() -> bool,
-    ) -> Result<u64, PublishRefusal> {
-        let payload = expect_json(serde_json::to_vec(self));
-        let subject = turn.dead_subject(&queue.name);
-        publish_only(queue, &subject, payload.into(), gives_up).await
+impl TurnFact for TurnDoubts {
+    fn subject(turn: &TurnName, queue: &QueueName) -> String {
+        turn.doubt_subject(queue)
+    }
+}
+
+impl TurnFact for DeadTurn {
+    fn subject(turn: &TurnName, queue: &QueueName) -> String {
+        turn.dead_subject(queue)
     }
 }
 

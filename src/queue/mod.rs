@@ -12,12 +12,15 @@
 //! toolq.QUEUE.collected                how far the answers were collected
 //! ```
 //!
+//! A turn may be a recording to replay. Its input is the replay then, and its answer a report.
+//!
 //! Bodies of more than 512 KiB, and the files beside a log, are in an object store with the name of the stream.
 //!
 //! Workers pull turns from a durable consumer. The log of a turn travels with it: whoever takes the turn writes the messages
 //! to a file, resumes it like `run --resume`, and publishes each new record before what it promises happens. Each message
 //! names the last one that its sender knows on the subject, so that a worker whose turn was taken over is refused.
 
+mod answer_waiter;
 mod answers;
 mod canceler;
 mod collector;
@@ -26,10 +29,14 @@ mod doubts;
 mod forgotten_turns;
 mod large_bodies;
 mod lease;
+mod message_chain;
 mod names;
 mod planted_bug;
 mod presence;
 mod record_publisher;
+mod recording_message;
+mod recording_replay;
+mod recording_run;
 mod resolver;
 mod server_sync;
 mod status;
@@ -42,7 +49,9 @@ mod turn_message;
 mod turn_order;
 mod turn_queue;
 mod turn_run;
+mod turn_session;
 mod turn_sink;
+mod turn_work;
 mod worker;
 
 pub(crate) use canceler::cancel_turn;
@@ -51,6 +60,8 @@ pub(crate) use connection::{NatsSettings, build_nats_runtime, connect};
 pub(crate) use doubts::list_dead_turns;
 pub(crate) use names::QueueName;
 pub(crate) use planted_bug::plant_bug;
+pub(crate) use recording_message::{RecordingReport, RecordingSettings};
+pub(crate) use recording_replay::{RecordingReplay, SubmittedRecording};
 pub(crate) use resolver::{Finding, find_turn_in_doubt, resolve_in_queue};
 pub(crate) use server_sync::SyncMode;
 pub(crate) use status::{QueueStatus, read_status};

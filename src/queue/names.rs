@@ -6,6 +6,9 @@ use std::str::FromStr;
 /// Longest name of a queue.
 const MAX_NAME_BYTES: usize = 64;
 
+/// What there are subjects for in each turn.
+const KINDS: [&str; 5] = ["turn", "log", "answer", "doubt", "dead"];
+
 /// The name of a queue, as it is part of a stream's name and of subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueName(String);
@@ -38,7 +41,7 @@ impl QueueName {
 
     /// Returns the subjects that the stream keeps.
     pub(super) fn stream_subjects(&self) -> Vec<String> {
-        let of_turns = ["turn", "log", "answer", "doubt", "dead"].map(|kind| self.all(kind));
+        let of_turns = KINDS.map(|kind| self.all(kind));
         let others = [self.order("*"), self.position()];
         of_turns.into_iter().chain(others).collect()
     }
@@ -66,6 +69,14 @@ impl QueueName {
     /// Returns the subjects of this kind of all turns with this number in their input.
     pub(super) fn all_of_number(&self, kind: &str, number: &str) -> String {
         format!("toolq.{}.{kind}.*.{number}", self.0)
+    }
+
+    /// Returns the subjects of all turns of an input, with their logs and answers.
+    pub(super) fn all_of_input(&self, input: &str) -> Vec<String> {
+        let kinds = KINDS.into_iter();
+        kinds
+            .map(|kind| format!("toolq.{}.{kind}.{input}.*", self.0))
+            .collect()
     }
 
     /// Returns the subject that lists the turns of an input in their order. `*` stands for all inputs.

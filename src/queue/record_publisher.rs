@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
@@ -26,8 +26,6 @@ use toolq_log::LogReplica;
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The header that names the hold of the worker that published records.
 pub(super) const RECORDED_BY: &str = "Toolq-Worker";
-/// The header with the sequence of the message that the sender expects to be the last of the subject.
-const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
 /// The header with the length of that worker's lease, in milliseconds.
 pub(super) const LEASE_MS: &str = "Toolq-Lease-Ms";
 
@@ -79,6 +77,14 @@ async fn publish_behind(
 ) -> Result<u64, PublishRefusal> {
     let mut is_repeated = false;
     loop {
+        // Groups of servers before 2.9.21 can lose count over first messages that they refuse.
+        if is_repeated && last == Some(0) && queue.is_replicated() {
+            match queue.last_message(subject).await {
+                Ok(Some(stored)) if stored.payload == payload => return Ok(stored.sequence),
+                Ok(Some(_)) => return Err(PublishRefusal::TakenOver),
+                Ok(None) | Err(_) => {}
+            }
+        }
         let mut message = PublishMessage::build()
             .headers(headers.clone())
             .payload(payload.clone());
@@ -148,20 +154,6 @@ async fn confirm_place(
         }
         sleep(RETRY_INTERVAL).await;
     }
-}
-
-/// Returns whether a message was stored where its sender wanted it, right after the message `previous` of its subject.
-pub(super) fn is_in_place(headers: &HeaderMap, previous: u64) -> bool {
-    let expected = headers.get(EXPECTED_SEQUENCE);
-    let expected = expected.and_then(|sequence| sequence.as_str().parse::<u64>().ok());
-    expected.is_none_or(|expected| expected == previous)
-}
-
-/// Returns the message after which the sender wanted this one, if there is one.
-pub(super) fn expected_previous(message: &StreamMessage) -> Option<u64> {
-    let expected = message.headers.get(EXPECTED_SEQUENCE)?;
-    let expected = expected.as_str().parse().ok();
-    expected.filter(|expected| *expected > 0)
 }
 
 /// Returns whether the subject has a message that the sender doesn't know.
@@ -306,19 +298,6 @@ fn split_lines(lines: &[u8], max: usize) -> Vec<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn of_two_messages_that_want_the_same_place_the_first_counts() {
-        let behind = |previous: u64| {
-            let mut headers = HeaderMap::new();
-            headers.insert(EXPECTED_SEQUENCE, previous.to_string());
-            headers
-        };
-        // Both were sent behind message 5, and stored as 7 and 8. The next one knows of both.
-        assert!(is_in_place(&behind(5), 5));
-        assert!(!is_in_place(&behind(5), 7));
-        assert!(is_in_place(&behind(8), 8));
-    }
 
     #[test]
     fn messages_have_whole_lines() {

@@ -7,17 +7,19 @@ use async_nats::jetstream::Message;
 use tokio::time::sleep;
 
 use crate::queue::answers::Answer;
-use crate::queue::doubts::{DeadTurn, TurnDoubts};
+use crate::queue::doubts::{DeadTurn, TurnDoubts, TurnFact as _};
 use crate::queue::names::TurnName;
 use crate::queue::record_publisher::PublishRefusal;
+use crate::queue::recording_run::replay_recording;
 use crate::queue::stop::StopSignal;
 use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_log::StoredRecords;
-use crate::queue::turn_message::{MESSAGE_VERSION, TurnMessage};
 use crate::queue::turn_queue::TurnQueue;
-use crate::queue::turn_run::{TakenTurn, TurnEnd, answer_unrun, run_turn};
+use crate::queue::turn_run::{answer_unrun, run_turn};
+use crate::queue::turn_session::{TakenTurn, TurnEnd};
+use crate::queue::turn_work::{TurnWork, WorkRequirements, unreplayed};
 use crate::queue::worker::Worker;
-use toolq_core::types::{HaltCause, Turn};
+use toolq_core::types::HaltCause;
 
 /// The header of a message that asks for another run of a turn.
 pub(super) const ASKS_AGAIN: &str = "Toolq-Again";
@@ -56,10 +58,12 @@ impl Worker<'_> {
         };
         let payload = self.queue.unpack(headers.as_ref(), payload).await;
         let payload = payload.map_err(|why| hand_back(name, &why))?;
-        let turn = self.read_turn(name, &payload)?;
+        let parsed = TurnWork::parse(headers.as_ref(), &payload);
+        let (work, requirements) = parsed.map_err(|why| unreadable(name, &why))?;
+        self.require_same(name, &requirements)?;
         let last = stored.answer;
         let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
-        let answer = self.run(name, turn, stored.records, (holder, is_hopeless));
+        let answer = self.run(name, &work, stored.records, (holder, is_hopeless));
         let answer = answer.await?;
         let is_over = || holder.lease.is_over();
         if !answer.doubts.is_empty() || asks_again {
@@ -78,41 +82,41 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn read_turn(&mut self, name: &TurnName, payload: &[u8]) -> Result<Turn, TurnNotAnswered> {
-        let refuse = |why: String| TurnNotAnswered::HandedBack(Some(why));
-        let message: TurnMessage = serde_json::from_slice(payload)
-            .map_err(|error| refuse(format!("{} can't be read: {error}", name.short())))?;
-        if message.version > MESSAGE_VERSION {
+    /// Hands back what this toolq doesn't know, or what was submitted with other tools.
+    fn require_same(
+        &mut self,
+        name: &TurnName,
+        requirements: &WorkRequirements,
+    ) -> Result<(), TurnNotAnswered> {
+        if requirements.needs_newer {
             let why = format!("{} was submitted by a newer toolq", name.short());
-            return Err(refuse(why));
+            return Err(TurnNotAnswered::HandedBack(Some(why)));
         }
-        if message.tools_sha256 != self.turns.tools.digest {
-            let is_new = self.foreign_tools.insert(message.tools_sha256.clone());
-            let path = self.turns.context.tools_path.display();
-            return Err(TurnNotAnswered::HandedBack(is_new.then(|| {
-                format!(
-                    "turns that were submitted with other tools than those of {path} are handed back: their digest is {}, this one's is {}",
-                    shorten(&message.tools_sha256),
-                    shorten(&self.turns.tools.digest)
-                )
-            })));
+        let tools_sha256 = &requirements.tools_sha256;
+        if *tools_sha256 == self.turns.tools.digest {
+            return Ok(());
         }
-        Ok(message.into_turn())
+        let is_new = self.foreign_tools.insert(tools_sha256.clone());
+        let path = self.turns.context.tools_path.display();
+        Err(TurnNotAnswered::HandedBack(is_new.then(|| {
+            format!(
+                "turns that were submitted with other tools than those of {path} are handed back: their digest is {}, this one's is {}",
+                shorten(tools_sha256),
+                shorten(&self.turns.tools.digest)
+            )
+        })))
     }
 
     /// Runs a turn. If it `is_hopeless`, it was handed out so often that what can't be continued is given up.
     async fn run(
         &self,
         name: &TurnName,
-        turn: Turn,
+        work: &TurnWork,
         records: StoredRecords,
         (holder, is_hopeless): (&Arc<TurnHolder>, bool),
     ) -> Result<Answer, TurnNotAnswered> {
-        if turn.calls.is_empty() {
-            return Ok(Answer {
-                line: "[]".into(),
-                doubts: Vec::new(),
-            });
+        if work.has_no_calls() {
+            return Ok(Answer::without_doubts("[]".to_owned()));
         }
         let lost_workers = records.unfinished_runs();
         let halted_by = match lost_workers >= self.settings.max_deliveries {
@@ -122,17 +126,27 @@ impl Worker<'_> {
         };
         if halted_by == Some(HaltCause::WorkersLost) {
             let reason = format!("{lost_workers} workers were lost over it");
-            self.declare_dead(name, &turn, reason, holder).await?;
+            self.declare_dead(name, work, reason, holder).await?;
+        }
+        if let (Some(cause), TurnWork::Recording(recording)) = (halted_by, work) {
+            return Ok(unreplayed(recording, cause));
         }
         let taken = TakenTurn {
             name: name.clone(),
-            turn: turn.clone(),
             records,
             holder: Arc::clone(holder),
             halted_by,
         };
         let forced = stop_after_drain(self.turns.stop.clone(), self.settings.drain);
-        match run_turn(&self.turns, self.queue, taken, forced).await {
+        let end = match work {
+            TurnWork::Turn(turn) => {
+                run_turn(&self.turns, self.queue, (taken, turn.clone()), forced).await
+            }
+            TurnWork::Recording(recording) => {
+                replay_recording(&self.turns, self.queue, (taken, recording), forced).await
+            }
+        };
+        match end {
             TurnEnd::Answered(answer) => Ok(answer),
             TurnEnd::Stopped => Err(TurnNotAnswered::HandedBack(Some(format!(
                 "{} was stopped and handed back",
@@ -141,9 +155,14 @@ impl Worker<'_> {
             TurnEnd::Lost(why) => Err(TurnNotAnswered::Lost(format!("{}: {why}", name.short()))),
             TurnEnd::Unusable(why) if is_hopeless => {
                 let reason = format!("what is known of it can't be continued: {why}");
-                self.declare_dead(name, &turn, reason, holder).await?;
-                let answer = answer_unrun(&self.turns, turn).await;
-                answer.ok_or_else(|| hand_back(name, &why))
+                self.declare_dead(name, work, reason, holder).await?;
+                match work {
+                    TurnWork::Turn(turn) => answer_unrun(&self.turns, turn.clone()).await,
+                    TurnWork::Recording(recording) => {
+                        Some(unreplayed(recording, HaltCause::WorkersLost))
+                    }
+                }
+                .ok_or_else(|| hand_back(name, &why))
             }
             TurnEnd::Unusable(why) => Err(hand_back(name, &why)),
         }
@@ -153,14 +172,14 @@ impl Worker<'_> {
     async fn declare_dead(
         &self,
         name: &TurnName,
-        turn: &Turn,
+        work: &TurnWork,
         reason: String,
         holder: &Arc<TurnHolder>,
     ) -> Result<(), TurnNotAnswered> {
         self.warn(&format!("{} isn't run anymore: {reason}", name.short()));
         let dead = DeadTurn {
             reason,
-            input: turn.origin.input.clone(),
+            input: work.input(),
         };
         let is_over = || holder.lease.is_over();
         let published = dead.publish(self.queue, name, is_over).await;
@@ -168,6 +187,10 @@ impl Worker<'_> {
             .map(drop)
             .map_err(|refusal| TurnNotAnswered::Lost(format!("{}: {refusal}", name.short())))
     }
+}
+
+fn unreadable(name: &TurnName, why: &str) -> TurnNotAnswered {
+    TurnNotAnswered::HandedBack(Some(format!("{} can't be read: {why}", name.short())))
 }
 
 fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {

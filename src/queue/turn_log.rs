@@ -14,9 +14,10 @@ use serde::Deserialize;
 use tempfile::TempDir;
 use toolq_core::os::create_private_dir;
 
+use crate::queue::message_chain::MessageChain;
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
-use crate::queue::record_publisher::{LEASE_MS, is_in_place};
+use crate::queue::record_publisher::LEASE_MS;
 use crate::queue::turn_queue::TurnQueue;
 
 /// The header that names the files which records refer to, and which weren't named before.
@@ -47,14 +48,13 @@ impl StoredRecords {
     pub(super) async fn read(queue: &TurnQueue, turn: &TurnName) -> Result<Self, String> {
         let subject = turn.log_subject(&queue.name);
         let mut records = Self::default();
-        let mut from = 1;
-        while let Some(message) = queue.next_message(&subject, from).await? {
-            from = message.sequence + 1;
-            if is_in_place(&message.headers, records.last) {
+        let mut chain = MessageChain::default();
+        while let Some(message) = queue.next_message(&subject, chain.last + 1).await? {
+            if chain.add(&message.headers, message.sequence) {
                 records.add(&message);
             }
-            records.last = message.sequence;
         }
+        records.last = chain.last;
         if has_planted(PlantedBug::ResumeWithoutRecords) {
             records.lines.clear();
         }
@@ -66,9 +66,7 @@ impl StoredRecords {
         let lease = header(LEASE_MS).and_then(|lease| lease.parse().ok());
         let lease = Duration::from_millis(lease.unwrap_or_default());
         self.longest_lease = self.longest_lease.max(lease);
-        let files = header(FILES).into_iter().flat_map(str::split_whitespace);
-        let files = files.filter(|name| is_file_name(name));
-        self.files.extend(files.map(str::to_owned));
+        self.files.extend(named_files(&message.headers));
         self.is_canceled |= header(CANCELS).is_some();
         if count_records(&message.payload).0 > 0 {
             self.last_begin = message.time.unix_timestamp_nanos();
@@ -181,10 +179,7 @@ impl LogFile {
         if !records.lines.is_empty() {
             write_private(&path, &records.lines)?;
         }
-        let files = LogFiles {
-            dir: toolq_log::blob_dir_for(&path),
-            known: HashSet::new(),
-        };
+        let files = LogFiles::beside(&path);
         Ok(Self { dir, files })
     }
 
@@ -212,6 +207,14 @@ pub(super) struct LogFiles {
 }
 
 impl LogFiles {
+    /// Returns the files beside the log at this path. The stream has none of them.
+    pub(super) fn beside(log: &Path) -> Self {
+        Self {
+            dir: toolq_log::blob_dir_for(log),
+            known: HashSet::new(),
+        }
+    }
+
     fn add(&mut self, name: &str, body: &[u8]) -> io::Result<()> {
         if self.known.insert(name.to_owned()) {
             create_private_dir(&self.dir)?;
@@ -237,6 +240,13 @@ pub(super) fn name_files(headers: &mut HeaderMap, files: &[PathBuf]) {
     if !names.is_empty() {
         headers.insert(FILES, names.join(" "));
     }
+}
+
+/// Returns the names of the files that the headers of a message name.
+pub(super) fn named_files(headers: &HeaderMap) -> Vec<String> {
+    let names = headers.get(FILES).map_or("", |names| names.as_str());
+    let names = names.split_whitespace().filter(|name| is_file_name(name));
+    names.map(str::to_owned).collect()
 }
 
 /// Returns whether toolq could have given a file this name: a digest, perhaps with an extension.

@@ -5,31 +5,23 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 use crate::context::CommandContext;
 use crate::queue::answers::Answer;
-use crate::queue::names::TurnName;
-use crate::queue::record_publisher::{PublishRefusal, RecordPublisher};
 use crate::queue::stop::StopSignal;
-use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_log::{LogFile, RestoreFailure, StoredRecords};
+use crate::queue::turn_log::{LogFile, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;
-use crate::queue::turn_sink::{DoubtCollector, TurnSink};
+use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession};
+use crate::queue::turn_sink::DoubtCollector;
 use crate::session::{InputState, default_engine_settings, state_in_input};
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::{CallChecker, undescribed_tools};
-use toolq_core::os::Clock;
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EmitError, EventSink, HaltCause, InputLayout,
-    ToolsConfig, Turn,
+    Call, CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, InputLayout, ToolsConfig, Turn,
 };
-use toolq_engine::{AnswerDelivery, Engine, EngineSettings, RunControl};
-use toolq_log::{
-    BeginMode, LogAgentHistory, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory,
-    TaskKey, combine_digests,
-};
+use toolq_engine::{AnswerDelivery, Engine, EngineSettings};
+use toolq_log::{BeginMode, TaskHistory};
 
 /// What all turns of a worker run with.
 pub(crate) struct TurnSettings<'a> {
@@ -43,91 +35,22 @@ pub(crate) struct TurnSettings<'a> {
     pub stop: StopSignal,
 }
 
-/// What became of a turn.
-#[derive(Debug)]
-pub(super) enum TurnEnd {
-    Answered(Answer),
-    /// It stopped before all calls were answered for good. Another worker goes on.
-    Stopped,
-    /// What the stream has of it can't be continued.
-    Unusable(String),
-    /// It is another worker's, or nobody knows.
-    Lost(String),
-}
-
-/// A turn that a worker has taken.
-pub(super) struct TakenTurn {
-    pub name: TurnName,
-    pub turn: Turn,
-    pub records: StoredRecords,
-    pub holder: Arc<TurnHolder>,
-    /// Why nothing may start, if so: the turn is answered with what is known of it.
-    pub halted_by: Option<HaltCause>,
-}
-
 /// Runs a turn. `forced` stops it in the middle.
 pub(super) async fn run_turn(
     settings: &TurnSettings<'_>,
     queue: &TurnQueue,
-    taken: TakenTurn,
+    (taken, turn): (TakenTurn, Turn),
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
-    let (name, turn, holder, halted_by) = (taken.name, taken.turn, taken.holder, taken.halted_by);
-    let refused = holder.watch_refusal();
-    let file = match LogFile::restore(queue, &taken.records).await {
-        Ok(file) => file,
-        Err(RestoreFailure::Passing(why)) => return TurnEnd::Lost(why),
-        Err(why) => return TurnEnd::Unusable(why.to_string()),
+    let begun = TurnSession::begin(settings, queue, taken, BeginMode::Resume, forced).await;
+    let mut session = match begun {
+        Ok(session) => session,
+        Err(end) => return end,
     };
-    let publisher = RecordPublisher::new(
-        queue.clone(),
-        (name.log_subject(&queue.name), taken.records.last),
-        Arc::clone(&holder),
-        file.files(),
-        settings.nats_runtime.clone(),
-    );
-    let log = match begin_log(settings, &name, &file, publisher) {
-        Ok(log) => log,
-        Err(why) => return not_begun(&refused, why),
-    };
-    let history = log.history();
-    let mut engine = new_engine(settings, &log, history.as_ref(), &file);
-    let control = engine.control();
-    if let Some(cause) = halted_by {
-        control.halt(cause);
-    }
-    let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
-    let mut sink = TurnSink::new(log, holder.lease.clone());
-    let answered = answer_turn(settings, &mut engine, history.as_deref(), turn, &mut sink).await;
-    watcher.abort();
-    // Servers end with the turn, and the log says so.
-    let _ = engine.end_servers(&mut sink);
-    engine.close();
-    let was_stopped = halted_by.is_none() && control.halt_cause().is_some();
-    let finished = sink.log.finish(0);
-    let refused = refused.borrow().clone();
-    match (answered, finished) {
-        (Err(why), _) => TurnEnd::Unusable(why),
-        (Ok(_), Err(EmitError(why))) => {
-            TurnEnd::Lost(refused.map_or(why, |refusal| refusal.to_string()))
-        }
-        (Ok(_), Ok(())) if sink.lost_lease => {
-            TurnEnd::Lost("its lease was over before all calls had started".to_owned())
-        }
-        (Ok(_), Ok(())) if was_stopped => TurnEnd::Stopped,
-        (Ok(line), Ok(())) => TurnEnd::Answered(Answer {
-            line: line.into(),
-            doubts: sink.doubts,
-        }),
-    }
-}
-
-/// A session that can't begin is another worker's, unless something is wrong with the log.
-fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, why: String) -> TurnEnd {
-    match &*refused.borrow() {
-        Some(refusal) => TurnEnd::Lost(refusal.to_string()),
-        None => TurnEnd::Unusable(why),
-    }
+    let history = session.history.clone();
+    let TurnSession { engine, sink, .. } = &mut session;
+    let answered = answer_turn(settings, engine, history.as_deref(), turn, sink).await;
+    session.end(answered)
 }
 
 /// Answers a turn whose log can't be continued, without running anything.
@@ -148,49 +71,6 @@ pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) ->
     Some(Answer {
         line: line.ok()?.into(),
         doubts: sink.0,
-    })
-}
-
-/// Begins a session in the log, which resumes those of earlier workers.
-fn begin_log(
-    settings: &TurnSettings<'_>,
-    name: &TurnName,
-    file: &LogFile,
-    publisher: RecordPublisher,
-) -> Result<SessionLog, String> {
-    let number = name.number.to_string();
-    let digest = combine_digests([name.input.as_str(), &number].into_iter());
-    let path = &settings.context.tools_path;
-    let header = SessionHeader {
-        input_sha256: Some(digest.clone()),
-        sync: SyncPolicy::All,
-        ..SessionHeader::new(path, &settings.tools, settings.jobs)
-    };
-    let key = TaskKey {
-        input_sha256: Some(&digest),
-        ..TaskKey::default()
-    };
-    let log = PreparedLog::open(&file.path(), BeginMode::Resume, key);
-    let log = log.map_err(|error| error.to_string())?;
-    let log = log.with_replica(Box::new(publisher));
-    let log = log.begin_session(&header, Arc::clone(&settings.mask), Clock::system());
-    log.map_err(|error| error.to_string())
-}
-
-fn new_engine(
-    settings: &TurnSettings<'_>,
-    log: &SessionLog,
-    history: Option<&Arc<TaskHistory>>,
-    file: &LogFile,
-) -> Engine {
-    let agents = history
-        .map(|history| LogAgentHistory::new(Arc::clone(history), Arc::clone(&settings.mask)));
-    Engine::new(EngineSettings {
-        jobs: settings.jobs,
-        log_files: vec![file.dir().to_owned()],
-        task_id: log.task_id(),
-        agent_history: agents.map(|agents| Arc::new(agents) as _),
-        ..default_engine_settings(&settings.tools, &settings.mask, settings.context)
     })
 }
 
@@ -236,23 +116,6 @@ fn check_turn(
         };
     }
     Ok(calls)
-}
-
-/// Stops the run when it is told to, or when the stream refuses its records: the turn is another worker's then.
-async fn halt_when(
-    control: RunControl,
-    mut refused: watch::Receiver<Option<PublishRefusal>>,
-    forced: impl Future<Output = u8>,
-) {
-    tokio::select! {
-        refusal = refused.wait_for(Option::is_some) => {
-            // Without a sender, the log is closed, and nothing runs.
-            if refusal.is_ok() {
-                control.halt(HaltCause::OutputLost);
-            }
-        }
-        signal = forced => control.halt(HaltCause::Signal(signal)),
-    }
 }
 
 /// The answer of a turn, as one line.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::types::CallRef;
 
@@ -23,7 +25,7 @@ pub struct ReplayCase<'c> {
 }
 
 /// What was found about a call.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum CaseResult {
     /// The current tools accept it, and its result is the recorded one.
     Matched,
@@ -60,7 +62,7 @@ impl CaseResult {
 }
 
 /// Why nothing was compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IncompleteCause {
     /// The recording has no result for it.
     NoResult,
@@ -69,7 +71,7 @@ pub enum IncompleteCause {
 }
 
 /// One way in which a call differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseDifference {
     /// What differs.
     pub kind: DifferenceKind,
@@ -82,7 +84,7 @@ pub struct CaseDifference {
 }
 
 /// What can differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DifferenceKind {
     /// The current tools reject the input.
     Schema,
@@ -140,7 +142,7 @@ impl ReplayTotals {
     }
 
     /// Counts a call.
-    pub(super) fn count_case(&mut self, case: &ReplayCase<'_>) {
+    pub(crate) fn count_case(&mut self, case: &ReplayCase<'_>) {
         self.calls += 1;
         self.executed += usize::from(case.executed);
         match &case.result {

@@ -1,11 +1,13 @@
 //! Finds out after which call of a recording the world is no longer what it was when the recording was made.
 
+use serde::{Deserialize, Serialize};
+
 use toolq_core::types::{CheckedCall, Effect, ToolsConfig, Verdict};
 
 use crate::replay::case::{CaseResult, ReplayCase};
 
 /// The first call of a recording that would have changed something, but didn't run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnappliedCall {
     /// The name of its tool, masked.
     pub tool_name: String,

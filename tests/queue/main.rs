@@ -20,6 +20,7 @@ mod memory;
 mod nats_server;
 mod order;
 mod queue_sandbox;
+mod replaying;
 mod submitting;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,8 +1,13 @@
 //! What a toolq without the feature `nats` says.
 
-use crate::args::{CollectArguments, QueueArguments, SubmitArguments, WorkArguments};
-use crate::context::CommandContext;
+use std::path::PathBuf;
+
+use crate::args::{
+    CollectArguments, QueueArguments, ReplayArguments, SubmitArguments, WorkArguments,
+};
+use crate::context::{CommandContext, ToolsFile};
 use crate::output::{CommandError, Exit};
+use toolq_core::types::ToolsConfig;
 
 /// # Errors
 /// Always.
@@ -28,6 +33,17 @@ pub(crate) fn collect_results(
 /// # Errors
 /// Always.
 pub(crate) fn manage_queue(_: &QueueArguments, _: &CommandContext) -> Result<Exit, CommandError> {
+    Err(absent_error())
+}
+
+/// # Errors
+/// Always.
+pub(crate) fn replay_on_queue(
+    _: &str,
+    _: (&ReplayArguments, &CommandContext),
+    _: (&ToolsConfig, &ToolsFile),
+    _: Vec<PathBuf>,
+) -> Result<Exit, CommandError> {
     Err(absent_error())
 }
 

@@ -12,15 +12,15 @@ use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect, plant_b
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
 /// A connection to NATS.
-pub(super) struct NatsSession {
-    pub(super) runtime: Runtime,
-    pub(super) client: Client,
+pub(crate) struct NatsSession {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
 }
 
 impl NatsSession {
     /// # Errors
     /// No server can be reached, or it refuses the credentials.
-    pub(super) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
+    pub(crate) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
         plant_bug(&context.environment);
         let runtime = build_nats_runtime()?;
         let settings = nats_settings(flags, context);
@@ -30,7 +30,7 @@ impl NatsSession {
     }
 
     /// Waits until everything was sent, and closes the connection.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         // What matters was confirmed; this is for the rest.
         let _ = self.runtime.block_on(self.client.flush());
         self.runtime.shutdown_background();
@@ -55,7 +55,7 @@ fn nats_settings(flags: &NatsFlags, context: &CommandContext) -> NatsSettings {
 
 /// # Errors
 /// It can't be the name of a queue.
-pub(super) fn parse_queue_name(name: &str) -> Result<QueueName, CommandError> {
+pub(crate) fn parse_queue_name(name: &str) -> Result<QueueName, CommandError> {
     name.parse()
         .map_err(|why| CommandError::usage(format!("the name of a queue {why}")))
 }

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::ReplayArguments as Arguments;
-use crate::commands::replay::messages::{below_root_warning, nothing_to_compare, unwritten_report};
+use crate::commands::replay::messages::unwritten_report;
+use crate::commands::replay::replay_outcome::{ReplayOutcome, lies_below};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
-    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, totals_label,
-    update_recording,
+    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, update_recording,
 };
 use crate::session::replay_copy::ReplayCopy;
 use crate::session::{DescribeWarningSink, RunSession};
@@ -190,30 +190,12 @@ impl<'a> ReplayRun<'a> {
             context.stderr.print_warning(&message);
         }
         result.map_err(|failure| CommandError { exit, ..failure })?;
-        if !totals.has_comparison() && exit == Exit::Ok && self.arguments.shard.is_none() {
-            return Err(nothing_to_compare(totals.calls));
-        }
-        if self.replayer.was_halted() {
-            let message = "the replay was stopped early: later calls were not compared";
-            context.stderr.print_warning(message);
-        }
-        context.stderr.print_note(&totals_label(&totals));
-        if totals.differing_results > 0 && self.recordings_below_root > 0 {
-            context
-                .stderr
-                .print_warning(&below_root_warning(self.recordings_below_root));
-        }
-        if totals.stale > 0 && !self.arguments.strict && !self.arguments.on_copy {
-            context.stderr.print_note(
-                "`--on-copy` replays writes, too, on a copy; `--strict` lets stale results count as differences",
-            );
-        }
-        Ok(exit)
+        let outcome = ReplayOutcome {
+            totals,
+            exit,
+            was_halted: self.replayer.was_halted(),
+            recordings_below_root: self.recordings_below_root,
+        };
+        outcome.conclude(self.arguments, context)
     }
-}
-
-/// Returns whether the file at `path` lies below `root`.
-fn lies_below(path: &Path, root: &Path) -> bool {
-    let canonical = path.canonicalize().ok().zip(root.canonicalize().ok());
-    canonical.is_some_and(|(path, root)| path.starts_with(root))
 }

@@ -1,0 +1,90 @@
+//! Waits for answers of turns, and asks for those again that the server has forgotten.
+
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, Subscriber};
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::{sleep, timeout};
+
+use crate::queue::forgotten_turns::{ask_again_if_forgotten, patience};
+use crate::queue::names::TurnName;
+use crate::queue::stop::StopSignal;
+use crate::queue::turn_queue::TurnQueue;
+
+/// How long to wait for word of an answer before looking for it anyway.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the server may say nothing.
+const MAX_SILENCE: Duration = Duration::from_mins(1);
+/// Shortest time for which an answer is waited for before its turn is looked for.
+const MIN_PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) struct AnswerWaiter<'a> {
+    queue: &'a TurnQueue,
+    client: &'a Client,
+    /// Hears of answers when they are published.
+    news: Subscriber,
+    stop: &'a StopSignal,
+}
+
+impl<'a> AnswerWaiter<'a> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The connection is closed.
+    pub(super) async fn listen(
+        queue: &'a TurnQueue,
+        client: &'a Client,
+        stop: &'a StopSignal,
+    ) -> Result<Self, String> {
+        let news = client.subscribe(queue.name.news()).await;
+        Ok(Self {
+            queue,
+            client,
+            news: news.map_err(|error| error.to_string())?,
+            stop,
+        })
+    }
+
+    /// Waits for news, a signal, or a moment: what came before anybody listened is no news.
+    pub(super) async fn wait(&mut self) {
+        tokio::select! {
+            _ = timeout(POLL_INTERVAL, self.news.next()) => {}
+            _ = self.stop.wait() => {}
+        }
+        // More of them say no more than one.
+        while self.news.next().now_or_never().is_some() {}
+    }
+
+    /// Waits like [`wait`](Self::wait) for the answer of a turn, which is missing since `begin`. If that is long ago, the turn may
+    /// be forgotten, and is asked for again.
+    pub(super) async fn wait_for(&mut self, turn: &TurnName, begin: &mut Instant) {
+        self.wait().await;
+        if begin.elapsed() > MIN_PATIENCE && self.is_impatient(*begin).await {
+            // Whether it was or not, and also if the server doesn't say, it is looked for again after the same time.
+            let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
+            *begin = Instant::now();
+        }
+    }
+
+    async fn is_impatient(&self, begin: Instant) -> bool {
+        let patience = patience(self.queue).await;
+        patience.is_some_and(|patience| begin.elapsed() > patience)
+    }
+}
+
+/// Reads again for a while if the server doesn't answer: servers are replaced, and choose new leaders.
+///
+/// # Errors
+/// The server says nothing for too long.
+pub(super) async fn read_patiently<T, F>(read: impl Fn() -> F) -> Result<T, String>
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let begin = Instant::now();
+    loop {
+        match read().await {
+            Err(_) if begin.elapsed() < MAX_SILENCE => sleep(POLL_INTERVAL).await,
+            read => return read,
+        }
+    }
+}

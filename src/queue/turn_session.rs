@@ -1,0 +1,201 @@
+//! A session in the log of a turn: it begins behind what the stream has of the turn, and each new record is stored there before
+//! what it promises happens.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::queue::answers::Answer;
+use crate::queue::names::TurnName;
+use crate::queue::record_publisher::{PublishRefusal, RecordPublisher};
+use crate::queue::turn_holder::TurnHolder;
+use crate::queue::turn_log::{LogFile, RestoreFailure, StoredRecords};
+use crate::queue::turn_queue::TurnQueue;
+use crate::queue::turn_run::TurnSettings;
+use crate::queue::turn_sink::TurnSink;
+use crate::session::default_engine_settings;
+use toolq_core::os::Clock;
+use toolq_core::types::{EmitError, HaltCause};
+use toolq_engine::{Engine, EngineSettings, RunControl};
+use toolq_log::{
+    BeginMode, LogAgentHistory, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory,
+    TaskKey, combine_digests,
+};
+
+/// What became of a turn.
+#[derive(Debug)]
+pub(super) enum TurnEnd {
+    Answered(Answer),
+    /// It stopped before all calls were answered for good. Another worker goes on.
+    Stopped,
+    /// What the stream has of it can't be continued.
+    Unusable(String),
+    /// It is another worker's, or nobody knows.
+    Lost(String),
+}
+
+/// A turn that a worker has taken.
+pub(super) struct TakenTurn {
+    pub name: TurnName,
+    pub records: StoredRecords,
+    pub holder: Arc<TurnHolder>,
+    /// Why nothing may start, if so: the turn is answered with what is known of it.
+    pub halted_by: Option<HaltCause>,
+}
+
+/// A session of a worker in the log of a turn.
+pub(super) struct TurnSession {
+    pub engine: Engine,
+    pub sink: TurnSink,
+    /// What earlier workers did.
+    pub history: Option<Arc<TaskHistory>>,
+    /// The log, removed with the session.
+    pub file: LogFile,
+    halted_by: Option<HaltCause>,
+    control: RunControl,
+    refused: watch::Receiver<Option<PublishRefusal>>,
+    watcher: JoinHandle<()>,
+}
+
+impl TurnSession {
+    /// Begins a session. `forced` stops it in the middle.
+    ///
+    /// # Errors
+    /// The turn is another worker's, or something is wrong with its log.
+    pub(super) async fn begin(
+        settings: &TurnSettings<'_>,
+        queue: &TurnQueue,
+        taken: TakenTurn,
+        mode: BeginMode,
+        forced: impl Future<Output = u8> + Send + 'static,
+    ) -> Result<Self, TurnEnd> {
+        let (name, holder, halted_by) = (taken.name, taken.holder, taken.halted_by);
+        let refused = holder.watch_refusal();
+        let file = LogFile::restore(queue, &taken.records).await;
+        let file = file.map_err(|failure| match failure {
+            RestoreFailure::Passing(why) => TurnEnd::Lost(why),
+            failure @ RestoreFailure::Gone(_) => TurnEnd::Unusable(failure.to_string()),
+        })?;
+        let publisher = RecordPublisher::new(
+            queue.clone(),
+            (name.log_subject(&queue.name), taken.records.last),
+            Arc::clone(&holder),
+            file.files(),
+            settings.nats_runtime.clone(),
+        );
+        let log = begin_log(settings, &name, (&file, mode), publisher);
+        let log = log.map_err(|why| not_begun(&refused, why))?;
+        let history = log.history();
+        let engine = new_engine(settings, &log, history.as_ref(), &file);
+        let control = engine.control();
+        if let Some(cause) = halted_by {
+            control.halt(cause);
+        }
+        let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
+        Ok(Self {
+            engine,
+            sink: TurnSink::new(log, holder.lease.clone()),
+            history,
+            file,
+            halted_by,
+            control,
+            refused,
+            watcher,
+        })
+    }
+
+    /// Ends the session with the line that answers the turn, or with the reason why there is none.
+    pub(super) fn end(self, answered: Result<String, String>) -> TurnEnd {
+        self.watcher.abort();
+        let (engine, mut sink) = (self.engine, self.sink);
+        // Servers end with the turn, and the log says so.
+        let _ = engine.end_servers(&mut sink);
+        engine.close();
+        let was_stopped = self.halted_by.is_none() && self.control.halt_cause().is_some();
+        let finished = sink.log.finish(0);
+        let refused = self.refused.borrow().clone();
+        match (answered, finished) {
+            (Err(why), _) => TurnEnd::Unusable(why),
+            (Ok(_), Err(EmitError(why))) => {
+                TurnEnd::Lost(refused.map_or(why, |refusal| refusal.to_string()))
+            }
+            (Ok(_), Ok(())) if sink.lost_lease => {
+                TurnEnd::Lost("its lease was over before all calls had started".to_owned())
+            }
+            (Ok(_), Ok(())) if was_stopped => TurnEnd::Stopped,
+            (Ok(line), Ok(())) => TurnEnd::Answered(Answer {
+                line: line.into(),
+                doubts: sink.doubts,
+            }),
+        }
+    }
+}
+
+/// A session that can't begin is another worker's, unless something is wrong with the log.
+fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, why: String) -> TurnEnd {
+    match &*refused.borrow() {
+        Some(refusal) => TurnEnd::Lost(refusal.to_string()),
+        None => TurnEnd::Unusable(why),
+    }
+}
+
+/// Begins a session in the log.
+fn begin_log(
+    settings: &TurnSettings<'_>,
+    name: &TurnName,
+    (file, mode): (&LogFile, BeginMode),
+    publisher: RecordPublisher,
+) -> Result<SessionLog, String> {
+    let number = name.number.to_string();
+    let digest = combine_digests([name.input.as_str(), &number].into_iter());
+    let path = &settings.context.tools_path;
+    let header = SessionHeader {
+        input_sha256: Some(digest.clone()),
+        sync: SyncPolicy::All,
+        ..SessionHeader::new(path, &settings.tools, settings.jobs)
+    };
+    let key = TaskKey {
+        input_sha256: Some(&digest),
+        ..TaskKey::default()
+    };
+    let log = PreparedLog::open(&file.path(), mode, key);
+    let log = log.map_err(|error| error.to_string())?;
+    let log = log.with_replica(Box::new(publisher));
+    let log = log.begin_session(&header, Arc::clone(&settings.mask), Clock::system());
+    log.map_err(|error| error.to_string())
+}
+
+fn new_engine(
+    settings: &TurnSettings<'_>,
+    log: &SessionLog,
+    history: Option<&Arc<TaskHistory>>,
+    file: &LogFile,
+) -> Engine {
+    let agents = history
+        .map(|history| LogAgentHistory::new(Arc::clone(history), Arc::clone(&settings.mask)));
+    Engine::new(EngineSettings {
+        jobs: settings.jobs,
+        log_files: vec![file.dir().to_owned()],
+        task_id: log.task_id(),
+        agent_history: agents.map(|agents| Arc::new(agents) as _),
+        ..default_engine_settings(&settings.tools, &settings.mask, settings.context)
+    })
+}
+
+/// Stops the run when it is told to, or when the stream refuses its records: the turn is another worker's then.
+async fn halt_when(
+    control: RunControl,
+    mut refused: watch::Receiver<Option<PublishRefusal>>,
+    forced: impl Future<Output = u8>,
+) {
+    tokio::select! {
+        refusal = refused.wait_for(Option::is_some) => {
+            // Without a sender, the log is closed, and nothing runs.
+            if refusal.is_ok() {
+                control.halt(HaltCause::OutputLost);
+            }
+        }
+        signal = forced => control.halt(HaltCause::Signal(signal)),
+    }
+}
