@@ -269,4 +269,21 @@ fn a_loop_joins_a_tools_file_that_exists() {
         again.stderr
     );
     assert_eq!(again.file("tools.yaml"), None);
+    // `--force` replaces the agent, as the hint says, and not the tools that somebody has written.
+    let forced = CliSandbox::new()
+        .tools(tools)
+        .file("agent.sh", "old")
+        .run(&["init", "--agent-loop", "sh", "--force"])
+        .assert_exit(0);
+    assert_eq!(forced.file("tools.yaml").unwrap(), tools);
+    assert_ne!(forced.file("agent.sh").unwrap(), "old");
+}
+
+#[test]
+fn a_loop_beside_another_tools_file_is_told_its_name() {
+    let ran = CliSandbox::new()
+        .run(&["init", "-c", "my tools.yaml", "--agent-loop", "sh"])
+        .assert_exit(0);
+    let command = "TOOLQ_TOOLS='my tools.yaml' ANTHROPIC_API_KEY=… sh agent.sh";
+    assert!(ran.stderr.contains(command), "{}", ran.stderr);
 }

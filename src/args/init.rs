@@ -12,7 +12,7 @@ pub struct InitArguments {
     /// `mcp.json` or Codex's `config.toml`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
-    /// Also write an agent, which asks a model and has toolq run its calls; an existing tools.yaml is kept
+    /// Also write an agent, which asks a model and has toolq run its calls; an existing tools.yaml is kept, even with `--force`
     #[arg(long, value_name = "LANGUAGE")]
     pub agent_loop: Option<AgentLoopLanguage>,
     /// Overwrite files that exist

@@ -100,7 +100,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
         "3",
-        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, or the input broke off; every call is still answered",
+        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, or a stream broke off; every call is still answered",
     ),
     (
         "4",

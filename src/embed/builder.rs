@@ -171,13 +171,14 @@ impl ToolqBuilder {
             log.check_finished()?;
         }
         warnings.extend(log.durability_warning());
-        let in_doubt = log.in_doubt_calls();
-        warnings.extend(in_doubt.in_log_order().iter().map(|call| {
-            let (id, path) = (in_doubt.resolve_id(call), path.display());
-            format!(
-                "an earlier run left a call in doubt; `toolq log resolve {id} {path}` resolves it"
-            )
-        }));
+        if let Some(in_doubt) = log.in_doubt_calls() {
+            warnings.extend(in_doubt.in_log_order().iter().map(|call| {
+                let (id, path) = (in_doubt.resolve_id(call), path.display());
+                format!(
+                    "an earlier run left a call in doubt; `toolq log resolve {id} {path}` resolves it"
+                )
+            }));
+        }
         Ok(log)
     }
 }

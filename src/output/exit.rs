@@ -13,7 +13,7 @@ pub enum Exit {
     NoCalls,
     /// `--fail-on-error` with an error result; `replay` found differences; `check` or `plan --strict` found problems.
     ProblemsFound,
-    /// A tool is paused, a budget is used up, a call is in doubt, or the input broke off. Every call is still answered.
+    /// A tool is paused, a budget is used up, a call is in doubt, or a stream broke off. Every call is still answered.
     Incomplete,
     /// Usage, tools.yaml, or input is wrong; nothing ran.
     Usage,

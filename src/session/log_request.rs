@@ -107,11 +107,13 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
+    if settings.mode == BeginMode::Resume {
+        resumption::choose_run(&mut log, request)?;
+    }
     warn_in_doubt(&log, context);
     let mut compared_turn = None;
     match settings.mode {
         BeginMode::Resume => {
-            resumption::choose_run(&mut log, request)?;
             compared_turn = compare_with_history(log.history(), request)?;
             previous_run::wait_for_exit(log.history())?;
         }
@@ -154,7 +156,10 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
 
 /// Warns about calls that earlier runs left in doubt. They aren't part of a new run, but must not be forgotten.
 fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
-    let (in_doubt_calls, path) = (log.in_doubt_calls(), log.path().display());
+    let Some(in_doubt_calls) = log.in_doubt_calls() else {
+        return;
+    };
+    let path = log.path().display();
     let calls = in_doubt_calls.in_log_order();
     let Some(first) = calls.first() else { return };
     let first = in_doubt_calls.resolve_id(first);

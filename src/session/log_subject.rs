@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::input::CommandInput;
-use crate::output::CommandError;
+use crate::output::{CommandError, quote_for_shell};
 use toolq_core::json::Input;
 use toolq_core::types::{Call, CheckedCall};
 
@@ -27,6 +27,35 @@ pub enum LogSubject<'a> {
     Client,
     /// The server of `toolq record`, whose program stands in place of a tools.yaml.
     Server { program: &'a Path },
+}
+
+/// The flags with which a later run finishes what a run leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResumeFlags {
+    /// `--resume`: `--log` is there already, or the log is found by the digest of the input in its name.
+    Resume,
+    /// `--resume --log FILE`: nothing was known of a stream or of `--follow` when its log was named.
+    ResumeLog,
+}
+
+impl ResumeFlags {
+    /// Returns the flags for a run, or `None` if no later run can finish it.
+    pub(super) fn of(subject: LogSubject<'_>, has_default_log: bool) -> Option<Self> {
+        match subject.is_resumable() {
+            true if has_default_log && subject.digest().is_none() => Some(Self::ResumeLog),
+            true => Some(Self::Resume),
+            false => None,
+        }
+    }
+
+    pub(super) fn text(self, log: &Path) -> String {
+        match self {
+            Self::Resume => "--resume".to_owned(),
+            Self::ResumeLog => {
+                format!("--resume --log {}", quote_for_shell(&log.to_string_lossy()))
+            }
+        }
+    }
 }
 
 impl LogSubject<'_> {

@@ -3,7 +3,7 @@
 use crate::output::CommandError;
 use crate::session::log_request::LogRequest;
 use toolq_core::types::Call;
-use toolq_log::{PreparedLog, TaskHistory};
+use toolq_log::{CallConflict, PreparedLog, TaskHistory};
 
 /// How the calls of the input that are known before the run compare with those of a logged run.
 #[derive(Default)]
@@ -12,14 +12,17 @@ struct Overlap {
     common: usize,
     /// Number of these that have another id now.
     renamed: usize,
-    /// Number of calls that differ from the call that the log has in their place.
-    conflicting: usize,
+    /// The first difference of a call from the call that the log has in its place.
+    conflict: Option<CallConflict>,
+    /// Whether a call with the same id may have done something when it ran.
+    repeats_effects: bool,
 }
 
 /// Chooses the run to continue. If none is to be continued, `log` begins a new one.
 ///
 /// # Errors
-/// The last run is unfinished and had another input, or it can't be compared with this one.
+/// The last run is unfinished and had another input, or it can't be compared with this one, or this one repeats only a part
+/// of what may have had effects.
 pub(super) fn choose_run(
     log: &mut PreparedLog,
     request: &LogRequest<'_>,
@@ -49,6 +52,10 @@ pub(super) fn choose_run(
     }
     let is_known = request.subject.knows_calls();
     if is_known && (log.is_history_partial() || !overlap.is_continued()) {
+        // A new run would repeat such a call, although the input only goes on with what the log has.
+        if let (true, Some(conflict)) = (overlap.repeats_effects, overlap.conflict) {
+            return Err(conflict.into());
+        }
         stderr.print_note(&format!(
             "{path} has no run of this input to resume; starting a new one"
         ));
@@ -63,11 +70,13 @@ impl Overlap {
         request.subject.for_each_known_call(|call: &Call| {
             match history.check_call(call, request.mask) {
                 Ok(true) => {
+                    let has_same_id = history.has_same_id(call, request.mask);
                     overlap.common += 1;
-                    overlap.renamed += usize::from(!history.has_same_id(call, request.mask));
+                    overlap.renamed += usize::from(!has_same_id);
+                    overlap.repeats_effects |= has_same_id && history.had_effect(call);
                 }
                 Ok(false) => {}
-                Err(_) => overlap.conflicting += 1,
+                Err(conflict) => drop(overlap.conflict.get_or_insert(conflict)),
             }
         })?;
         Ok(overlap)
@@ -75,7 +84,7 @@ impl Overlap {
 
     /// Whether the input goes on with a run that has ended: its calls are the same, down to their ids.
     fn is_continued(&self) -> bool {
-        self.common > 0 && self.renamed == 0 && self.conflicting == 0
+        self.common > 0 && self.renamed == 0 && self.conflict.is_none()
     }
 
     /// Returns an error if the input has nothing in common with a run that was killed. A call that differs is reported by
@@ -87,7 +96,7 @@ impl Overlap {
         path: &str,
     ) -> Result<(), CommandError> {
         let has_calls = history.count_input_calls() > 0 && request.subject.knows_calls();
-        if has_calls && self.common == 0 && self.conflicting == 0 {
+        if has_calls && self.common == 0 && self.conflict.is_none() {
             return Err(other_input_error(path));
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
 use crate::session::earlier_results::EarlierResults;
 use crate::session::log_request::{self, LogRequest};
-use crate::session::log_subject::LogSubject;
+use crate::session::log_subject::{LogSubject, ResumeFlags};
 use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::runtime::{
     build_runtime, default_engine_settings, halt_when_stdout_closes, require_trackable_tools,
@@ -52,8 +52,8 @@ pub struct RunSession<'a> {
     /// The signal that stopped the run.
     termination_signal: Arc<OnceLock<u8>>,
     prints_results: bool,
-    /// A later run can finish what this one leaves.
-    is_resumable: bool,
+    /// The flags with which a later run can finish what this one leaves, if one can.
+    resume_flags: Option<ResumeFlags>,
     /// The log is in the default directory.
     has_default_log: bool,
 }
@@ -156,7 +156,10 @@ impl<'a> RunSession<'a> {
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
-            is_resumable: subject.is_resumable(),
+            resume_flags: ResumeFlags::of(
+                subject,
+                settings.log.target == LogTarget::DefaultDirectory,
+            ),
             has_default_log: settings.log.target == LogTarget::DefaultDirectory,
         })
     }
@@ -249,14 +252,19 @@ impl<'a> RunSession<'a> {
                 dir.display()
             ));
         }
-        if self.is_resumable && self.sinks.summary().has_missing_approvals() {
-            stderr.print_note(
-                "to approve what is missing: the same command with `--resume --approve ask`, or with `--resume --approve-with PROGRAM`",
-            );
+        let Some(resume) = self.resume_flags.map(|flags| flags.text(log)) else {
+            return;
+        };
+        if self.sinks.summary().has_missing_approvals() {
+            stderr.print_note(&format!(
+                "to approve what is missing: the same command with `{resume} --approve ask`, or with `{resume} --approve-with PROGRAM`"
+            ));
         }
         let is_stopped = self.sinks.summary().has_unanswered_calls();
-        if is_stopped && self.is_resumable && matches!(exit, Exit::Signal(_) | Exit::Log) {
-            stderr.print_note("the same command with `--resume` runs what is missing");
+        if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
+            stderr.print_note(&format!(
+                "the same command with `{resume}` runs what is missing"
+            ));
         }
     }
 

@@ -272,3 +272,26 @@ fn a_replay_runs_nothing_that_needs_an_approval() {
         output.stderr
     );
 }
+
+/// Without `--log`, `--resume` can't know which log belongs to a stream or to lines.
+#[test]
+fn the_note_on_a_missing_approval_names_a_log_that_resume_cannot_find() {
+    let pay = model_response(&[("pay", json!({"amount": 5}))]);
+    let note_of = |arguments: &[&str]| {
+        let state = tempfile::tempdir().unwrap();
+        let ran = sandbox()
+            .stdin(format!("{pay}\n"))
+            .env("XDG_STATE_HOME", state.path().to_str().unwrap())
+            .run(arguments)
+            .assert_exit(3);
+        let lines = ran.stderr.lines();
+        let mut notes = lines.filter(|line| line.contains("the same command with"));
+        notes.next().unwrap_or_default().to_owned()
+    };
+    let resumed = "the same command with `--resume --approve ask`";
+    assert!(note_of(&["run"]).contains(resumed));
+    assert!(note_of(&["run", "--follow", "--log", "log.jsonl"]).contains(resumed));
+    let named = note_of(&["run", "--follow"]);
+    assert!(named.contains("`--resume --log "), "{named}");
+    assert!(named.contains(".jsonl --approve ask`"), "{named}");
+}

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::resume_sandbox::{ResumeSandbox, calls_message, effect_recording_tools, shell_tools};
+use crate::resume_sandbox::{
+    ResumeSandbox, calls_message, effect_recording_tools, message_stream, shell_tools,
+};
 
 /// If a logged call has another tool or input now, nothing runs, not even missing calls.
 #[test]
@@ -65,6 +67,56 @@ fn calls_may_be_added_or_removed() {
         fewer.stderr
     );
     sandbox.assert_log_sequence();
+}
+
+/// A run that ended can leave a call in doubt, too. If the input repeats that call, a new run would repeat its effect.
+#[test]
+fn an_ended_run_is_not_begun_anew_if_only_another_call_has_changed() {
+    let calls = calls_message(&[("pay", 1), ("look", 2)]);
+    let other_calls = calls_message(&[("pay", 1), ("look", 3)]);
+    let as_stream = |message: &String| message_stream(std::slice::from_ref(message));
+    for (from, input, other_input) in [
+        ("anthropic", calls.clone(), other_calls.clone()),
+        ("anthropic-sse", as_stream(&calls), as_stream(&other_calls)),
+    ] {
+        let sandbox = ResumeSandbox::new(&effect_recording_tools(), &input);
+        let run = ["run", "--log", "log.jsonl", "--from", from, "input.json"];
+        sandbox.run_toolq(&run).assert_exit(0);
+        sandbox.write_file("input.json", &other_input);
+        let resume = [&run[..], &["--resume"]].concat();
+        let refused = sandbox.run_toolq(&resume).assert_exit(2);
+        let conflict = r#"the session log has look {"n":2}, the input has look {"n":3}"#;
+        assert!(refused.stderr.contains(conflict), "{}", refused.stderr);
+        assert_eq!(sandbox.effects(), ["pay 1", "look 2"], "{from}");
+    }
+}
+
+/// `--resume` begins a run for another input, but the call must not be forgotten.
+#[test]
+fn a_run_that_resume_begins_warns_of_an_earlier_call_in_doubt() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("pay", 1), ("fatal", 2)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    sandbox.resume().assert_exit(3);
+    sandbox.write_file("input.json", &calls_message(&[("look", 3)]));
+    let next = sandbox.resume().assert_exit(0);
+    let warning = "left 1 call in doubt: toolu_1 (fatal)";
+    assert!(next.stderr.contains(warning), "{}", next.stderr);
+}
+
+/// A new turn of an agent repeats nothing, even if its API numbers calls anew in each response.
+#[test]
+fn a_new_input_with_the_same_ids_begins_a_run() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("pay", 2)]),
+    );
+    sandbox.run().assert_exit(0);
+    sandbox.write_file("input.json", &calls_message(&[("look", 1), ("pay", 3)]));
+    let next = sandbox.resume().assert_exit(0);
+    assert_eq!(next.result_texts(), ["looked 1", "paid 3"]);
 }
 
 /// Calls are identified by position, tool and input. When a killed run is resumed, their ids may have changed.

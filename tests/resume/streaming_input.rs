@@ -1,5 +1,7 @@
 //! Resuming an input that arrives during the run, as a stream or line by line: each call is compared with the log.
 
+use serde_json::Value;
+
 use crate::resume_sandbox::{
     ResumeRunOutput, ResumeSandbox, calls_message, effect_recording_tools, message_stream,
 };
@@ -69,6 +71,13 @@ fn a_different_call_is_a_conflict_and_leaves_no_record() {
         let conflict = r#"the session log has pay {"n":2}, the input has pay {"n":20}"#;
         assert!(refused.stderr.contains(conflict), "{}", refused.stderr);
         assert_eq!(sandbox.effects(), effects, "{form}");
+        if form == "--follow" {
+            // Its sender waits for a line.
+            let answer: Value = serde_json::from_str(&refused.stdout).unwrap();
+            assert_eq!(answer["type"], "error", "{answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains(conflict), "{message}");
+        }
         let types: Vec<String> = sandbox.log_records()[before..]
             .iter()
             .map(|record| record["type"].as_str().unwrap().to_owned())

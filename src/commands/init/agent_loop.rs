@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::AgentLoopLanguage;
+use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE};
 use crate::commands::init::write_new_file;
 use crate::context::CommandContext;
-use crate::output::CommandError;
+use crate::output::{CommandError, quote_for_shell};
 
 /// The name, the text and the program of a loop.
 struct AgentLoop {
@@ -77,8 +77,15 @@ pub(super) fn write_agent_loop(
     write_new_file(&path, text, force)?;
     let wrote = format!("wrote {}", path.display());
     context.stderr.print_note(&wrote);
+    let tools_name = context.tools_path.file_name().map(Path::new);
+    let tools_variable = match tools_name {
+        Some(tools) if tools != Path::new(DEFAULT_TOOLS_FILE) => {
+            format!("TOOLQ_TOOLS={} ", quote_for_shell(&tools.to_string_lossy()))
+        }
+        _ => String::new(),
+    };
     context.stderr.print_note(&format!(
-        "run it beside tools.yaml: ANTHROPIC_API_KEY=… {run_with} {name} 'Which files are here?'"
+        "run it beside tools.yaml: {tools_variable}ANTHROPIC_API_KEY=… {run_with} {name} 'Which files are here?'"
     ));
     Ok(())
 }

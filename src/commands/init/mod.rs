@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::args::{DEFAULT_TOOLS_FILE, InitArguments};
 use crate::context::CommandContext;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, quote_for_shell};
 use toolq_core::tools_file;
 
 /// The starter file: commented examples of tools.
@@ -26,7 +26,7 @@ const FIRST_CALL: &str =
     r#"{"type":"tool_use","id":"toolu_1","name":"list_files","input":{"path":"."}}"#;
 
 /// Creates the file that `-c` names, and the schema beside it; `-c -` prints it. With `--agent-loop`, an existing file is
-/// kept, and the loop is written beside it.
+/// kept, even with `--force`, and the loop is written beside it.
 ///
 /// # Errors
 /// A file exists and `--force` isn't given, one can't be written, or `--from` has no declarations.
@@ -38,8 +38,8 @@ pub fn init_tools_file(
     if let Some(language) = arguments.agent_loop {
         agent_loop::check_absent(language, path, arguments.force)?;
     }
-    let keeps_tools = arguments.agent_loop.is_some() && !arguments.force && path.exists();
-    if !keeps_tools || arguments.from.is_some() {
+    let keeps_tools = arguments.agent_loop.is_some() && arguments.from.is_none() && path.exists();
+    if !keeps_tools {
         create_tools_file(arguments, context)?;
     }
     if let Some(language) = arguments.agent_loop {
@@ -84,20 +84,9 @@ fn first_call_step(path: &Path) -> String {
     let flag = if path == Path::new(DEFAULT_TOOLS_FILE) {
         String::new()
     } else {
-        format!(" -c {}", quote_for_shell(path))
+        format!(" -c {}", quote_for_shell(&path.to_string_lossy()))
     };
     format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}")
-}
-
-/// Quotes a path as one word for a shell, if it needs to be.
-fn quote_for_shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+".contains(char);
-    if text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 /// Writes the schema of tools.yaml beside it, unless there is one that may be somebody's own. Returns whether it is there.

@@ -174,11 +174,24 @@ impl InputAnswerer<'_, '_> {
                 }
                 None => return Ok(()),
                 Some(FollowedLine::Recording(line)) if line.open_calls(include_answered) > 0 => {
-                    self.answer_recording(&line).await?;
+                    if let Err(error) = self.answer_recording(&line).await {
+                        self.answer_refused_line(&error)?;
+                        return Err(error);
+                    }
                 }
                 Some(line) => self.answer_line_without_calls(&line)?,
             }
         }
+    }
+
+    /// Answers a line that differs from the log or the plan, since its sender waits for an answer.
+    fn answer_refused_line(&mut self, error: &CommandError) -> Result<(), CommandError> {
+        if error.exit != Exit::Usage {
+            return Ok(());
+        }
+        let mut printer = self.new_printer(InputLayout::Lines, 0);
+        printer.print_error_line(&error.message);
+        self.check_output(&mut printer)
     }
 
     fn answer_line_without_calls(&mut self, line: &FollowedLine) -> Result<(), CommandError> {

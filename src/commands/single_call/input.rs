@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
+use serde::de::IgnoredAny;
+
 use crate::output::CommandError;
 use toolq_core::json::{Input, MAX_INPUT_BYTES};
 use toolq_core::types::{Call, CheckedCall, Tool, Verdict};
@@ -38,7 +40,16 @@ pub(crate) fn read_call(
         position: 0,
         id: format!("toolq_{}", tool.name),
         name: tool.name.clone(),
-        input: Ok(parse_input(tool, &text).map_err(|error| error.with_hint(hint))?),
+        input: Ok(parse_input(tool, &text).map_err(|error| {
+            // What breaks a limit, such as a key that stands twice, says itself what is wrong.
+            let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+            let is_object = is_json && text.trim_start().starts_with('{');
+            if is_object {
+                error
+            } else {
+                error.with_hint(hint)
+            }
+        })?),
         parent: None,
     })
 }

@@ -72,9 +72,7 @@ impl PreparedLog {
         let mut in_doubt_calls = InDoubtCalls::default();
         let mut kept_results = KeptResults::default();
         let log = open(&mut |record, end| {
-            if !resumes {
-                in_doubt_calls.apply_record(record)?;
-            }
+            in_doubt_calls.apply_record(record)?;
             if follows_tasks {
                 tasks.apply_record(record, end)?;
             }
@@ -157,10 +155,10 @@ impl PreparedLog {
         self.task.history
     }
 
-    /// Returns the calls that earlier runs left in doubt and that the new session won't settle. Empty if a task is
+    /// Returns the calls that earlier runs left in doubt and that the new session won't settle. `None` if a task is
     /// resumed.
-    pub fn in_doubt_calls(&self) -> &InDoubtCalls {
-        &self.in_doubt_calls
+    pub fn in_doubt_calls(&self) -> Option<&InDoubtCalls> {
+        (!self.resumes).then_some(&self.in_doubt_calls)
     }
 
     /// Returns what the log knows about the task to resume or to repeat: the latest with the same input, else the last one.

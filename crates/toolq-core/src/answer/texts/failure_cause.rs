@@ -61,9 +61,16 @@ fn agent_failure_cause(failure: &AgentFailure) -> String {
         AgentFailure::UnreadableResponse(why)
         | AgentFailure::ResponseAborted(why)
         | AgentFailure::LogRefused(why) => why.clone(),
-        AgentFailure::OverBudget { agent, budget, .. } => {
-            format!("{agent}'s budget of {budget} is used up")
-        }
+        AgentFailure::OverBudget {
+            agent,
+            budget,
+            unknown_usage_reason,
+        } => match unknown_usage_reason {
+            Some(reason) => {
+                format!("what is left of {agent}'s budget of {budget} is unknown: {reason}")
+            }
+            None => format!("{agent}'s budget of {budget} is used up"),
+        },
         AgentFailure::Refused => "its model declined to answer".to_owned(),
         AgentFailure::MaxTokens => "its model reached its token limit".to_owned(),
         AgentFailure::ContextFull => "its model's context window is full".to_owned(),

@@ -15,7 +15,7 @@ pub(crate) fn evaluates_any_value(script: &str, values: &BTreeSet<String>) -> bo
     let holders = add_assigned_variables(script, values);
     let holds = |text: &str| mentions_any(text, &holders);
     let in_arithmetic = enclosed(script, "((", "))").any(holds);
-    let in_index = enclosed(script, "[$", "]").any(|index| holds(&format!("${index}")));
+    let in_index = indices(script).any(holds);
     let in_substring = enclosed(script, "${", "}").any(|expansion| {
         expansion
             .split(":$")
@@ -25,6 +25,15 @@ pub(crate) fn evaluates_any_value(script: &str, values: &BTreeSet<String>) -> bo
     let in_condition =
         enclosed(script, "[[", "]]").any(|condition| is_evaluating(condition) && holds(condition));
     in_arithmetic || in_index || in_substring || in_condition || names_variable(script, &holders)
+}
+
+/// Returns the indices of arrays in a script: `$1` of `${a[$1]}`, but nothing of `echo "[$1]"`.
+fn indices(script: &str) -> impl Iterator<Item = &str> {
+    script.match_indices("[$").filter_map(|(at, _)| {
+        let follows_name = script[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let rest = &script[at + 1..];
+        follows_name.then(|| &rest[..rest.find(']').unwrap_or(rest.len())])
+    })
 }
 
 /// A variable that is set to a value holds it, too.
@@ -144,6 +153,7 @@ mod tests {
             "x=$((x + 1)); echo \"$1\"",
             "x=$((1 + 2)); echo \"${1:-none}\" \"${COUNT:+x}\"",
             "case $1 in [a-z]) ;; esac",
+            "echo \"[$1]\" \"[$COUNT]\"",
             "case $1 in *[!0-9]*) exit 2;; esac; echo $(( $1 + 1 ))",
         ] {
             assert!(!evaluates_any_value(script, &values), "{script}");

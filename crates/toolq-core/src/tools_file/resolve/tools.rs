@@ -91,7 +91,10 @@ pub(crate) fn resolve_tools(
 
 fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
     let has_host_tools = context.diagnostics.sources().host_text().is_some();
-    if file.tools.is_missing() && file.servers.entries().next().is_none() && !has_host_tools {
+    let has_entries = !file.tools.is_missing() || file.servers.entries().next().is_some();
+    // An included file that can't be read has an error of its own.
+    let includes_others = !file.include.is_missing();
+    if !has_entries && !includes_others && !has_host_tools {
         context.diagnostics.error(
             Span::default(),
             "the file has no `tools`",
