@@ -63,7 +63,7 @@ pub(crate) use planted_bug::plant_bug;
 pub(crate) use recording_message::{RecordingReport, RecordingSettings};
 pub(crate) use recording_replay::{RecordingReplay, SubmittedRecording};
 pub(crate) use resolver::{Finding, find_turn_in_doubt, resolve_in_queue};
-pub(crate) use server_sync::SyncMode;
+pub(crate) use server_sync::{SyncMode, copies_warning};
 pub(crate) use status::{QueueStatus, read_status};
 pub(crate) use stop::StopSignal;
 pub(crate) use submitter::{Submission, Submitter};

@@ -1,4 +1,4 @@
-//! When the server writes to its disk what it has confirmed.
+//! What the server promises: when it writes to its disk what it has confirmed, and whether copies stay the same.
 
 use std::time::Duration;
 
@@ -6,8 +6,12 @@ use async_nats::Client;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-/// The first minor version of server 2 that can be told when to write.
-const FIRST_WITH_SETTING: u64 = 10;
+use crate::queue::turn_queue::TurnQueue;
+
+/// The first version that can be told when to write.
+const FIRST_WITH_SETTING: [u64; 3] = [2, 10, 0];
+/// The first version in which two faults are corrected by which the copies of a stream come to differ.
+const FIRST_WITH_EQUAL_COPIES: [u64; 3] = [2, 9, 21];
 /// How long to wait for the server to tell its configuration. Most don't tell it to everybody.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
@@ -58,9 +62,26 @@ pub(super) async fn find_sync_mode(client: &Client) -> SyncMode {
 
 /// Returns whether a server of this version has the setting `sync_interval`.
 fn has_setting(version: &str) -> bool {
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    (major, minor) >= (2, FIRST_WITH_SETTING)
+    parse_version(version) >= FIRST_WITH_SETTING
+}
+
+/// Returns what to say of a queue with several copies on the server of this connection, if that is known not to keep them equal.
+pub(crate) fn copies_warning(queue: &TurnQueue, client: &Client) -> Option<String> {
+    let version = client.server_info().version;
+    let is_risky = queue.is_replicated() && parse_version(&version) < FIRST_WITH_EQUAL_COPIES;
+    is_risky.then(|| {
+        format!(
+            "the copies of a queue may come to differ on nats-server {version}, so that calls are lost or answers repeated, if its servers are killed; use one copy, or servers of 2.15"
+        )
+    })
+}
+
+fn parse_version(version: &str) -> [u64; 3] {
+    let mut parts = version.split('.').map(|part| {
+        let end = part.find(|letter: char| !letter.is_ascii_digit());
+        part[..end.unwrap_or(part.len())].parse().unwrap_or(0)
+    });
+    [(); 3].map(|()| parts.next().unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -74,6 +95,22 @@ mod tests {
         }
         for version in ["2.10.0", "2.15.1-beta.1", "3.0.0"] {
             assert!(has_setting(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn servers_before_2_9_21_do_not_keep_copies_equal() {
+        for version in ["2.9.10", "2.9.20", "2.8.99"] {
+            assert!(
+                parse_version(version) < FIRST_WITH_EQUAL_COPIES,
+                "{version}"
+            );
+        }
+        for version in ["2.9.21", "2.9.21-RC.1", "2.10.0", "2.15.1"] {
+            assert!(
+                parse_version(version) >= FIRST_WITH_EQUAL_COPIES,
+                "{version}"
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::args::WorkArguments as Arguments;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
-use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings};
+use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings, copies_warning};
 use crate::session::{build_runtime, require_trackable_tools, warn_about_sandbox_gaps};
 use toolq_core::check::CallChecker;
 
@@ -28,6 +28,9 @@ pub(crate) fn work_on_queue(
         let stop = StopSignal::install()?;
         let replicas = arguments.replicas.get();
         let queue = TurnQueue::open_or_create(&session.client, &queue_name, replicas).await?;
+        if let Some(warning) = copies_warning(&queue, &session.client) {
+            context.stderr.print_warning(&warning);
+        }
         let turns = TurnSettings {
             context,
             checker: CallChecker::new(Arc::clone(&tools)),
