@@ -42,6 +42,8 @@ pub(crate) struct ServerLine<'a> {
     timestamp: u64,
     server: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ready_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<Cow<'a, str>>,
@@ -72,6 +74,7 @@ impl<'a> ServerLine<'a> {
         Self {
             kind: "server_started",
             server: Cow::from(&start.server),
+            pid: start.pid,
             ready_ms: introduction.map(|_| to_millis(start.duration)),
             protocol: text(|introduction| Some(&introduction.protocol)),
             name: text(|introduction| introduction.name.as_ref()),

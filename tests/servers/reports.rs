@@ -91,6 +91,13 @@ fn the_log_says_what_a_server_did() {
             (&json!("t"), &json!("1"))
         );
         assert!(metadata["ready_ms"].is_u64(), "{start}");
+        let pid = output
+            .file("starts")
+            .unwrap()
+            .lines()
+            .nth(number)
+            .map(str::to_owned);
+        assert_eq!(Some(metadata["pid"].to_string()), pid, "{start}");
         assert_eq!(end["parentId"], start["id"]);
     }
     let died = &ends[0]["metadata"];

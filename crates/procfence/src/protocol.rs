@@ -35,6 +35,8 @@ pub enum ReaperReply {
     NotStarted(i32),
     /// The program couldn't be confined, so nothing was started. Holds the operating system's error number.
     NotConfined(i32),
+    /// The program runs, with this process id. Only where the request asks for it, and before any other reply.
+    Started(i32),
     /// The program has exited.
     Exited {
         /// How the program itself ended.
@@ -125,6 +127,7 @@ impl ReaperReply {
         let (kind, exit, number, has_survivors) = match self {
             Self::NotStarted(errno) => (b'N', ProgramExit::Code(errno), 0, false),
             Self::NotConfined(errno) => (b'C', ProgramExit::Code(errno), 0, false),
+            Self::Started(pid) => (b'P', ProgramExit::Code(pid), 0, false),
             Self::Exited { exit, tree_is_gone } => (b'X', exit, u32::from(tree_is_gone), false),
             Self::Terminated {
                 exit,
@@ -161,6 +164,7 @@ impl ReaperReply {
         Some(match kind {
             b'N' => Self::NotStarted(code),
             b'C' => Self::NotConfined(code),
+            b'P' => Self::Started(code),
             b'X' => Self::Exited {
                 exit,
                 tree_is_gone: number == 1,
@@ -206,6 +210,7 @@ mod tests {
                 allows_gaps: false,
             }),
             host_exit_grace: Duration::from_millis(1_500),
+            reports_pid: true,
         };
         let (sender, receiver) = UnixStream::pair().unwrap();
         let bytes = ReaperRequest::Start(Box::new(spawn_request)).encode();
@@ -236,11 +241,11 @@ mod tests {
             exit,
             tree_is_gone: true,
         });
-        for reply in terminated
-            .into_iter()
-            .chain(exited)
-            .chain([ReaperReply::NotStarted(13), ReaperReply::NotConfined(95)])
-        {
+        for reply in terminated.into_iter().chain(exited).chain([
+            ReaperReply::NotStarted(13),
+            ReaperReply::NotConfined(95),
+            ReaperReply::Started(4_194_304),
+        ]) {
             assert_eq!(ReaperReply::parse(reply.encode()), Some(reply));
         }
     }

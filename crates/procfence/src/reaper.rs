@@ -53,7 +53,12 @@ impl Reaper {
                 Ok(program) => {
                     drop(descriptors);
                     let mut call = ReaperCall::new(&self, program, &spawn_request, sandbox);
-                    let action = match call.run() {
+                    let reported = if spawn_request.reports_pid {
+                        self.send_reply(ReaperReply::Started(program.as_raw_nonzero().get()))
+                    } else {
+                        Ok(())
+                    };
+                    let action = match reported.and_then(|()| call.run()) {
                         Ok(action) => action,
                         Err(error) => return call.kill_tree().and(Err(error)),
                     };

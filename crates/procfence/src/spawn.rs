@@ -42,6 +42,8 @@ pub struct SpawnRequest {
     ///
     /// [`MAX_HOST_EXIT_GRACE`]: crate::timing::MAX_HOST_EXIT_GRACE
     pub host_exit_grace: Duration,
+    /// Whether the reaper replies with the program's process id once it runs.
+    pub reports_pid: bool,
 }
 
 /// What becomes descriptors 0, 1, 2 and 3 of the program, the only ones it gets. All must be 4 or higher.

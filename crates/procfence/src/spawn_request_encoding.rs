@@ -11,7 +11,7 @@ use crate::spawn::SpawnRequest;
 /// How a limit of `None` is encoded.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Writes the limits, the grace period, the number of arguments and that of the strings of the sandbox (0 if there is none),
+/// Writes the limits, the grace period, whether the process id is reported, the number of arguments and that of the strings of the sandbox (0 if there is none),
 /// then all strings, each with its trailing NUL.
 pub(crate) fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     let ResourceLimits {
@@ -28,6 +28,7 @@ pub(crate) fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<
     bytes.extend(encode_millis(spawn_request.host_exit_grace));
     let sandbox = spawn_request.sandbox.as_ref();
     let sandbox = sandbox.map(ProgramSandbox::to_strings).unwrap_or_default();
+    bytes.extend(u64::from(spawn_request.reports_pid).to_le_bytes());
     for count in [spawn_request.argv.len(), sandbox.len()] {
         bytes.extend((count as u64).to_le_bytes());
     }
@@ -41,7 +42,7 @@ pub(crate) fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<
 
 /// Returns `None` if the bytes aren't a request.
 pub(crate) fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
-    let (numbers, strings) = body.split_first_chunk::<64>()?;
+    let (numbers, strings) = body.split_first_chunk::<72>()?;
     let mut numbers = numbers
         .as_chunks::<8>()
         .0
@@ -57,6 +58,7 @@ pub(crate) fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
         file_size: limit(),
     };
     let host_exit_grace = Duration::from_millis(limit()?);
+    let reports_pid = limit()? == 1;
     let argument_count = usize::try_from(limit()?).ok()?;
     let sandbox_count = usize::try_from(limit()?).ok()?;
     let strings = strings.split_inclusive(|byte| *byte == 0);
@@ -74,5 +76,6 @@ pub(crate) fn parse_spawn_request(body: &[u8]) -> Option<SpawnRequest> {
         env: strings.collect(),
         limits,
         host_exit_grace,
+        reports_pid,
     })
 }

@@ -76,6 +76,7 @@ impl SupervisorClient {
             limits: ResourceLimits::default(),
             sandbox: None,
             host_exit_grace: Duration::ZERO,
+            reports_pid: false,
         };
         let dev_null = dev_null.as_fd();
         let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])

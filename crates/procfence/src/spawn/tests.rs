@@ -26,6 +26,7 @@ fn shell(script: &str) -> SpawnRequest {
         limits: ResourceLimits::default(),
         sandbox: None,
         host_exit_grace: Duration::ZERO,
+        reports_pid: false,
     }
 }
 

@@ -12,6 +12,8 @@ pub struct ServerStart {
     pub server: String,
     /// How often it had been started before in this run.
     pub earlier_starts: u32,
+    /// The process id of its program, if that is known.
+    pub pid: Option<i32>,
     /// Who it is. `None` if it ended before it was ready.
     pub introduction: Option<ServerIntroduction>,
     /// From its start until it was ready, or had ended.

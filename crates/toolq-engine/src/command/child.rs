@@ -48,6 +48,15 @@ impl ChildProcess {
         }
     }
 
+    /// Returns the process id of a server's program, once it runs. Cancel safe.
+    pub(crate) async fn wait_for_pid(&mut self) -> Option<i32> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Supervised(supervised) => supervised.wait_for_pid().await,
+            Self::Direct(direct) => Some(direct.pid()),
+        }
+    }
+
     /// Registers the program with `groups`, so that it is suspended and resumed with the others.
     pub(crate) fn register(&mut self, groups: &ProcessGroups) {
         match self {

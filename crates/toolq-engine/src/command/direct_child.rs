@@ -94,6 +94,11 @@ impl DirectChild {
         }
     }
 
+    /// Returns the program's process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Kills the rest of the group, then reaps the program. In this order, because its pid may be reused afterwards.
     pub(crate) fn close(&mut self) -> ChildExit {
         self.signal_group(Signal::KILL);

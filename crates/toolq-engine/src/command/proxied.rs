@@ -74,6 +74,7 @@ impl CommandRunner {
             limits: ResourceLimits::default(),
             sandbox: None,
             host_exit_grace: SERVER_GRACE,
+            reports_pid: false,
         })
     }
 }

@@ -85,7 +85,9 @@ impl<'a> CommandSpec<'a> {
         command: &'a CommandInvocation,
         backing: &'a CommandBacking,
     ) -> Result<Self, Outcome> {
-        Self::resolve(commands, (command, Some(backing)), |_| {})
+        let mut spec = Self::resolve(commands, (command, Some(backing)), |_| {})?;
+        spec.request.reports_pid = true;
+        Ok(spec)
     }
 
     fn resolve(
@@ -141,6 +143,7 @@ impl<'a> CommandSpec<'a> {
                 .unwrap_or_default(),
             sandbox: located.transpose()?,
             host_exit_grace: SERVER_GRACE,
+            reports_pid: false,
         };
         Ok(Self {
             program,

@@ -25,7 +25,9 @@ pub(crate) struct SupervisedChild {
     /// `None` when it was returned to the pool, or is gone, or doesn't respond.
     reaper: Option<Arc<ReaperClient>>,
     registration: Option<Registration>,
-    /// What the reaper last reported.
+    /// The program's process id, once the reaper has reported it.
+    pid: Option<i32>,
+    /// What the reaper last reported about the program's end.
     last_reply: Option<ReaperReply>,
 }
 
@@ -49,6 +51,7 @@ impl SupervisedChild {
                         pool: Arc::clone(pool),
                         reaper: Some(reaper),
                         registration: None,
+                        pid: None,
                         last_reply: None,
                     });
                 }
@@ -65,9 +68,18 @@ impl SupervisedChild {
 
     /// Waits until the program itself has exited, failed to start, or lost its reaper.
     pub(crate) async fn wait_for_exit(&mut self) {
-        if self.last_reply.is_none() {
+        while self.last_reply.is_none() && self.reaper.is_some() {
             self.receive_reply().await;
         }
+    }
+
+    /// Waits until the reaper has said whether the program runs. Returns the program's process id, if it was to be reported.
+    /// Cancel safe.
+    pub(crate) async fn wait_for_pid(&mut self) -> Option<i32> {
+        while self.pid.is_none() && self.last_reply.is_none() && self.reaper.is_some() {
+            self.receive_reply().await;
+        }
+        self.pid
     }
 
     /// Registers the program with `groups`, so that it is suspended and resumed with the others.
@@ -140,7 +152,7 @@ impl SupervisedChild {
                 ending: ending_from_exit(exit),
                 leftovers,
             },
-            None => ChildExit::Unknown,
+            Some(ReaperReply::Started(_)) | None => ChildExit::Unknown,
         }
     }
 
@@ -159,17 +171,19 @@ impl SupervisedChild {
                 | ReaperReply::Terminated { .. },
             ) => true,
             Some(ReaperReply::Exited { tree_is_gone, .. }) => tree_is_gone,
-            None => false,
+            Some(ReaperReply::Started(_)) | None => false,
         }
     }
 
     async fn receive_reply(&mut self) {
         let Some(reaper) = &self.reaper else { return };
-        if let Ok(reply) = reaper.receive_reply().await {
-            self.last_reply = Some(reply);
-        } else {
-            self.reaper = None;
-            self.pool.on_reaper_killed().await;
+        match reaper.receive_reply().await {
+            Ok(ReaperReply::Started(pid)) => self.pid = Some(pid),
+            Ok(reply) => self.last_reply = Some(reply),
+            Err(_) => {
+                self.reaper = None;
+                self.pool.on_reaper_killed().await;
+            }
         }
     }
 

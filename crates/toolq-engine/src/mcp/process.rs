@@ -156,6 +156,12 @@ impl ServerProcess {
         String::from_utf8_lossy(&self.stderr_tail).into_owned()
     }
 
+    /// Returns the program's process id. Waits shortly for it: a program may be fast, and who started it slow to say so.
+    pub(crate) async fn pid(&mut self) -> Option<i32> {
+        let pid = timeout(DRAIN_TIMEOUT, self.child.wait_for_pid()).await;
+        pid.ok().flatten()
+    }
+
     /// Returns whether the program has exited, or does so at once.
     pub(crate) async fn has_exited(&mut self) -> bool {
         timeout(DRAIN_TIMEOUT, self.child.wait_for_exit())

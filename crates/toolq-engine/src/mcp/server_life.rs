@@ -18,6 +18,8 @@ pub(crate) struct ServerLife {
     server: String,
     earlier_starts: u32,
     begin: Instant,
+    /// The process id of its program, if that is known.
+    pid: Option<i32>,
     /// Whether its start is on record.
     is_recorded: bool,
     calls: u64,
@@ -42,10 +44,21 @@ impl ServerLife {
             server: server.name.clone(),
             earlier_starts,
             begin: Instant::now(),
+            pid: None,
             is_recorded: false,
             calls: 0,
             notices,
         }
+    }
+
+    /// Returns whether the start is on record.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// Sets the process id of the server's program.
+    pub(crate) fn set_pid(&mut self, pid: Option<i32>) {
+        self.pid = pid;
     }
 
     /// Records that the server is ready, and what it announced if it was asked.
@@ -100,6 +113,7 @@ impl ServerLife {
         self.notices.add(ServerNotice::Started(ServerStart {
             server: self.server.clone(),
             earlier_starts: self.earlier_starts,
+            pid: self.pid,
             introduction,
             duration: self.begin.elapsed(),
         }));

@@ -131,6 +131,14 @@ impl Transport {
         }
     }
 
+    /// Returns the process id of the server, if it is a program that was started.
+    pub(crate) async fn pid(&mut self) -> Option<i32> {
+        match self {
+            Self::Program(process) => process.pid().await,
+            Self::Endpoint(_) => None,
+        }
+    }
+
     /// As [`ServerProcess::read_stderr_tail`].
     pub(crate) async fn read_stderr_tail(&mut self) -> String {
         match self {

@@ -20,6 +20,9 @@ pub struct ServerStartRecord<'a> {
     /// How often it had been started before in this run.
     #[serde(default)]
     pub earlier_starts: u32,
+    /// The process id of its program. Missing for a server over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
     /// How long it took from its start until it was ready. Missing if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_ms: Option<u64>,
@@ -80,6 +83,7 @@ impl<'a> ServerStartRecord<'a> {
         Self {
             server: recorded(&start.server),
             earlier_starts: start.earlier_starts,
+            pid: start.pid,
             ready_ms: introduction.map(|_| to_millis(start.duration)),
             protocol: introduction.map(|introduction| recorded(&introduction.protocol)),
             era: introduction.map(|introduction| {

@@ -10,6 +10,7 @@ fn started(earlier_starts: u32) -> ServerStart {
     ServerStart {
         server: "notes".to_owned(),
         earlier_starts,
+        pid: None,
         introduction: None,
         duration: Duration::ZERO,
     }

@@ -46,6 +46,13 @@ impl ConnectionTask {
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
         let end = self.serve(&mut requests).await;
         requests.close();
+        if !self.life.is_recorded() {
+            if self.is_ready {
+                self.record_ready().await;
+            } else {
+                self.life.set_pid(self.transport.pid().await);
+            }
+        }
         while let Ok(request) = requests.try_recv() {
             match request {
                 ConnectionRequest::Call(call) => self.waiting.push(call),
@@ -109,6 +116,9 @@ impl ConnectionTask {
         let begin = Instant::now();
         let mut is_probing = true;
         loop {
+            if self.is_ready && !self.life.is_recorded() {
+                self.record_ready().await;
+            }
             self.transport.send(self.session.take_output());
             let idle = self.idle.filter(|_| self.is_unused());
             tokio::select! {
@@ -160,6 +170,14 @@ impl ConnectionTask {
                 }
             }
         }
+    }
+
+    /// Records that the server is ready.
+    async fn record_ready(&mut self) {
+        self.life.set_pid(self.transport.pid().await);
+        let announcement = self.announcement.as_deref();
+        self.life
+            .record_ready(self.identity.as_ref(), announcement, &self.mask);
     }
 
     fn handle_request(&mut self, request: ConnectionRequest) {

@@ -92,9 +92,6 @@ impl ConnectionTask {
 
     fn begin_waiting_calls(&mut self) {
         self.is_ready = true;
-        let announcement = self.announcement.as_deref();
-        self.life
-            .record_ready(self.identity.as_ref(), announcement, &self.mask);
         for call in mem::take(&mut self.waiting) {
             self.begin_call(call);
         }
