@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use crate::args::{CheckArguments, CheckFormat};
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
@@ -13,6 +16,7 @@ use toolq_core::tools_file;
 use toolq_core::tools_file::SandboxSurroundings;
 use toolq_core::types::{FileProblem, Severity};
 use toolq_engine::find_sandbox_gaps;
+use toolq_mcp::http::ParamHeaders;
 
 /// Prints the problems and a summary.
 ///
@@ -30,6 +34,11 @@ pub fn check_tools_file(
             (tree, &file.loaded.sources),
             &file.path,
             &context.environment.with_env_file(&tools.env_file),
+        ));
+        problems.extend(tools_file::find_header_warnings(
+            tools,
+            tree,
+            header_problem,
         ));
         problems.extend(tools_file::find_sandbox_warnings(
             tools,
@@ -90,6 +99,12 @@ fn print_report(
         CheckFormat::Text | CheckFormat::Json => problems_json(&placed),
     };
     Ok(stdout::write_line(&report)?)
+}
+
+/// Returns why a tool with this input schema can't be called over HTTP, if so.
+fn header_problem(schema: &Value) -> Option<String> {
+    let schema = RawValue::from_string(schema.to_string()).ok()?;
+    ParamHeaders::from_schema(&schema).err()
 }
 
 /// Returns where runs write their session logs, as far as that is known.

@@ -63,7 +63,11 @@ fn mistakes_in_the_file_are_errors_with_a_hint() {
             "    comand: {argv",
             "has neither `command` nor `url`",
         ),
-        ("argv: [./server]", "argv: [./server, \"{name}\"]", "name"),
+        (
+            "argv: [./server]",
+            "argv: [./server, \"{name}\"]",
+            "a server serves many calls, so nothing about it can come from an input",
+        ),
         (
             "{path: \"notes/{name}.md\", n: \"{n?}\", deep: [true, {x: 1.50}]}",
             "[1]",

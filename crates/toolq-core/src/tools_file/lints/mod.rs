@@ -1,9 +1,11 @@
 //! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
 //! reads, paths that aren't kept inside the root, scripts that evaluate or split a value, `when` schemas that check
-//! nothing, safe tools that start late, servers without a version, and sandboxes with a way out.
+//! nothing, safe tools that start late, servers without a version, headers that no client can send, and sandboxes with a
+//! way out.
 
 mod environment;
 mod evaluated_values;
+mod header_marks;
 mod late_start;
 mod sandboxes;
 mod script_arguments;
@@ -17,4 +19,5 @@ mod unquoted_parameters;
 pub(crate) mod when_schema;
 
 pub use environment::find_warnings;
+pub use header_marks::find_header_warnings;
 pub use sandboxes::{SandboxSurroundings, find_sandbox_warnings};

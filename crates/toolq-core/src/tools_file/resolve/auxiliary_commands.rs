@@ -26,6 +26,7 @@ pub(crate) fn resolve_describe(
     let sandbox = context.sandbox.as_ref().map(without_values);
     let mut context = ToolContext {
         schema: &empty_schema,
+        why_no_input: Some("`describe` runs before any call, so there is no input yet"),
         root: context.root,
         paths: Vec::new(),
         has_no_paths: false,

@@ -34,6 +34,7 @@ impl CommandDefaults {
         let no_defaults = Self::default();
         let mut context = ToolContext {
             schema: &any_input,
+            why_no_input: None,
             root,
             paths: Vec::new(),
             has_no_paths: false,

@@ -91,6 +91,8 @@ impl ToolContext<'_, '_> {
 /// What resolving one tool needs.
 pub(crate) struct ToolContext<'c, 't> {
     pub(crate) schema: &'c Value,
+    /// Why there is no input, if nothing can depend on one.
+    pub(crate) why_no_input: Option<&'static str>,
     pub(crate) root: &'c Path,
     /// The tool's `paths`.
     pub(crate) paths: Vec<Vec<String>>,

@@ -192,12 +192,17 @@ impl ToolContext<'_, '_> {
     fn report_unknown(&mut self, placeholder: &PlaceholderUse<'_>, depth: usize, known: &[&str]) {
         let PlaceholderUse { source, path, .. } = placeholder;
         let name = &path[depth];
+        let escape_hint = format!("write `{{{source}` if you mean the text `{source}`");
+        if let Some(why) = self.why_no_input {
+            self.diagnostics
+                .error(placeholder.span, why, "an input value", escape_hint);
+            return;
+        }
         let message = if depth == 0 {
             format!("the input has no `{name}`")
         } else {
             format!("`{}` has no `{name}`", path[..depth].join("."))
         };
-        let escape_hint = format!("write `{{{source}` if you mean the text `{source}`");
         let hint = match suggest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? Or {escape_hint}"),
             None => escape_hint,

@@ -44,6 +44,9 @@ pub(crate) fn resolve_servers(
     for (name, server) in file.servers.entries() {
         let mut context = ToolContext {
             schema: &no_input,
+            why_no_input: Some(
+                "a server serves many calls, so nothing about it can come from an input",
+            ),
             root,
             paths: Vec::new(),
             has_no_paths: false,

@@ -63,6 +63,7 @@ pub(crate) fn resolve_tools(
     let resolve = |name: &str, tool, schema: &Value, diagnostics: &mut Diagnostics<'_>| {
         let mut tool_context = ToolContext {
             schema,
+            why_no_input: None,
             root: parts.root,
             paths: Vec::new(),
             has_no_paths: false,

@@ -24,7 +24,10 @@ pub(crate) fn resolve_value_names(
             );
             continue;
         };
-        if let SchemaPresence::Absent { depth, known } = find_presence(context.schema, &path) {
+        // Where there is no input, the field itself is an error.
+        if context.why_no_input.is_none()
+            && let SchemaPresence::Absent { depth, known } = find_presence(context.schema, &path)
+        {
             let hint = match suggest_name(&path[depth], known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => unknown_hint.to_owned(),
