@@ -221,6 +221,13 @@ mod tests {
         assert_eq!(web.env["HOME_DIR"], "${HOME}");
         assert_eq!(web.cwd.as_deref(), Some("./sub"));
         assert!(config.notes[0].contains(".env"), "{:?}", config.notes);
+        let config = read(
+            r#"{"servers": {"a": {"command": "${workspaceFolder}/server"}, "b": {"command": "${userHome}/server"}}}"#,
+        );
+        assert_eq!(config.servers["a"].command().argv, ["./server"]);
+        assert_eq!(config.servers["b"].command().argv, ["${userHome}/server"]);
+        assert_eq!(config.notes.len(), 1, "{:?}", config.notes);
+        assert!(config.notes[0].contains("program"), "{:?}", config.notes);
     }
 
     #[test]

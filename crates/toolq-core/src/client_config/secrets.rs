@@ -72,6 +72,8 @@ fn has_secret_word_as_parameter(value: &str) -> bool {
 
 /// Whether a part of the text is too long and too mixed to be a word, a version, or a path of words.
 fn is_random(value: &str) -> bool {
+    // `NAME==VERSION` pins a package.
+    let value = value.replace("==", " ");
     let mut parts = value.split(|c: char| !(c.is_ascii_alphanumeric() || "+=_-".contains(c)));
     parts.any(|part| {
         let is_hex = part.chars().all(|c| c.is_ascii_hexdigit());
@@ -106,6 +108,7 @@ mod tests {
             ("URL", "https://host/path?token=x"),
             ("ANY", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
             ("", "sk-ant-api03-abcDEF0123456789"),
+            ("", "aHVudGVyMmh1bnRlcjI0Nw=="),
             ("", "--header=Bearer 0f1e2d3c4b5a69788796a5b4c3d2e1f0a"),
         ] {
             assert!(looks_secret(name, value), "{name}={value}");
@@ -120,6 +123,7 @@ mod tests {
             ("URL", "https://mcp.example.com/v1/server"),
             ("", "@modelcontextprotocol/server-filesystem@2026.8.31"),
             ("", "server-sequential-thinking-2025"),
+            ("", "mcp-server-git==2026.10.19"),
             ("PORT", "3000"),
             (
                 "",

@@ -108,6 +108,14 @@ impl ClientConfig {
             ));
         }
         command.cwd = cwd.filter(is_below_root).filter(|cwd| cwd != ".");
+        if let Some(program) = command.argv.first_mut() {
+            *program = escape_placeholders(&resolve_references(program));
+            if program.contains("${") {
+                self.notes.push(format!(
+                    "the program of the server {name:?} is {program}, and no variable can stand there: write its path"
+                ));
+            }
+        }
         let mut is_replaced = false;
         let mut follows_secret_option = false;
         for argument in command.argv.iter_mut().skip(1) {
