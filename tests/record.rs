@@ -184,13 +184,36 @@ fn the_exit_code_is_that_of_the_server() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{script}");
         drop(stdin);
     }
-    let missing = run(&sandbox, &["record", "--", "no-such-server"], b"");
-    assert_eq!(missing.status.code(), Some(2));
-    let stderr = String::from_utf8_lossy(&missing.stderr).into_owned();
+}
+
+/// There is no log of nothing, and none is announced.
+#[test]
+fn a_server_that_cannot_be_started_leaves_no_log() {
+    let sandbox = CliSandbox::new();
+    let output = run(&sandbox, &["record", "--", "no-such-server"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         stderr.contains("no-such-server can't be started"),
         "{stderr}"
     );
+    assert!(!stderr.contains("session log"), "{stderr}");
+    let logs = sandbox.command(&["log", "list"]).output().unwrap();
+    assert_eq!(logs.stdout, b"", "{logs:?}");
+}
+
+/// Some clients drop the `--` of a configured command.
+#[test]
+fn the_command_may_follow_the_flags_directly() {
+    let sandbox = CliSandbox::new();
+    for command in [
+        &["sh", "-c", "echo $1", "sh", "--log"][..],
+        &["--", "sh", "-c", "echo $1", "sh", "--log"],
+        &["sh", "-c", "echo $2", "sh", "--", "--log"],
+    ] {
+        let output = run(&sandbox, &[&["record", "-q"], command].concat(), b"");
+        assert_eq!(output.stdout, b"--log\n", "{command:?}: {output:?}");
+    }
 }
 
 /// A call that the server didn't answer may have done its work.

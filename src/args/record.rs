@@ -15,7 +15,7 @@ pub struct RecordArguments {
     #[command(flatten)]
     pub log: NewSessionLogFlags,
     /// The server, and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 

@@ -120,8 +120,11 @@ impl<'a> RunSession<'a> {
         }
         let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
         // Clients often only list the tools.
-        let removes_unused =
-            is_new_file && matches!(subject, LogSubject::Host | LogSubject::Client);
+        let removes_unused = is_new_file
+            && matches!(
+                subject,
+                LogSubject::Host | LogSubject::Client | LogSubject::Server { .. }
+            );
         sinks.attach_log(opened.log, removes_unused);
         let engine = Engine::new(EngineSettings {
             jobs,

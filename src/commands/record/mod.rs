@@ -48,10 +48,11 @@ pub fn record_server(
     };
     let mut session = RunSession::begin(context, tools, &settings, subject)?;
     let result = session.block_on(async |session| pass_on(session, arguments, input).await);
+    // A new log without a call in it is removed.
     let log = session.sinks.log_path().map(Path::to_owned);
     let exit = *result.as_ref().unwrap_or_else(|failure| &failure.exit);
     let exit = session.finish_quietly([exit]);
-    if let Some(log) = log {
+    if let Some(log) = log.filter(|log| log.exists()) {
         let note = format!("session log: {}", log.display());
         context.stderr.print_note(&note);
     }
@@ -99,8 +100,9 @@ async fn pass_on(
     let settings = session.default_engine_settings();
     let cannot_start = |error| {
         let program = arguments.command[0].to_string_lossy();
-        CommandError::usage(format!("{program} can't be started: {error}"))
-            .with_hint("name the server's program after `--`, as the client would start it")
+        CommandError::usage(format!("{program} can't be started: {error}")).with_hint(
+            "name the server's program, as the client would start it, after the options of toolq",
+        )
     };
     let server = ProxiedServer::start(&arguments.command, &settings, control.clone()).await;
     let mut server = server.map_err(cannot_start)?;
