@@ -63,7 +63,7 @@ impl Settings {
         is_impatient: false,
         is_parallel: false,
         is_locked: false,
-        keys: "",
+        keys: "startup: 100s",
         memory_limit: None,
     };
 }

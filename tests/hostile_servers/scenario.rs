@@ -24,8 +24,11 @@ const WORKERS: usize = 6;
 const SHORT_TIMEOUT: Duration = Duration::from_millis(600);
 /// How much later than its timeout a call may get its result, without stalls of the machine.
 const MAX_DELAY: Duration = Duration::from_secs(2);
+/// The timeout of all other calls. Far more than they need: some servers send 75 MB to a debug build, on a machine that may be
+/// busy otherwise.
+const LONG_TIMEOUT: &str = "100s";
 /// How long toolq may take for everything. Far more than it needs.
-const DEADLINE: Duration = Duration::from_mins(2);
+const DEADLINE: Duration = Duration::from_mins(5);
 /// How large the results and the log may be, whatever a server sends.
 const MAX_OUTPUT_BYTES: u64 = 2 << 20;
 
@@ -155,11 +158,11 @@ fn tools_file(server: &HostileServer, dir: &Path, mark: &str) -> String {
         }
         Behavior::Endpoint(script) => format!("url: \"{}\"", start_endpoint(script, dir)),
     };
-    let short = if is_impatient { "600ms" } else { "30s" };
+    let short = if is_impatient { "600ms" } else { LONG_TIMEOUT };
     let last = if matches!(server.ends.again, End::TimesOut) {
         "600ms"
     } else {
-        "30s"
+        LONG_TIMEOUT
     };
     let tool = |name: &str, effect: &str, timeout: &str, called: &str| {
         format!(
@@ -167,7 +170,7 @@ fn tools_file(server: &HostileServer, dir: &Path, mark: &str) -> String {
         )
     };
     let tools = [
-        tool("hello", "read", "30s", "hello"),
+        tool("hello", "read", LONG_TIMEOUT, "hello"),
         tool("look", "read", short, "act"),
         tool("pay", "write", short, "act"),
         tool("again", "read", last, "hello"),

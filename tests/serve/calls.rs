@@ -1,6 +1,9 @@
 //! Calls at the same time, their cancellation, and their progress.
 
+use std::collections::BTreeSet;
+
 use crate::client::{Client, text_of};
+use crate::support::CliSandbox;
 use crate::support::waiting::wait_until_gone;
 use serde_json::{Value, json};
 
@@ -130,6 +133,36 @@ fn progress_goes_to_a_client_that_asked_for_it() {
     client.create("go");
     assert_eq!(text_of(&client.receive()).0, "done");
     assert_eq!(client.result(2, "work", &json!({})).0, "done");
+}
+
+/// A program may write it right before it ends.
+#[test]
+fn the_last_progress_comes_before_the_answer() {
+    let tools = r#"
+version: 1
+tools:
+  finish:
+    input_schema: {type: object}
+    effect: read
+    command: [sh, -c, 'echo "{\"tip\":\"last\"}" >&3; echo done']
+"#;
+    let mut client = Client::start(CliSandbox::new().tools(tools), &["serve"]);
+    client.initialize();
+    for id in 0..20 {
+        let params = json!({"name": "finish", "arguments": {}, "_meta": {"progressToken": id}});
+        client.send(id, "tools/call", &params);
+    }
+    let mut told = BTreeSet::new();
+    let mut answered = 0;
+    while answered < 20 {
+        let message = client.receive();
+        if message["params"]["message"] == "last" {
+            told.insert(message["params"]["progressToken"].to_string());
+        } else if message["id"].is_number() {
+            answered += 1;
+            assert!(told.contains(&message["id"].to_string()), "{message}");
+        }
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ hostile_servers! {
         let next = request.0["params"]["cursor"].as_str().unwrap_or("0").parse::<u64>().unwrap() + 1;
         since_the_lock(wire, request, json!({"tools": [], "nextCursor": next.to_string()}));
     }).all(Fails("over 1000 pages")).again(Fails("isn't started again"));
-    lists_15_mb_for_ever => legacy().locked().keys("restarts: 0").memory_limit(600).on_list(|wire, request| {
+    lists_15_mb_for_ever => legacy().locked().keys("restarts: 0\n    startup: 100s").memory_limit(600).on_list(|wire, request| {
         let next = request.0["params"]["cursor"].as_str().unwrap_or("0").parse::<u64>().unwrap() + 1;
         let tools = [json!({"name": format!("t{next}"), "description": "x".repeat(15 << 20), "inputSchema": {"type": "object"}})];
         since_the_lock(wire, request, json!({"tools": tools, "nextCursor": next.to_string()}));
