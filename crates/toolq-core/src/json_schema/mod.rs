@@ -20,6 +20,8 @@ mod schema_error;
 mod schema_errors;
 mod schema_file;
 mod schema_graph;
+mod simple_pattern;
+mod simple_schema;
 mod subschemas;
 mod type_errors;
 mod validation_options;
@@ -30,6 +32,7 @@ pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;
 pub use schema_errors::find_schema_errors;
+pub(crate) use simple_schema::is_simple_schema;
 pub(crate) use type_errors::TypeError;
 
 /// Where the files of a server's schema are looked for: a schema of a server must not refer to files, so there are none.

@@ -15,6 +15,7 @@ use crate::json_schema::patterns;
 use crate::json_schema::patterns::rejected_pattern_error;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_graph::SchemaGraph;
+use crate::json_schema::simple_schema::{TYPE_NAMES, is_simple_schema};
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 use crate::json_schema::validation_options::validation_options;
 use crate::text::{MAX_NAME_CHARS, truncate};
@@ -40,13 +41,18 @@ const FOREIGN_TYPE_NAMES: [(&str, &[&str]); 6] = [
     ("number", &["float", "double", "decimal"]),
     ("boolean", &["bool"]),
 ];
-const TYPE_NAMES: [&str; 7] = [
-    "array", "boolean", "integer", "null", "number", "object", "string",
-];
 
 /// Finds everything that makes `schema` unusable. Files that it refers to are read from `dir`, the directory of
 /// tools.yaml.
 pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
+    if is_simple_schema(schema) {
+        return Vec::new();
+    }
+    find_errors_by_meta_schema(schema, dir)
+}
+
+/// Finds all errors of a schema that may have some.
+pub(crate) fn find_errors_by_meta_schema(schema: &Value, dir: &Path) -> Vec<SchemaError> {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
         return vec![unknown_draft_error("/$schema".to_owned())];

@@ -7,7 +7,7 @@ use crate::json_schema::meta_schemas::ALL_META_SCHEMAS;
 use crate::types::FormatPolicy;
 
 /// Maximum size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+pub(crate) const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The options with which toolq compiles every schema; `library` provides the schemas that it refers to.
 pub(crate) fn validation_options(

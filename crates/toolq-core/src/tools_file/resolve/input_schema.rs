@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::json_schema::bundle_schema;
+use crate::json_schema::{bundle_schema, is_simple_schema};
 use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::context::CheckContext;
 use crate::tools_file::resolve::server_tools::{ServerTools, find_schema_problem};
@@ -69,7 +69,9 @@ pub(crate) fn resolve_input_schema<'f>(
     };
     let keys = ["tools", name, "input_schema"];
     let mut effective_schema = Cow::Borrowed(&schema.value);
-    if context.check_schema(&schema.value, &keys) {
+    if is_simple_schema(&schema.value) {
+        context.warn_about_invalid_defaults(&schema.value, &keys);
+    } else if context.check_schema(&schema.value, &keys) {
         context.warn_about_misspelled_keywords(&schema.value, &keys);
         context.warn_about_invalid_defaults(&schema.value, &keys);
         let dir = context.schema_dir(&keys);

@@ -3,6 +3,7 @@
 mod parse;
 mod raw_node;
 mod rounded_integer;
+mod simple_yaml;
 mod syntax_error;
 mod tree;
 

@@ -10,6 +10,7 @@ use serde_saphyr::{Options, alias_limits, budget, options};
 
 use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
 use crate::tools_file::yaml::rounded_integer::find_rounding;
+use crate::tools_file::yaml::simple_yaml::parse_simple_yaml;
 use crate::tools_file::yaml::syntax_error;
 use crate::tools_file::yaml::tree::{YamlContent, YamlEntry, YamlNode};
 use crate::types::{FileProblem, Span};
@@ -32,6 +33,11 @@ pub(crate) const NO_TAGS_HINT: &str =
 /// A single problem if the text isn't valid YAML or exceeds a limit. Otherwise one problem for each tag, each key that
 /// isn't text, each duplicate key and each integer that would lose digits.
 pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
+    parse_simple_yaml(text).map_or_else(|| parse_checked_yaml(text), Ok)
+}
+
+/// Parses a document that may be wrong, or isn't simple.
+pub(crate) fn parse_checked_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
     let raw: RawNode = serde_saphyr::from_str_with_options(text, parser_options())
         .map_err(|error| vec![syntax_error::to_problem(&error, text)])?;
     let mut builder = NodeBuilder {
