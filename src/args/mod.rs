@@ -4,6 +4,7 @@ mod agent;
 mod call;
 mod check;
 mod complete;
+mod deferred;
 mod doctor;
 mod first_steps;
 mod generate;
@@ -60,6 +61,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::args::deferred::CommandArguments;
 use crate::output::ColorChoice;
 
 /// Answer a language model's tool calls.
@@ -68,11 +70,11 @@ use crate::output::ColorChoice;
 /// declared in tools.yaml, and writes one `tool_result` per call, in call order.
 #[derive(Debug, Parser)]
 #[command(name = "toolq", version, propagate_version = true, max_term_width = 100, args_override_self = true, after_help = after_help())]
-pub struct ProgramArguments {
+pub struct ProgramArguments<const DEFERRED: bool = true> {
     #[command(flatten)]
     pub common: CommonFlags,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Command<DEFERRED>,
 }
 
 /// Example commands, each with what it does.
@@ -180,47 +182,49 @@ pub struct CommonFlags {
     pub verbose: bool,
 }
 
+// clap would take a doc comment for the description of the program.
+// Unless `DEFERRED`, the arguments of all commands are known before one of them is given.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum Command<const DEFERRED: bool = true> {
     /// Run the tool calls of a model response and print their results
-    Run(Box<RunArguments>),
+    Run(CommandArguments<RunArguments, DEFERRED>),
     /// Show what would run, in which batches, and why, without running it
-    Plan(PlanArguments),
+    Plan(CommandArguments<PlanArguments, DEFERRED>),
     /// Run one agent on an input until it answers
-    Agent(Box<AgentArguments>),
+    Agent(CommandArguments<AgentArguments, DEFERRED>),
     /// Run one call of one tool and print its result
-    Call(Box<CallArguments>),
+    Call(CommandArguments<CallArguments, DEFERRED>),
     /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
-    Serve(Box<ServeArguments>),
+    Serve(CommandArguments<ServeArguments, DEFERRED>),
     /// Pass on what an MCP client and a server say to each other, and record the calls in a session log
-    Record(RecordArguments),
+    Record(CommandArguments<RecordArguments, DEFERRED>),
     /// Put tool calls into a queue on NATS JetStream, for workers on any machine
-    Submit(Box<SubmitArguments>),
+    Submit(CommandArguments<SubmitArguments, DEFERRED>),
     /// Answer the turns of a queue
-    Work(Box<WorkArguments>),
+    Work(CommandArguments<WorkArguments, DEFERRED>),
     /// Print the answers of a queue, in the order in which the turns were submitted
-    Collect(CollectArguments),
+    Collect(CommandArguments<CollectArguments, DEFERRED>),
     /// Show what is in a queue, or remove it
-    Queue(QueueArguments),
+    Queue(CommandArguments<QueueArguments, DEFERRED>),
     /// Check recordings against the current tools: inputs still valid, results unchanged
-    Replay(Box<ReplayArguments>),
+    Replay(CommandArguments<ReplayArguments, DEFERRED>),
     /// Report problems in tools.yaml
-    Check(CheckArguments),
+    Check(CommandArguments<CheckArguments, DEFERRED>),
     /// Report what the tools need and this machine lacks
-    Doctor(DoctorArguments),
+    Doctor(CommandArguments<DoctorArguments, DEFERRED>),
     /// Print the tool declarations for a model
-    Tools(ToolsArguments),
+    Tools(CommandArguments<ToolsArguments, DEFERRED>),
     /// Ask the MCP servers in tools.yaml for their tools, and compare them with tools.lock
-    Servers(ServersArguments),
+    Servers(CommandArguments<ServersArguments, DEFERRED>),
     /// Inspect session logs, and resolve calls in doubt
-    Log(LogArguments),
+    Log(CommandArguments<LogArguments, DEFERRED>),
     /// Print a generated file: a schema, shell completions, or the man page
-    Generate(GenerateArguments),
+    Generate(CommandArguments<GenerateArguments, DEFERRED>),
     /// Create a starter tools.yaml
-    Init(InitArguments),
+    Init(CommandArguments<InitArguments, DEFERRED>),
     /// Print what can complete a command line, for the completion scripts
     #[command(name = "__complete", hide = true)]
-    Complete(CompleteArguments),
+    Complete(CommandArguments<CompleteArguments, DEFERRED>),
 }
 
 #[cfg(test)]
