@@ -15,8 +15,8 @@ use crate::session::log_request::{self, LogRequest};
 use crate::session::log_subject::{LogSubject, ResumeFlags};
 use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::runtime::{
-    build_runtime, default_engine_settings, halt_when_stdout_closes, require_trackable_tools,
-    spawn_ticker, warn_about_sandbox_gaps,
+    SUPERVISOR_PROGRAM, build_runtime, default_engine_settings, halt_when_stdout_closes,
+    require_trackable_tools, spawn_ticker, warn_about_sandbox_gaps,
 };
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
@@ -25,7 +25,7 @@ use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
-use toolq_engine::{Engine, EngineSettings, LoggedResults, random_task_id};
+use toolq_engine::{Engine, EngineSettings, LoggedResults, random_task_id, start_supervisor};
 use toolq_log::{SessionLog, exceeds_size};
 
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
@@ -78,6 +78,10 @@ impl<'a> RunSession<'a> {
         let signals = SignalHandler::install().map_err(|error| {
             CommandError::usage(format!("failed to install signal handlers: {error}"))
         })?;
+        // It gets ready while the log is opened and synced.
+        let started_supervisor = (subject.knows_calls() && settings.confinement.is_none())
+            .then(|| start_supervisor(&tools, SUPERVISOR_PROGRAM.as_ref()))
+            .flatten();
         let mask = Arc::new(context.build_mask(&tools));
         let checker = CallChecker::new(Arc::clone(&tools));
         let clock = Clock::system();
@@ -141,6 +145,7 @@ impl<'a> RunSession<'a> {
                 let results = EarlierResults::new(kept_results, &tools, &mask, environment);
                 Arc::new(results) as Arc<dyn LoggedResults>
             }),
+            started_supervisor,
             confinement: settings.confinement.clone(),
             ..default_engine_settings(&tools, &mask, context)
         });
@@ -301,6 +306,8 @@ impl<'a> RunSession<'a> {
         let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
         // If the log can't be written, closing it says so.
         let _ = self.engine.end_servers(&mut self.sinks);
+        // It ends while the log is synced.
+        self.engine.begin_close();
         self.sinks.close(exit, &self.context.stderr)
     }
 

@@ -14,8 +14,9 @@ use crate::sandbox::ProgramSandbox;
 use crate::spawn::SpawnRequest;
 use crate::supervisor_client::SupervisorClient;
 
-/// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started.
-#[derive(Debug)]
+/// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
+/// the pools.
+#[derive(Debug, Clone)]
 pub struct Supervisor {
     strict: Arc<ReaperPool>,
     lenient: Arc<ReaperPool>,
@@ -67,6 +68,21 @@ impl Supervisor {
     /// Returns the pool for programs whose leftovers are killed, or, if `lenient`, may be released.
     pub fn pool(&self, lenient: bool) -> &Arc<ReaperPool> {
         if lenient { &self.lenient } else { &self.strict }
+    }
+
+    /// Starts the supervisor of the strict pool, which otherwise happens when the first program starts. Returns without
+    /// waiting until it serves.
+    ///
+    /// # Errors
+    /// The system is out of resources, or can't start the supervisor.
+    pub fn start_ahead(&self) -> io::Result<()> {
+        self.strict.start_ahead()
+    }
+
+    /// Has the idle reapers and the supervisors end. [`close`](Self::close) waits until they have.
+    pub fn begin_close(&self) {
+        self.strict.begin_close();
+        self.lenient.begin_close();
     }
 
     /// Stops the idle reapers and the supervisors.
@@ -139,6 +155,21 @@ impl ReaperPool {
     pub fn kill_reaper(&self, reaper: &ReaperClient) {
         if let Some(supervisor) = &mut *lock(&self.supervisor) {
             supervisor.kill_reaper(reaper.number);
+        }
+    }
+
+    fn start_ahead(&self) -> io::Result<()> {
+        let mut supervisor = lock(&self.supervisor);
+        if supervisor.is_none() {
+            *supervisor = Some(self.start_supervisor()?);
+        }
+        Ok(())
+    }
+
+    fn begin_close(&self) {
+        lock(&self.idle).clear();
+        if let Some(supervisor) = &*lock(&self.supervisor) {
+            supervisor.begin_close();
         }
     }
 

@@ -112,6 +112,14 @@ impl SupervisorClient {
         let _ = send_with_fds(&self.control, &request, &[]);
     }
 
+    /// Tells the supervisor to end, without waiting for it.
+    pub(crate) fn begin_close(&self) {
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
+        // To the supervisor, this means that the host is gone.
+        let _ = self.control.shutdown(std::net::Shutdown::Both);
+    }
+
     /// Returns whether the supervisor has exited. While its socket is open, it only does so if it fails or is killed.
     pub(crate) fn was_killed(&mut self) -> bool {
         self.has_exited =
@@ -125,10 +133,7 @@ impl Drop for SupervisorClient {
         if self.was_killed() {
             return orphans::kill_and_reap(Some(self.pid));
         }
-        // A program may have stopped the supervisor.
-        let _ = kill_process(self.pid, Signal::CONT);
-        // To the supervisor, this means that the host is gone.
-        let _ = self.control.shutdown(std::net::Shutdown::Both);
+        self.begin_close();
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
             let mut watched = [PollFd::new(&pidfd, PollFlags::IN)];
             let timeout = Timespec::try_from(SUPERVISOR_EXIT_TIMEOUT).ok();

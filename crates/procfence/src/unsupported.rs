@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Uninhabited on this system.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Supervisor {}
 
 /// What programs can write. This system can't confine them.
@@ -44,6 +44,19 @@ impl Supervisor {
     #[must_use]
     pub fn confined(self, _: &CopyConfinement) -> Self {
         match self {}
+    }
+
+    /// Can't be called: the type is uninhabited.
+    ///
+    /// # Errors
+    /// None.
+    pub fn start_ahead(&self) -> io::Result<()> {
+        match *self {}
+    }
+
+    /// Can't be called: the type is uninhabited.
+    pub fn begin_close(&self) {
+        match *self {}
     }
 
     /// Can't be called: the type is uninhabited.

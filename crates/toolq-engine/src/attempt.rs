@@ -133,6 +133,9 @@ pub(crate) trait AttemptRunner: Suspendable {
         Vec::new()
     }
 
+    /// Begins to shut the runner down, without waiting. Nothing is running any more, and nothing more will start.
+    fn begin_close(&self) {}
+
     /// Shuts the runner down. Nothing is running any more, and nothing more will start.
     fn close(&self) {}
 }

@@ -132,6 +132,10 @@ impl AttemptRunner for BackendRunner {
         self.servers.take_notices()
     }
 
+    fn begin_close(&self) {
+        self.commands.begin_close();
+    }
+
     fn close(&self) {
         self.close_all();
     }

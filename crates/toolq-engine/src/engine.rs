@@ -48,6 +48,11 @@ impl Engine {
         emit_notices(&self.state.runner.take_server_notices(), sink)
     }
 
+    /// Has the supervisor of the engine's commands end, so that [`close`](Self::close) waits less. Nothing may run any more.
+    pub fn begin_close(&self) {
+        self.state.runner.begin_close();
+    }
+
     /// Shuts down the supervisor of the engine's commands and waits for it to exit.
     ///
     /// Otherwise, this happens when the last reference to the runner is dropped, which may be held by a [`RunControl`]

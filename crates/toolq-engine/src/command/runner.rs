@@ -1,6 +1,6 @@
 //! Runs command backings: starts the program, serves its pipes, and terminates it at a timeout or a cancellation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use tracing::debug;
 use toolq_core::check::build_server_command;
 use toolq_core::os::{Environment, ProcessIdentity};
 use toolq_core::types::{
-    CallEnding, CommandBacking, CommandInvocation, DoubtCause, Effect, Outcome, ServerConfig, Tool,
-    ToolsConfig,
+    Backing, CallEnding, CommandBacking, CommandInvocation, DoubtCause, Effect, Leftovers, Outcome,
+    ServerConfig, Tool, ToolsConfig,
 };
 
 /// How many bytes of the end of stderr are kept.
@@ -52,12 +52,15 @@ enum WaitResult {
 
 impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
-        let supervisor = settings.supervisor_program.as_deref().and_then(|program| {
-            Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
-        });
+        let program = settings.supervisor_program.as_deref();
         let supervisor = match &settings.confinement {
-            Some(confinement) => supervisor.map(|supervisor| supervisor.confined(confinement)),
-            None => supervisor,
+            Some(confinement) => program
+                .and_then(new_supervisor)
+                .map(|supervisor| supervisor.confined(confinement)),
+            None => settings
+                .started_supervisor
+                .clone()
+                .or_else(|| program.and_then(new_supervisor)),
         };
         Self {
             tools: Arc::clone(&settings.tools),
@@ -78,6 +81,13 @@ impl CommandRunner {
     /// Resumes all programs.
     pub(crate) fn resume(&self) {
         self.groups.resume();
+    }
+
+    /// Has the supervisor end.
+    pub(crate) fn begin_close(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.begin_close();
+        }
     }
 
     /// Stops the supervisor.
@@ -157,6 +167,22 @@ impl CommandRunner {
             CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(&self.mask));
         run_to_exit(child, streams, &spec, tool, attempt).await
     }
+}
+
+/// Creates the supervisor of this process. Nothing is started yet.
+fn new_supervisor(program: &Path) -> Option<Supervisor> {
+    Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
+}
+
+/// Starts a supervisor before the first program needs it, so that it gets ready while other things are done. Returns `None`
+/// if no tool would use it, or if it can't be started now.
+pub fn start_supervisor(tools: &ToolsConfig, program: &Path) -> Option<Supervisor> {
+    let uses_supervisor = |tool: &Arc<Tool>| match &tool.backing {
+        Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
+        _ => false,
+    };
+    let supervisor = new_supervisor(program).filter(|_| tools.tools.iter().any(uses_supervisor))?;
+    supervisor.start_ahead().ok().map(|()| supervisor)
 }
 
 /// Serves the pipes of a started program until it ends, times out or is canceled.
