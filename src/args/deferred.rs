@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// The arguments `T` of a command. With `DEFERRED`, clap builds them when it has found the command's name. Without, they are
@@ -34,8 +35,8 @@ impl<T: Args, const DEFERRED: bool> Args for CommandArguments<T, DEFERRED> {
 
 /// Adds the arguments to a command, which keeps its own description: those of `T` may be flattened, and bring theirs.
 fn add_arguments<T: Args>(command: Command) -> Command {
-    let about = command.get_about().cloned();
-    let long_about = command.get_long_about().cloned();
+    let about = Resettable::from(command.get_about().cloned());
+    let long_about = Resettable::from(command.get_long_about().cloned());
     T::augment_args(command).about(about).long_about(long_about)
 }
 
