@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use clap::builder::Resettable;
-use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, Id};
 
 /// The arguments `T` of a command. With `DEFERRED`, clap builds them when it has found the command's name. Without, they are
 /// there from the beginning, for what describes all commands.
@@ -33,11 +33,16 @@ impl<T: Args, const DEFERRED: bool> Args for CommandArguments<T, DEFERRED> {
     }
 }
 
-/// Adds the arguments to a command, which keeps its own description: those of `T` may be flattened, and bring theirs.
+/// Adds the arguments to a command, which keeps its own description: those of `T` may be flattened, and bring theirs. The
+/// global flags, which clap has added by then, move behind them, where they are in the help of all commands.
 fn add_arguments<T: Args>(command: Command) -> Command {
     let about = Resettable::from(command.get_about().cloned());
     let long_about = Resettable::from(command.get_long_about().cloned());
-    T::augment_args(command).about(about).long_about(long_about)
+    let global: Vec<Id> = command.get_arguments().map(Arg::get_id).cloned().collect();
+    let command = T::augment_args(command).about(about).long_about(long_about);
+    global
+        .iter()
+        .fold(command, |command, id| command.mut_arg(id, |flag| flag))
 }
 
 impl<T: FromArgMatches, const DEFERRED: bool> FromArgMatches for CommandArguments<T, DEFERRED> {
