@@ -83,10 +83,9 @@ impl PatternReader<'_> {
     /// Reads an escape behind its backslash.
     fn read_escape(&mut self) -> Option<usize> {
         match self.rest.next()? {
-            'd' | 'w' => Some(SMALL_ATOM_BYTES),
             'D' | 'S' | 'W' | 's' => Some(LARGE_ATOM_BYTES),
-            '$' | '(' | ')' | '*' | '+' | '-' | '.' | '/' | '?' | '[' | '\\' | ']' | '^' | '{'
-            | '|' | '}' => Some(SMALL_ATOM_BYTES),
+            'd' | 'w' | '$' | '(' | ')' | '*' | '+' | '-' | '.' | '/' | '?' | '[' | '\\' | ']'
+            | '^' | '{' | '|' | '}' => Some(SMALL_ATOM_BYTES),
             _ => None,
         }
     }

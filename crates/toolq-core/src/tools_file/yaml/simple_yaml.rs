@@ -186,7 +186,6 @@ fn read_number_or_text(text: &str) -> Option<YamlContent> {
             's' | 'm' | 'h' | 'd' | 'k' | 'K' | 'M' | 'G' | 'T' | 'i' | 'B' | '%' | '/'
         )
     };
-    let is_text =
-        rest.chars().all(is_unit) || rest.contains(|next: char| next == ' ' || next == '/');
+    let is_text = rest.chars().all(is_unit) || rest.contains([' ', '/']);
     is_text.then(|| YamlContent::Text(text.to_owned()))
 }
