@@ -207,7 +207,7 @@ impl TestCall {
 
     pub fn body(self, json: &str) -> Self {
         let raw = serde_json::value::RawValue::from_string(json.to_owned()).unwrap();
-        self.http_invocation(|request| request.body = Some(PartialJson::Raw(raw)))
+        self.http_invocation(|request| request.body = Some(PartialJson::Raw(raw.into())))
     }
 
     /// Runs the call in a turn of its own.

@@ -1,7 +1,7 @@
 //! One attempt of a call: its inputs, how it can end, and the task that runs it.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::KILL_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
+use toolq_core::types::{CallOutput, CallTrace, Invocation, Outcome, ServerConfig, ToolsConfig};
 
-/// The inputs of one attempt.
+/// The inputs of one attempt. It is passed on in a box, since each future on its way would have room for it otherwise.
 pub(crate) struct Attempt {
     pub(crate) job: Arc<CallJob>,
     /// Runs the tool's probe instead of the call.
@@ -44,6 +44,14 @@ pub(crate) struct Attempt {
     pub(crate) output_counter: OutputCounter,
     /// Says when the run is killed, and has the pausable clock that measures timeouts.
     pub(crate) control: RunControl,
+}
+
+impl Attempt {
+    /// Returns whether another task does its work, so that it only waits for the answer.
+    pub(crate) fn is_exchange(&self) -> bool {
+        let invocation = &self.job.accepted.invocation;
+        !self.is_probe && matches!(invocation, Some(Invocation::Mcp(_)))
+    }
 }
 
 /// How an attempt ended.
@@ -111,7 +119,7 @@ pub(crate) type ListFuture<'r> =
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
 pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
-    fn run(&self, attempt: Attempt) -> AttemptFuture<'_>;
+    fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
 
     /// Asks a server for its tools, and starts it if it isn't running.
     fn list_tools<'r>(
@@ -143,7 +151,7 @@ pub(crate) trait AttemptRunner: Suspendable {
 /// Runs an attempt. If it doesn't return within [`KILL_DEADLINE`] of a kill, it is dropped, which kills what it runs.
 pub(crate) async fn run_with_kill_deadline(
     runner: Arc<dyn AttemptRunner>,
-    attempt: Attempt,
+    attempt: Box<Attempt>,
 ) -> AttemptResult {
     let control = attempt.control.clone();
     let kill_deadline = async {
@@ -157,15 +165,19 @@ pub(crate) async fn run_with_kill_deadline(
 }
 
 /// Runs an attempt, and sends a progress message when it takes longer than `timeout.slow`.
-async fn run_with_slow_notice(runner: Arc<dyn AttemptRunner>, attempt: Attempt) -> AttemptResult {
-    let slow = attempt.job.accepted.tool.timeout.slow_after;
+async fn run_with_slow_notice(
+    runner: Arc<dyn AttemptRunner>,
+    attempt: Box<Attempt>,
+) -> AttemptResult {
+    let Some(slow) = attempt.job.accepted.tool.timeout.slow_after else {
+        return runner.run(attempt).await;
+    };
     let (progress, control) = (attempt.progress.clone(), attempt.control.clone());
-    let mut work = pin!(runner.run(attempt));
-    if let Some(slow) = slow {
-        tokio::select! {
-            result = &mut work => return result,
-            () = control.sleep(slow) => progress.send_message(format!("still running after {}", format_duration(slow))),
-        }
+    let mut work = runner.run(attempt);
+    let is_slow = Box::pin(control.sleep(slow));
+    tokio::select! {
+        result = &mut work => return result,
+        () = is_slow => progress.send_message(format!("still running after {}", format_duration(slow))),
     }
     work.await
 }

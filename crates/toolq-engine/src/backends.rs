@@ -51,7 +51,7 @@ impl BackendRunner {
     }
 
     /// The future of each backend is boxed alone, so that an attempt doesn't need the memory of the largest of them.
-    async fn run_backend(&self, attempt: Attempt) -> AttemptResult {
+    async fn run_backend(&self, attempt: Box<Attempt>) -> AttemptResult {
         let job = Arc::clone(&attempt.job);
         let accepted = &job.accepted;
         // An earlier call of the turn may have made a symlink since the call was checked.
@@ -65,7 +65,7 @@ impl BackendRunner {
         if attempt.is_probe {
             return match (&accepted.probe, &accepted.tool.probe) {
                 (Some(probe), backing) => {
-                    Box::pin(self.commands.run(probe, backing.as_ref(), attempt)).await
+                    Box::pin(self.commands.run(probe, backing.as_ref(), *attempt)).await
                 }
                 (None, _) => Outcome::NoBacking.into(),
             };
@@ -76,20 +76,18 @@ impl BackendRunner {
                     Some(Backing::Command(backing)) => Some(backing),
                     _ => None,
                 };
-                Box::pin(self.commands.run(command, backing, attempt)).await
+                Box::pin(self.commands.run(command, backing, *attempt)).await
             }
-            Some(Invocation::Http(request)) => Box::pin(self.requests.run(request, attempt)).await,
-            Some(Invocation::Agent(task)) => Box::pin(self.agents.run(task, attempt)).await,
-            Some(Invocation::Mcp(call)) => {
-                Box::pin(self.servers.run(call, attempt, &self.commands)).await
-            }
+            Some(Invocation::Http(request)) => Box::pin(self.requests.run(request, *attempt)).await,
+            Some(Invocation::Agent(task)) => Box::pin(self.agents.run(task, *attempt)).await,
+            Some(Invocation::Mcp(call)) => self.servers.run(call, attempt, &self.commands).await,
             Some(Invocation::Completion(result)) => {
                 self.agents.run_completion(result, &attempt).into()
             }
             Some(Invocation::ReadOutput(request)) => {
-                Box::pin(OutputReadRunner::run(request, attempt)).await
+                Box::pin(OutputReadRunner::run(request, *attempt)).await
             }
-            Some(Invocation::Host) => Box::pin(self.host.run(attempt)).await,
+            Some(Invocation::Host) => Box::pin(self.host.run(*attempt)).await,
             None => Outcome::NoBacking.into(),
         }
     }
@@ -107,7 +105,7 @@ impl Suspendable for BackendRunner {
 }
 
 impl AttemptRunner for BackendRunner {
-    fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
+    fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
         Box::pin(self.run_backend(attempt))
     }
 

@@ -81,13 +81,10 @@ impl Engine {
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
     ) {
-        let (sender, arrivals) = mpsc::unbounded_channel();
-        for call in calls {
-            // The receiver outlives this loop, so sending can't fail.
-            let _ = sender.send(TurnArrival::Call(Box::new(call)));
-        }
-        drop(sender);
-        self.run_arriving_turn(number, arrivals, sink, delivery)
+        let sink = TurnSink::new(sink, &self.state.runner);
+        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
+            .with_calls(calls)
+            .run_known()
             .await;
     }
 

@@ -1,5 +1,9 @@
 //! Fills environment variables into texts and JSON whose other values are known.
 
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
 use toolq_core::os::Environment;
 use toolq_core::types::{Outcome, PartialJson, PartialTemplate};
 
@@ -26,6 +30,23 @@ pub(crate) fn resolve_json(
     let mut text = String::new();
     write_json(template, environment, &mut text)?;
     Ok(text)
+}
+
+/// Returns the JSON as a raw value. What comes from the input as it is isn't read again.
+///
+/// # Errors
+/// The outcome of the call, because a variable isn't set.
+pub(crate) fn resolve_raw(
+    template: &PartialJson,
+    environment: &Environment,
+) -> Result<Arc<RawValue>, Outcome> {
+    if let PartialJson::Raw(raw) = template {
+        return Ok(Arc::clone(raw));
+    }
+    let json = resolve_json(template, environment)?;
+    RawValue::from_string(json)
+        .map(Arc::from)
+        .map_err(|error| Outcome::InternalError(error.to_string()))
 }
 
 fn write_json(

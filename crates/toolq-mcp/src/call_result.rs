@@ -1,5 +1,8 @@
 //! The result of `tools/call`.
 
+use std::collections::HashMap;
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -102,10 +105,107 @@ pub struct ResourceContents {
     pub more: Map<String, Value>,
 }
 
+/// The members of a result as they came, of which none is read yet: their kind decides whether it has content.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResultMembers<'t> {
+    #[serde(rename = "_meta", borrow, default, deserialize_with = "keep_raw")]
+    meta: Option<&'t RawValue>,
+    #[serde(borrow, default, deserialize_with = "keep_raw")]
+    content: Option<&'t RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'t RawValue>,
+    #[serde(borrow, default, deserialize_with = "keep_raw")]
+    is_error: Option<&'t RawValue>,
+    pub(crate) result_type: Option<String>,
+    #[serde(borrow)]
+    pub(crate) input_requests: Option<HashMap<String, &'t RawValue>>,
+    #[serde(borrow)]
+    pub(crate) request_state: Option<&'t RawValue>,
+}
+
+/// A block that is a text, which most are.
+#[derive(Deserialize)]
+struct TextBlock<'t> {
+    r#type: &'t str,
+    text: String,
+}
+
+impl CallToolResult {
+    /// Reads the members that make up the result of a call.
+    ///
+    /// # Errors
+    /// One of them has the wrong type.
+    pub(crate) fn from_members(members: &ResultMembers<'_>) -> serde_json::Result<Self> {
+        let content = match members.content {
+            Some(content) => serde_json::from_str::<Vec<&RawValue>>(content.get())?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            meta: read_or_default(members.meta)?,
+            content: content.into_iter().map(read_block).collect(),
+            structured_content: members.structured_content.map(ToOwned::to_owned),
+            is_error: read_or_default(members.is_error)?,
+        })
+    }
+}
+
+fn read_or_default<T: DeserializeOwned + Default>(raw: Option<&RawValue>) -> serde_json::Result<T> {
+    raw.map_or_else(|| Ok(T::default()), |raw| serde_json::from_str(raw.get()))
+}
+
+/// Keeps a member as it came. Unlike in an `Option`, `null` isn't a missing member.
+fn keep_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 /// Reads each block alone, so that one without its parts doesn't take the others with it.
 fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentBlock>, D::Error> {
     let blocks = Vec::<Box<RawValue>>::deserialize(deserializer)?;
-    let read =
-        |block: &RawValue| serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown);
-    Ok(blocks.iter().map(|block| read(block)).collect())
+    Ok(blocks.iter().map(|block| read_block(block)).collect())
+}
+
+/// Reads a block. A text is read without what tells other types apart, for which serde keeps a copy of all members.
+fn read_block(block: &RawValue) -> ContentBlock {
+    match serde_json::from_str(block.get()) {
+        Ok(TextBlock {
+            r#type: "text",
+            text,
+        }) => ContentBlock::Text { text },
+        _ => serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client reads in two steps is what the whole says.
+    #[test]
+    fn the_members_of_a_result_make_up_the_same_result() {
+        for json in [
+            "{}",
+            r#"{"content":[{"type":"text","text":"a\n\"b\""}],"isError":true}"#,
+            r#"{"content":[{"text":"a","type":"text","annotations":{"x":1}}],"_meta":{"a/b":1.50}}"#,
+            r#"{"content":[{"type":"te\u0078t","text":"a"},{"type":"text"},{"type":"text","text":1},3]}"#,
+            r#"{"content":[{"type":"text","text":"a","text":"b"},{"type":"image","data":"AA==","mimeType":"image/png"}]}"#,
+            r#"{"content":[{"type":"video","text":"a"},{"type":"resource","resource":{"uri":"x:y","text":"a"}}]}"#,
+            r#"{"content":[],"structuredContent":{"n":12345678901234567890.10},"resultType":"complete"}"#,
+            r#"{"structuredContent":null,"isError":false,"more":[1]}"#,
+            r#"{"content":null}"#,
+            r#"{"content":"text"}"#,
+            r#"{"isError":null}"#,
+            r#"{"isError":"yes"}"#,
+            r#"{"_meta":[]}"#,
+            r#"{"content":[],"content":[]}"#,
+        ] {
+            let whole = serde_json::from_str::<CallToolResult>(json);
+            let members = serde_json::from_str::<ResultMembers<'_>>(json);
+            let result = members.and_then(|members| CallToolResult::from_members(&members));
+            let describe = |result: serde_json::Result<CallToolResult>| {
+                result.map(|result| format!("{result:?}")).ok()
+            };
+            assert_eq!(describe(result), describe(whole), "{json}");
+        }
+    }
 }

@@ -151,7 +151,7 @@ impl CallChecker {
             locks,
             needs_approval,
             invocation,
-            probe,
+            probe: probe.map(Box::new),
         })
     }
 

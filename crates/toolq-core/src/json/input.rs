@@ -111,6 +111,11 @@ impl Input {
         &self.0
     }
 
+    /// Returns the text as a raw JSON value that shares its bytes.
+    pub fn share(&self) -> Arc<RawValue> {
+        Arc::clone(&self.0)
+    }
+
     /// Parses the input into a tree. Numbers beyond 64 bits lose digits, so use it to validate, never to pass values
     /// on.
     pub fn to_value(&self) -> Value {

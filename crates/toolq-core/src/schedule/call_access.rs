@@ -60,7 +60,13 @@ impl CallAccess {
         written.any(|resource| others.iter().any(|other| resource.meets(&other.resource)))
     }
 
-    pub(super) fn is_barrier(&self) -> bool {
+    /// Returns whether all calls before it have to finish first, and all calls after it wait for it.
+    pub(crate) fn is_barrier(&self) -> bool {
         self.locks.is_none() && !self.safe
+    }
+
+    /// Returns whether only barriers, and calls with locks that aren't safe, keep it from running.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.locks.is_none() && self.safe
     }
 }

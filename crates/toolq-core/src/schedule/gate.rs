@@ -5,7 +5,7 @@
 //! A pure state machine: it knows neither time nor the concurrency limit, and calls only by the numbers that its user
 //! gave them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::schedule::call_access::CallAccess;
 use crate::schedule::dependency_graph::{CallSet, DependencyGraph, VertexId};
@@ -15,6 +15,11 @@ use crate::types::CallLocks;
 /// Admits calls in their order: each as soon as all calls have finished that it waits for.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
+    /// The last calls in the queue, which take less memory until their place in the graph matters: as long as a call before
+    /// them may enter.
+    backlog: VecDeque<(usize, CallAccess)>,
+    /// The number of calls in the graph that are alone.
+    alone_count: usize,
     graph: DependencyGraph,
     calls: BTreeMap<VertexId, GatedCall>,
     ids: HashMap<usize, VertexId>,
@@ -37,6 +42,30 @@ struct GatedCall {
 impl Gate {
     /// Adds a call to the end of the queue.
     pub fn push(&mut self, call: usize, access: CallAccess) {
+        self.backlog.push_back((call, access));
+        self.look_ahead();
+    }
+
+    /// Takes calls out of the backlog until one may enter. None may before a call that is alone has finished.
+    fn look_ahead(&mut self) {
+        while self.ready.is_empty()
+            && self.alone_count == 0
+            && let Some((call, access)) = self.backlog.pop_front()
+        {
+            self.take_up(call, access);
+        }
+    }
+
+    /// Takes calls out of the backlog up to this one.
+    fn look_ahead_to(&mut self, call: usize) {
+        while !self.ids.contains_key(&call)
+            && let Some((next, access)) = self.backlog.pop_front()
+        {
+            self.take_up(next, access);
+        }
+    }
+
+    fn take_up(&mut self, call: usize, access: CallAccess) {
         let before = self.vertices_before(&access);
         let id = self.graph.add_call(before);
         if self.graph.is_ready(id) {
@@ -46,7 +75,10 @@ impl Gate {
         self.all.add(id, &self.graph);
         match &access.locks {
             None if access.safe => {}
-            None => self.alone.add(id, &self.graph),
+            None => {
+                self.alone_count += 1;
+                self.alone.add(id, &self.graph);
+            }
             Some(locks) => {
                 if !access.safe {
                     self.locked_unsafe.add(id, &self.graph);
@@ -86,7 +118,8 @@ impl Gate {
     }
 
     /// Whether a waiting call may enter.
-    pub fn is_ready(&self, call: usize) -> bool {
+    pub fn is_ready(&mut self, call: usize) -> bool {
+        self.look_ahead_to(call);
         self.ids
             .get(&call)
             .is_some_and(|id| self.ready.contains(id))
@@ -99,13 +132,20 @@ impl Gate {
 
     /// Returns the first waiting call, whether it may enter or not.
     pub fn next_waiting(&self) -> Option<usize> {
-        self.waiting.first().and_then(|id| self.number(*id))
+        let waiting = self.waiting.first().and_then(|id| self.number(*id));
+        waiting.or_else(|| self.backlog.front().map(|(call, _)| *call))
+    }
+
+    /// Returns whether all calls have left.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.backlog.is_empty()
     }
 
     /// Admits the first waiting call that may enter.
     pub fn enter(&mut self) -> Option<usize> {
         let id = self.ready.pop_first()?;
         self.waiting.remove(&id);
+        self.look_ahead();
         self.number(id)
     }
 
@@ -135,6 +175,7 @@ impl Gate {
         for lock in locks.iter() {
             self.locks.add(lock, id, &self.graph);
         }
+        self.alone_count -= usize::from(changed.access.is_barrier());
         changed.access.locks = Some(locks);
         let access = changed.access.clone();
         for (other_id, other) in &self.calls {
@@ -151,12 +192,19 @@ impl Gate {
         if !is_ready {
             self.waiting.insert(id);
         }
+        self.look_ahead();
         is_ready
     }
 
     /// Removes a waiting call, wherever it is in the queue. Returns whether it was waiting.
     pub fn remove(&mut self, call: usize) -> bool {
         let id = self.ids.get(&call).copied();
+        if id.is_none()
+            && let Some(index) = self.backlog.iter().position(|(other, _)| *other == call)
+        {
+            self.backlog.remove(index);
+            return true;
+        }
         let id = id.filter(|id| self.waiting.contains(id));
         if let Some(id) = id {
             self.finish(id);
@@ -166,17 +214,25 @@ impl Gate {
 
     /// Removes the waiting calls for which `predicate` holds, and returns them in their order.
     pub fn withdraw(&mut self, predicate: impl Fn(usize) -> bool) -> Vec<usize> {
-        let waiting = self.waiting.iter().filter_map(|id| self.number(*id));
-        let withdrawn: Vec<usize> = waiting.filter(|call| predicate(*call)).collect();
-        for call in &withdrawn {
-            self.remove(*call);
-        }
+        let waiting = self.waiting.iter().copied();
+        let is_withdrawn = |id: &VertexId| self.number(*id).is_some_and(&predicate);
+        let waiting: Vec<VertexId> = waiting.filter(is_withdrawn).collect();
+        let mut withdrawn: Vec<usize> = waiting.iter().filter_map(|id| self.number(*id)).collect();
+        self.backlog.retain(|(call, _)| {
+            let stays = !predicate(*call);
+            if !stays {
+                withdrawn.push(*call);
+            }
+            stays
+        });
+        waiting.into_iter().for_each(|id| self.finish(id));
         withdrawn
     }
 
     /// Returns the calls that a waiting call waits for, in their order, without those that it waits for only because
     /// another of them does.
-    pub fn calls_before(&self, call: usize) -> Vec<usize> {
+    pub fn calls_before(&mut self, call: usize) -> Vec<usize> {
+        self.look_ahead_to(call);
         let Some(id) = self.ids.get(&call) else {
             return Vec::new();
         };
@@ -198,6 +254,7 @@ impl Gate {
         self.ready.remove(&id);
         if let Some(GatedCall { number, access }) = self.calls.remove(&id) {
             self.ids.remove(&number);
+            self.alone_count -= usize::from(access.is_barrier());
             for lock in access.locks.iter().flat_map(|locks| locks.iter()) {
                 self.locks.remove(lock);
             }
@@ -205,6 +262,7 @@ impl Gate {
         let ready = self.graph.finish(id);
         self.ready
             .extend(ready.into_iter().filter(|id| self.waiting.contains(id)));
+        self.look_ahead();
     }
 
     fn number(&self, id: VertexId) -> Option<usize> {

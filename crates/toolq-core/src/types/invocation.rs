@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -104,8 +105,8 @@ pub enum Segment {
 /// A JSON body in which only environment variables are left to fill in.
 #[derive(Debug, Clone)]
 pub enum PartialJson {
-    /// A value taken verbatim from the input or the file.
-    Raw(Box<RawValue>),
+    /// A value taken verbatim from the input or the file. A whole input is shared.
+    Raw(Arc<RawValue>),
     /// A string.
     Text(PartialTemplate),
     /// An array.

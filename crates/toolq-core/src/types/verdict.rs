@@ -84,7 +84,7 @@ pub struct AcceptedCall {
     /// What to run, or `None` if the tool has no backing.
     pub invocation: Option<Invocation>,
     /// The tool's `probe`, which finds out whether an earlier run completed the call.
-    pub probe: Option<CommandInvocation>,
+    pub probe: Option<Box<CommandInvocation>>,
 }
 
 /// What decided whether a call is concurrency-safe.

@@ -171,9 +171,9 @@ impl Dispatcher<'_> {
         number: usize,
         job: CallJob,
         cancel: oneshot::Receiver<()>,
-    ) -> Attempt {
+    ) -> Box<Attempt> {
         let after = job.accepted.tool.timeout.after;
-        Attempt {
+        Box::new(Attempt {
             job: Arc::new(job),
             is_probe: false,
             number: 1,
@@ -190,7 +190,7 @@ impl Dispatcher<'_> {
             parent_scope: None,
             output_counter: self.engine.run_budget.time_only().output_counter(),
             control: self.engine.control.clone(),
-        }
+        })
     }
 
     /// Handles the reply about a call. One about a call that no longer waits is ignored.

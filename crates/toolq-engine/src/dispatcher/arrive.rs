@@ -40,7 +40,7 @@ impl Dispatcher<'_> {
     }
 
     /// Appends a call to the queue.
-    fn enqueue_call(&mut self, checked: CheckedCall) {
+    pub(super) fn enqueue_call(&mut self, checked: CheckedCall) {
         let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
         let is_completion = checked.verdict.is_completion();
         let batch = match (&checked.verdict, self.skip_cause(is_completion)) {

@@ -14,6 +14,7 @@ use crate::approval::ApprovalReply;
 use crate::attempt;
 use crate::attempt::{Attempt, AttemptResult, AttemptRunner};
 use crate::control::RunControl;
+use crate::dispatcher::exchanges::{Exchanges, Panic};
 use crate::dispatcher::handle::{AgentRequest, DispatcherHandle};
 use crate::progress::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
 use toolq_core::types::{CallOutput, CallRef, Outcome};
@@ -42,6 +43,8 @@ enum TaskResult {
 /// The running tasks. Dropping this aborts them.
 pub(crate) struct AttemptTasks {
     tasks: JoinSet<TaskResult>,
+    /// The attempts that do nothing but wait for an answer.
+    exchanges: Exchanges,
     call_numbers: HashMap<Id, usize>,
     /// The tasks that ask for an approval.
     questions: HashSet<Id>,
@@ -60,6 +63,7 @@ impl AttemptTasks {
         let (request_sender, request_receiver) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
+            exchanges: Exchanges::default(),
             call_numbers: HashMap::new(),
             questions: HashSet::new(),
             progress_sender,
@@ -88,14 +92,18 @@ impl AttemptTasks {
         )
     }
 
-    /// Spawns the task of an attempt, whose diagnostics belong to `span`.
-    pub(crate) fn spawn_attempt(
+    /// Begins an attempt, whose diagnostics belong to `span`.
+    pub(crate) fn begin_attempt(
         &mut self,
         call_number: usize,
         runner: Arc<dyn AttemptRunner>,
-        attempt: Attempt,
+        attempt: Box<Attempt>,
         span: Span,
     ) {
+        if attempt.is_exchange() {
+            let work = attempt::run_with_kill_deadline(runner, attempt);
+            return self.exchanges.begin(call_number, work.instrument(span));
+        }
         let work = async move {
             TaskResult::Attempt(attempt::run_with_kill_deadline(runner, attempt).await)
         };
@@ -153,6 +161,11 @@ impl AttemptTasks {
             tokio::select! {
                 Some((call, progress)) = self.progress_receiver.recv() => return TaskEvent::Progress(call, progress),
                 Some((call, request)) = self.request_receiver.recv() => return TaskEvent::AgentRequest(call, request),
+                Some((call, ended)) = self.exchanges.next_ended() => {
+                    let result = ended.unwrap_or_else(|panic| Outcome::InternalError(panic_text(panic)).into());
+                    let before = self.progress_receiver.len();
+                    self.pending_event = Some((TaskEvent::AttemptFinished(call, result), before));
+                }
                 Some(done) = self.tasks.join_next_with_id() => {
                     let before = self.progress_receiver.len();
                     self.pending_event = self.event_from(done).map(|event| (event, before));
@@ -179,24 +192,28 @@ impl AttemptTasks {
             Ok((_, TaskResult::Approval(reply))) => TaskEvent::ApprovalReplied(call_number, reply),
             Ok((_, TaskResult::Attempt(result))) => TaskEvent::AttemptFinished(call_number, result),
             Err(error) if is_question => {
-                let reply = ApprovalReply::Stopped(panic_text(error));
+                let reply = ApprovalReply::Stopped(failure_text(error));
                 TaskEvent::ApprovalReplied(call_number, reply)
             }
             Err(error) => TaskEvent::AttemptFinished(
                 call_number,
-                Outcome::InternalError(panic_text(error)).into(),
+                Outcome::InternalError(failure_text(error)).into(),
             ),
         })
     }
 }
 
-fn panic_text(error: JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "the task was aborted".to_owned();
-    };
-    match payload.downcast::<String>() {
+fn failure_text(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => panic_text(panic),
+        Err(_) => "the task was aborted".to_owned(),
+    }
+}
+
+fn panic_text(panic: Panic) -> String {
+    match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(payload) => payload.downcast::<&'static str>().map_or_else(
+        Err(panic) => panic.downcast::<&'static str>().map_or_else(
             |_| "a panic without a message".to_owned(),
             |text| (*text).to_owned(),
         ),

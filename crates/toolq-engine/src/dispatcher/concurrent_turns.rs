@@ -17,7 +17,7 @@ use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::types::{
     CallAnswer, CallRef, CheckedCall, Event, EventSink, HaltCause, ToolsChange, ToolsConfig,
-    TurnArrival, TurnOrigin,
+    TurnOrigin,
 };
 
 /// What a client wants of the turns that run at the same time.
@@ -157,15 +157,10 @@ impl<'e> ConcurrentTurns<'e> {
         let (sink, mut delivery) = (self.sink, self.delivery);
         let gate = TurnGate::new(&self.gate, calls.len());
         let future = Box::pin(async move {
-            let (sender, arrivals) = mpsc::unbounded_channel();
-            for call in calls {
-                // The receiver is still there, so sending can't fail.
-                let _ = sender.send(TurnArrival::Call(Box::new(call)));
-            }
-            drop(sender);
             Dispatcher::new(&mut state, number, sink, &mut delivery)
                 .with_turn_gate(gate)
-                .run(arrivals)
+                .with_calls(calls)
+                .run_known()
                 .await;
         });
         self.running.push(RunningTurn {

@@ -11,6 +11,7 @@ mod arrive;
 mod attempt_tasks;
 mod concurrent_turns;
 mod effects;
+mod exchanges;
 mod finish;
 mod halt;
 mod handle;

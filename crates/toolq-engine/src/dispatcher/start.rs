@@ -120,7 +120,7 @@ impl Dispatcher<'_> {
             Some(parent) => trace.of_turn(parent).for_call(call),
             None => trace.for_call(call),
         });
-        let attempt = Attempt {
+        let attempt = Box::new(Attempt {
             job: Arc::clone(&run.job),
             is_probe: run.is_probing,
             number: run.attempt,
@@ -134,11 +134,11 @@ impl Dispatcher<'_> {
             parent_scope: self.engine.agent_scope.clone(),
             output_counter: self.engine.run_budget.output_counter(),
             control: self.engine.control.clone(),
-        };
+        });
         let runner = Arc::clone(&self.engine.runner);
         let _ = failpoint("start.before");
         self.attempt_tasks
-            .spawn_attempt(number, runner, attempt, span);
+            .begin_attempt(number, runner, attempt, span);
         let _ = failpoint("start.after");
     }
 }

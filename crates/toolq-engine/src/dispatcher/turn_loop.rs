@@ -23,7 +23,8 @@ use crate::state::EngineState;
 use toolq_core::plan::BatchPartition;
 use toolq_core::schedule::Gate;
 use toolq_core::types::{
-    CallRef, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause, TurnArrival,
+    CallRef, CheckedCall, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause,
+    TurnArrival,
 };
 
 /// How many events of tasks are handled before calls start that can.
@@ -48,6 +49,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) delivery: &'e mut dyn AnswerDelivery,
     /// The agent's call, if this is a turn of an agent.
     parent: Option<Arc<CallRef>>,
+    /// The calls that were known when the turn began, until it has queued them.
+    known_calls: Vec<CheckedCall>,
     /// The turns of the agents that work on calls of this turn.
     pub(crate) sub_turns: SubTurns<'e>,
     pub(crate) partition: Box<BatchPartition>,
@@ -98,6 +101,7 @@ impl<'e> Dispatcher<'e> {
             sink,
             delivery,
             parent: None,
+            known_calls: Vec::new(),
             sub_turns: SubTurns::default(),
             partition: Box::default(),
             queue: CallQueue::default(),
@@ -121,6 +125,14 @@ impl<'e> Dispatcher<'e> {
         }
     }
 
+    /// Begins with these calls. No others arrive before them.
+    pub(crate) fn with_calls(self, calls: Vec<CheckedCall>) -> Self {
+        Self {
+            known_calls: calls,
+            ..self
+        }
+    }
+
     /// Makes this one of several turns that run at the same time.
     pub(crate) fn with_turn_gate(self, gate: TurnGate) -> Self {
         Self {
@@ -135,6 +147,12 @@ impl<'e> Dispatcher<'e> {
             parent: Some(call),
             ..self
         }
+    }
+
+    /// Runs the calls that it begins with until all have been delivered.
+    pub(crate) async fn run_known(self) -> TurnStats {
+        let (_, no_arrivals) = mpsc::unbounded_channel();
+        self.run(no_arrivals).await
     }
 
     /// Runs calls until no more can arrive and all have been delivered.
@@ -194,6 +212,9 @@ impl<'e> Dispatcher<'e> {
 
     /// Handles everything that has arrived. Returns whether more can arrive.
     fn receive_arrivals(&mut self, arrivals: &mut mpsc::UnboundedReceiver<TurnArrival>) -> bool {
+        for call in mem::take(&mut self.known_calls) {
+            self.enqueue_call(call);
+        }
         loop {
             match arrivals.try_recv() {
                 Ok(arrival) => self.handle_arrival(arrival),

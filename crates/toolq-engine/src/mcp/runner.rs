@@ -5,6 +5,7 @@ mod exchange;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -31,7 +32,6 @@ use toolq_core::types::{
     Backing, CallOutput, ClientContent, Effect, McpBacking, McpInvocation, Outcome, OutputKind,
     ServerConfig, Tool,
 };
-use toolq_mcp::client::CallMeta;
 
 /// Calls the tools of the servers of a tools.yaml.
 pub(crate) struct McpRunner {
@@ -59,7 +59,7 @@ impl McpRunner {
     pub(crate) async fn run(
         &self,
         invocation: &McpInvocation,
-        attempt: Attempt,
+        attempt: Box<Attempt>,
         commands: &CommandRunner,
     ) -> AttemptResult {
         let Attempt {
@@ -72,35 +72,28 @@ impl McpRunner {
             output_counter,
             control,
             ..
-        } = attempt;
+        } = *attempt;
         let tool = &job.accepted.tool;
         let Some(Backing::Mcp(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
-        let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
-            .with_counter(output_counter);
-        let (traceparent, tracestate) = trace
-            .map(|trace| (trace.traceparent, trace.tracestate))
-            .unzip();
-        let meta = CallMeta {
-            wants_progress: progress.is_shown,
-            // A call that only reads may be made as often as anybody likes.
-            idempotency_key: (tool.effect != Effect::Read).then(|| idempotency_key.to_string()),
-            traceparent,
-            tracestate: tracestate.flatten(),
-        };
         let exchange = Exchange {
             invocation,
             backing,
-            context: (&meta, &progress),
+            // A call that only reads may be made as often as anybody likes.
+            idempotency_key: (tool.effect != Effect::Read).then_some(idempotency_key),
+            trace,
+            progress,
             control: &control,
             commands,
             // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
             may_repeat: tool.effect != Effect::Write,
         };
-        let timed_out = control.sleep(limit.duration);
-        let cancelled = cancelled(cancel, &control);
+        let timed_out = pin!(control.sleep(limit.duration));
+        let cancelled = pin!(cancelled(cancel, &control));
         let (end, sent) = self.exchange(&exchange, timed_out, cancelled).await;
+        let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
+            .with_counter(output_counter);
         match end {
             CallEnd::NotSent(outcome) => outcome.into(),
             CallEnd::Replied(reply) => {
@@ -182,7 +175,7 @@ impl McpRunner {
     }
 
     /// As [`ServerConnections::connect`].
-    async fn connect(
+    pub(super) async fn connect(
         &self,
         server: &Arc<ServerConfig>,
         control: &RunControl,

@@ -121,6 +121,16 @@ impl ServerConnections {
         Ok(connection)
     }
 
+    /// Returns the connection to a server if there is one that takes calls, and nobody is about to change that.
+    pub(crate) fn find(&self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = slots.get(&server.name)?.try_lock().ok()?;
+        if !self.is_current(server) {
+            return None;
+        }
+        slot.as_mut()?.usable_connection(server)
+    }
+
     /// Lets every server end that isn't configured like one of these, once its calls have ended, and starts no other from now
     /// on.
     pub(crate) fn retain(&self, servers: &[Arc<ServerConfig>]) {

@@ -18,17 +18,17 @@ pub(crate) struct QueueEntry {
     pub(crate) state: CallState,
 }
 
-/// The state of a call in the queue.
+/// The state of a call in the queue. Most calls of a long turn wait, so the others are in boxes.
 #[derive(Debug)]
 pub(crate) enum CallState {
     /// It waits at the gate.
     Waiting(Arc<CallJob>),
     /// It runs: from its first start record to its end.
-    Running(RunningCall),
+    Running(Box<RunningCall>),
     /// Its answer is being built. No call stays in this state.
     Finishing,
     /// It has its answer, which can't be delivered before those of earlier calls.
-    Answered(CallAnswer),
+    Answered(Box<CallAnswer>),
 }
 
 impl CallState {
@@ -97,7 +97,7 @@ impl CallQueue {
     /// Marks a call as running.
     pub(crate) fn set_running(&mut self, number: usize, run: RunningCall) {
         if let Some(entry) = self.get_mut(number) {
-            entry.state = CallState::Running(run);
+            entry.state = CallState::Running(Box::new(run));
         }
     }
 
@@ -108,7 +108,7 @@ impl CallQueue {
         self.entries
             .iter_mut()
             .filter_map(move |entry| match &mut entry.state {
-                CallState::Running(run) => Some((entry.call.batch, run)),
+                CallState::Running(run) => Some((entry.call.batch, &mut **run)),
                 _ => None,
             })
     }
@@ -134,7 +134,7 @@ impl CallQueue {
     /// Stores the answer of a call.
     pub(crate) fn set_answer(&mut self, number: usize, answer: CallAnswer) {
         if let Some(entry) = self.get_mut(number) {
-            entry.state = CallState::Answered(answer);
+            entry.state = CallState::Answered(Box::new(answer));
         }
     }
 
@@ -151,7 +151,7 @@ impl CallQueue {
             return None;
         };
         self.delivered_count += 1;
-        Some((call, answer))
+        Some((call, *answer))
     }
 
     /// Returns the numbers from the first to the last undelivered call of the batch of this call. The calls of a batch

@@ -124,8 +124,8 @@ impl PlannedRunner {
 impl Suspendable for PlannedRunner {}
 
 impl AttemptRunner for PlannedRunner {
-    fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
-        Box::pin(self.run_planned(attempt))
+    fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
+        Box::pin(self.run_planned(*attempt))
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) type PendingAttempts = mpsc::UnboundedReceiver<(String, oneshot::Send
 impl Suspendable for ScriptedRunner {}
 
 impl AttemptRunner for ScriptedRunner {
-    fn run(&self, attempt: Attempt) -> AttemptFuture<'_> {
+    fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
         let id = attempt.job.call.id.clone();
         assert!(attempt.job.call.name != "panics", "panics on purpose");
         let (end, ended) = oneshot::channel();

@@ -4,6 +4,7 @@ mod answers;
 mod requests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -45,7 +46,7 @@ enum PendingRequest {
 struct PendingCall {
     id: CallId,
     name: String,
-    arguments: Box<RawValue>,
+    arguments: Arc<RawValue>,
     meta: CallMeta,
     rounds: u32,
     /// How far the last progress notification said it is. Later ones must say more.
@@ -101,12 +102,17 @@ impl ClientSession {
     }
 
     /// Calls a tool, after [`SessionEvent::Ready`]. `arguments` must be an object.
-    pub fn call_tool(&mut self, name: &str, arguments: Box<RawValue>, meta: CallMeta) -> CallId {
+    pub fn call_tool(
+        &mut self,
+        name: &str,
+        arguments: impl Into<Arc<RawValue>>,
+        meta: CallMeta,
+    ) -> CallId {
         let id = CallId(self.next_id);
         let call = PendingCall {
             id,
             name: name.to_owned(),
-            arguments,
+            arguments: arguments.into(),
             meta,
             rounds: 0,
             progress: None,

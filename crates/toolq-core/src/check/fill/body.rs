@@ -16,7 +16,7 @@ pub(crate) fn fill_body(
 ) -> Result<Option<PartialJson>, ProblemDetail> {
     Ok(Some(match template {
         BodyTemplate::Literal(value) => match to_raw_value(value) {
-            Ok(raw) => PartialJson::Raw(raw),
+            Ok(raw) => PartialJson::Raw(raw.into()),
             Err(_) => return Ok(None),
         },
         BodyTemplate::Template(template) => return fill_string(template, input),
@@ -44,7 +44,7 @@ fn fill_string(template: &Template, input: &Input) -> Result<Option<PartialJson>
             Some(null) if null.get() == "null" => Some(null),
             _ => find_value(input, path, *optional)?,
         };
-        return Ok(value.map(|raw| PartialJson::Raw(RawValue::to_owned(raw))));
+        return Ok(value.map(|raw| PartialJson::Raw(RawValue::to_owned(raw).into())));
     }
     let text: Option<PartialTemplate> = fill_template(template, input, TemplateTarget::Text)?;
     Ok(text.map(PartialJson::Text))

@@ -86,7 +86,7 @@ pub fn build_server_command(program: &CommandBacking) -> CommandInvocation {
 fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) -> McpInvocation {
     let arguments = match &mcp.arguments {
         Some(template) => problems.record(body::fill_body(template, input)),
-        None => Some(PartialJson::Raw(input.as_raw().to_owned())),
+        None => Some(PartialJson::Raw(input.share())),
     };
     McpInvocation {
         server: mcp.server.name.clone(),

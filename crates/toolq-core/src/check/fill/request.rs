@@ -33,7 +33,7 @@ pub(crate) fn fill_request(
     let query = pairs(&http.query, TemplateTarget::Text);
     let headers = pairs(&http.headers, TemplateTarget::Header);
     let body = match &http.body {
-        RequestBody::Input => Some(PartialJson::Raw(input.as_raw().to_owned())),
+        RequestBody::Input => Some(PartialJson::Raw(input.share())),
         RequestBody::None => None,
         RequestBody::Json(template) => problems.record(body::fill_body(template, input)),
     };

@@ -165,7 +165,7 @@ fn http_call(position: usize) -> CheckedCall {
                 "authorization".to_owned(),
                 PartialTemplate(vec![bearer, token]),
             )],
-            body: Some(PartialJson::Raw(input.as_raw().to_owned())),
+            body: Some(PartialJson::Raw(input.share())),
         }));
     }
     checked

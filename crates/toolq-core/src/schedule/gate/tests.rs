@@ -247,6 +247,32 @@ fn withdrawing_takes_calls_wherever_they_wait() {
     assert_eq!(gate.enter(), Some(2));
 }
 
+/// A million calls that can all run need no graph.
+#[test]
+fn calls_are_put_into_the_graph_only_when_they_may_enter() {
+    let mut gate = Gate::default();
+    for call in 0..100 {
+        gate.push(
+            call,
+            CallAccess {
+                safe: call != 50,
+                locks: None,
+            },
+        );
+    }
+    let entered: Vec<usize> = std::iter::from_fn(|| gate.enter()).collect();
+    assert_eq!(entered, (0..50).collect::<Vec<_>>());
+    assert_eq!((gate.calls.len(), gate.next_waiting()), (51, Some(50)));
+    assert!(gate.remove(51) && !gate.remove(51));
+    assert_eq!(gate.withdraw(|call| call % 25 == 0), [50, 75]);
+    assert_eq!(gate.peek(), Some(52));
+    entered.into_iter().for_each(|call| gate.leave(call));
+    let rest: Vec<usize> = std::iter::from_fn(|| gate.enter()).collect();
+    assert_eq!(rest.len(), 47);
+    rest.into_iter().for_each(|call| gate.leave(call));
+    assert!(gate.is_empty() && gate.graph.is_empty());
+}
+
 /// Only a waiting call can be removed; the calls behind it move up.
 #[test]
 fn a_call_that_was_removed_blocks_no_other() {
@@ -337,7 +363,7 @@ fn ten_thousand_calls_with_locks_take_no_quadratic_time() {
         let is_complete = shape == "readers, then writers";
         let listed = if is_complete { 5_001 } else { 10_000 };
         let before: usize = (0..listed).map(|call| gate.calls_before(call).len()).sum();
-        let mut running = std::collections::VecDeque::new();
+        let mut running = VecDeque::new();
         let mut finished = 0;
         while finished < 10_000 {
             running.extend(std::iter::from_fn(|| gate.enter()));

@@ -1,5 +1,6 @@
 //! Hands calls to the server, as far as it may get them, and takes them back.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
@@ -39,7 +40,7 @@ impl ConnectionTask {
         self.life.count_call();
         let id = self
             .session
-            .call_tool(&call.tool, call.arguments.clone(), call.meta.clone());
+            .call_tool(&call.tool, Arc::clone(&call.arguments), call.meta.clone());
         self.transport.guard_call(id, &call.guard);
         self.running.insert(id, call);
     }

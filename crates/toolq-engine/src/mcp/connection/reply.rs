@@ -25,7 +25,7 @@ pub(crate) struct PendingCall {
     pub(crate) tool: String,
     /// What the tool has to be like. Otherwise, it isn't called.
     pub(crate) lock: Option<Arc<ToolLock>>,
-    pub(crate) arguments: Box<RawValue>,
+    pub(crate) arguments: Arc<RawValue>,
     /// What the server learns about it.
     pub(crate) meta: CallMeta,
     pub(crate) progress: ProgressSender,

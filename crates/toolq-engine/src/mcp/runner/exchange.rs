@@ -1,6 +1,7 @@
 //! One call and its reply: hands the call to its server, again where it may be, and waits.
 
-use std::pin::pin;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::value::RawValue;
@@ -10,20 +11,22 @@ use toolq_mcp::client::CallMeta;
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
-use crate::mcp::connection::{CallReply, PendingCall};
+use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::runner::McpRunner;
 use crate::mcp::sent_call::SentCall;
-use crate::partial_values::resolve_json;
+use crate::partial_values::resolve_raw;
 use crate::progress::ProgressSender;
-use toolq_core::types::{McpBacking, McpInvocation, Outcome};
+use toolq_core::types::{CallTrace, McpBacking, McpInvocation, Outcome};
 
 /// A call, and what is needed to send it.
 pub(super) struct Exchange<'a> {
     pub(super) invocation: &'a McpInvocation,
     pub(super) backing: &'a McpBacking,
-    /// What the server learns about the call, and where its progress goes.
-    pub(super) context: (&'a CallMeta, &'a ProgressSender),
+    /// By which the server can tell a repeated call.
+    pub(super) idempotency_key: Option<Arc<str>>,
+    pub(super) trace: Option<CallTrace>,
+    pub(super) progress: ProgressSender,
     pub(super) control: &'a RunControl,
     pub(super) commands: &'a CommandRunner,
     /// Whether the call may be sent again.
@@ -45,10 +48,9 @@ impl McpRunner {
     pub(super) async fn exchange(
         &self,
         exchange: &Exchange<'_>,
-        timed_out: impl Future<Output = ()>,
-        cancelled: impl Future<Output = ()>,
+        mut timed_out: Pin<&mut impl Future<Output = ()>>,
+        mut cancelled: Pin<&mut impl Future<Output = ()>>,
     ) -> (CallEnd, Option<SentCall>) {
-        let (mut timed_out, mut cancelled) = (pin!(timed_out), pin!(cancelled));
         let (mut sent, mut is_repeated) = (None, false);
         loop {
             let reply = async {
@@ -80,48 +82,65 @@ impl McpRunner {
     /// # Errors
     /// The outcome of the call, because the server can't be started or a variable isn't set.
     async fn send(&self, exchange: &Exchange<'_>) -> Result<SentCall, Outcome> {
-        let Exchange {
-            invocation,
-            backing,
-            context: (meta, progress),
-            control,
-            commands,
-            ..
-        } = *exchange;
-        let server = &backing.server;
-        let arguments = resolve_json(&invocation.arguments, &self.environment)?;
-        let arguments = RawValue::from_string(arguments)
-            .map_err(|error| Outcome::InternalError(error.to_string()))?;
-        let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        let guard = SendGuard::default();
-        let (sender, reply) = oneshot::channel();
-        let mut call = PendingCall {
-            ticket,
-            tool: invocation.tool.clone(),
-            lock: backing.lock.clone(),
-            arguments,
-            meta: meta.clone(),
-            progress: progress.clone(),
-            guard: guard.clone(),
-            reply: sender,
-        };
-        let connection = loop {
-            let connection = self.connect(server, control, commands).await?;
+        let server = &exchange.backing.server;
+        let arguments = resolve_raw(&exchange.invocation.arguments, &self.environment)?;
+        loop {
+            let connection = match self.connections.find(server) {
+                Some(connection) => connection,
+                // Most calls find a connection, and shouldn't need memory for what opens one.
+                None => Box::pin(self.connect(server, exchange.control, exchange.commands)).await?,
+            };
+            let (call, sent) = self.pending_call(exchange, Arc::clone(&arguments), &connection);
             match connection.call(call) {
-                Ok(()) => break connection,
-                Err(refused) if connection.was_idle() => call = refused,
+                Ok(()) => return Ok(sent),
+                Err(_) if connection.was_idle() => {}
                 Err(_) => {
                     let detail = "the server ended before it got the call".to_owned();
                     let error = transport_error(&server.name, false, detail);
                     return Err(Outcome::TransportFailed(error));
                 }
             }
-        };
-        Ok(SentCall {
-            connection,
-            ticket,
-            guard,
+        }
+    }
+
+    /// Returns a call for `connection`, and what is kept of it while it waits for its answer.
+    fn pending_call(
+        &self,
+        exchange: &Exchange<'_>,
+        arguments: Arc<RawValue>,
+        connection: &ServerConnection,
+    ) -> (PendingCall, SentCall) {
+        let Exchange {
+            invocation,
+            backing,
+            idempotency_key,
+            trace,
+            progress,
+            ..
+        } = exchange;
+        let trace = trace.as_ref();
+        let (sender, reply) = oneshot::channel();
+        let sent = SentCall {
+            connection: connection.clone(),
+            ticket: self.next_ticket.fetch_add(1, Ordering::Relaxed),
+            guard: SendGuard::default(),
             reply,
-        })
+        };
+        let call = PendingCall {
+            ticket: sent.ticket,
+            tool: invocation.tool.clone(),
+            lock: backing.lock.clone(),
+            arguments,
+            meta: CallMeta {
+                wants_progress: progress.is_shown,
+                idempotency_key: idempotency_key.as_ref().map(ToString::to_string),
+                traceparent: trace.map(|trace| trace.traceparent.clone()),
+                tracestate: trace.and_then(|trace| trace.tracestate.clone()),
+            },
+            progress: progress.clone(),
+            guard: sent.guard.clone(),
+            reply: sender,
+        };
+        (call, sent)
     }
 }

@@ -11,7 +11,8 @@ fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
 }
 
 fn answered(position: usize) -> CallState {
-    CallState::Answered(sample_answer(&call_ref(position, None), "done", false))
+    let answer = sample_answer(&call_ref(position, None), "done", false);
+    CallState::Answered(Box::new(answer))
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
     let running = |is_probing| {
         let mut run = running_call(None, "key");
         run.is_probing = is_probing;
-        CallState::Running(run)
+        CallState::Running(Box::new(run))
     };
     for (state, may_be_in_doubt) in [
         (waiting(false, None), false),

@@ -1,12 +1,10 @@
 //! What the answers and notifications of a server mean.
 
-use std::collections::HashMap;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientSession, PendingCall, PendingRequest};
-use crate::call_result::CallToolResult;
+use crate::call_result::{CallToolResult, ResultMembers};
 use crate::client::error::{CallError, ToolListError};
 use crate::client::event::SessionEvent;
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
@@ -17,17 +15,6 @@ use crate::rpc_error::RpcError;
 
 /// How often a server may ask to repeat the request of one call.
 const MAX_ROUNDS: u32 = 8;
-
-/// The members that tell the kinds of results apart.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResultKind<'t> {
-    result_type: Option<String>,
-    #[serde(borrow)]
-    input_requests: Option<HashMap<String, &'t RawValue>>,
-    #[serde(borrow)]
-    request_state: Option<&'t RawValue>,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -159,24 +146,23 @@ impl ClientSession {
             Err(error) => return ended(Err(CallError::Refused(error))),
         };
         let invalid = |error: serde_json::Error| Err(CallError::InvalidAnswer(error.to_string()));
-        let kind: ResultKind<'_> = match serde_json::from_str(result.get()) {
-            Ok(kind) => kind,
+        let members: ResultMembers<'_> = match serde_json::from_str(result.get()) {
+            Ok(members) => members,
             Err(error) => return ended(invalid(error)),
         };
-        match kind.result_type.as_deref() {
+        match members.result_type.as_deref() {
             None | Some("complete") => {
-                let result: Result<CallToolResult, _> = serde_json::from_str(result.get());
-                ended(result.or_else(invalid))
+                ended(CallToolResult::from_members(&members).or_else(invalid))
             }
             Some("input_required") => {
-                let asks_nothing = kind
+                let asks_nothing = members
                     .input_requests
                     .is_none_or(|requests| requests.is_empty());
                 call.rounds += 1;
                 if !asks_nothing || call.rounds == MAX_ROUNDS {
                     return ended(Err(CallError::InputRequired));
                 }
-                self.send_call(call, kind.request_state);
+                self.send_call(call, members.request_state);
                 None
             }
             Some(other) => ended(Err(CallError::UnknownResultType(other.to_owned()))),
