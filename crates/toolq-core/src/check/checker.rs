@@ -63,15 +63,7 @@ impl CallChecker {
     /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so are the last call of a
     /// turn that was cut off, and all calls of one that was refused.
     pub fn check_turn(&self, turn: Turn) -> Vec<CheckedCall> {
-        let mut ids: HashMap<&str, usize> = HashMap::new();
-        for call in &turn.calls {
-            *ids.entry(&call.id).or_default() += 1;
-        }
-        let duplicates: Vec<bool> = turn
-            .calls
-            .iter()
-            .map(|call| ids[call.id.as_str()] > 1)
-            .collect();
+        let duplicates = find_duplicates(&turn.calls);
         let last = turn.calls.len() + turn.answered_count;
         let check = |(call, is_duplicate): (Call, bool)| {
             if is_duplicate {
@@ -225,6 +217,15 @@ impl CallChecker {
             )),
         }
     }
+}
+
+/// Returns for each call whether it shares its id with another one.
+fn find_duplicates(calls: &[Call]) -> Vec<bool> {
+    let mut ids: HashMap<&str, usize> = HashMap::with_capacity(calls.len());
+    for call in calls {
+        *ids.entry(&call.id).or_default() += 1;
+    }
+    calls.iter().map(|call| ids[&*call.id] > 1).collect()
 }
 
 /// Returns the agent that a `new_task` call hands its task to. That agent's limits apply to the call.

@@ -225,7 +225,9 @@ impl Gate {
             }
             stays
         });
-        waiting.into_iter().for_each(|id| self.finish(id));
+        for id in waiting {
+            self.finish(id);
+        }
         withdrawn
     }
 

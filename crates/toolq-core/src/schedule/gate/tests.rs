@@ -266,10 +266,14 @@ fn calls_are_put_into_the_graph_only_when_they_may_enter() {
     assert!(gate.remove(51) && !gate.remove(51));
     assert_eq!(gate.withdraw(|call| call % 25 == 0), [50, 75]);
     assert_eq!(gate.peek(), Some(52));
-    entered.into_iter().for_each(|call| gate.leave(call));
+    for call in entered {
+        gate.leave(call);
+    }
     let rest: Vec<usize> = std::iter::from_fn(|| gate.enter()).collect();
     assert_eq!(rest.len(), 47);
-    rest.into_iter().for_each(|call| gate.leave(call));
+    for call in rest {
+        gate.leave(call);
+    }
     assert!(gate.is_empty() && gate.graph.is_empty());
 }
 
