@@ -44,6 +44,10 @@ impl ConnectionEnd {
 impl ConnectionTask {
     /// Serves calls until the server is gone or nobody calls any more.
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
+        // Whoever opens a connection is about to make a request, and has to learn from its answer why the server can't be reached.
+        if let Some(first) = requests.recv().await {
+            self.handle_request(first);
+        }
         let end = self.serve(&mut requests).await;
         requests.close();
         if !self.life.is_recorded() {
