@@ -19,10 +19,13 @@
 mod support;
 
 use std::fs;
+use std::io::{Read as _, Seek as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use support::repository_root;
 use tempfile::TempDir;
 
@@ -81,9 +84,23 @@ fn typed_commands(block: &str) -> Vec<String> {
     commands
 }
 
+/// The process groups of commands. What they have left in the background is killed when this is dropped.
+#[derive(Default)]
+struct BackgroundJobs(Vec<Pid>);
+
+impl Drop for BackgroundJobs {
+    fn drop(&mut self) {
+        for group in &self.0 {
+            // Most groups are gone.
+            let _ = kill_process_group(*group, Signal::KILL);
+        }
+    }
+}
+
 /// Runs the commands of a block and returns them, each followed by its output; `None` if a program isn't installed.
 fn run_block(block: &str, dir: &Path) -> Option<String> {
     let mut transcript = String::new();
+    let mut jobs = BackgroundJobs::default();
     for command in typed_commands(block) {
         for program in ["jq", "python3", "bash"] {
             if command.contains(&format!("{program} ")) && !is_installed(program) {
@@ -93,17 +110,25 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
         }
         let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        let ran = Command::new("sh")
+        // A job in the background may hold the output open, so it goes to a file.
+        let mut output = tempfile::tempfile().unwrap();
+        let mut shell = Command::new("sh")
             .args(["-c", &format!("{{ {command}\n}} 2>&1")])
             .current_dir(dir)
             .env("PATH", path)
             .env("XDG_STATE_HOME", dir.join("state"))
             .env_remove("CI")
             .stdin(Stdio::null())
-            .output()
+            .stdout(output.try_clone().unwrap())
+            .process_group(0)
+            .spawn()
             .unwrap();
+        jobs.0.push(Pid::from_child(&shell));
+        shell.wait().unwrap();
         let typed = command.replace('\n', "\n> ");
-        let printed = String::from_utf8(ran.stdout).unwrap();
+        let mut printed = String::new();
+        output.rewind().unwrap();
+        output.read_to_string(&mut printed).unwrap();
         // Where the directory is for people.
         let state_home = dir.join("state").display().to_string();
         let printed = printed.replace(&state_home, "~/.local/state");
@@ -208,6 +233,16 @@ fn the_pages_show_what_is_printed() {
         wrong.extend(found.into_iter().filter(still_wrong));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_job_in_the_background_neither_holds_up_a_block_nor_outlives_it() {
+    let dir = TempDir::new().unwrap();
+    let block = "$ sleep 600 & echo $! > pid; echo started\n";
+    let printed = run_block(block, dir.path()).unwrap();
+    assert_eq!(printed, format!("{block}started\n"));
+    let pid = fs::read_to_string(dir.path().join("pid")).unwrap();
+    support::waiting::wait_until_gone(&[pid.trim().to_owned()]);
 }
 
 /// The agent loop of the README, with a fake `curl` as the model: two responses with a call, then one without.

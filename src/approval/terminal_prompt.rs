@@ -30,6 +30,9 @@ const WITHDRAWAL_CHECK: Timespec = Timespec {
 /// The longest line that is read. Nobody types more.
 const MAX_LINE_BYTES: usize = 4 << 10;
 
+/// The deepest indentation of a line of an input.
+const MAX_INPUT_INDENT: usize = 20;
+
 /// Asks a person on the terminal.
 pub(crate) struct TerminalPrompt {
     terminal: Arc<File>,
@@ -125,27 +128,27 @@ impl TerminalPrompt {
         question: String,
         turn: OwnedMutexGuard<()>,
     ) -> io::Result<TypedReply> {
-        let withdrawal = Withdrawal::default();
-        let is_withdrawn = Arc::clone(&withdrawal.0);
+        let mut withdrawal = Withdrawal::new(Arc::clone(&self.terminal));
+        let is_withdrawn = Arc::clone(&withdrawal.is_withdrawn);
         let terminal = Arc::clone(&self.terminal);
-        task::spawn_blocking(move || {
+        let reading = task::spawn_blocking(move || {
             // A withdrawn question is still read for a moment.
             let _turn = turn;
             discard_typed_ahead(&terminal);
             (&*terminal).write_all(question.as_bytes())?;
             loop {
                 let Some(line) = read_line(&terminal, &is_withdrawn)? else {
-                    (&*terminal).write_all(b"\n")?;
-                    return Ok(TypedReply::Quit);
+                    return Ok(None);
                 };
                 match TypedReply::parse(&line) {
                     TypedReply::Unknown => (&*terminal).write_all(b"  y, n, a or q? ")?,
-                    typed => return Ok(typed),
+                    typed => return Ok(Some(typed)),
                 }
             }
-        })
-        .await
-        .map_err(io::Error::other)?
+        });
+        let typed = reading.await.map_err(io::Error::other)??;
+        withdrawal.has_reply = typed.is_some();
+        Ok(typed.unwrap_or(TypedReply::Quit))
     }
 }
 
@@ -175,13 +178,32 @@ impl Drop for HiddenScreen<'_> {
     }
 }
 
-/// Tells the thread that reads the terminal that its question was withdrawn, when it is dropped.
-#[derive(Default)]
-struct Withdrawal(Arc<AtomicBool>);
+/// Tells the thread that reads the terminal that its question was withdrawn, when it is dropped. What follows a question without a
+/// reply begins on a line of its own.
+struct Withdrawal {
+    is_withdrawn: Arc<AtomicBool>,
+    terminal: Arc<File>,
+    /// Whether somebody has replied, which ended the line.
+    has_reply: bool,
+}
+
+impl Withdrawal {
+    fn new(terminal: Arc<File>) -> Self {
+        Self {
+            is_withdrawn: Arc::default(),
+            terminal,
+            has_reply: false,
+        }
+    }
+}
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_withdrawn.store(true, Ordering::Relaxed);
+        if !self.has_reply {
+            // A terminal that is gone needs no line break.
+            let _ = (&*self.terminal).write_all(b"\n");
+        }
     }
 }
 
@@ -218,11 +240,24 @@ fn render_question(request: &ApprovalRequest, mask: &Mask) -> String {
         effect = accepted.tool.effect.name(),
         id = shown(&call.tool_use_id),
         turn = call.turn,
-        input = shown(accepted.input.text()),
+        input = shown_lines(&mask.apply(accepted.input.text())),
         runs = runs
             .as_deref()
             .unwrap_or("nothing: the tool has no backing"),
     )
+}
+
+/// Renders an input with the line breaks that the model made between its values: in a string, JSON has none. Lines without a value are
+/// left out, and the others begin below the first, so that none can pass for a line of the question.
+fn shown_lines(input: &str) -> String {
+    let lines = input.lines().filter(|line| !line.trim().is_empty());
+    let lines = lines.map(|line| {
+        let line = line.trim_end();
+        let indent = line.len() - line.trim_start().len();
+        let indent = indent.min(MAX_INPUT_INDENT);
+        format!("{:indent$}{}", "", escape(line.trim_start()))
+    });
+    lines.collect::<Vec<_>>().join("\n         ")
 }
 
 /// Discards what was typed before the question was there: it can't be the reply.
@@ -257,6 +292,19 @@ fn read_line(terminal: &File, is_withdrawn: &AtomicBool) -> io::Result<Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No line of an input looks like one of the question, and nothing is pushed off the screen.
+    #[test]
+    fn an_input_has_its_lines_and_nothing_hidden() {
+        let shown = |input| shown_lines(input);
+        assert_eq!(shown(r#"{"to": "EUR"}"#), r#"{"to": "EUR"}"#);
+        assert_eq!(
+            shown("{\r\n  \"to\": \"EUR\",\n\n\n\t\"n\": 1\n}"),
+            "{\n           \"to\": \"EUR\",\n          \"n\": 1\n         }"
+        );
+        let far = format!("{{\n{}\"n\": \u{1b}[2J}}", " ".repeat(500));
+        assert_eq!(shown(&far), format!("{{\n{}\"n\": \\x1b[2J}}", " ".repeat(29)));
+    }
 
     /// Only a clear word approves; anything else is asked again.
     #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::log_view::preview::OutputPreview;
+use crate::terminal::kind_style;
 use toolq_core::text::{escape, format_bytes, format_duration};
+use toolq_core::types::OutcomeKind;
 use toolq_log::CallEvent;
 use toolq_log::records::CallEndRecord;
 
@@ -23,10 +25,8 @@ impl CallEndView {
     /// Returns `None` if the record doesn't end the call.
     pub(super) fn new(event: &CallEvent<'_>, output: OutputPreview) -> Option<Self> {
         let style = match event {
-            CallEvent::Result(end) if end.is_error => "31",
-            CallEvent::Result(_) => "32",
             CallEvent::Resolved(resolve) if resolve.done => "31",
-            _ => "33",
+            event => kind_style(event.outcome_kind()),
         };
         Some(Self {
             is_error: event.is_error(),
@@ -50,11 +50,11 @@ fn hidden_cause(end: &CallEndRecord<'_>, output: &OutputPreview) -> Option<Strin
     (!is_told).then(|| format!("cause: {message}"))
 }
 
-/// Formats how a call ended: `failed, exit 3, 12ms, 1.5 KiB, 2 attempts`. Returns `None` if the record doesn't end it.
+/// Formats how a call ended: `failed: exit 3, 12ms, 1.5 KiB, 2 attempts`. Returns `None` if the record doesn't end it.
 pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
     match event {
         CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            Some(end_parts(end).join(", "))
+            Some(end_parts(end, event.outcome_kind()).join(", "))
         }
         CallEvent::Resolved(resolve) if resolve.done => Some("resolved".to_owned()),
         CallEvent::Resolved(_) => Some("resolved: not done; it will run on resume".to_owned()),
@@ -62,16 +62,33 @@ pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
     }
 }
 
-fn end_parts(end: &CallEndRecord<'_>) -> Vec<String> {
-    let mut parts = vec![escape(&end.status.label()).into_owned()];
-    parts.extend(
-        end.exit
-            .exit
-            .filter(|code| *code != 0)
-            .map(|code| format!("exit {code}")),
-    );
-    parts.extend(end.exit.signal.map(|signal| format!("signal {signal}")));
-    parts.extend(end.http_status.map(|status| format!("HTTP {status}")));
+/// Formats how a call ended in a few words: `failed: exit 3`, `rejected: unknown tool`.
+pub(crate) fn end_summary(event: &CallEvent<'_>) -> String {
+    let kind = event.outcome_kind();
+    match event {
+        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
+            summary_of(end, kind)
+        }
+        _ => kind.label().to_owned(),
+    }
+}
+
+fn summary_of(end: &CallEndRecord<'_>, kind: OutcomeKind) -> String {
+    let status = Some(end.status.label()).filter(|status| status != kind.label());
+    let exit = end.exit.exit.filter(|code| *code != 0);
+    let causes = [
+        status,
+        exit.map(|code| format!("exit {code}")),
+        end.exit.signal.map(|signal| format!("signal {signal}")),
+        end.http_status.map(|status| format!("HTTP {status}")),
+    ];
+    let causes: Vec<String> = causes.into_iter().flatten().collect();
+    escape(&kind.with_cause(&causes.join(", "))).into_owned()
+}
+
+/// Returns how it ended, then how long it took and how much it wrote.
+fn end_parts(end: &CallEndRecord<'_>, kind: OutcomeKind) -> Vec<String> {
+    let mut parts = vec![summary_of(end, kind)];
     if end.attempts > 0 {
         parts.push(format_duration(Duration::from_millis(end.duration_ms)));
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use unicode_width::UnicodeWidthStr as _;
 use uuid::Uuid;
 
 use crate::log_view::call_end_view::CallEndView;
@@ -19,6 +20,10 @@ const DETAIL_INDENT: usize = 7;
 const NESTING_INDENT: usize = 5;
 /// Minimum width of the name column.
 const NAME_COLUMNS: usize = 20;
+/// A status has at least this much room beside the name, or stands below it.
+const MIN_STATUS_COLUMNS: usize = 12;
+/// What stands between an id and an input.
+const ID_GAP: &str = "  ";
 
 /// What is known of a call so far. Its size is bounded, whatever the size of the call.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub(crate) struct CallView {
     path_prefix: String,
     depth: usize,
     position: usize,
+    /// Its `tool_use_id`, escaped.
+    id: String,
     input: String,
     /// Who approved or denied it, and why.
     approval: Option<String>,
@@ -78,6 +85,7 @@ impl CallView {
             path_prefix: parent.map_or_else(String::new, |parent| format!("{} › ", parent.path())),
             depth,
             position: call.position,
+            id: escape(&call.tool_use_id).into_owned(),
             input,
             approval: None,
             log: CallLog::default(),
@@ -142,13 +150,8 @@ impl CallView {
         } else {
             &position
         };
-        // Writing to a string can't fail.
-        let _ = writeln!(
-            text,
-            "{:left$}  {position:>3}  {name}  {}",
-            "",
-            self.status_label(layout)
-        );
+        let head = format!("{:left$}  {position:>3}  {name}", "");
+        self.write_status(text, &head, left + DETAIL_INDENT, layout);
         self.write_input(text, left, layout);
         self.write_output(text, left, layout);
     }
@@ -172,14 +175,21 @@ impl CallView {
     pub(super) fn write_end(&self, text: &mut String, layout: &TextLayout) {
         let left = self.depth * NESTING_INDENT;
         let name = layout.pad(&escape(&self.path()), NAME_COLUMNS);
-        let (indent, status) = (left + DETAIL_INDENT, self.status_label(layout));
-        let _ = writeln!(text, "{:indent$}{name}  {status}", "");
+        let indent = left + DETAIL_INDENT;
+        self.write_status(text, &format!("{:indent$}{name}", ""), indent, layout);
         self.write_output(text, left, layout);
     }
 
     fn write_input(&self, text: &mut String, left: usize, layout: &TextLayout) {
         let indent = left + DETAIL_INDENT;
-        let _ = writeln!(text, "{:indent$}{}", "", layout.dim(&self.input));
+        let (id, input) = (layout.dim(&self.id), layout.dim(&self.input));
+        let columns = indent + self.id.width() + ID_GAP.len() + self.input.width();
+        // A terminal that is too narrow for both has them below each other.
+        let _ = if layout.fits(columns) {
+            writeln!(text, "{:indent$}{id}{ID_GAP}{input}", "")
+        } else {
+            writeln!(text, "{:indent$}{id}\n{:indent$}{input}", "", "")
+        };
         if let Some(approval) = &self.approval {
             let approval = layout.truncate(&escape(approval), indent);
             let _ = writeln!(text, "{:indent$}{approval}", "");
@@ -195,6 +205,19 @@ impl CallView {
             end.output
                 .write(text, &" ".repeat(left + DETAIL_INDENT), layout);
         }
+    }
+
+    /// Appends the line that begins with the name and ends with the status. What doesn't fit the terminal follows below.
+    fn write_status(&self, text: &mut String, head: &str, indent: usize, layout: &TextLayout) {
+        let status = self.status_label(layout);
+        let line = if layout.fits(head.width() + 2 + MIN_STATUS_COLUMNS) {
+            layout.wrap(&format!("{head}  {status}"), indent)
+        } else {
+            let status = layout.wrap(&format!("{:indent$}{status}", ""), indent);
+            format!("{}\n{status}", head.trim_end())
+        };
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "{line}");
     }
 
     fn status_label(&self, layout: &TextLayout) -> String {

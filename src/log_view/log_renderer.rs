@@ -18,6 +18,7 @@ use crate::log_view::server_view::{list_end_label, server_end_label, server_star
 use crate::log_view::session_view::{session_end_label, session_title, turn_origin_label};
 use crate::log_view::text_layout::TextLayout;
 use crate::log_view::tools_change_view::tools_change_label;
+use crate::terminal::OutcomeTally;
 use toolq_core::text::escape;
 use toolq_log::records::{LateResultRecord, SessionEndRecord, SessionRecord, TurnRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
@@ -35,6 +36,8 @@ pub struct LogRenderer {
     input_turn: Option<(Uuid, Option<Arc<str>>)>,
     /// Calls to show at the end of the log, if calls are deferred.
     deferred: Option<DeferredCalls>,
+    /// How the calls of the session ended.
+    outcomes: OutcomeTally,
 }
 
 impl LogRenderer {
@@ -52,6 +55,7 @@ impl LogRenderer {
             describes: DescribeTracker::default(),
             input_turn: None,
             deferred: None,
+            outcomes: OutcomeTally::default(),
         }
     }
 
@@ -149,7 +153,9 @@ impl LogRenderer {
     fn render_session(&mut self, record: &Record) -> Result<String, Corruption> {
         let rest = self.flush_all() + &self.render_unanswered();
         let session: SessionRecord = record.parse_metadata()?;
+        self.outcomes = OutcomeTally::default();
         let title = session_title(&session, record.timestamp);
+        let title = self.writer.layout.wrap(&title, 2);
         let gap = if record.seq > 0 { "\n" } else { "" };
         let title = format!("{gap}{}\n", self.writer.layout.bold(&title));
         self.writer.heading_turn = None;
@@ -167,6 +173,9 @@ impl LogRenderer {
         output: Option<OutputPreview>,
     ) -> Result<(), Corruption> {
         if let Some(event) = CallEvent::from_record(record)? {
+            if let CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) = &event {
+                self.outcomes.add(event.outcome_kind(), end.status.clone());
+            }
             self.reopen_call(record.parent);
             self.tree.apply(record.parent, &event, output);
         }
@@ -213,7 +222,8 @@ impl LogRenderer {
     fn render_session_end(&mut self, record: &Record) -> Result<String, Corruption> {
         let rest = self.flush_all() + &self.render_unanswered();
         let end: SessionEndRecord = record.parse_metadata()?;
-        Ok(rest + &self.render_remark(&session_end_label(&end)))
+        let label = session_end_label(&end, &self.outcomes);
+        Ok(rest + &self.render_remark(&label))
     }
 
     /// Formats a line that doesn't belong to a call. It isn't shown if there is a filter.
@@ -221,7 +231,8 @@ impl LogRenderer {
         if !self.writer.filter.matches_all() {
             return String::new();
         }
-        format!("\n{}\n", self.writer.layout.dim(&escape(text)))
+        let layout = &self.writer.layout;
+        format!("\n{}\n", layout.dim(&layout.wrap(&escape(text), 2)))
     }
 
     /// Renders a turn. One of an agent is added to the agent's call. The calls of earlier turns may still be running: a

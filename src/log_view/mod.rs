@@ -26,7 +26,7 @@ mod tool_name_filter;
 mod tools_change_view;
 mod whole_call;
 
-pub(crate) use call_end_view::end_label;
+pub(crate) use call_end_view::{end_label, end_summary};
 pub use call_filter::CallFilter;
 pub(crate) use cost::CostCollector;
 pub(crate) use doubts::doubt_notices;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::log_view::text_layout::TextLayout;
 use toolq_core::text::escape;
@@ -16,6 +17,8 @@ const RESERVED_COLUMNS: usize = 10;
 const MAX_LINE_BYTES: usize = 4 << 10;
 /// How much of a text is compared with the lines, which may be truncated.
 const MAX_COMPARED_BYTES: usize = 12;
+/// How much of a line may be lost so that it ends with a whole word.
+const MAX_LOST_COLUMNS: usize = 12;
 /// Maximum number of lines of an output that are shown.
 const MAX_LINES: usize = 4;
 
@@ -159,7 +162,24 @@ fn truncate_line(text: &str, layout: &TextLayout) -> String {
         return escape(text).into_owned();
     }
     let end = text.floor_char_boundary(MAX_LINE_BYTES);
-    layout.truncate(&escape(&text[..end]), RESERVED_COLUMNS)
+    let line = escape(&text[..end]);
+    end_with_word(layout.truncate(&line, RESERVED_COLUMNS), &line)
+}
+
+/// Cuts a truncated line after its last whole word, if that is near its end: `call one of the…`.
+fn end_with_word(cut: String, line: &str) -> String {
+    let Some(kept) = cut.strip_suffix('…').filter(|_| cut != line) else {
+        return cut;
+    };
+    if line[kept.len()..].starts_with(' ') {
+        return cut;
+    }
+    match kept.rsplit_once(' ') {
+        Some((words, part)) if part.width() <= MAX_LOST_COLUMNS && !words.trim().is_empty() => {
+            format!("{words}…")
+        }
+        _ => cut,
+    }
 }
 
 #[cfg(test)]
@@ -178,6 +198,20 @@ mod tests {
         ] {
             assert_eq!(decode_letters(json), shown);
         }
+    }
+
+    #[test]
+    fn a_cut_line_ends_with_a_word() {
+        let line = "call one of the known tools";
+        let cut = |columns| {
+            let cut = toolq_core::text::truncate_to_columns(line, columns);
+            end_with_word(cut.into_owned(), line)
+        };
+        assert_eq!(cut(27), line);
+        assert_eq!(cut(19), "call one of the…");
+        assert_eq!(cut(16), "call one of the…");
+        let long = "/a/path/without/an/end";
+        assert_eq!(end_with_word("x /a/path/without…".to_owned(), &format!("x {long}")), "x /a/path/without…");
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct SessionRow {
     pub(crate) input: Option<String>,
     pub(crate) runs: usize,
     pub(crate) calls: usize,
+    /// Those of the calls that agents made.
+    pub(crate) agent_calls: usize,
     /// Calls whose result is an error.
     pub(crate) errors: usize,
     pub(crate) state: SessionState,
@@ -74,13 +76,19 @@ pub(crate) fn sessions_table(rows: &[SessionRow], width: Option<usize>, color: b
         left_aligned("started (UTC)", cells(started_cell)),
         left_aligned("state", cells(|row| row.state.label().to_owned())),
         right_aligned("errors", &cells(|row| row.errors.to_string())),
-        right_aligned("calls", &cells(|row| row.calls.to_string())),
+        right_aligned("calls", &cells(own_calls_cell)),
+    ];
+    if rows.iter().any(|row| row.agent_calls > 0) {
+        let of_agents = cells(|row| row.agent_calls.to_string());
+        columns.push(right_aligned("of agents", &of_agents));
+    }
+    columns.extend([
         right_aligned(
             "took",
             &cells(|row| format_duration(Duration::from_millis(row.duration_ms))),
         ),
         right_aligned("size", &cells(|row| format_bytes(row.bytes))),
-    ];
+    ]);
     let room = |columns: &[Vec<String>]| width.map(|width| width.saturating_sub(used(columns)));
     let is_tight =
         |columns: &[Vec<String>]| room(columns).is_some_and(|room| room < MIN_INPUT_COLUMNS);
@@ -117,6 +125,11 @@ fn short_started_cell(row: &SessionRow) -> String {
     time.get(5..16).unwrap_or_default().to_owned()
 }
 
+/// Returns the number of calls of the input.
+fn own_calls_cell(row: &SessionRow) -> String {
+    row.calls.saturating_sub(row.agent_calls).to_string()
+}
+
 /// Formats the rows as JSON, an object per line.
 pub(crate) fn sessions_json(rows: &[SessionRow]) -> String {
     let lines: Vec<String> = rows.iter().map(to_json).collect();
@@ -142,7 +155,8 @@ mod tests {
             started_ms: Some(1_763_755_200_000),
             input: Some("../turns/of/yesterday/afternoon.jsonl".to_owned()),
             runs: 1,
-            calls: 8,
+            calls: 12,
+            agent_calls: 4,
             errors: 4,
             state: SessionState::InDoubt,
             duration_ms: 64_000,
@@ -163,8 +177,9 @@ mod tests {
         }
         assert!(table(Some(50)).contains("11-21 20:00  in doubt"));
         assert!(!table(Some(80)).contains("KiB"));
-        for title in ["started (UTC)", "calls", "took", "size", "input"] {
+        for title in ["started (UTC)", "calls  of agents", "took", "size", "input"] {
             assert!(table(None).contains(title), "{title}");
         }
+        assert!(table(None).contains("    8          4"), "{}", table(None));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::terminal::{OutcomeTally, calls_label};
 use toolq_core::text::{escape, format_duration};
 use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 
@@ -37,27 +38,21 @@ pub(crate) fn format_time(timestamp: u64) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// Formats the end: `exit 0 after 44ms: 3 calls (1 from the log), 1 error`.
-pub(crate) fn session_end_label(end: &SessionEndRecord) -> String {
+/// Formats the end: `exit 0 after 44ms: 8 calls, and 4 of agents (1 from the log): 10 ok, 1 failed`. `outcomes` says how the calls of
+/// the session ended.
+pub(crate) fn session_end_label(end: &SessionEndRecord, outcomes: &OutcomeTally) -> String {
     let took = format_duration(Duration::from_millis(end.duration_ms));
     let from_log = match end.recalled {
         0 => String::new(),
         recalled => format!(" ({recalled} from the log)"),
     };
     // A resumed run records only calls that weren't in the log, so `calls` alone may be too low.
-    let calls = pluralize(end.calls.max(end.answered), "call");
-    let mut parts = vec![format!("{calls}{from_log}")];
-    parts.extend((end.errors > 0).then(|| pluralize(end.errors, "error")));
-    let counts = [(end.skipped, "skipped"), (end.in_doubt, "in doubt")];
-    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    parts.extend(counts.map(|(count, word)| format!("{count} {word}")));
-    format!("exit {} after {took}: {}", end.exit_code, parts.join(", "))
-}
-
-/// Formats a count with its noun: `1 call`, `2 calls`.
-fn pluralize(count: usize, word: &str) -> String {
-    match count {
-        1 => format!("1 {word}"),
-        _ => format!("{count} {word}s"),
-    }
+    let all = end.calls.max(end.answered);
+    let calls = calls_label(all.saturating_sub(end.agent_calls), end.agent_calls);
+    let outcomes = match outcomes.labels().join(", ") {
+        outcomes if outcomes.is_empty() => outcomes,
+        outcomes => format!(": {outcomes}"),
+    };
+    let code = end.exit_code;
+    format!("exit {code} after {took}: {calls}{from_log}{outcomes}")
 }

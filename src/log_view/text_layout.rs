@@ -2,13 +2,15 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use toolq_core::text::{paint, truncate_to_columns};
+use toolq_core::text::{paint, truncate_to_columns, wrap_words};
 
 /// How text is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct TextLayout {
     /// Width in columns.
     pub width: usize,
+    /// Width of the terminal, if there is one: lines are broken only there.
+    pub terminal_width: Option<usize>,
     /// Whether to use colors.
     pub color: bool,
     /// Whether inputs and results are shown whole.
@@ -41,6 +43,17 @@ impl TextLayout {
         let text = truncate_to_columns(text, self.width.max(min_columns));
         let missing = min_columns.saturating_sub(text.width());
         format!("{text}{:missing$}", "")
+    }
+
+    /// Breaks a line between words, so that it fits the terminal. What goes on is indented.
+    pub(super) fn wrap(&self, line: &str, indent: usize) -> String {
+        let columns = self.terminal_width.unwrap_or(usize::MAX);
+        wrap_words(line, columns, &" ".repeat(indent))
+    }
+
+    /// Returns whether a line of so many columns fits the terminal.
+    pub(super) fn fits(&self, columns: usize) -> bool {
+        self.terminal_width.is_none_or(|width| columns <= width)
     }
 
     /// Truncates the text to what is left of a line after `used_columns`.

@@ -132,6 +132,7 @@ impl LiveCalls {
             at_ms,
             duration_ms: None,
             label: String::new(),
+            summary: String::new(),
             output,
             status: outcome.status(),
             is_error: answer.is_error,

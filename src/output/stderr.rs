@@ -7,9 +7,11 @@ use std::sync::OnceLock;
 use crate::output::color_choice::{ColorChoice, ColorPolicy, is_dumb_terminal};
 use crate::output::command_error::CommandError;
 use crate::output::exit::Exit;
+use crate::terminal::kind_style;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{escape, paint, wrap_words};
+use toolq_core::types::OutcomeKind;
 
 /// Columns and lines if stderr isn't a terminal.
 const FALLBACK_SIZE: (u16, u16) = (100, 40);
@@ -107,10 +109,11 @@ impl StderrWriter {
         }
     }
 
-    /// Prints `failed: …` about a call, unless quiet.
-    pub fn print_failure(&self, message: &str) {
+    /// Prints `failed: …`, `rejected: …` or the like about a call, unless quiet.
+    pub fn print_failure(&self, kind: OutcomeKind, message: &str) {
         if !self.quiet {
-            self.print_labeled("failed", "31;1", message);
+            let style = format!("{};1", kind_style(kind));
+            self.print_labeled(kind.label(), &style, message);
         }
     }
 

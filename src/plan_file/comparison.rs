@@ -48,9 +48,11 @@ fn tool_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
             continue;
         };
         let aspects: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
-        let changed = aspects.into_iter();
-        let changed: Vec<&str> = changed
-            .filter(|aspect| was.get(*aspect) != is.get(*aspect))
+        // Where a command runs is a part of it, so under another root its digest says nothing about the tool.
+        let is_about_root = |aspect: &&String| plan.root != now.root && *aspect == "command";
+        let changed: Vec<&str> = aspects
+            .into_iter()
+            .filter(|aspect| was.get(*aspect) != is.get(*aspect) && !is_about_root(aspect))
             .map(String::as_str)
             .collect();
         if !changed.is_empty() {

@@ -129,6 +129,8 @@ pub struct ReplayTotals {
     pub differing_results: usize,
     /// Calls whose result differs after a call that would have changed something, but didn't run.
     pub stale: usize,
+    /// Those of them that count as differing, as with `--strict`.
+    pub differing_stale: usize,
     /// Calls that weren't compared, because the recording has no result for them.
     pub unrecorded: usize,
     /// New results that were written into the recordings.
@@ -163,6 +165,7 @@ impl ReplayTotals {
                 self.stale += 1;
                 self.differing_results += 1;
                 self.differing += usize::from(*is_failure);
+                self.differing_stale += usize::from(*is_failure);
             }
         }
     }

@@ -6,8 +6,6 @@ use toolq_core::types::{Event, PicoUsd, PriceTable, ReportedUsage, format_dollar
 /// Counts what agents do, and what it costs.
 pub(super) struct AgentTotals {
     prices: PriceTable,
-    /// Number of calls that they made, without those restored from the log.
-    calls: usize,
     /// Whether one of them sent a request to its model.
     has_requests: bool,
     /// Number of responses that they received.
@@ -22,7 +20,6 @@ impl AgentTotals {
     pub(super) fn new(prices: PriceTable) -> Self {
         Self {
             prices,
-            calls: 0,
             has_requests: false,
             turns: 0,
             has_cost: false,
@@ -32,7 +29,6 @@ impl AgentTotals {
 
     pub(super) fn handle_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Queued { checked, .. } if checked.call.parent.is_some() => self.calls += 1,
             Event::AgentProgress { .. } => self.has_requests = true,
             Event::AgentMessage {
                 response: Some((response, _)),
@@ -43,15 +39,10 @@ impl AgentTotals {
                 self.add_cost(model, &response.usage);
             }
             Event::Finished {
-                call,
                 outcome,
                 agent_usage,
                 ..
             } => {
-                if outcome.is_restored() && call.parent.is_some() {
-                    // Restored calls weren't made by this run, just as their turns weren't.
-                    self.calls = self.calls.saturating_sub(1);
-                }
                 if let Some(agent) = agent_usage.filter(|_| !outcome.is_restored()) {
                     for (model, tokens) in &agent.aborted_usage {
                         self.add_cost(model, tokens);
@@ -62,13 +53,12 @@ impl AgentTotals {
         }
     }
 
-    /// Formats the totals as `agents: 2 turns, 3 calls, $0.0105`, or returns `None` if no agent ran.
+    /// Formats the totals as `agents: 2 turns, $0.0105`, or returns `None` if no agent ran.
     pub(super) fn label(&self) -> Option<String> {
         self.has_requests.then(|| {
             format!(
-                "agents: {}, {}{}",
+                "agents: {}{}",
                 format_count(self.turns as u64, "turn"),
-                format_count(self.calls as u64, "call"),
                 self.cost_label()
             )
         })

@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 
 use crate::output::with_ascii_symbols;
+use crate::terminal::kind_style;
 use toolq_core::text::paint;
+use toolq_core::types::OutcomeKind;
 
 /// Bounds for the number of rows, whatever the terminal's height.
 const MIN_ROWS: usize = 8;
@@ -13,7 +15,10 @@ const MAX_ROWS: usize = 16;
 const MIN_INPUT_COLUMNS: usize = 8;
 const MAX_INPUT_COLUMNS: usize = 40;
 /// Columns of a row that aren't text: the spinner, the time, and the gaps.
-const ROW_OVERHEAD_COLUMNS: usize = 11;
+const ROW_OVERHEAD_COLUMNS: usize = 4 + TIME_COLUMNS;
+/// Width of the time of a row, with what the gauge beside it is a part of, if it has one: `12s of at most 30s`.
+pub(super) const TIME_COLUMNS: usize = 7;
+pub(super) const GAUGE_LABEL_COLUMNS: usize = 18;
 /// Width of the gauge of a row, and of the narrowest terminal that has one.
 pub(super) const GAUGE_COLUMNS: usize = 10;
 const MIN_GAUGE_TERMINAL: usize = 70;
@@ -53,12 +58,12 @@ impl BarOptions {
         (self.columns() / 4).clamp(MIN_INPUT_COLUMNS, MAX_INPUT_COLUMNS)
     }
 
-    /// Returns the width of the gauge of a row with its gap. A narrow terminal has no room for one.
+    /// Returns how much wider the gauge of a row makes it, with its gap and its label. A narrow terminal has no room for one.
     pub(super) fn gauge_columns(self) -> usize {
         if self.columns() < MIN_GAUGE_TERMINAL {
             0
         } else {
-            GAUGE_COLUMNS + 1
+            1 + GAUGE_COLUMNS + GAUGE_LABEL_COLUMNS - TIME_COLUMNS
         }
     }
 
@@ -79,8 +84,9 @@ impl BarOptions {
         self.paint(text, "2")
     }
 
-    pub(super) fn red(self, text: &str) -> String {
-        self.paint(text, "31")
+    /// Returns the word for how a call ended, in the color of what it means.
+    pub(super) fn kind_label(self, kind: OutcomeKind) -> String {
+        self.paint(kind.label(), kind_style(kind))
     }
 
     fn paint(self, text: &str, style: &str) -> String {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressState, ProgressStyle};
 
-use crate::terminal::bar_options::{BarOptions, GAUGE_COLUMNS};
+use crate::terminal::bar_options::{
+    BarOptions, GAUGE_COLUMNS, GAUGE_LABEL_COLUMNS, TIME_COLUMNS,
+};
 use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::format_duration;
@@ -47,10 +49,11 @@ impl BarOptions {
     }
 
     pub(crate) fn row_style(self, pace: Option<CallPace>) -> ProgressStyle {
-        let (spinner, time) = (self.cyan("{spinner}"), self.dim("{took:>7}"));
-        let gauge = match pace {
-            Some(_) if self.gauge_columns() > 0 => self.cyan(" {gauge}"),
-            _ => String::new(),
+        let pace = pace.filter(|_| self.gauge_columns() > 0);
+        let spinner = self.cyan("{spinner}");
+        let (gauge, time) = match pace {
+            Some(_) => (self.cyan(" {gauge}"), self.dim(&format!("{{took:>{GAUGE_LABEL_COLUMNS}}}"))),
+            None => (String::new(), self.dim(&format!("{{took:>{TIME_COLUMNS}}}"))),
         };
         let style = parse_style(&format!("{spinner} {{wide_msg}}{gauge} {time}"));
         let write_gauge = move |state: &ProgressState, out: &mut dyn fmt::Write| {
@@ -61,8 +64,11 @@ impl BarOptions {
             // Writing to a buffer can't fail.
             let _ = write!(out, "{:GAUGE_COLUMNS$}", gauge.unwrap_or_default());
         };
+        let write_time = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            write_elapsed(state.elapsed(), pace, out);
+        };
         let style = style
-            .with_key("took", write_elapsed)
+            .with_key("took", write_time)
             .with_key("gauge", write_gauge);
         if self.is_unicode {
             style
@@ -72,12 +78,13 @@ impl BarOptions {
     }
 }
 
-/// Writes the elapsed whole seconds, or nothing during the first second.
-fn write_elapsed(state: &ProgressState, out: &mut dyn fmt::Write) {
-    let seconds = state.elapsed().as_secs();
+/// Writes the elapsed whole seconds and what the gauge beside them shows, or nothing during the first second.
+fn write_elapsed(elapsed: Duration, pace: Option<CallPace>, out: &mut dyn fmt::Write) {
+    let seconds = elapsed.as_secs();
     if seconds > 0 {
+        let alone = || format_duration(Duration::from_secs(seconds));
         // Writing to a buffer can't fail.
-        let _ = out.write_str(&format_duration(Duration::from_secs(seconds)));
+        let _ = out.write_str(&pace.map_or_else(alone, |pace| pace.label(elapsed)));
     }
 }
 

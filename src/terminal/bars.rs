@@ -13,7 +13,7 @@ use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    FAILURE_PREFIX, RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape,
+    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape,
     row_key,
 };
 use redact::Mask;
@@ -234,7 +234,7 @@ impl ProgressBars {
         let known = self.calls.remove(&row_key(call));
         if let Some(known) = known.filter(|_| outcome.is_error()) {
             self.print_failure(&known, outcome, duration);
-            self.screen.count_failure();
+            self.screen.count_failure(outcome.kind());
         }
         self.screen.remove_row(&row_key(call));
         if call.parent.is_none() {
@@ -244,15 +244,10 @@ impl ProgressBars {
 
     /// Leaves the failure of a call above the rows, with the command line that repeats it.
     fn print_failure(&self, known: &CallCaption, outcome: &Outcome, duration: Duration) {
-        let label = outcome_label::timed_outcome_label(outcome, duration);
-        let (label, cause) = (self.options.red(&label), failure_cause(outcome));
-        let (path, subject) = (&known.path, &known.subject);
+        let label = outcome_label::failure_label(outcome, duration);
+        let (path, subject, cause) = (&known.path, &known.subject, failure_cause(outcome));
         let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
-        let line = if self.options.color {
-            line
-        } else {
-            format!("{FAILURE_PREFIX}{line}")
-        };
+        let line = format!("{}: {line}", self.options.kind_label(outcome.kind()));
         let columns = self.options.columns();
         self.screen
             .print_line(&wrap_words(&line, columns, WRAPPED_LINE_INDENT));

@@ -12,7 +12,7 @@ use crate::terminal::{
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, OutcomeKind};
 
 /// Maximum number of failures that are kept.
 const MAX_FAILURES: usize = 1_000;
@@ -31,6 +31,8 @@ pub struct FailureList {
 /// A failure, safe to show.
 #[derive(Debug)]
 pub struct CallFailure {
+    /// The word for how the call ended.
+    pub kind: OutcomeKind,
     /// The call, how it ended, and why.
     pub line: String,
     /// The command line that repeats it by hand, and what to do before.
@@ -81,9 +83,10 @@ impl FailureList {
             self.omitted += 1;
             return;
         }
-        let label = outcome_label::timed_outcome_label(outcome, duration);
+        let label = outcome_label::failure_label(outcome, duration);
         let cause = failure_cause(outcome);
         self.failures.push(CallFailure {
+            kind: outcome.kind(),
             line: failure_line(
                 &known.name,
                 &known.subject,

@@ -12,7 +12,7 @@ use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
-    FAILURE_PREFIX, MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT,
+    MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT,
     call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
 };
 use redact::Mask;
@@ -43,7 +43,7 @@ pub struct ProgressLines {
 }
 
 struct CallLineState {
-    /// `#3 Read`: its position in the turn, as in a plan, and its name. Calls of one tool may run in parallel.
+    /// `#3 Read` or `turn 1 #3 Read`: its position in the turn, as in a plan, and its name. Calls of one tool may run in parallel.
     name: String,
     /// What tells it from others, for a line about its failure.
     subject: String,
@@ -163,13 +163,17 @@ impl ProgressLines {
         let labels = CallLabels::new(checked);
         let call = CallRef::new(&checked.call, None);
         // For an agent's calls too, the number is the position of the call in the input.
-        let position = call.ancestors().last().unwrap_or(&call).position;
+        let root = call.ancestors().last().unwrap_or(&call);
+        let number = match (root.turn, root.position) {
+            (0, position) => format!("#{position}"),
+            (turn, position) => format!("turn {turn} #{position}"),
+        };
         let subject_columns = self
             .columns
             .map_or(MAX_PIPED_SUBJECT_COLUMNS, |_| MAX_SUBJECT_COLUMNS);
         let (key, name) = (row_key(&call), call_path(&call, &labels.name));
         let call = CallLineState {
-            name: format!("#{position} {}", mask_and_escape(&name, &self.mask)),
+            name: format!("{number} {}", mask_and_escape(&name, &self.mask)),
             subject: short_subject(&labels, &self.mask, subject_columns),
             repeat: self
                 .repeat
@@ -200,27 +204,26 @@ impl ProgressLines {
     }
 
     fn on_finished(&mut self, call: &CallRef, outcome: &Outcome, duration: Duration) {
-        let label = outcome_label::timed_outcome_label(outcome, duration);
         let name = self.call_name(call);
-        let line = match self.calls.remove(&row_key(call)) {
+        let remark = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
+                let label = outcome_label::failure_label(outcome, duration);
                 let cause = failure_cause(outcome);
                 let line =
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
                 // Nothing but the word tells it from a call that succeeded: the lines have no color.
-                self.write_line(&format!("{FAILURE_PREFIX}{line}"));
+                self.write_line(&format!("{}: {line}", outcome.kind().label()));
                 let repeat = known.repeat.and_then(|repeat| repeat.line_after(outcome));
                 if let Some(repeat) = repeat {
                     self.write_whole_line(&format!("  {repeat}"));
                 }
                 return;
             }
-            Some(CallLineState { remark, .. }) if !remark.is_empty() => {
-                format!("{name}: {label} {remark}")
-            }
-            _ => format!("{name}: {label}"),
+            Some(CallLineState { remark, .. }) if !remark.is_empty() => format!(" {remark}"),
+            _ => String::new(),
         };
-        self.write_line(&line);
+        let label = outcome_label::timed_outcome_label(outcome, duration);
+        self.write_line(&format!("{name}: {label}{remark}"));
     }
 
     fn call_name(&self, call: &CallRef) -> String {

@@ -11,6 +11,7 @@ mod footer;
 mod labels;
 mod lines;
 pub(crate) mod outcome_label;
+mod outcome_tally;
 mod planned_duration;
 mod repeat_command;
 mod screen;
@@ -24,6 +25,7 @@ pub(crate) use failure_list::FailureList;
 pub(crate) use labels::{CallLabels, PartialCallLabels};
 pub(crate) use lines::ProgressLines;
 pub(crate) use outcome_label::PROBING_LABEL;
+pub(crate) use outcome_tally::{OutcomeTally, calls_label};
 pub(crate) use repeat_command::RepeatCommand;
 pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;
@@ -34,7 +36,7 @@ use crate::terminal::labels::MAX_MASKED_BYTES;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::{escape, truncate_to_columns};
-use toolq_core::types::{CallKey, CallRef, CheckedCall};
+use toolq_core::types::{CallKey, CallRef, CheckedCall, OutcomeKind};
 
 /// What a row or line of progress is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,11 +73,8 @@ const MAX_SUBJECT_COLUMNS: usize = 72;
 const MAX_PIPED_SUBJECT_COLUMNS: usize = 1_000;
 const MAX_CAUSE_COLUMNS: usize = 160;
 
-/// What a line about a failed call begins with where no color marks it.
-pub(crate) const FAILURE_PREFIX: &str = "failed: ";
-
-/// Formats a line about a failed call: `fetch toolu_7 {"url":"http://…"}: HTTP 503, 2s: overloaded`. The arguments are
-/// already safe to show, except for `cause`.
+/// Formats a line about a call that didn't succeed, after the word for that: `fetch toolu_7 {"url":"http://…"}: HTTP 503, 2s:
+/// overloaded`. The arguments are already safe to show, except for `cause`.
 fn failure_line(
     name: &str,
     subject: &str,
@@ -87,8 +86,22 @@ fn failure_line(
     let cause = cause
         .as_deref()
         .map(|cause| truncate_to_columns(cause, MAX_CAUSE_COLUMNS));
-    let line = format!("{name} {subject}: {label}");
-    cause.map_or_else(|| line.clone(), |cause| format!("{line}: {cause}"))
+    let mut line = format!("{name} {subject}");
+    let label = Some(label).filter(|label| !label.is_empty());
+    for part in label.into_iter().chain(cause.as_deref()) {
+        line.push_str(": ");
+        line.push_str(part);
+    }
+    line
+}
+
+/// Returns the style of the word for how a call ended: red for what went wrong, yellow for what is left to do.
+pub(crate) fn kind_style(kind: OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Ok => "32",
+        OutcomeKind::Failed | OutcomeKind::Rejected => "31",
+        OutcomeKind::Skipped | OutcomeKind::InDoubt | OutcomeKind::Unfinished => "33",
+    }
 }
 
 /// Makes the subject of a call safe to show, and short.

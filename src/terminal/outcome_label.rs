@@ -25,23 +25,34 @@ pub(crate) fn throttle_label(wait: &StartWait) -> String {
 fn outcome_label(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed { ending, .. } => ending_label(*ending),
-        Outcome::Restored(recalled) => {
-            format!("{}, from the log", recalled.status.label())
-        }
         Outcome::TimedOut { limit, .. } => format!("timeout after {}", format_duration(*limit)),
         _ => outcome.status().label(),
     }
 }
 
-/// Describes how a call ended and how long it took: `ok, 1.5s`. Leaves out a duration that is zero or part of the
-/// label.
+/// Describes how a call ended and how long it took: `ok, 1.5s`.
 pub(crate) fn timed_outcome_label(outcome: &Outcome, duration: Duration) -> String {
-    let (label, took) = (outcome_label(outcome), format_duration(duration));
-    if duration.is_zero() || label.ends_with(&format!(" {took}")) {
-        label
-    } else {
-        format!("{label}, {took}")
-    }
+    join_label(outcome_label(outcome), outcome, duration)
+}
+
+/// Describes how a call ended that didn't succeed, after the word for its kind, and how long it took: `exit 2, 1.5s`. That is nothing
+/// if the kind says it all.
+pub(crate) fn failure_label(outcome: &Outcome, duration: Duration) -> String {
+    let label = outcome_label(outcome);
+    let says_more = label != outcome.kind().label();
+    join_label(if says_more { label } else { String::new() }, outcome, duration)
+}
+
+/// Adds that a result is from the log, and a duration unless it is zero or part of the label.
+fn join_label(label: String, outcome: &Outcome, duration: Duration) -> String {
+    let took = format_duration(duration);
+    let has_duration = duration.is_zero() || label.ends_with(&format!(" {took}"));
+    let parts = [
+        Some(label).filter(|label| !label.is_empty()),
+        outcome.is_restored().then(|| "from the log".to_owned()),
+        (!has_duration).then_some(took),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn ending_label(ending: CallEnding) -> String {

@@ -65,16 +65,13 @@ impl PlannedDurationMeter {
         }
     }
 
-    /// Formats the time as `4s as planned`, or `at least 4s as planned` if a call has no estimate. `None` if there is no such
+    /// Formats the time as `estimated 4s`, or `estimated at least 4s` if a call has no estimate. `None` if there is no such
     /// time, or as long as a turn isn't over.
     pub(super) fn label(&self) -> Option<String> {
         if self.turns_overlap || !self.has_estimate || self.turn.is_some() {
             return None;
         }
         let at_least = if self.has_unknown { "at least " } else { "" };
-        Some(format!(
-            "{at_least}{} as planned",
-            format_duration(self.total)
-        ))
+        Some(format!("estimated {at_least}{}", format_duration(self.total)))
     }
 }

@@ -7,7 +7,7 @@ use crate::output::quote_for_shell;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::is_hidden;
-use toolq_core::types::{CallEnding, CheckedCall, Effect, Outcome, Verdict};
+use toolq_core::types::{Backing, CallEnding, CheckedCall, Effect, Outcome, Verdict};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -32,11 +32,15 @@ impl RepeatCommand {
         })
     }
 
-    /// Returns the command line for a call. `None` if it was rejected, or its input has a secret or is too long.
+    /// Returns the command line for a call. `None` if it was rejected, only the host process can run it, or its input has a secret or
+    /// is too long.
     pub(crate) fn repeat_of(&self, checked: &CheckedCall, mask: &Mask) -> Option<CallRepeat> {
         let Verdict::Accepted(accepted) = &checked.verdict else {
             return None;
         };
+        if matches!(accepted.tool.backing, Some(Backing::Host)) {
+            return None;
+        }
         Some(CallRepeat {
             command: self.command(checked, mask)?,
             is_write: accepted.tool.effect == Effect::Write,
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_a_long_input_and_a_rejected_call_have_no_line() {
+    fn what_cannot_be_repeated_by_hand_has_no_line() {
         assert_eq!(line(r#"{"key":"s3cr3t-value"}"#), None);
         assert_eq!(line(r#"{"key":"it's-secret"}"#), None);
         assert_eq!(
@@ -230,6 +234,12 @@ mod tests {
             None
         );
         let command = RepeatCommand::new(Path::new("tools.yaml"), true);
+        let of_host = Tool {
+            backing: Some(Backing::Host),
+            ..sample_tool("read")
+        };
+        let of_host = accepted_call(0, of_host, true, "{}");
+        assert_eq!(command.repeat_of(&of_host, &Mask::default()), None);
         assert_eq!(
             command.repeat_of(&rejected_call(0, "nobody"), &Mask::default()),
             None

@@ -12,6 +12,7 @@ use crate::terminal::bar_options::BarOptions;
 use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::truncate_to_columns;
+use toolq_core::types::OutcomeKind;
 
 /// Rows of running calls above a bar of all calls. This is a cheap handle, shared with the code that ticks the bars and
 /// with the code that prints to the same terminal.
@@ -98,8 +99,8 @@ impl ProgressScreen {
     }
 
     /// Counts a call that failed.
-    pub(super) fn count_failure(&self) {
-        self.footer.count_failure();
+    pub(super) fn count_failure(&self, kind: OutcomeKind) {
+        self.footer.count_failure(kind);
         self.total_bar.tick();
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::terminal::agent_totals::AgentTotals;
+use crate::terminal::outcome_tally::{OutcomeTally, calls_label};
 use crate::terminal::planned_duration::PlannedDurationMeter;
 use toolq_core::os::Clock;
 use toolq_core::text::{format_count, format_duration};
@@ -14,10 +15,16 @@ use toolq_core::types::{EmitError, Event, EventSink, Status, ToolsConfig, Verdic
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
     clock: Clock,
+    /// Number of calls of the input.
     calls: usize,
+    /// Number of calls that agents made.
+    agent_calls: usize,
     batches: usize,
+    /// How all of these calls ended.
+    outcomes: OutcomeTally,
+    /// Number of calls of the input that succeeded.
     succeeded: usize,
-    /// Number of errors by status.
+    /// Number of errors by status, among the calls of the input.
     errors: BTreeMap<Status, usize>,
     agents: AgentTotals,
     /// `None` if no tool has an estimate.
@@ -38,7 +45,7 @@ pub struct RunSummary {
     approver_stop: Option<String>,
     /// How many lines servers wrote to stdout that weren't messages, by server.
     noise_lines: BTreeMap<String, u64>,
-    /// Sum of the durations of all calls.
+    /// Sum of the durations of all calls of the input. It has those of agents' calls.
     serial_duration: Duration,
     /// Timestamps of the first and the last event, in milliseconds.
     span_ms: Option<(u64, u64)>,
@@ -51,7 +58,9 @@ impl RunSummary {
         Self {
             clock,
             calls: 0,
+            agent_calls: 0,
             batches: 0,
+            outcomes: OutcomeTally::default(),
             succeeded: 0,
             errors: BTreeMap::new(),
             agents: AgentTotals::new(tools.prices.clone()),
@@ -113,60 +122,57 @@ impl RunSummary {
         })
     }
 
-    /// Formats the summary: `5 calls in 3 batches: 3 ok, 1 timeout, 1 unknown tool; 8s in series, 3s as planned, 4s as
-    /// run`.
+    /// Formats the summary: `8 calls, and 4 of agents, in 3 batches: 10 ok, 1 failed (timeout), 1 rejected (unknown tool); took 4s
+    /// (estimated 3s), 8s if run one after another`.
     pub fn text(&self) -> String {
         if self.calls == 0 {
             return "no calls".to_owned();
         }
-        let errors = self.errors.iter();
-        let errors = errors.map(|(status, number)| format!("{number} {}", status.label()));
-        let succeeded = (self.succeeded > 0).then(|| format!("{} ok", self.succeeded));
-        let unfinished = self.calls - self.succeeded - self.errors();
-        let unfinished = (unfinished > 0).then(|| format!("{unfinished} without a result"));
-        let (first, last) = self.span_ms.unwrap_or_default();
-        // Calls without a result ran until now.
-        let last = unfinished.as_ref().map_or(last, |_| self.clock.now_ms());
-        let outcome_labels: Vec<_> = succeeded
-            .into_iter()
-            .chain(errors)
-            .chain(unfinished)
-            .collect();
-        let remarks = [
+        let all = self.calls + self.agent_calls;
+        let unfinished = all.saturating_sub(self.outcomes.total());
+        let mut labels = self.outcomes.labels();
+        labels.extend((unfinished > 0).then(|| format!("{unfinished} without a result")));
+        let counts = [
             (self.restored, "from the log"),
             (self.retried, "retried"),
             (self.coerced, "with a coerced input"),
             (self.defaulted, "with defaults added"),
         ];
-        let remarks = remarks.into_iter().filter(|(number, _)| *number > 0);
-        let remarks: Vec<String> = remarks
+        let counts = counts.into_iter().filter(|(number, _)| *number > 0);
+        let remarks: Vec<String> = counts
             .map(|(number, remark)| format!("{number} {remark}"))
             .collect();
         let remarks = match remarks.join(", ") {
             remarks if remarks.is_empty() => remarks,
-            remarks => format!(" ({remarks})"),
+            remarks => format!("; {remarks}"),
         };
         let agents = self.agents.label();
         let agents = agents.map_or_else(String::new, |agents| format!("; {agents}"));
-        let calls = format_count(self.calls as u64, "call");
-        let outcome_labels = outcome_labels.join(", ");
+        let calls = calls_label(self.calls, self.agent_calls);
+        let labels = labels.join(", ");
+        // Without a batch, nothing ran: each result is from the log or is a rejection.
+        let (batches, durations) = match self.batches {
+            0 => (String::new(), String::new()),
+            count => {
+                let comma = if self.agent_calls > 0 { "," } else { "" };
+                let noun = if count == 1 { "batch" } else { "batches" };
+                let durations = self.durations_label(unfinished > 0);
+                (format!("{comma} in {count} {noun}"), format!("; {durations}"))
+            }
+        };
+        format!("{calls}{batches}: {labels}{remarks}{agents}{durations}")
+    }
+
+    /// Formats how long the run took, should have taken, and would take without parallel calls.
+    fn durations_label(&self, is_unfinished: bool) -> String {
+        let (first, last) = self.span_ms.unwrap_or_default();
+        // Calls without a result ran until now.
+        let last = if is_unfinished { self.clock.now_ms() } else { last };
+        let took = format_duration(Duration::from_millis(last.saturating_sub(first)));
         let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
-        let planned = planned.map_or_else(String::new, |planned| format!("{planned}, "));
-        if self.batches == 0 {
-            // Nothing ran: each result is from the log or is a rejection.
-            return format!("{calls}: {outcome_labels}{remarks}{agents}");
-        }
-        format!(
-            "{calls} in {} {}: {outcome_labels}{remarks}{agents}; {} in series, {planned}{} as run",
-            self.batches,
-            if self.batches == 1 {
-                "batch"
-            } else {
-                "batches"
-            },
-            format_duration(self.serial_duration),
-            format_duration(Duration::from_millis(last.saturating_sub(first))),
-        )
+        let planned = planned.map_or_else(String::new, |planned| format!(" ({planned})"));
+        let serial = format_duration(self.serial_duration);
+        format!("took {took}{planned}, {serial} if run one after another")
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -174,12 +180,22 @@ impl RunSummary {
         if let Some(planned) = &mut self.planned {
             planned.handle_event(event);
         }
-        if let Event::Finished { outcome, .. } = event {
+        if let Event::Finished {
+            outcome, attempts, ..
+        } = event
+        {
             self.has_doubt |= outcome.is_in_doubt();
+            self.outcomes.add(outcome.kind(), outcome.status());
+            self.restored += usize::from(outcome.is_restored());
+            self.retried += usize::from(*attempts > 1 && !outcome.is_restored());
         }
         match event {
-            Event::Queued { checked, .. } if checked.call.parent.is_none() => {
-                self.calls += 1;
+            Event::Queued { checked, .. } => {
+                if checked.call.parent.is_none() {
+                    self.calls += 1;
+                } else {
+                    self.agent_calls += 1;
+                }
                 if let Verdict::Accepted(accepted) = &checked.verdict
                     && accepted.before_coercion.is_some()
                 {
@@ -199,14 +215,9 @@ impl RunSummary {
                 self.incomplete |= outcome.status().stops_run();
             }
             Event::Finished {
-                outcome,
-                duration,
-                attempts,
-                ..
+                outcome, duration, ..
             } => {
                 let is_restored = outcome.is_restored();
-                self.retried += usize::from(*attempts > 1 && !is_restored);
-                self.restored += usize::from(is_restored);
                 let is_lasting = outcome.is_in_doubt() || outcome.status() == Status::OverBudget;
                 self.incomplete |= is_lasting || !is_restored && outcome.status().stops_run();
                 self.serial_duration += *duration;

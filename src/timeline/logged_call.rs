@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::log_view::end_label;
-use crate::timeline::call_outcome::CallOutcome;
-use toolq_core::types::{AgentUsage, CallPath, ReportedUsage, Status, TraceParent};
+use crate::log_view::{end_label, end_summary};
+use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, TraceParent};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
@@ -40,7 +39,7 @@ pub(crate) struct LoggedCall {
     pub(crate) provider: Option<String>,
     /// When the last call of each turn of that agent ended.
     pub(crate) turn_ends: BTreeMap<usize, u64>,
-    pub(crate) outcome: CallOutcome,
+    pub(crate) outcome: OutcomeKind,
     pub(crate) end: Option<LoggedEnd>,
     pub(super) log: CallLog,
 }
@@ -99,8 +98,10 @@ pub(crate) struct LoggedEnd {
     pub(crate) at_ms: u64,
     /// How long the call took by the engine's clock, from its first start. `None` if that isn't on record.
     pub(crate) duration_ms: Option<u64>,
-    /// How it ended: `failed, exit 3, 12ms`.
+    /// How it ended: `failed: exit 3, 12ms`.
     pub(crate) label: String,
+    /// The same in a few words, for a row: `failed: exit 3`.
+    pub(crate) summary: String,
     /// What the model read, or in parentheses why it can't be shown.
     pub(crate) output: String,
     pub(crate) status: Status,
@@ -137,7 +138,7 @@ impl LoggedCall {
             responses: Vec::new(),
             provider: None,
             turn_ends: BTreeMap::new(),
-            outcome: CallOutcome::Unfinished,
+            outcome: OutcomeKind::Unfinished,
             end: None,
             log: CallLog::default(),
         }
@@ -166,20 +167,21 @@ impl LoggedCall {
                     started_ms: at_ms,
                     failure: None,
                 });
-                (self.end, self.outcome) = (None, CallOutcome::Unfinished);
+                (self.end, self.outcome) = (None, OutcomeKind::Unfinished);
             }
             CallEvent::Result(_)
             | CallEvent::Skipped(_)
             | CallEvent::InDoubt(_)
             | CallEvent::Resolved(_) => {
                 let before = self.end.as_ref().and_then(|end| end.duration_ms);
-                self.outcome = CallOutcome::of_end(event);
+                self.outcome = event.outcome_kind();
                 self.end = end_label(event).map(|label| LoggedEnd {
                     line,
                     at_ms: at_ms.max(self.requested_ms),
                     // The time until somebody resolved a call isn't time that it took.
                     duration_ms: recorded_duration(event).or(before),
                     label,
+                    summary: end_summary(event),
                     output,
                     status: status_of_end(event),
                     is_error: event.is_error(),

@@ -1,13 +1,11 @@
 //! The calls of a session log with their times: read once, drawn as a page or written as trace events.
 
-mod call_outcome;
 mod comparison;
 mod lanes;
 mod log_timeline;
 mod logged_call;
 mod trace_events;
 
-pub(crate) use call_outcome::CallOutcome;
 pub(crate) use comparison::{CallDifference, CallDifferenceKind, ComparedCall, compare_timelines};
 #[cfg(feature = "otlp")]
 pub(crate) use log_timeline::keep_beginning;

@@ -44,7 +44,7 @@ fn an_interrupted_agent_resumes() {
     assert_eq!(done.result_texts(), ["done"]);
     // The summary counts only this run's turn and call.
     assert!(
-        done.stderr.contains("agents: 1 turn, 1 call;"),
+        done.stderr.contains("agents: 1 turn;"),
         "{}",
         done.stderr
     );

@@ -45,7 +45,7 @@ fn an_agent_without_a_response_had_no_turn_and_no_cost() {
     let script = "\"$TOOLQ\" run --log l.jsonl call.json > results; \"$TOOLQ\" log cost l.jsonl; \
                   \"$TOOLQ\" log cost --format json l.jsonl";
     let ran = run_unreachable(script).assert_exit(0);
-    let summary = "agents: 0 turns, 0 calls;";
+    let summary = "agents: 0 turns;";
     assert!(ran.stderr.contains(summary), "{}", ran.stderr);
     assert!(!ran.stderr.contains('$'), "{}", ran.stderr);
     let (table, json) = ran.stdout.split_at(ran.stdout.find('{').unwrap());

@@ -168,6 +168,10 @@ fn quitting_stops_the_run() {
 fn a_signal_at_the_question_ends_the_run() {
     let run = run_on_terminal(&four(), "bar", &["\u{3}"]);
     assert_eq!(run.code, Some(130), "{}", run.screen);
+    // What is said about it doesn't continue the line of the question.
+    let after = run.screen.rsplit("[q]uit the run: ").next().unwrap();
+    let same_line = after.lines().next().unwrap();
+    assert!(["", "^C"].contains(&same_line.trim()), "{after:?}");
     assert!(!run.ran.contains("pay"), "{}", run.ran);
 }
 
@@ -197,6 +201,18 @@ fn the_question_shows_the_whole_input_escaped() {
         input.contains("u001b") && input.contains("u202e"),
         "{input:?}"
     );
+}
+
+/// A model that indents its input is shown as it wrote, and not with `\n`.
+#[test]
+fn the_question_shows_lines_as_lines() {
+    let pay = "{\n    \"to\": \"EUR\"\n  }";
+    let call = r#"[{"type":"tool_use","id":"toolu_0","name":"pay","input":INPUT}]"#;
+    let sandbox = sandbox().file("calls.json", call.replace("INPUT", pay));
+    let run = run_on_terminal(&sandbox, "none", &["y\n"]);
+    let screen = run.screen.replace("\r\n", "\n");
+    let shown = "  input: {\n             \"to\": \"EUR\"\n           }\n  runs: ";
+    assert!(screen.contains(shown), "{screen}");
 }
 
 /// Two agents work at the same time, each with a payment that needs an approval.

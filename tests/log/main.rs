@@ -7,6 +7,7 @@ mod diff;
 mod follow;
 mod list;
 mod log_builder;
+mod narrow_terminal;
 mod prune;
 mod schema;
 #[path = "../agent/scripted_api.rs"]

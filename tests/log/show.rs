@@ -68,29 +68,29 @@ fn each_turn_is_a_block() {
     insta::assert_snapshot!(mask_durations(rest), @r#"
 
     turn 0: msg_1, from stdin
-        0  missing               unknown tool
-           {}
+        0  missing               rejected: unknown tool
+           toolu_0  {}
            Unknown tool: no tool named `missing`
            known: say, fail
            Hint: call one of the known tools by its exact name, or continue without it.
         1  say                   ok, …, 7 bytes
-           {"x":"one\ntwo"}
+           toolu_1  {"x":"one\ntwo"}
            one
            two
         2  say                   ok, …, 5 bytes
-           {"x":"three"}
+           toolu_2  {"x":"three"}
            three
-        3  fail                  failed, exit 3, …
-           {}
+        3  fail                  failed: exit 3, …
+           toolu_3  {}
            Exit code 3.
            no
            Hint: read its output, and change the input before calling it again.
-        4  say                   not executed
-           {"x":"never"}
+        4  say                   skipped: not executed
+           toolu_4  {"x":"never"}
            Not executed: the preceding fail call failed.
            Hint: deal with that failure first, then call this again if it is still needed.
 
-    exit 0 after …: 5 calls, 2 errors, 1 skipped
+    exit 0 after …: 5 calls: 2 ok, 1 failed, 1 rejected (unknown tool), 1 skipped (not executed)
     "#);
 }
 

@@ -88,8 +88,8 @@ fn the_recorded_duration_counts_everywhere() {
     let page = page_of(&log);
     assert!(page.contains("class=\"took\">250ms<"), "{page}");
     assert!(page.contains("ok, 250ms, 20 bytes"), "{page}");
-    assert!(page.contains("500ms in series"), "{page}");
-    assert!(!page.contains("1s in series"), "{page}");
+    assert!(page.contains("500ms if run one after another"), "{page}");
+    assert!(!page.contains("1s if run"), "{page}");
 }
 
 /// The page names each call by its id, and a link to it by the line of the log.
@@ -189,9 +189,10 @@ fn only_a_page_in_a_file_follows() {
     }
 }
 
-/// A call that was rejected belongs to no batch, and the calls of an agent have batches of their own.
+/// A call that was rejected belongs to no batch, so it stands after those that do. The calls of an agent have turns and batches of
+/// their own.
 #[test]
-fn a_rule_separates_batches_whatever_stands_between_them() {
+fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
     let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
@@ -213,14 +214,57 @@ fn a_rule_separates_batches_whatever_stands_between_them() {
     add(&mut log, inner, "inner_too", json!(0));
     add(&mut log, turn, "last", json!(2));
     let page = page_of(&log);
-    let separated = |tool: &str| {
-        let row = page
-            .split("<li ")
-            .find(|row| row.contains(&format!("\"toolu_{tool}\"")));
-        row.unwrap().split('>').next().unwrap().contains(" batch")
-    };
-    let found = ["first", "rejected", "agent", "inner", "inner_too", "last"].map(separated);
-    assert_eq!(found, [false, false, true, false, false, true]);
+    let rows: Vec<(&str, Option<&str>)> = page
+        .split("<li ")
+        .skip(1)
+        .map(|row| {
+            let heading = row.split_once(" data-batch=\"");
+            let heading = heading.and_then(|(_, text)| text.split('"').next());
+            let (_, id) = row.split_once("data-tool-use-id=\"toolu_").unwrap();
+            (id.split('"').next().unwrap(), heading)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("first", Some("batch 0: 1 call")),
+            ("agent", Some("batch 1: 1 call")),
+            ("inner", Some("turn 0 of agent")),
+            ("inner_too", None),
+            ("last", Some("batch 2: 1 call")),
+            ("rejected", Some("in no batch")),
+        ]
+    );
+    assert!(page.contains("Turn 0: 4 calls, and 2 of agents; 3 batches"), "{page}");
+}
+
+/// A row says why its call failed, before it is pointed at, and the key explains each state that the page has.
+#[test]
+fn a_row_says_how_its_call_failed() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    for (tool, kind, status) in [
+        ("slow", "tool_result", "timeout"),
+        ("serch", "tool_result", "unknown_tool"),
+        ("pay", "tool_skipped", "needs_approval"),
+    ] {
+        let call = log.call(turn, tool, &json!({}));
+        log.end(kind, call, tool, (status, 2_000, 0));
+    }
+    log.session_end(session);
+    let page = page_of(&log);
+    for (state, meaning) in [
+        ("failed: timeout", "did not succeed"),
+        ("rejected: unknown tool", "could not run as it was requested"),
+        ("skipped: needs approval", "was answered without running"),
+    ] {
+        assert!(page.contains(&format!(" {state}</span>")), "{state}: {page}");
+        assert!(page.contains(&format!("</span>{meaning}</span>")), "{meaning}: {page}");
+    }
+    assert!(!page.contains("</span>succeeded</span>"), "{page}");
+    let totals = "3 calls · 1 failed (timeout) · 1 rejected (unknown tool) · 1 skipped (needs approval)";
+    assert!(page.contains(totals), "{page}");
 }
 
 /// An agent counts its own turns, so the details of a call say whose turn they mean.

@@ -78,7 +78,7 @@ fn results_that_cannot_be_updated_remain_differences() {
         .run(&["replay", "r.jsonl"])
         .assert_exit(1);
     assert!(
-        again.stderr.contains("2 match, 1 differs"),
+        again.stderr.contains("1 differs, 2 match"),
         "{}",
         again.stderr
     );

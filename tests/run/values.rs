@@ -149,9 +149,9 @@ fn a_default_is_executed_and_logged_with_the_original() {
         .collect();
     assert_eq!(texts, ["1\n2", "1", "1\n2\n3"]);
     let summary = ran.stderr.lines().next().unwrap();
-    let adjusted = "3 ok (1 with a coerced input, 1 with defaults added); ";
+    let adjusted = "3 ok; 1 with a coerced input, 1 with defaults added; ";
     assert!(summary.contains(adjusted), "{summary}");
-    assert!(summary.contains(" in series, 6s as planned, "), "{summary}");
+    assert!(summary.contains(" (estimated 6s), "), "{summary}");
     let calls: Vec<Value> = parse_json_lines(&ran.file("log").unwrap())
         .into_iter()
         .filter(|record| record["type"] == "tool_call")

@@ -8,7 +8,7 @@ use crate::read::Corruption;
 use crate::records::{
     ApprovalRecord, CallEndRecord, ProbeRecord, Record, RecordKind, ResolveRecord, StartRecord,
 };
-use toolq_core::types::{Effect, ProbeFinding};
+use toolq_core::types::{Effect, OutcomeKind, ProbeFinding};
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,6 +85,19 @@ impl<'r> CallEvent<'r> {
             Self::Approved(_) | Self::Started(_) | Self::Probed(_) => false,
             Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => end.is_error,
             Self::Resolved(resolve) => !resolve.done || resolve.is_error == Some(true),
+        }
+    }
+
+    /// Returns the word in which people are told how a call ended whose last record this is.
+    pub fn outcome_kind(&self) -> OutcomeKind {
+        match self {
+            Self::Approved(_) | Self::Started(_) | Self::Probed(_) => OutcomeKind::Unfinished,
+            Self::Result(end) if end.status.is_rejected() => OutcomeKind::Rejected,
+            Self::Skipped(_) => OutcomeKind::Skipped,
+            Self::InDoubt(_) => OutcomeKind::InDoubt,
+            Self::Resolved(resolve) if !resolve.done => OutcomeKind::Unfinished,
+            event if event.is_error() => OutcomeKind::Failed,
+            _ => OutcomeKind::Ok,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::context::CommandContext;
 use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
+use crate::timeline::{LogTimeline, LoggedRun};
 use toolq_log::{Access, list_calls_in_doubt, session_bytes};
 
 /// Prints a row for each session.
@@ -60,9 +60,8 @@ fn session_row(path: &Path, torn_copies: &[PathBuf]) -> SessionRow {
     let read = read_timeline(path);
     let is_damaged = read.is_err();
     let (timeline, _) = read.unwrap_or_default();
-    let has_error =
-        |outcome: CallOutcome| matches!(outcome, CallOutcome::Failed | CallOutcome::Rejected);
-    let errors = timeline.calls.iter().filter(|call| has_error(call.outcome));
+    let calls = || timeline.calls.iter();
+    let errors = calls().filter(|call| call.outcome.is_failure());
     SessionRow {
         id: session_id(path),
         path: path.display().to_string(),
@@ -70,6 +69,7 @@ fn session_row(path: &Path, torn_copies: &[PathBuf]) -> SessionRow {
         input: timeline.runs.iter().find_map(|run| run.input.clone()),
         runs: timeline.runs.len(),
         calls: timeline.calls.len(),
+        agent_calls: calls().filter(|call| call.parent.is_some()).count(),
         errors: errors.count(),
         state: if is_damaged {
             SessionState::Damaged

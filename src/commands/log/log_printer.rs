@@ -59,8 +59,10 @@ impl<'a> LogPrinter<'a> {
         context: &'a CommandContext,
         name_filter: &'a mut ToolNameFilter,
     ) -> Result<Self, CommandError> {
+        let terminal_width = stdout::width();
         let layout = TextLayout {
-            width: stdout::width().unwrap_or(FALLBACK_WIDTH),
+            width: terminal_width.unwrap_or(FALLBACK_WIDTH),
+            terminal_width,
             color: context.stderr.is_stdout_colored(),
             is_whole: arguments.full,
         };
@@ -130,14 +132,14 @@ impl<'a> LogPrinter<'a> {
         }
     }
 
-    /// Says that the last session has no end, and what to do about it.
+    /// Says that the last session has no end, and what to do about it. A command stands in a line of its own, to be copied.
     fn unfinished_label(&self) -> Option<String> {
         let writer = self.writer.as_ref().filter(|_| !self.has_ended)?;
         Some(if self.records.has_writer() || !writer.has_exited() {
             format!("no end yet: process {} is still running", writer.pid)
         } else {
             let cure = self.resume.hint(self.path);
-            format!("killed: no end in the log; {cure}")
+            format!("killed: no end in the log. {cure}")
         })
     }
 

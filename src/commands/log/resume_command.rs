@@ -30,10 +30,10 @@ impl ResumeCommand {
         }
     }
 
-    /// Says what finishes the session in the log at `path`. Only a run has inputs.
+    /// Says what finishes the session in the log at `path`, with the command in a line of its own. Only a run has inputs.
     pub(crate) fn hint(&self, path: &Path) -> String {
         let Some((session, input)) = self.session.as_ref().zip(self.input.as_deref()) else {
-            return "the same `toolq run` or `toolq agent` with `--resume` finishes it; a server starts anew"
+            return "The same `toolq run` or `toolq agent` with `--resume` finishes it; a server starts anew"
                 .to_owned();
         };
         let mut words = vec!["toolq run --resume".to_owned()];
@@ -50,7 +50,7 @@ impl ResumeCommand {
             "-" => "< INPUT".to_owned(),
             input => quote_for_shell(input),
         });
-        format!("`{}` finishes it", escape(&words.join(" ")))
+        format!("This finishes it:\n  {}", escape(&words.join(" ")))
     }
 }
 
@@ -77,11 +77,11 @@ mod tests {
     fn the_command_names_what_the_run_was_given() {
         assert_eq!(
             hint("tools.yaml", Some("calls.json")),
-            "`toolq run --resume --log 'my log.jsonl' calls.json` finishes it"
+            "This finishes it:\n  toolq run --resume --log 'my log.jsonl' calls.json"
         );
         assert_eq!(
             hint("other.yaml", Some("-")),
-            "`toolq run --resume -c other.yaml --log 'my log.jsonl' < INPUT` finishes it"
+            "This finishes it:\n  toolq run --resume -c other.yaml --log 'my log.jsonl' < INPUT"
         );
         let unknown = ResumeCommand::default().hint(Path::new("log"));
         assert!(unknown.contains("with `--resume` finishes it"), "{unknown}");

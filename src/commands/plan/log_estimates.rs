@@ -9,9 +9,8 @@ use crate::commands::log::log_files::{read_timeline, select_log};
 use crate::context::CommandContext;
 use crate::log_view::DurationSample;
 use crate::output::CommandError;
-use crate::timeline::CallOutcome;
 use toolq_core::text::format_count;
-use toolq_core::types::ToolsConfig;
+use toolq_core::types::{OutcomeKind, ToolsConfig};
 
 /// Replaces the estimates of tools that have calls with an end in the log. The others keep theirs.
 ///
@@ -26,7 +25,7 @@ pub(super) fn apply_log_estimates(
     let (timeline, _) = read_timeline(&path)?;
     let mut samples: HashMap<&str, (DurationSample, usize)> = HashMap::new();
     for call in &timeline.calls {
-        let has_ended = matches!(call.outcome, CallOutcome::Ok | CallOutcome::Failed);
+        let has_ended = matches!(call.outcome, OutcomeKind::Ok | OutcomeKind::Failed);
         if let Some(ms) = timeline.duration_of(call).filter(|_| has_ended) {
             let (sample, count) = samples.entry(&call.tool_name).or_default();
             sample.push(ms);

@@ -23,10 +23,10 @@ pub(super) fn render_report(
         let name = &reply.server.name;
         let server_lock = lock.servers.get(name);
         match &reply.result {
-            Err(why) => details.push(format!("{name}: {}", escape(why))),
+            Err(why) => details.push(render_detail(name, why)),
             Ok((now, _)) => {
                 let problems = now.problems.iter();
-                details.extend(problems.map(|problem| format!("{name}: {}", escape(problem))));
+                details.extend(problems.map(|problem| render_detail(name, problem)));
                 let changes = server_lock
                     .map(|lock| find_changes(lock, now))
                     .unwrap_or_default();
@@ -41,6 +41,13 @@ pub(super) fn render_report(
         sections.push(details.join("\n"));
     }
     sections.join("\n\n")
+}
+
+/// Renders what is wrong with a server. The lines of what it wrote stay lines, below the first.
+fn render_detail(name: &str, what: &str) -> String {
+    let lines = what.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<_> = lines.map(|line| escape(line.trim_end())).collect();
+    format!("{name}: {}", lines.join("\n  "))
 }
 
 fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> String {

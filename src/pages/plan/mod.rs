@@ -73,9 +73,9 @@ impl PlanPage {
             self.text_bytes += row.details.text_bytes();
             rows.push(row);
         }
-        if !rows.is_empty() {
+        if let Some(heading) = plan.rejected_heading() {
             batches.push(BatchView {
-                heading: "rejected".to_owned(),
+                heading,
                 safety: String::new(),
                 rows,
             });
@@ -93,17 +93,17 @@ impl PlanPage {
         let rows = || self.turns.iter().flat_map(|turn| &turn.batches);
         let rows = || rows().flat_map(|batch| &batch.rows);
         let has = |state: &PlannedState| rows().any(|row| row.state == *state);
-        let states = PlannedState::ALL.into_iter().filter(has);
+        let states: Vec<PlannedState> = PlannedState::ALL.into_iter().filter(has).collect();
         let details: BTreeMap<&str, _> = rows().map(|row| (&*row.key, &row.details)).collect();
         let body = html! {
             (bar_patterns())
             header {
-                h1 { "toolq plan" }
-                p.path { "with " (visible_text(tools_path)) "; nothing has run" }
-                (filter_form(rows().map(|row| row.tool_name.as_str()), states.map(PlannedState::label)))
+                h1 { "toolq plan: what would run" }
+                p.path { "With " (visible_text(tools_path)) ". Nothing has run; all times are estimates." }
+                (filter_form(rows().map(|row| row.tool_name.as_str()), states.iter().map(|state| state.label())))
             }
             main {
-                (legend())
+                (legend(&states))
                 @for turns in self.turns.chunks(CHUNK_HEADINGS) {
                     div.lazy[turns.len() == CHUNK_HEADINGS] { @for turn in turns { (turn_view(turn)) } }
                 }
@@ -176,16 +176,21 @@ fn batch_view(batch: &BatchView) -> Markup {
     }
 }
 
-/// Explains what the bars mean.
-fn legend() -> Markup {
-    let sample = |state: &str, class: &str, meaning: &str| {
+/// Explains the marks of the states that the page has, and what the bars mean.
+fn legend(states: &[PlannedState]) -> Markup {
+    let bar = |state: &str, class: &str, meaning: &str| {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
+    let state = |state: &PlannedState| {
+        let (class, mark) = state.look();
+        html! { span class=(class) { span.state { (mark) " " (state.label()) } (state.meaning()) } }
+    };
     html! {
+        p.legend { @for one in states { (state(one)) } }
         p.legend {
-            (sample("", "run", "estimated"))
-            (sample("doubt", "run", "needs an approval"))
-            (sample("", "never", "starts here, duration unknown"))
+            (bar("planned", "run", "estimated time"))
+            (bar("approval", "run", "the same, once it is approved"))
+            (bar("", "never", "starts here, no estimate"))
             span { "safe: may run together with others; not safe: runs alone; then what decided that" }
         }
     }

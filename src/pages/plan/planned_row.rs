@@ -10,7 +10,7 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::plan::{PlannedCall, RejectedCall, TurnPlan, render_invocation, render_sandbox};
 use toolq_core::text::format_duration;
-use toolq_core::types::Call;
+use toolq_core::types::{Call, OutcomeKind};
 
 /// The narrowest bar that can be seen and pointed at, in percent of the turn.
 const MIN_BAR_PERCENT: f64 = 0.35;
@@ -38,28 +38,46 @@ pub(super) struct PlannedRow {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlannedState {
-    Runs,
+    Planned,
     NeedsApproval,
     Rejected,
+    Skipped,
 }
 
 impl PlannedState {
-    pub(super) const ALL: [Self; 3] = [Self::Runs, Self::NeedsApproval, Self::Rejected];
+    pub(super) const ALL: [Self; 4] = [
+        Self::Planned,
+        Self::NeedsApproval,
+        Self::Rejected,
+        Self::Skipped,
+    ];
 
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Runs => "runs",
-            Self::NeedsApproval => "approval",
-            Self::Rejected => "rejected",
+            Self::Planned => "planned",
+            Self::NeedsApproval => "needs approval",
+            Self::Rejected => OutcomeKind::Rejected.label(),
+            Self::Skipped => OutcomeKind::Skipped.label(),
+        }
+    }
+
+    /// Says what the label means.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Planned => "would run",
+            Self::NeedsApproval => "would run once somebody approves it",
+            Self::Rejected => "could not run as it was requested",
+            Self::Skipped => "would be answered without running",
         }
     }
 
     /// Returns the class of its row, which decides about its color, and a mark that doesn't need one.
-    fn look(self) -> (&'static str, &'static str) {
+    pub(super) fn look(self) -> (&'static str, &'static str) {
         match self {
-            Self::Runs => ("ok", "▶"),
-            Self::NeedsApproval => ("doubt", "?"),
+            Self::Planned => ("planned", "○"),
+            Self::NeedsApproval => ("approval", "?"),
             Self::Rejected => ("rejected", "⊘"),
+            Self::Skipped => ("skipped", "◇"),
         }
     }
 }
@@ -76,7 +94,7 @@ impl PlannedRow {
         let state = if accepted.needs_approval {
             PlannedState::NeedsApproval
         } else {
-            PlannedState::Runs
+            PlannedState::Planned
         };
         let estimate = accepted.tool.estimate;
         let mut facts = vec![planned.call.id.clone(), planned.safety()];
@@ -95,7 +113,10 @@ impl PlannedRow {
         details.extend(render_sandbox(accepted, mask).map(|sandbox| ("sandbox", sandbox)));
         details.push(("input", cut_text(&input, limit, MORE)));
         let total = plan.estimate.planned;
-        let took = estimate.map_or_else(|| "unknown".to_owned(), format_duration);
+        let took = estimate.map_or_else(
+            || "no estimate".to_owned(),
+            |estimate| format!("about {}", format_duration(estimate)),
+        );
         Self {
             took,
             bar: Some((
@@ -114,6 +135,10 @@ impl PlannedRow {
     ) -> Self {
         let call = rejected.call;
         let reason = rejected.reason();
+        let state = match rejected.kind() {
+            OutcomeKind::Skipped => PlannedState::Skipped,
+            _ => PlannedState::Rejected,
+        };
         let facts = [call.id.clone(), reason.label()];
         let problems = rejected.details();
         let problems = problems.iter().map(|detail| match detail.path.as_str() {
@@ -130,7 +155,7 @@ impl PlannedRow {
         let problem = mask.apply(problems.lines().next().unwrap_or_default());
         Self {
             problem: problem.into_owned(),
-            ..Self::new(call, turn, PlannedState::Rejected, &input, details, mask)
+            ..Self::new(call, turn, state, &input, details, mask)
         }
     }
 

@@ -56,6 +56,7 @@ impl ReplayState {
     /// Formats how many calls have this state: `2 differ`.
     pub(crate) fn counted(self, count: usize) -> String {
         let words = match (self, count) {
+            (Self::Differs, 0) => return "none differ".to_owned(),
             (Self::Differs, 1) => "differs",
             (Self::Differs, _) => "differ",
             (Self::Matches, 1) => "matches",

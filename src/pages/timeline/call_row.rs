@@ -8,8 +8,9 @@ use crate::pages::call_details::input_beginning;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::groups::RowPlacement;
 use crate::pages::visible_text::visible_text;
-use crate::timeline::{CallOutcome, LogTimeline, LoggedCall};
+use crate::timeline::{LogTimeline, LoggedCall};
 use toolq_core::text::format_duration;
+use toolq_core::types::OutcomeKind;
 
 /// The narrowest bar that can be seen and pointed at, in percent of the axis.
 const MIN_BAR_PERCENT: f64 = 0.35;
@@ -17,7 +18,7 @@ const MIN_BAR_PERCENT: f64 = 0.35;
 /// Returns the row of a call.
 pub(super) fn call_row(
     call: &LoggedCall,
-    placement: RowPlacement,
+    placement: &RowPlacement,
     timeline: &LogTimeline,
     axis: &TimeAxis,
 ) -> Markup {
@@ -29,10 +30,12 @@ pub(super) fn call_row(
     } else {
         String::new()
     };
+    let end = call.end.as_ref();
+    let summary = end.map_or(call.outcome.label(), |end| end.summary.as_str());
     html! {
-        li id=(anchor) class=(row_class(call, placement)) data-tool-use-id=(visible_text(&call.tool_use_id)) {
+        li id=(anchor) class=(row_class(call, placement)) data-batch=[&placement.heading] data-tool-use-id=(visible_text(&call.tool_use_id)) {
             a href=(format!("#{anchor}")) {
-                span.state { (state_mark(call.outcome)) " " (call.outcome.label()) (attempts) }
+                span.state { (state_mark(call.outcome)) " " (visible_text(summary)) (attempts) }
                 span.name { (visible_text(&call.tool_name)) }
                 span.input { (input_beginning(&call.input)) }
                 span.took { (took.unwrap_or_default()) }
@@ -42,13 +45,11 @@ pub(super) fn call_row(
     }
 }
 
-fn row_class(call: &LoggedCall, placement: RowPlacement) -> String {
-    let batch = if placement.begins_batch { " batch" } else { "" };
-    format!(
-        "{} depth{}{batch}",
-        state_class(call.outcome),
-        placement.depth
-    )
+fn row_class(call: &LoggedCall, placement: &RowPlacement) -> String {
+    let begins = placement.heading.as_ref();
+    let batch = begins.map_or("", |_| " batch");
+    let state = state_class(call.outcome);
+    format!("{state} depth{}{batch}", placement.depth)
 }
 
 /// Returns a bar: a thin line while the call waited, a box for each attempt.
@@ -74,21 +75,21 @@ fn bar(call: &LoggedCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
     }
 }
 
-fn state_class(outcome: CallOutcome) -> &'static str {
+pub(super) fn state_class(outcome: OutcomeKind) -> &'static str {
     match outcome {
-        CallOutcome::InDoubt => "doubt",
+        OutcomeKind::InDoubt => "doubt",
         outcome => outcome.label(),
     }
 }
 
 /// Returns a mark that tells states apart at a glance; the words beside it say the same.
-fn state_mark(outcome: CallOutcome) -> &'static str {
+pub(super) fn state_mark(outcome: OutcomeKind) -> &'static str {
     match outcome {
-        CallOutcome::Ok => "✓",
-        CallOutcome::Failed => "✕",
-        CallOutcome::Rejected => "⊘",
-        CallOutcome::Skipped => "◇",
-        CallOutcome::InDoubt => "?",
-        CallOutcome::Unfinished => "…",
+        OutcomeKind::Ok => "✓",
+        OutcomeKind::Failed => "✕",
+        OutcomeKind::Rejected => "⊘",
+        OutcomeKind::Skipped => "◇",
+        OutcomeKind::InDoubt => "?",
+        OutcomeKind::Unfinished => "…",
     }
 }

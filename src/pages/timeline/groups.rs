@@ -1,9 +1,10 @@
 //! Which calls stand together on the page: those of one turn, each agent's calls below the agent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use crate::pages::visible_text::visible_text;
+use crate::terminal::calls_label;
 use crate::timeline::{LogTimeline, LoggedCall};
-use toolq_core::text::format_count;
 
 /// The deepest indentation of an agent's calls.
 const MAX_DEPTH: usize = 6;
@@ -15,69 +16,105 @@ pub(super) struct CallGroup {
     /// In display order, as indexes into the calls of the log.
     pub(super) calls: Vec<usize>,
     placements: HashMap<usize, RowPlacement>,
-    /// The batch of the call before, by the agent that made it and its turn. Calls that are rejected, and those of other agents, can
-    /// stand between calls of two batches.
-    batches: HashMap<(Option<usize>, usize), usize>,
+    /// The batch of the last call of each turn, of the input or of an agent. Calls of other agents can stand between two of them.
+    last_batches: HashMap<TurnKey, Option<usize>>,
 }
 
 /// Where a row stands.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct RowPlacement {
     /// How far it is indented.
     pub(super) depth: usize,
-    /// Whether the call before it belongs to another batch.
-    pub(super) begins_batch: bool,
+    /// What begins with this call, if something does: `batch 1: 3 in parallel`.
+    pub(super) heading: Option<String>,
 }
 
+/// A turn: the agent's call that it belongs to, unless it is one of the input, and its number.
+type TurnKey = (Option<usize>, usize);
+
+fn turn_key(call: &LoggedCall) -> TurnKey {
+    (call.parent, call.turn)
+}
+
+/// The numbers of calls of each batch of each turn. Calls that weren't going to run are in no batch.
+type BatchSizes = HashMap<TurnKey, BTreeMap<Option<usize>, usize>>;
+
 impl CallGroup {
-    /// Returns whether the next call is the first of its batch, and another batch stands before it.
-    fn begins_batch(&mut self, call: &LoggedCall) -> bool {
-        let Some(batch) = call.batch else {
-            return false;
-        };
-        let before = self.batches.insert((call.parent, call.turn), batch);
-        before.is_some_and(|before| before != batch)
+    /// Returns what begins with the next call.
+    fn next_heading(&mut self, call: &LoggedCall, log: &GroupedLog<'_>) -> Option<String> {
+        let batches = &log.batch_sizes[&turn_key(call)];
+        let before = self.last_batches.insert(turn_key(call), call.batch);
+        let has_batches = batches.len() > 1 && before != Some(call.batch);
+        let batch = has_batches.then(|| match call.batch {
+            None => "in no batch".to_owned(),
+            Some(batch) => match batches[&call.batch] {
+                1 => format!("batch {batch}: 1 call"),
+                calls => format!("batch {batch}: {calls} in parallel"),
+            },
+        });
+        let agent = call.parent.filter(|_| before.is_none());
+        let agent = agent.map(|agent| {
+            let agent = visible_text(&log.calls[agent].tool_name);
+            format!("turn {} of {agent}", call.turn)
+        });
+        let parts: Vec<String> = agent.into_iter().chain(batch).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Returns where the row of a call of this group stands.
     pub(super) fn placement(&self, call: usize) -> RowPlacement {
-        let first = RowPlacement {
-            depth: 0,
-            begins_batch: false,
-        };
-        self.placements.get(&call).copied().unwrap_or(first)
+        self.placements.get(&call).cloned().unwrap_or_default()
     }
 }
 
-/// Groups calls by turn. Turns of a single call that follow each other, as `serve` has them, share a group.
+/// The calls of a log, and what of them belongs together.
+struct GroupedLog<'t> {
+    calls: &'t [LoggedCall],
+    /// The calls that an agent made.
+    children: HashMap<usize, Vec<usize>>,
+    batch_sizes: BatchSizes,
+}
+
+/// Groups calls by turn. Turns of a single call that follow each other, as `serve` has them, share a group. In a turn, calls that
+/// weren't going to run come last, so that they don't look like a part of a batch.
 pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
-    let calls = &timeline.calls;
-    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut log = GroupedLog {
+        calls: &timeline.calls,
+        children: HashMap::new(),
+        batch_sizes: HashMap::new(),
+    };
     let mut turns: Vec<(usize, Vec<usize>)> = Vec::new();
-    for (index, call) in calls.iter().enumerate() {
+    for (index, call) in log.calls.iter().enumerate() {
+        let batches = log.batch_sizes.entry(turn_key(call)).or_default();
+        *batches.entry(call.batch).or_default() += 1;
         match (call.parent, turns.last_mut()) {
-            (Some(parent), _) => children.entry(parent).or_default().push(index),
+            (Some(parent), _) => log.children.entry(parent).or_default().push(index),
             (None, Some((turn, roots))) if *turn == call.turn => roots.push(index),
             (None, _) => turns.push((call.turn, vec![index])),
         }
     }
+    let has_no_batch = |index: &usize| log.calls[*index].batch.is_none();
+    for (_, roots) in &mut turns {
+        roots.sort_by_key(has_no_batch);
+    }
+    for children in log.children.values_mut() {
+        children.sort_by_key(|index| (log.calls[*index].turn, has_no_batch(index)));
+    }
     let mut groups = Vec::new();
     for turns in turns.chunk_by(|(_, one), (_, other)| one.len() == 1 && other.len() == 1) {
-        let mut group = CallGroup {
-            title: group_title(turns, calls),
-            ..CallGroup::default()
-        };
-        for (_, roots) in turns {
-            for root in roots {
-                add_call(*root, calls, &children, &mut group);
-            }
+        let mut group = CallGroup::default();
+        let roots: Vec<usize> = turns.iter().flat_map(|(_, roots)| roots).copied().collect();
+        for root in &roots {
+            add_call(*root, &log, &mut group);
         }
+        group.title = group_title(turns, group.calls.len() - roots.len(), log.calls);
         groups.push(group);
     }
     groups
 }
 
-fn group_title(turns: &[(usize, Vec<usize>)], calls: &[LoggedCall]) -> String {
+/// Returns the title of turns in which agents made so many calls.
+fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedCall]) -> String {
     let [(turn, roots)] = turns else {
         let (first, last) = (
             turns.first().map_or(0, |turn| turn.0),
@@ -92,37 +129,26 @@ fn group_title(turns: &[(usize, Vec<usize>)], calls: &[LoggedCall]) -> String {
     batches.sort_unstable();
     batches.dedup();
     let batches = match batches.len() {
-        0 => "none of them runs".to_owned(),
+        0 => "none of them in a batch".to_owned(),
         1 => "1 batch".to_owned(),
         count => format!("{count} batches"),
     };
-    format!(
-        "Turn {turn}: {} in {batches}",
-        format_count(roots.len() as u64, "call")
-    )
+    let calls = calls_label(roots.len(), of_agents);
+    format!("Turn {turn}: {calls}; {batches}")
 }
 
 /// Adds a call and, below it, the calls that it made if it is an agent's. A stack of its own, since a forged log may nest
 /// them very deeply.
-fn add_call(
-    root: usize,
-    calls: &[LoggedCall],
-    children: &HashMap<usize, Vec<usize>>,
-    group: &mut CallGroup,
-) {
+fn add_call(root: usize, log: &GroupedLog<'_>, group: &mut CallGroup) {
     let mut pending = vec![(root, 0)];
     while let Some((index, depth)) = pending.pop() {
-        let begins_batch = group.begins_batch(&calls[index]);
-        let depth_shown = depth.min(MAX_DEPTH);
+        let placement = RowPlacement {
+            depth: depth.min(MAX_DEPTH),
+            heading: group.next_heading(&log.calls[index], log),
+        };
         group.calls.push(index);
-        group.placements.insert(
-            index,
-            RowPlacement {
-                depth: depth_shown,
-                begins_batch,
-            },
-        );
-        let below = children.get(&index).into_iter().flatten().rev();
+        group.placements.insert(index, placement);
+        let below = log.children.get(&index).into_iter().flatten().rev();
         pending.extend(below.map(|child| (*child, depth + 1)));
     }
 }

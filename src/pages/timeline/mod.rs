@@ -16,11 +16,13 @@ use crate::pages::filter_form::filter_form;
 use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::call_data::calls_json;
-use crate::pages::timeline::call_row::call_row;
+use crate::pages::timeline::call_row::{call_row, state_class, state_mark};
 use crate::pages::timeline::groups::{CallGroup, group_calls};
 use crate::pages::visible_text::visible_text;
-use crate::timeline::{CallOutcome, LogTimeline, LoggedRun};
-use toolq_core::text::{format_count, format_duration};
+use crate::terminal::{OutcomeTally, calls_label};
+use crate::timeline::{LogTimeline, LoggedRun};
+use toolq_core::text::format_duration;
+use toolq_core::types::OutcomeKind;
 
 /// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
 pub(crate) fn timeline_page(
@@ -46,7 +48,7 @@ pub(crate) fn timeline_page(
             (filter_of(timeline))
         }
         main {
-            (legend())
+            (legend(timeline))
             (axis_row(&axis, true))
             @for group in group_calls(timeline) { (group_section(&group, timeline, &axis)) }
             p #none hidden { "No call matches the filter." }
@@ -87,56 +89,75 @@ fn run_line(run: &LoggedRun) -> String {
     ))
 }
 
+/// Returns the totals, in the words of the summary of a run.
 fn summary(timeline: &LogTimeline) -> String {
-    let mut parts = vec![format_count(timeline.calls.len() as u64, "call")];
-    for outcome in CallOutcome::ALL {
-        let count = timeline
-            .calls
-            .iter()
-            .filter(|call| call.outcome == outcome)
-            .count();
-        parts.extend((count > 0).then(|| format!("{count} {}", outcome.label())));
+    let calls = timeline.calls.iter();
+    let roots: Vec<_> = calls.filter(|call| call.parent.is_none()).collect();
+    let of_agents = timeline.calls.len() - roots.len();
+    let mut parts = vec![calls_label(roots.len(), of_agents)];
+    let mut outcomes = OutcomeTally::default();
+    for call in &timeline.calls {
+        let end = call.end.as_ref().filter(|_| call.outcome != OutcomeKind::Unfinished);
+        let status = end.map_or_else(|| call.outcome.label().into(), |end| end.status.clone());
+        outcomes.add(call.outcome, status);
     }
-    let retried = timeline
-        .calls
-        .iter()
-        .filter(|call| call.was_retried())
-        .count();
+    parts.append(&mut outcomes.labels());
+    let retried = timeline.calls.iter().filter(|call| call.was_retried());
+    let retried = retried.count();
     parts.extend((retried > 0).then(|| format!("{retried} retried")));
-    let roots = timeline.calls.iter().filter(|call| call.parent.is_none());
-    let serial: u64 = roots.filter_map(|call| timeline.duration_of(call)).sum();
-    parts.push(format!(
-        "{} in series",
-        format_duration(Duration::from_millis(serial))
-    ));
-    parts.join(" · ")
+    let serial: u64 = roots
+        .iter()
+        .filter_map(|call| timeline.duration_of(call))
+        .sum();
+    let serial = format_duration(Duration::from_millis(serial));
+    parts.push(format!("{serial} if run one after another"));
+    visible_text(&parts.join(" · "))
 }
 
 fn filter_of(timeline: &LogTimeline) -> Markup {
     let tools = timeline.calls.iter().map(|call| call.tool_name.as_str());
-    let has = |outcome: &CallOutcome| timeline.calls.iter().any(|call| call.outcome == *outcome);
-    let states = CallOutcome::ALL
+    let has = |outcome: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *outcome);
+    let states = OutcomeKind::ALL
         .into_iter()
         .filter(has)
-        .map(CallOutcome::label);
+        .map(OutcomeKind::label);
     filter_form(tools, states.chain(["retried"]))
 }
 
-/// Explains what the parts of a bar mean.
-fn legend() -> Markup {
-    let sample = |state: &str, class: &str, meaning: &str| {
+/// Explains the marks of the states that the page has, and what the parts of a bar mean.
+fn legend(timeline: &LogTimeline) -> Markup {
+    let bar = |state: &str, class: &str, meaning: &str| {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
+    let has = |kind: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *kind);
+    let kinds = OutcomeKind::ALL.into_iter().filter(has);
     html! {
         p.legend {
-            (sample("", "wait", "waited"))
-            (sample("", "run", "ran"))
-            (sample("failed", "run", "failed"))
-            (sample("", "retried", "attempt that was retried (↻2: two attempts)"))
-            (sample("doubt", "run", "in doubt or without an end"))
-            (sample("", "never", "never ran"))
-            span { "heavy rules separate batches: the calls of one may run at the same time" }
+            @for kind in kinds {
+                span class=(state_class(kind)) { span.state { (state_mark(kind)) " " (kind.label()) } (meaning(kind)) }
+            }
         }
+        p.legend {
+            (bar("", "wait", "waited"))
+            (bar("ok", "run", "ran"))
+            (bar("failed", "run", "ran and failed"))
+            (bar("", "retried", "attempt that was retried (↻2: two attempts)"))
+            (bar("doubt", "run", "in doubt or without an end"))
+            (bar("", "never", "never ran"))
+            span { "the calls of a batch may run at the same time" }
+        }
+    }
+}
+
+/// Says what the word for a state means.
+fn meaning(kind: OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Ok => "succeeded",
+        OutcomeKind::Failed => "did not succeed",
+        OutcomeKind::Rejected => "could not run as it was requested",
+        OutcomeKind::Skipped => "was answered without running",
+        OutcomeKind::InDoubt => "may have been done or not",
+        OutcomeKind::Unfinished => "has no end in the log",
     }
 }
 
@@ -147,7 +168,7 @@ fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> 
             @for chunk in group.calls.chunks(CHUNK_ROWS) {
                 ol.lazy[chunk.len() == CHUNK_ROWS] {
                     @for index in chunk {
-                        (call_row(&timeline.calls[*index], group.placement(*index), timeline, axis))
+                        (call_row(&timeline.calls[*index], &group.placement(*index), timeline, axis))
                     }
                 }
             }

@@ -1,6 +1,5 @@
 //! The HTML report, a page for the reviewer of a CI run.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
@@ -8,7 +7,6 @@ use crate::replay::case::{CaseDifference, CaseResult, DifferenceKind, ReplayCase
 use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff::value_lines;
 use crate::replay::reports::labels;
-use toolq_core::text::format_count;
 
 /// Maximum number of calls that have a row.
 const MAX_ROWS: usize = 20_000;
@@ -18,8 +16,6 @@ const MAX_DIFFS: usize = 1_000;
 /// The HTML report. Its size is bounded, whatever is replayed.
 pub struct HtmlReport {
     rows: Vec<ReplayRow>,
-    /// How many calls have each state, with or without a row.
-    counts: BTreeMap<ReplayState, usize>,
     diffs: usize,
     omitted: usize,
     unreadable: Vec<String>,
@@ -31,33 +27,11 @@ impl HtmlReport {
     pub fn new(out: Box<dyn Write>) -> Self {
         Self {
             rows: Vec::new(),
-            counts: BTreeMap::new(),
             diffs: 0,
             omitted: 0,
             unreadable: Vec::new(),
             out,
         }
-    }
-
-    /// Formats the totals: `1 file, 3 turns, 16 calls: 2 differ, 4 match, 10 served from the recording (not run)`. Unlike those of the
-    /// other reports, they add up, because each call has one row.
-    fn totals_label(&self, totals: &ReplayTotals) -> String {
-        let count = |number: usize, one: &str| format_count(number as u64, one);
-        let counts = self.counts.iter();
-        let mut parts: Vec<_> = counts.map(|(state, count)| state.counted(*count)).collect();
-        if parts.is_empty() {
-            parts.push("nothing was compared".to_owned());
-        }
-        if totals.updated > 0 {
-            parts.push(format!("{} updated", totals.updated));
-        }
-        format!(
-            "{}, {}, {}: {}",
-            count(totals.files, "file"),
-            count(totals.turns, "turn"),
-            count(totals.calls, "call"),
-            parts.join(", ")
-        )
     }
 
     fn finding(
@@ -113,7 +87,6 @@ impl ReplayReport for HtmlReport {
                 (state, &differences[..], Some(labels::stale_label(after)))
             }
         };
-        *self.counts.entry(state).or_default() += 1;
         if self.rows.len() >= MAX_ROWS {
             self.omitted += 1;
             return Ok(());
@@ -142,7 +115,7 @@ impl ReplayReport for HtmlReport {
     }
 
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
-        let totals = self.totals_label(totals);
+        let totals = labels::totals_label(totals);
         let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
         self.out.write_all(page.as_bytes())?;
         self.out.flush()

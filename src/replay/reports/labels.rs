@@ -1,47 +1,50 @@
 //! One-line descriptions of findings.
 
+use crate::pages::ReplayState;
 use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
 use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::text::{escape, format_count};
 
-/// Formats the totals: `3 files, 12 turns, 20 calls: 8 run, 11 served from the recording; 19 match, 1 differs`.
+/// Formats the totals: `1 file, 3 turns, 16 calls: 2 differ, 4 match, 10 served from the recording (not run)`. Each call is in one of
+/// these numbers, so they add up.
 pub fn totals_label(totals: &ReplayTotals) -> String {
     let count = |number: usize, one: &str| format_count(number as u64, one);
-    let ReplayTotals {
-        executed,
-        served,
-        matched,
-        differing,
-        ..
-    } = totals;
-    let matches = match matched {
-        1 => "1 matches".to_owned(),
-        _ => format!("{matched} match"),
+    let numbers = [
+        (ReplayState::Differs, totals.differing),
+        (ReplayState::Stale, totals.stale - totals.differing_stale),
+        (ReplayState::Matches, totals.matched - totals.served),
+        (ReplayState::Served, totals.served),
+    ];
+    let is_counted = |(state, number): &(ReplayState, usize)| {
+        let says_none = *state == ReplayState::Differs && totals.has_comparison();
+        *number > 0 || says_none
     };
-    let stale = match totals.stale {
-        0 => String::new(),
-        stale => format!(", {stale} stale"),
-    };
-    let found = match (matched, differing) {
-        (0, 0) if totals.stale == 0 => "nothing was compared".to_owned(),
-        (_, 0) => format!("{matches}, none differ"),
-        (_, 1) => format!("{matches}, 1 differs"),
-        (_, differing) => format!("{matches}, {differing} differ"),
-    };
-    let unrecorded = match totals.unrecorded {
-        0 => String::new(),
-        1 => ", 1 has no recorded result".to_owned(),
-        unrecorded => format!(", {unrecorded} have no recorded result"),
-    };
-    let updated = match totals.updated {
-        0 => String::new(),
-        updated => format!(", {updated} updated"),
-    };
+    let counted = numbers.into_iter().filter(is_counted);
+    let mut parts: Vec<String> = counted
+        .map(|(state, number)| state.counted(number))
+        .collect();
+    let compared: usize = numbers.iter().map(|(_, number)| number).sum();
+    let not_compared = totals.calls - compared;
+    if not_compared > 0 {
+        let why = if not_compared == totals.unrecorded {
+            " (no recorded result)"
+        } else {
+            ""
+        };
+        parts.push(ReplayState::NotCompared.counted(not_compared) + why);
+    }
+    if parts.is_empty() {
+        parts.push("nothing was compared".to_owned());
+    }
+    if totals.updated > 0 {
+        parts.push(format!("{} updated", totals.updated));
+    }
     format!(
-        "{}, {}, {}: {executed} run, {served} served from the recording; {found}{stale}{unrecorded}{updated}",
+        "{}, {}, {}: {}",
         count(totals.files, "file"),
         count(totals.turns, "turn"),
         count(totals.calls, "call"),
+        parts.join(", ")
     )
 }
 

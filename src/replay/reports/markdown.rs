@@ -86,6 +86,7 @@ impl ReplayReport for MarkdownReport {
             0 if totals.unrecorded > 0 => {
                 "no call differs, some have no recorded result".to_owned()
             }
+            0 if totals.served > 0 => "no call differs, some were not run".to_owned(),
             0 => "all calls match".to_owned(),
             1 if totals.calls == 1 => "1 of 1 call differs".to_owned(),
             1 => format!("1 of {} calls differs", totals.calls),

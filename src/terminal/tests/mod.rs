@@ -198,7 +198,7 @@ fn a_build_log_gets_one_line_per_event() {
     emit_turn(&mut lines, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut lines, &call_with_estimate(3, "wait", 1, false));
     assert_snapshot!(output.to_text(), @r"
-    failed: #1 no\x1b[31mbody toolu_1: unknown tool: no tool has this name; did you mean `read_file`?
+    rejected: #1 no\x1b[31mbody toolu_1: unknown tool: no tool has this name; did you mean `read_file`?
     2 calls in parallel
     #0 Read: ok, 1.5s (reading [masked]\x1b[2J)
     #2 get: ok, 1.5s
@@ -216,12 +216,12 @@ fn the_summary_counts_outcomes() {
     emit_turn(&mut summary, &sample_calls(), "done").unwrap();
     emit_retry_and_timeout(&mut summary, &call_with_estimate(3, "wait", 1, false));
     assert_eq!(summary.errors(), 2);
-    assert_snapshot!(summary.text(), @"4 calls in 1 batch: 2 ok, 1 timeout, 1 unknown tool (1 retried); 33s in series, 8.5s as run");
+    assert_snapshot!(summary.text(), @"4 calls in 1 batch: 2 ok, 1 failed (timeout), 1 rejected (unknown tool); 1 retried; took 8.5s, 33s if run one after another");
     emit_start(&mut summary, &call_with_estimate(4, "get", 1, true));
     assert!(
         summary
             .text()
-            .contains("1 unknown tool, 1 without a result (1 retried);")
+            .contains("1 rejected (unknown tool), 1 without a result; 1 retried;")
     );
 }
 
@@ -250,16 +250,16 @@ fn the_summary_says_how_long_the_turns_should_have_taken() {
     let turn = [get(0), get(1), save, rejected_call(3, "nobody")];
     let text = summarize(&[&turn]);
     assert!(
-        text.contains(" in series, 5s as planned, "),
+        text.contains(" (estimated 5s), "),
         "{text}: two calls at once, and one after them"
     );
     let text = summarize(&[&turn, &[get(0)]]);
-    assert!(text.contains(" in series, 9s as planned, "), "{text}");
+    assert!(text.contains(" (estimated 9s), "), "{text}");
     let unknown = accepted_call(1, sample_tool("wait"), true, "{}");
     let text = summarize(&[&[get(0), unknown.clone()]]);
-    assert!(text.contains(", at least 4s as planned, "), "{text}");
+    assert!(text.contains(" (estimated at least 4s), "), "{text}");
     let text = summarize(&[&[unknown]]);
-    assert!(!text.contains("as planned"), "{text}");
+    assert!(!text.contains("estimated"), "{text}");
 }
 
 /// A plan is about one turn after another, as clients of `serve` don't have them.
@@ -285,7 +285,7 @@ fn the_summary_plans_no_turns_that_overlap() {
         };
         summary.emit(&events).unwrap();
         let text = summary.text();
-        assert_eq!(text.contains("4s as planned"), !overlaps, "{text}");
+        assert_eq!(text.contains("estimated 4s"), !overlaps, "{text}");
     }
 }
 
@@ -301,7 +301,7 @@ fn the_summary_tells_coercion_from_defaults() {
     };
     let text = summarize(&[&[adjusted(0, true), adjusted(1, false), adjusted(2, false)]]);
     assert!(
-        text.contains(" (1 with a coerced input, 2 with defaults added);"),
+        text.contains("; 1 with a coerced input, 2 with defaults added;"),
         "{text}"
     );
 }

@@ -93,7 +93,7 @@ fn write_rejected(
     for rejected in rejected {
         let name = escape_label(&mask.apply(&rejected.call.name));
         let position = rejected.call.position;
-        let reason = rejected.reason();
+        let reason = rejected.reason().label();
         writeln!(out, "      t{turn}c{position}[/\"{name}<br/>{reason}\"/]")?;
     }
     writeln!(out, "    end")

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::types::{Call, ProblemDetail, Rejection, Status};
+use crate::types::{Call, OutcomeKind, ProblemDetail, Rejection, Status};
 
 /// A call that won't run.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,14 @@ impl<'a> RejectedCall<'a> {
         match self.cause {
             SkipCause::Rejected(rejection) => rejection.reason.status(),
             SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => Status::NotExecuted,
+        }
+    }
+
+    /// Returns the word for what becomes of it.
+    pub fn kind(&self) -> OutcomeKind {
+        match self.cause {
+            SkipCause::Rejected(_) => OutcomeKind::Rejected,
+            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => OutcomeKind::Skipped,
         }
     }
 

@@ -67,8 +67,8 @@ fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Ma
             is_folded |= timeline.write_invocation(out, planned, mask)?;
         }
     }
-    if !plan.rejected.is_empty() {
-        writeln!(out, "\n  {}", style.red("rejected"))?;
+    if let Some(heading) = plan.rejected_heading() {
+        writeln!(out, "\n  {}", style.red(&heading))?;
     }
     for rejected in &plan.rejected {
         write_rejected(out, rejected, style, mask)?;
@@ -127,8 +127,8 @@ fn write_rejected(
         rejected.call.position,
         style.truncate(&name, MAX_NAME_COLUMNS),
     );
-    let reason = rejected.reason();
-    let used = INDENT.len() + name.width() + reason.as_str().len() + 5;
+    let reason = rejected.reason().label();
+    let used = INDENT.len() + name.width() + reason.width() + 5;
     let room = style.width.saturating_sub(used).min(MAX_INPUT_COLUMNS);
     let input = match short_input(rejected.call, mask, room, style) {
         input if input.is_empty() => input,
@@ -138,7 +138,7 @@ fn write_rejected(
         out,
         "  {position:>3}  {name}{}  {}",
         style.dim(&input),
-        style.red(reason.as_str())
+        style.red(&reason)
     )?;
     for ProblemDetail { path, message, .. } in rejected.details().iter() {
         let colon = if path.is_empty() { "" } else { ": " };

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
+use crate::plan::rejected_call::RejectedCall;
 use crate::plan::text::PlanStyle;
 use crate::plan::turn_plan::{PlannedCall, TurnPlan, format_estimate_totals};
 use crate::text::{escape, format_count, format_duration};
+use crate::types::OutcomeKind;
 use redact::Mask;
 
 /// Maximum number of names in a line.
@@ -38,7 +40,7 @@ pub(crate) fn write_totals(
         .map(|planned| format!("{} {}", planned.call.position, shown(&planned.call.name)))
         .collect();
     if !asking.is_empty() {
-        let line = format!("needs an approval: {}", list_names(&asking));
+        let line = format!("needs approval: {}", list_names(&asking));
         writeln!(out, "{}", style.yellow(&style.wrap(&line, "")))?;
     }
     Ok(())
@@ -57,13 +59,22 @@ impl TurnPlan<'_> {
             1 => Some("1 batch".to_owned()),
             count => Some(format!("{count} batches")),
         });
-        if !self.rejected.is_empty() {
-            parts.push(format!("{} rejected", self.rejected.len()));
+        for kind in [OutcomeKind::Rejected, OutcomeKind::Skipped] {
+            let calls = self.rejected.iter().filter(|call| call.kind() == kind);
+            let count = calls.count();
+            parts.extend((count > 0).then(|| format!("{count} {}", kind.label())));
         }
         parts.join(", ")
     }
 
-    /// `8s in series, 4s as planned`. Calls whose duration is unknown are named.
+    /// Returns what becomes of the calls that won't run, if there are any: `rejected`, or `rejected or skipped`.
+    pub fn rejected_heading(&self) -> Option<String> {
+        let kinds: BTreeSet<OutcomeKind> = self.rejected.iter().map(RejectedCall::kind).collect();
+        let labels: Vec<&str> = kinds.into_iter().map(OutcomeKind::label).collect();
+        (!labels.is_empty()).then(|| labels.join(" or "))
+    }
+
+    /// `estimated 4s, 8s if run one after another`. Calls whose duration is unknown are named.
     pub fn duration_line(&self, mask: &Mask) -> String {
         let unknown = self.estimate.unestimated_calls;
         if unknown == self.planned_calls().count() {
@@ -84,7 +95,7 @@ impl TurnPlan<'_> {
         let names: Vec<String> = names.collect();
         let calls = format_count(unknown as u64, "call");
         format!(
-            "at least {totals}; unknown for {calls}: {}",
+            "{totals}; unknown for {calls}: {}",
             list_names(&names)
         )
     }

@@ -228,7 +228,7 @@ impl PlannedCall<'_> {
         format!("{word}: {}", self.accepted.safety_source)
     }
 
-    /// What else decides when the call runs, or how: `10/s`, `cached for 10m`, `needs an approval`, `waits for call 3: writes src/a.rs`.
+    /// What else decides when the call runs, or how: `10/s`, `cached for 10m`, `needs approval`, `waits for call 3: writes src/a.rs`.
     pub fn notes(&self, plan: &TurnPlan<'_>) -> Vec<String> {
         let settings = self.accepted.tool.rule_settings.iter();
         let settings = settings.map(|setting| format!("{} by rule {}", setting.key, setting.glob));
@@ -241,7 +241,7 @@ impl PlannedCall<'_> {
         let cache = self.accepted.tool.cache;
         notes.extend(cache.map(|policy| policy.to_string()));
         if self.accepted.needs_approval {
-            notes.push("needs an approval".to_owned());
+            notes.push("needs approval".to_owned());
         }
         let waits = plan.waits.as_ref();
         let waits = waits.map(|waits| waits.describe(self.call.position));
@@ -249,7 +249,7 @@ impl PlannedCall<'_> {
         notes
     }
 
-    /// `safe: rule get_*; 10/s; needs an approval`.
+    /// `safe: rule get_*; 10/s; needs approval`.
     pub(crate) fn safety_reason(&self, plan: &TurnPlan<'_>) -> String {
         let mut parts = vec![self.safety()];
         parts.append(&mut self.notes(plan));
@@ -257,11 +257,16 @@ impl PlannedCall<'_> {
     }
 }
 
-/// `8s in series, 4s as planned`.
+/// `estimated 4s, 8s if run one after another`. If the durations of some calls are unknown, both are `at least` that.
 pub(crate) fn format_estimate_totals(estimate: &TurnEstimate) -> String {
+    let at_least = if estimate.unestimated_calls > 0 {
+        "at least "
+    } else {
+        ""
+    };
     format!(
-        "{} in series, {} as planned",
+        "estimated {at_least}{}, {at_least}{} if run one after another",
+        format_duration(estimate.planned),
         format_duration(estimate.serial),
-        format_duration(estimate.planned)
     )
 }

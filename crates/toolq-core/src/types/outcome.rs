@@ -7,6 +7,7 @@ use crate::types::answer::{ClientContent, ResultContent};
 use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
+use crate::types::outcome_kind::OutcomeKind;
 use crate::types::output_request::OutputUnavailable;
 use crate::types::resume_state::RestoredResult;
 use crate::types::status::Status;
@@ -184,6 +185,19 @@ impl Outcome {
     /// Whether the result was restored from an earlier run.
     pub fn is_restored(&self) -> bool {
         matches!(self, Self::Restored(_))
+    }
+
+    /// The word in which people are told how it ended.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            _ if !self.is_error() => OutcomeKind::Ok,
+            _ if self.is_in_doubt() => OutcomeKind::InDoubt,
+            _ if self.is_skipped() => OutcomeKind::Skipped,
+            Self::Rejected(_) => OutcomeKind::Rejected,
+            Self::Restored(restored) if restored.status.is_rejected() => OutcomeKind::Rejected,
+            Self::Restored(restored) if restored.status.is_skipped() => OutcomeKind::Skipped,
+            _ => OutcomeKind::Failed,
+        }
     }
 
     /// The status used in logs and events.

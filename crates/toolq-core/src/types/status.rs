@@ -121,6 +121,15 @@ impl Status {
         )
     }
 
+    /// Whether the call was answered without being started. A budget can also run out while a call is running, so its status
+    /// doesn't say.
+    pub fn is_skipped(&self) -> bool {
+        matches!(
+            self,
+            Self::NotExecuted | Self::Paused | Self::NeedsApproval | Self::LogRefused
+        )
+    }
+
     /// Whether the call ran to completion, successfully or not.
     pub fn is_completed(&self) -> bool {
         matches!(

@@ -209,6 +209,9 @@ pub struct SessionEndRecord {
     /// Number of calls that were answered, including those whose result was already in the log.
     #[serde(default)]
     pub answered: usize,
+    /// Number of those that agents made.
+    #[serde(default)]
+    pub agent_calls: usize,
 }
 
 impl SessionEndRecord {

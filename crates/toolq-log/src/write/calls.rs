@@ -119,6 +119,7 @@ impl SessionLog {
             return Ok(());
         };
         self.counts.answered += 1;
+        self.counts.agent_calls += usize::from(call.parent.is_some());
         if outcome.is_restored() {
             self.counts.recalled += 1;
             return Ok(());

@@ -3,12 +3,19 @@
 use std::io;
 
 use crate::answer::texts::read_output;
-use crate::types::{AgentFailure, Outcome, ProblemDetail, Rejection, RejectionReason, ToolDrift};
+use crate::types::{
+    AgentFailure, CallEnding, Outcome, ProblemDetail, Rejection, RejectionReason, ToolDrift,
+};
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
-/// error of a request, or the problems of an input. Secrets aren't masked yet.
+/// first of what a server answered, the error of a request, or the problems of an input. Secrets aren't masked yet.
 pub fn failure_cause(outcome: &Outcome) -> Option<String> {
     let cause = match outcome {
+        // A server begins with what went wrong, and a program ends with it.
+        Outcome::Failed {
+            output,
+            ending: CallEnding::ServerError,
+        } => first_line(&output.text),
         Outcome::Failed { output, .. } => {
             last_line(&output.stderr).or_else(|| last_line(&output.text))
         }
@@ -88,6 +95,11 @@ fn rejection_cause(rejection: &Rejection) -> String {
         path => format!("{path}: {}", detail.message),
     });
     problems.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the first line that isn't blank.
+fn first_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
 /// Returns the last line that isn't blank.

@@ -229,10 +229,10 @@ fn plan_text_draws_a_timeline() {
            POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RA…
 
       rejected
-        2  red\x1b[31m_file  unknown_tool
+        2  red\x1b[31m_file  unknown tool
            no tool has this name; did you mean `read_file`?
 
-    at least 7s in series, 5s as planned; unknown for 1 call: get_rate
+    estimated at least 5s, at least 7s if run one after another; unknown for 1 call: get_rate
     shortened; `-v` shows all of what runs
     "#);
     assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r"
@@ -258,7 +258,7 @@ fn plan_text_draws_a_timeline() {
            POST http://127.0.0.1:8080/rate…
 
       rejected
-        2  red\x1b[31m_file  unknown_tool
+        2  red\x1b[31m_file  unknown tool
            no tool has this name; did you
            mean `read_file`?
 
@@ -329,11 +329,11 @@ fn scripts_are_folded_unless_they_need_an_approval() {
            sh -c 'set -e'~
 
       batch 1: alone, after all calls before it (not safe: rule save_*)
-        1  shell                       =====================  1s  needs an approval
+        1  shell                       =====================  1s  needs approval
            sh -c $'set -e\nrm -rf build\n'
 
-    2s in series, 2s as planned
-    needs an approval: 1 shell
+    estimated 2s, 2s if run one after another
+    needs approval: 1 shell
     shortened; `-v` shows all of what runs
     ");
     let verbose = text::render_plan_text(&plan, style(PlanDetail::Whole), &Mask::default());
@@ -372,7 +372,7 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
            no backing
 
       rejected
-        2  nobody_at_home  unknown_tool
+        2  nobody_at_home  unknown tool
            no tool has this name; did you
            mean `read_file`?
 
@@ -395,7 +395,7 @@ fn plan_mermaid_escapes_labels() {
     ];
     let tools = no_tools();
     assert_snapshot!(mermaid::render_plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
-    subgraph t0["turn 0: 7s in series, 5s as planned"]
+    subgraph t0["turn 0: estimated at least 5s, at least 7s if run one after another"]
       direction LR
       subgraph t0b0["batch 0: 2 in parallel"]
         direction TB
@@ -409,7 +409,7 @@ fn plan_mermaid_escapes_labels() {
       t0b0 --> t0b1
       subgraph t0r["rejected"]
         direction TB
-        t0c3[/"nobody<br/>unknown_tool"/]
+        t0c3[/"nobody<br/>unknown tool"/]
       end
     end
     "#);
@@ -483,7 +483,7 @@ fn a_plan_shows_nothing_that_is_not_there() {
     ];
     let text = text::render_plan_text(&plan(&checked, &tools), style, &Mask::default());
     assert!(
-        text.ends_with("\n\n3s in series, 2s as planned\n"),
+        text.ends_with("\n\nestimated 2s, 3s if run one after another\n"),
         "{text}"
     );
     let empty = mermaid::render_plan_mermaid(&plan(&[], &tools), &Mask::default());
