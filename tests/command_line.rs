@@ -473,7 +473,10 @@ fn the_page_of_a_plan_has_every_call_as_text() {
         assert_eq!(page.matches(&named).count(), 1, "{id}");
     }
     assert!(page.contains("href=\"#call-0-0\"") && page.contains("href=\"#call-0-1\""));
-    assert!(page.contains("estimated 1s, 1s if run one after another"), "{page}");
+    assert!(
+        page.contains("estimated 1s, 1s if run one after another"),
+        "{page}"
+    );
 }
 
 /// One broken entry of a client doesn't spoil the whole request.

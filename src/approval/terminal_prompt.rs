@@ -303,7 +303,10 @@ mod tests {
             "{\n           \"to\": \"EUR\",\n          \"n\": 1\n         }"
         );
         let far = format!("{{\n{}\"n\": \u{1b}[2J}}", " ".repeat(500));
-        assert_eq!(shown(&far), format!("{{\n{}\"n\": \\x1b[2J}}", " ".repeat(29)));
+        assert_eq!(
+            shown(&far),
+            format!("{{\n{}\"n\": \\x1b[2J}}", " ".repeat(29))
+        );
     }
 
     /// Only a clear word approves; anything else is asked again.

@@ -173,7 +173,9 @@ impl LogRenderer {
         output: Option<OutputPreview>,
     ) -> Result<(), Corruption> {
         if let Some(event) = CallEvent::from_record(record)? {
-            if let CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) = &event {
+            if let CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) =
+                &event
+            {
                 self.outcomes.add(event.outcome_kind(), end.status.clone());
             }
             self.reopen_call(record.parent);

@@ -211,7 +211,10 @@ mod tests {
         assert_eq!(cut(19), "call one of the…");
         assert_eq!(cut(16), "call one of the…");
         let long = "/a/path/without/an/end";
-        assert_eq!(end_with_word("x /a/path/without…".to_owned(), &format!("x {long}")), "x /a/path/without…");
+        assert_eq!(
+            end_with_word("x /a/path/without…".to_owned(), &format!("x {long}")),
+            "x /a/path/without…"
+        );
     }
 
     #[test]

@@ -283,13 +283,16 @@ impl<'a> RunSession<'a> {
         };
         let (shown, omitted) = failures.failures();
         for failure in shown {
-            self.context.stderr.print_failure(failure.kind, &failure.line);
+            self.context
+                .stderr
+                .print_failure(failure.kind, &failure.line);
             if let Some(repeat) = &failure.repeat {
                 StderrWriter::print_details(repeat);
             }
         }
         if omitted > 0 {
-            let line = format!("{omitted} more calls did not succeed, see `toolq log show --errors`");
+            let line =
+                format!("{omitted} more calls did not succeed, see `toolq log show --errors`");
             self.context.stderr.print_note(&line);
         }
     }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressState, ProgressStyle};
 
-use crate::terminal::bar_options::{
-    BarOptions, GAUGE_COLUMNS, GAUGE_LABEL_COLUMNS, TIME_COLUMNS,
-};
+use crate::terminal::bar_options::{BarOptions, GAUGE_COLUMNS, GAUGE_LABEL_COLUMNS, TIME_COLUMNS};
 use crate::terminal::call_pace::CallPace;
 use crate::terminal::footer::Footer;
 use toolq_core::text::format_duration;
@@ -52,8 +50,14 @@ impl BarOptions {
         let pace = pace.filter(|_| self.gauge_columns() > 0);
         let spinner = self.cyan("{spinner}");
         let (gauge, time) = match pace {
-            Some(_) => (self.cyan(" {gauge}"), self.dim(&format!("{{took:>{GAUGE_LABEL_COLUMNS}}}"))),
-            None => (String::new(), self.dim(&format!("{{took:>{TIME_COLUMNS}}}"))),
+            Some(_) => (
+                self.cyan(" {gauge}"),
+                self.dim(&format!("{{took:>{GAUGE_LABEL_COLUMNS}}}")),
+            ),
+            None => (
+                String::new(),
+                self.dim(&format!("{{took:>{TIME_COLUMNS}}}")),
+            ),
         };
         let style = parse_style(&format!("{spinner} {{wide_msg}}{gauge} {time}"));
         let write_gauge = move |state: &ProgressState, out: &mut dyn fmt::Write| {

@@ -13,8 +13,7 @@ use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape,
-    row_key,
+    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, row_key,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;

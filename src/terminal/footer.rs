@@ -41,7 +41,9 @@ impl Footer {
     /// Formats how many calls didn't succeed: `2 failed, 1 rejected`.
     fn failures_text(&self) -> Option<String> {
         let counts = self.lock_failure_counts();
-        let texts = counts.iter().map(|(kind, count)| format!("{count} {}", kind.label()));
+        let texts = counts
+            .iter()
+            .map(|(kind, count)| format!("{count} {}", kind.label()));
         let texts: Vec<String> = texts.collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     }

@@ -12,8 +12,8 @@ use crate::terminal::labels::{CallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
-    MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT,
-    call_path, failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
+    MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT, call_path,
+    failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;

@@ -40,7 +40,11 @@ pub(crate) fn timed_outcome_label(outcome: &Outcome, duration: Duration) -> Stri
 pub(crate) fn failure_label(outcome: &Outcome, duration: Duration) -> String {
     let label = outcome_label(outcome);
     let says_more = label != outcome.kind().label();
-    join_label(if says_more { label } else { String::new() }, outcome, duration)
+    join_label(
+        if says_more { label } else { String::new() },
+        outcome,
+        duration,
+    )
 }
 
 /// Adds that a result is from the log, and a duration unless it is zero or part of the label.

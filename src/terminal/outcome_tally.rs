@@ -23,14 +23,18 @@ impl OutcomeTally {
     /// Formats the counts, one text a kind: `9 ok`, `3 failed (1 timeout)`, `1 rejected (unknown tool)`.
     pub(crate) fn labels(&self) -> Vec<String> {
         let kinds = self.0.iter();
-        kinds.map(|(kind, statuses)| kind_label(*kind, statuses)).collect()
+        kinds
+            .map(|(kind, statuses)| kind_label(*kind, statuses))
+            .collect()
     }
 }
 
 fn kind_label(kind: OutcomeKind, statuses: &BTreeMap<Status, usize>) -> String {
     let (count, label): (usize, _) = (statuses.values().sum(), kind.label());
     // A status that says no more than the kind isn't repeated.
-    let mut causes = statuses.iter().filter(|(status, _)| status.label() != label);
+    let mut causes = statuses
+        .iter()
+        .filter(|(status, _)| status.label() != label);
     let causes: Vec<String> = match (causes.next(), statuses.len()) {
         (None, _) => return format!("{count} {label}"),
         (Some((status, _)), 1) => vec![status.label()],

@@ -72,6 +72,9 @@ impl PlannedDurationMeter {
             return None;
         }
         let at_least = if self.has_unknown { "at least " } else { "" };
-        Some(format!("estimated {at_least}{}", format_duration(self.total)))
+        Some(format!(
+            "estimated {at_least}{}",
+            format_duration(self.total)
+        ))
     }
 }

@@ -157,7 +157,10 @@ impl RunSummary {
                 let comma = if self.agent_calls > 0 { "," } else { "" };
                 let noun = if count == 1 { "batch" } else { "batches" };
                 let durations = self.durations_label(unfinished > 0);
-                (format!("{comma} in {count} {noun}"), format!("; {durations}"))
+                (
+                    format!("{comma} in {count} {noun}"),
+                    format!("; {durations}"),
+                )
             }
         };
         format!("{calls}{batches}: {labels}{remarks}{agents}{durations}")
@@ -167,7 +170,11 @@ impl RunSummary {
     fn durations_label(&self, is_unfinished: bool) -> String {
         let (first, last) = self.span_ms.unwrap_or_default();
         // Calls without a result ran until now.
-        let last = if is_unfinished { self.clock.now_ms() } else { last };
+        let last = if is_unfinished {
+            self.clock.now_ms()
+        } else {
+            last
+        };
         let took = format_duration(Duration::from_millis(last.saturating_sub(first)));
         let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
         let planned = planned.map_or_else(String::new, |planned| format!(" ({planned})"));

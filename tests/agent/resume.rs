@@ -43,11 +43,7 @@ fn an_interrupted_agent_resumes() {
         .assert_exit(0);
     assert_eq!(done.result_texts(), ["done"]);
     // The summary counts only this run's turn and call.
-    assert!(
-        done.stderr.contains("agents: 1 turn;"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("agents: 1 turn;"), "{}", done.stderr);
     assert_eq!(
         (
             sandbox.effect_count("pay 1"),

@@ -29,7 +29,10 @@ fn show_on_terminal(log: &str, columns: u16) -> String {
     tcsetwinsize(&tty, size).unwrap();
     let sandbox = CliSandbox::new().file("log.jsonl", log);
     let mut command = sandbox.command(&["log", "show", "--color", "never", "log.jsonl"]);
-    command.stdin(Stdio::null()).stdout(tty).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(tty)
+        .stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     // The command holds the terminal open.
     drop(command);
@@ -53,12 +56,21 @@ fn killed_run() -> String {
     let failed = log.call(turn, "lint", &json!({"file": "src/main.rs"}));
     log.start(failed, "lint", 1);
     log.end("tool_result", failed, "lint", ("timeout", 30_000, 2));
-    let agent = log.call(turn, "researcher", &json!({"question": "How did rents change?"}));
+    let agent = log.call(
+        turn,
+        "researcher",
+        &json!({"question": "How did rents change?"}),
+    );
     log.start(agent, "researcher", 1);
     let agent_turn = json!({"turn": 0, "agent": "researcher"});
     let agent_turn = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
     log.finished_call(agent_turn, "search", "ok", 5);
-    log.end("tool_result", agent, "researcher", ("agent_failed", 12_000, 1));
+    log.end(
+        "tool_result",
+        agent,
+        "researcher",
+        ("agent_failed", 12_000, 1),
+    );
     log.text()
 }
 
@@ -68,14 +80,25 @@ fn words_and_commands_stay_whole_on_a_narrow_terminal() {
     for columns in [120, 80, 50, 40] {
         let screen = show_on_terminal(&log, columns);
         let command = "  toolq run --resume --log log.jsonl < INPUT";
-        assert!(screen.contains(&format!("\n{command}\n")), "{columns}: {screen}");
+        assert!(
+            screen.contains(&format!("\n{command}\n")),
+            "{columns}: {screen}"
+        );
         for line in screen.lines().filter(|line| *line != command) {
-            assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
+            assert!(
+                line.chars().count() <= usize::from(columns),
+                "{columns}: {line}"
+            );
         }
-        for whole in ["failed: timeout, 30s", "2 attempts", "failed: agent failed", "researcher › search"] {
-            let words = whole.split(' ').all(|word| {
-                screen.split([' ', '\n']).any(|shown| shown == word)
-            });
+        for whole in [
+            "failed: timeout, 30s",
+            "2 attempts",
+            "failed: agent failed",
+            "researcher › search",
+        ] {
+            let words = whole
+                .split(' ')
+                .all(|word| screen.split([' ', '\n']).any(|shown| shown == word));
             assert!(words, "{columns}: {whole}: {screen}");
         }
     }

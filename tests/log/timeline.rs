@@ -235,7 +235,10 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
             ("rejected", Some("in no batch")),
         ]
     );
-    assert!(page.contains("Turn 0: 4 calls, and 2 of agents; 3 batches"), "{page}");
+    assert!(
+        page.contains("Turn 0: 4 calls, and 2 of agents; 3 batches"),
+        "{page}"
+    );
 }
 
 /// A row says why its call failed, before it is pointed at, and the key explains each state that the page has.
@@ -256,14 +259,24 @@ fn a_row_says_how_its_call_failed() {
     let page = page_of(&log);
     for (state, meaning) in [
         ("failed: timeout", "did not succeed"),
-        ("rejected: unknown tool", "could not run as it was requested"),
+        (
+            "rejected: unknown tool",
+            "could not run as it was requested",
+        ),
         ("skipped: needs approval", "was answered without running"),
     ] {
-        assert!(page.contains(&format!(" {state}</span>")), "{state}: {page}");
-        assert!(page.contains(&format!("</span>{meaning}</span>")), "{meaning}: {page}");
+        assert!(
+            page.contains(&format!(" {state}</span>")),
+            "{state}: {page}"
+        );
+        assert!(
+            page.contains(&format!("</span>{meaning}</span>")),
+            "{meaning}: {page}"
+        );
     }
     assert!(!page.contains("</span>succeeded</span>"), "{page}");
-    let totals = "3 calls · 1 failed (timeout) · 1 rejected (unknown tool) · 1 skipped (needs approval)";
+    let totals =
+        "3 calls · 1 failed (timeout) · 1 rejected (unknown tool) · 1 skipped (needs approval)";
     assert!(page.contains(totals), "{page}");
 }
 

@@ -324,7 +324,11 @@ fn the_page_has_every_call_and_no_foreign_markup() {
         1 served from the recording (not run), 1 not compared (no recorded result)";
     assert!(page.contains(&format!("{totals}</p>")), "{page}");
     // All reports say the same.
-    assert!(ran.stderr.contains(&format!("note: {totals}\n")), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(&format!("note: {totals}\n")),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.file("m.md").unwrap().contains(totals));
     assert!(page.contains("class=\"served\""), "{page}");
     // Both sides of an input that is rejected now say something.

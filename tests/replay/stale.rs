@@ -31,7 +31,8 @@ fn a_read_after_a_served_write_is_stale_instead_of_different() {
     let place = "r.jsonl: turn 2, read (b): stale: write (w) in turn 1 did not run, so it changed nothing\n";
     assert!(ran.stderr.starts_with(place), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("none differ, 1 stale, 1 matches, 1 served from the recording (not run)\n"),
+        ran.stderr
+            .contains("none differ, 1 stale, 1 matches, 1 served from the recording (not run)\n"),
         "{}",
         ran.stderr
     );

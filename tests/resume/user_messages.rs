@@ -57,10 +57,7 @@ fn log_show_counts_the_calls_of_a_resumed_run() {
         .run_toolq(&["log", "show", "log.jsonl"])
         .assert_exit(0)
         .stdout;
-    assert!(
-        shown.contains(": 4 calls (1 from the log): "),
-        "{shown}"
-    );
+    assert!(shown.contains(": 4 calls (1 from the log): "), "{shown}");
     sandbox.resume().assert_exit(3);
     let shown = sandbox
         .run_toolq(&["log", "show", "log.jsonl"])
@@ -134,7 +131,10 @@ fn log_show_says_that_a_run_was_killed() {
     let killed = show();
     let last_lines: Vec<&str> = killed.lines().rev().take(2).collect();
     // The command has a line of its own, to be copied.
-    assert!(last_lines[0].starts_with("  toolq run --resume "), "{killed}");
+    assert!(
+        last_lines[0].starts_with("  toolq run --resume "),
+        "{killed}"
+    );
     let label = "killed: no end in the log. This finishes it:";
     assert_eq!(last_lines[1], label, "{killed}");
     sandbox.resume().assert_exit(3);

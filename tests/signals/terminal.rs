@@ -91,7 +91,10 @@ fn ctrl_z_suspends_and_ctrl_c_ends_a_run() {
     output.assert_log_complete();
     assert_eq!(terminal.modes(), modes);
     let screen = terminal.close_and_read_screen();
-    assert!(screen.contains("3 failed (interrupted), 5 skipped (not executed)"), "{screen}");
+    assert!(
+        screen.contains("3 failed (interrupted), 5 skipped (not executed)"),
+        "{screen}"
+    );
     // The cursor is visible again, and the alternate screen was never used.
     assert!(!screen.contains("\x1b[?25l") || screen.contains("\x1b[?25h"));
     assert!(!screen.contains("\x1b[?1049h"));

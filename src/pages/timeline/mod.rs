@@ -97,7 +97,10 @@ fn summary(timeline: &LogTimeline) -> String {
     let mut parts = vec![calls_label(roots.len(), of_agents)];
     let mut outcomes = OutcomeTally::default();
     for call in &timeline.calls {
-        let end = call.end.as_ref().filter(|_| call.outcome != OutcomeKind::Unfinished);
+        let end = call
+            .end
+            .as_ref()
+            .filter(|_| call.outcome != OutcomeKind::Unfinished);
         let status = end.map_or_else(|| call.outcome.label().into(), |end| end.status.clone());
         outcomes.add(call.outcome, status);
     }

@@ -94,10 +94,7 @@ impl TurnPlan<'_> {
             .map(|name| escape(&mask.apply(name)).into_owned());
         let names: Vec<String> = names.collect();
         let calls = format_count(unknown as u64, "call");
-        format!(
-            "{totals}; unknown for {calls}: {}",
-            list_names(&names)
-        )
+        format!("{totals}; unknown for {calls}: {}", list_names(&names))
     }
 }
 
