@@ -131,7 +131,7 @@ impl TerminalPrompt {
         let mut withdrawal = Withdrawal::new(Arc::clone(&self.terminal));
         let is_withdrawn = Arc::clone(&withdrawal.is_withdrawn);
         let terminal = Arc::clone(&self.terminal);
-        let reading = task::spawn_blocking(move || {
+        let reading = task::spawn_blocking(move || -> io::Result<Option<TypedReply>> {
             // A withdrawn question is still read for a moment.
             let _turn = turn;
             discard_typed_ahead(&terminal);

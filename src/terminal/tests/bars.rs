@@ -39,7 +39,7 @@ fn bars_escape_and_mask_what_tools_say() {
     for words in [
         r"no\x1b[31mbody toolu_1: unknown tool: no tool has",
         r"Read: reading [masked]\x1b[2J",
-        "1 failed, 2 calls in parallel",
+        "1 rejected, 10 more",
         "wait toolu_3: timeout after 30s ",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
@@ -186,7 +186,7 @@ fn dropping_the_bars_clears_rows_that_still_run() {
     assert!(picture.ends_with("1/13  1 failed, 1 more"), "{picture}");
     drop(bars);
     screen.tick();
-    assert_snapshot!(terminal.visible_text(), @"get toolu_3: timeout after 30s");
+    assert_snapshot!(terminal.visible_text(), @"failed: get toolu_3: timeout after 30s");
 }
 
 /// A failure leaves the command line that repeats the call, if that has no secret.

@@ -66,20 +66,20 @@ fn agent_calls_are_nested() {
 
     turn 0
         0  coordinator
-           {"q":"all"}
+           toolu_2  {"q":"all"}
            turn 0 of coordinator
              0  coordinator › librarian
-                {"q":"a"}
+                toolu_5  {"q":"a"}
                 turn 0 of coordinator › librarian
                   0  coordinator › librarian › read_file  failed, …
-                     {"path":"a"}
+                     toolu_11  {"path":"a"}
                      this is failed
                 turn 1 of coordinator › librarian
                   2  coordinator › librarian › note  started, no result
-                     {}
+                     toolu_n  {}
                 coordinator › librarian  started, no result
              0  coordinator › search  ok, …
-                {"x":"b"}
+                toolu_6  {"x":"b"}
                 this is ok
            coordinator           started, no result
     "#);
@@ -87,20 +87,20 @@ fn agent_calls_are_nested() {
 
     turn 0
         0  coordinator
-           {"q":"all"}
+           toolu_2  {"q":"all"}
            turn 0 of coordinator
              0  coordinator › librarian
-                {"q":"a"}
+                toolu_5  {"q":"a"}
                 turn 1 of coordinator › librarian
                   2  coordinator › librarian › note  ok, …, 2 attempts
-                     {}
+                     toolu_n  {}
                      this is ok
                 coordinator › librarian  ok, …, 2 attempts
                 this is ok
            coordinator           ok, …, 2 attempts
            this is ok
 
-    exit 0 after …: 1 call
+    exit 0 after …: 1 call: 3 ok
     "#);
 }
 
@@ -116,27 +116,27 @@ fn filtered_agent_calls_name_their_agents() {
 
     turn 0
            coordinator › librarian › read_file  failed, …
-           {"path":"a"}
+           toolu_11  {"path":"a"}
            this is failed
     "#);
     insta::assert_snapshot!(show(&["--tool", "read_file", "--errors"]), @r#"
 
     turn 0
            coordinator › librarian › read_file  failed, …
-           {"path":"a"}
+           toolu_11  {"path":"a"}
            this is failed
     "#);
     insta::assert_snapshot!(show(&["--tool", "note"]), @"
 
     turn 0
            coordinator › librarian › note  started, no result
-           {}
+           toolu_n  {}
 
     session of 2025-11-21 20:00:00 UTC with tools.yaml (toolq 0.1.0)
 
     turn 0
            coordinator › librarian › note  ok, …, 2 attempts
-           {}
+           toolu_n  {}
            this is ok
     ");
 }
@@ -153,6 +153,7 @@ fn a_running_agent_is_shown() {
     let unfinished = format!("{}\n", lines.join("\n"));
     let mut show = toolq::log_view::LogRenderer::new(
         toolq::log_view::TextLayout {
+            terminal_width: None,
             width: 80,
             color: false,
             is_whole: false,

@@ -98,12 +98,12 @@ fn errors_shows_calls_whose_final_state_is_an_error() {
 
     turn 0
         0  pay                   resolved: not done; it will run on resume
-           {"at":3}
+           toolu_4  {"at":3}
         0  pay                   failed, …
-           {"at":4}
+           toolu_5  {"at":4}
            this is failed
         0  pay                   started, no result
-           {"at":5}
+           toolu_6  {"at":5}
     "#);
     // Without `--errors`, the whole history is shown.
     let all = show_log(log.text(), &[]).assert_exit(0).stdout;

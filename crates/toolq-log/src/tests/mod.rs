@@ -127,7 +127,7 @@ fn a_turn_is_recorded_without_its_secrets() {
     tool_start null {"tool_use_id":"toolu_2","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_result "done" {"tool_use_id":"toolu_0","tool_name":"get_x","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
     tool_result "done" {"tool_use_id":"toolu_2","tool_name":"save","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
-    session_end null {"turns":1,"calls":3,"results":3,"errors":1,"skipped":0,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":3}
+    session_end null {"turns":1,"calls":3,"results":3,"errors":1,"skipped":0,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":3,"agent_calls":0}
     "#);
     assert_eq!(lines[0]["metadata"]["format"]["major"], 1);
     assert_eq!(lines[0]["parentId"], Value::Null);
@@ -187,7 +187,7 @@ fn a_retry_records_the_previous_attempt() {
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":2,"idempotency_key":"key","effect":"write","after":{"status":"timeout","wait_ms":200}}
     tool_skipped "Not executed." {"tool_use_id":"toolu_0","tool_name":"save","is_error":true,"status":"not_executed","duration_ms":0,"attempts":0}
-    session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":1}
+    session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":1,"agent_calls":0}
     "#);
 }
 

@@ -232,7 +232,8 @@ fn plan_text_draws_a_timeline() {
         2  red\x1b[31m_file  unknown tool
            no tool has this name; did you mean `read_file`?
 
-    estimated at least 5s, at least 7s if run one after another; unknown for 1 call: get_rate
+    estimated at least 5s, at least 7s if run one after another; unknown for 1
+    call: get_rate
     shortened; `-v` shows all of what runs
     "#);
     assert_snapshot!(text::render_plan_text(&plan, style(40), &mask), @r"
@@ -262,8 +263,9 @@ fn plan_text_draws_a_timeline() {
            no tool has this name; did you
            mean `read_file`?
 
-    at least 7s in series, 5s as planned;
-    unknown for 1 call: get_rate
+    estimated at least 5s, at least 7s if
+    run one after another; unknown for 1
+    call: get_rate
     shortened; `-v` shows all of what runs
     ");
     for width in (0..200).chain([usize::MAX]) {
@@ -325,11 +327,11 @@ fn scripts_are_folded_unless_they_need_an_approval() {
     turn 0: 2 calls, 2 batches
 
       batch 0: alone (not safe: rule save_*)
-        0  shell  =====================                       1s
+        0  shell  =======================                        1s
            sh -c 'set -e'~
 
       batch 1: alone, after all calls before it (not safe: rule save_*)
-        1  shell                       =====================  1s  needs approval
+        1  shell                         ======================  1s  needs approval
            sh -c $'set -e\nrm -rf build\n'
 
     estimated 2s, 2s if run one after another
@@ -376,8 +378,9 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
            no tool has this name; did you
            mean `read_file`?
 
-    at least 5s in series, 5s as planned;
-    unknown for 1 call: look
+    estimated at least 5s, at least 5s if
+    run one after another; unknown for 1
+    call: look
     shortened; `-v` shows all of what runs
     "#);
     assert!(text.is_ascii());
@@ -395,7 +398,7 @@ fn plan_mermaid_escapes_labels() {
     ];
     let tools = no_tools();
     assert_snapshot!(mermaid::render_plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
-    subgraph t0["turn 0: estimated at least 5s, at least 7s if run one after another"]
+    subgraph t0["turn 0: estimated 5s, 7s if run one after another"]
       direction LR
       subgraph t0b0["batch 0: 2 in parallel"]
         direction TB
