@@ -59,11 +59,10 @@ impl RpcError {
         })
     }
 
-    /// Says which versions are served, newest first, to a client that named another one. Those of the legacy era are among
-    /// them, which no request can name: a client that knows none of the others can begin with `initialize`.
+    /// Says which versions a request can name, to a client that named another one: the same as `server/discover` does, as the
+    /// conformance suite asks.
     pub(crate) fn unsupported_version(requested: &str) -> Self {
-        let supported = ProtocolVersion::ALL.map(ProtocolVersion::as_str);
-        let supported: Vec<&str> = supported.into_iter().rev().collect();
+        let supported = [ProtocolVersion::LATEST.as_str()];
         let data = serde_json::json!({"supported": supported, "requested": requested});
         Self {
             data: serde_json::value::to_raw_value(&data).ok(),
