@@ -35,6 +35,7 @@
 //! The feature `cli`, which is on by default, adds the command-line program. Programs that use only the library turn it
 //! off: `toolq = { path = "../toolq", default-features = false }`.
 
+mod call_setup;
 mod embed;
 
 pub use embed::{

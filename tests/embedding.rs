@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
-use toolq::{DeclarationFormat, Error, Event, Toolq, ToolqBuilder};
+use toolq::{DeclarationFormat, Error, Event, Status, Toolq, ToolqBuilder};
 
 const TOOLS: &str = r#"
 version: 1
@@ -29,6 +29,10 @@ tools:
     input_schema: {type: object}
     effect: write
     command: [sh, -c, "echo $$ > pid; sleep 1000"]
+  pay:
+    input_schema: {type: object}
+    effect: write
+    command: [sh, -c, "echo paid >> payments"]
 "#;
 
 struct EmbedSandbox(TempDir);
@@ -234,6 +238,29 @@ async fn an_unfinished_session_is_not_forgotten() {
         .abandon_unfinished()
         .build()
         .unwrap();
+}
+
+/// As with `toolq run`: the log of a run that was killed says that the call may have taken effect.
+#[tokio::test]
+async fn a_call_that_started_in_the_log_given_as_a_message_is_in_doubt() {
+    let sandbox = EmbedSandbox::new();
+    let log = sandbox.path("session.jsonl");
+    let toolq = sandbox.builder().log(&log).build().unwrap();
+    let calls = message(&[("a", "pay", json!({})), ("b", "pay", json!({}))]);
+    toolq.answer(&calls).await.unwrap();
+    toolq.close().unwrap();
+    let payments = std::fs::read_to_string(sandbox.path("payments")).unwrap();
+    assert_eq!(payments, "paid\npaid\n");
+
+    let records = std::fs::read_to_string(&log).unwrap();
+    let start = records.find("\"tool_start\"").unwrap();
+    let end = start + records[start..].find('\n').unwrap() + 1;
+    let toolq = sandbox.builder().build().unwrap();
+    let reply = toolq.answer(&records[..end]).await.unwrap();
+    let statuses: Vec<Status> = reply.results.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, [Status::InDoubt, Status::NotExecuted]);
+    let again = std::fs::read_to_string(sandbox.path("payments")).unwrap();
+    assert_eq!(again, payments);
 }
 
 #[tokio::test]

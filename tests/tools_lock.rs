@@ -413,6 +413,17 @@ fn a_definition_that_would_lose_digits_is_left_out_alone() {
     assert!(output.stderr.contains(warning), "{}", output.stderr);
 }
 
+/// As in a directory that can't be searched, neither file can be looked up here. The superuser could search any directory.
+#[test]
+fn the_error_names_the_tools_file_if_nothing_can_be_looked_up_beside_it() {
+    let output = CliSandbox::new()
+        .file("file", "")
+        .run_shell(r#""$TOOLQ" check -c file/tools.yaml"#)
+        .assert_exit(2);
+    let says = output.stderr.contains("file/tools.yaml can't be read");
+    assert!(says, "{}", output.stderr);
+}
+
 #[test]
 fn problems_with_the_lock_are_errors_with_a_hint() {
     let declared = format!(

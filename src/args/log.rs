@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 
+use crate::args::finding::FindingFlags;
 use crate::args::shared_flags::OtlpFlags;
 use toolq_core::text::parse_age;
 
@@ -217,7 +218,6 @@ toolq log resolve <ID> [FILE] --done --result <TEXT>
 
 #[derive(Debug, Args)]
 #[command(override_usage = RESOLVE_USAGE)]
-#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
 pub struct LogResolveArguments {
     /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
     #[arg(value_name = "ID")]
@@ -225,25 +225,6 @@ pub struct LogResolveArguments {
     /// The session log [default: the latest session]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// It did its work; the model gets `--result` from now on
-    #[arg(long, requires = "result")]
-    pub done: bool,
-    /// The result of a call that was done
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "done",
-        conflicts_with = "not_done",
-        allow_hyphen_values = true
-    )]
-    pub result: Option<String>,
-    /// The result is an error
-    #[arg(long, requires = "done", conflicts_with = "not_done")]
-    pub error: bool,
-    /// It did nothing: the next `run --resume` runs it
-    #[arg(long, conflicts_with = "done")]
-    pub not_done: bool,
-    /// How you know; recorded in the log
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub note: Option<String>,
+    #[command(flatten)]
+    pub finding: FindingFlags,
 }

@@ -6,6 +6,7 @@ mod check;
 mod complete;
 mod deferred;
 mod doctor;
+mod finding;
 mod first_steps;
 mod generate;
 mod init;

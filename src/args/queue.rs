@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use crate::args::finding::FindingFlags;
 use crate::args::input::InputArguments;
 use crate::args::log::LogFormat;
 use crate::args::values::{FormFlag, parse_jobs};
@@ -166,7 +167,6 @@ toolq queue resolve <QUEUE> <ID> --done --result <TEXT>
 
 #[derive(Debug, Args)]
 #[command(override_usage = RESOLVE_USAGE)]
-#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
 pub struct QueueResolveArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
@@ -177,27 +177,8 @@ pub struct QueueResolveArguments {
     /// Its turn, if calls of several have this id
     #[arg(long, value_name = "TURN")]
     pub turn: Option<String>,
-    /// It did its work; the model gets `--result` from now on
-    #[arg(long, requires = "result")]
-    pub done: bool,
-    /// The result of a call that was done
-    #[arg(
-        long,
-        value_name = "TEXT",
-        requires = "done",
-        conflicts_with = "not_done",
-        allow_hyphen_values = true
-    )]
-    pub result: Option<String>,
-    /// The result is an error
-    #[arg(long, requires = "done", conflicts_with = "not_done")]
-    pub error: bool,
-    /// It did nothing: the next worker runs it
-    #[arg(long, conflicts_with = "done")]
-    pub not_done: bool,
-    /// How you know; recorded in the log
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub note: Option<String>,
+    #[command(flatten)]
+    pub finding: FindingFlags,
     #[command(flatten)]
     pub nats: NatsFlags,
 }

@@ -153,7 +153,8 @@ impl CommandContext {
 }
 
 fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
-    let failure = CommandError::usage(format!("{} can't be read: {error}", path.display()));
+    let message = format!("{} can't be read: {error}", path.display());
+    let failure = CommandError::unusable_file(message, error);
     match error.kind() {
         std::io::ErrorKind::NotFound => failure.with_hint(
             "name it with -c FILE or TOOLQ_TOOLS, or create a starter file with `toolq init`",

@@ -5,14 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redact::Mask;
 use tokio::sync::Mutex;
-use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
-use toolq_core::types::ToolsConfig;
-use toolq_engine::{Approver, EngineSettings, find_untrackable};
-use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
+use toolq_engine::{Approver, EngineSettings};
+use toolq_log::{BeginMode, PreparedLog, TaskKey};
 
+use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM, check_machine};
 use crate::embed::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
 use crate::embed::error::Error;
 use crate::embed::function_tools::{
@@ -110,50 +108,33 @@ impl ToolqBuilder {
         let functions = functions.map_err(|problem| Error::InvalidFunctions(vec![problem]))?;
         let (tools, mut warnings) = load_tools(self.tools_file.as_deref(), functions.as_ref())?;
         warnings.extend(unsupervised_limits(&tools));
-        if can_supervise()
-            && let Some(name) = find_untrackable(&tools)
-        {
-            return Err(Error::UntrackableProcesses(name.to_owned()));
+        let supervisor = can_supervise().then(|| PathBuf::from(SUPERVISOR_PROGRAM));
+        if supervisor.is_some() {
+            warnings.extend(check_machine(&tools)?);
         }
         let environment: Environment = std::env::vars_os().collect();
-        let mask = Arc::new(tools.build_mask(&environment));
-        let concurrency = self.concurrency.unwrap_or(tools.concurrency);
+        let environment = Arc::new(environment);
+        let setup = CallSetup::new(Arc::new(tools), self.concurrency, &environment, supervisor);
         let log = match &self.log {
-            Some(log) => {
-                let log = self.open_log(log, &mut warnings)?;
-                let path = self.tools_file.as_deref();
-                let path = path.unwrap_or(Path::new(NO_TOOLS_FILE));
-                Some(begin_session(log, path, &tools, concurrency, &mask)?)
+            Some(path) => {
+                let log = self.open_log(path, &mut warnings)?;
+                let tools_path = self.tools_file.as_deref();
+                let header = setup.session_header(tools_path.unwrap_or(Path::new(NO_TOOLS_FILE)));
+                Some(log.begin_session(&header, Arc::clone(&setup.mask), Clock::system())?)
             }
             None => None,
         };
-        let tools = Arc::new(tools);
-        let checker = Arc::new(CallChecker::new(Arc::clone(&tools)));
-        let mut settings = EngineSettings {
-            jobs: concurrency,
+        let settings = EngineSettings {
             host_tools: functions.map(|_| Arc::new(FunctionRunner::new(self.functions)) as Arc<_>),
             approver: self
                 .approve
-                .map(|callback| Approver::Person(Arc::new(callback.with_mask(&mask)))),
-            supervisor_program: can_supervise().then(|| PathBuf::from("/proc/self/exe")),
-            ..EngineSettings::new(Arc::clone(&tools), &environment, Arc::clone(&mask))
+                .map(|callback| Approver::Person(Arc::new(callback.with_mask(&setup.mask)))),
+            ..setup.logged_engine_settings(log.as_ref(), None)
         };
-        if let Some(log) = &log {
-            settings.output_dir = Some(log.blob_dir().to_owned());
-            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
-            settings.task_id = log.task_id();
-        }
-        let session = EmbeddedSession::new(
-            (Arc::clone(&tools), Arc::clone(&checker), Arc::clone(&mask)),
-            RuntimeEngine::new(settings),
-            log,
-            MAX_MESSAGE_BYTES,
-        );
+        let engine = RuntimeEngine::new(settings);
+        let session = EmbeddedSession::new(setup.clone(), engine, log, MAX_MESSAGE_BYTES);
         Ok(Toolq {
-            tools,
-            checker,
-            mask,
-            concurrency,
+            setup,
             max_message_bytes: MAX_MESSAGE_BYTES,
             warnings,
             session: Mutex::new(session),
@@ -181,15 +162,4 @@ impl ToolqBuilder {
         }
         Ok(log)
     }
-}
-
-fn begin_session(
-    log: PreparedLog,
-    tools_path: &Path,
-    tools: &ToolsConfig,
-    concurrency: NonZeroUsize,
-    mask: &Arc<Mask>,
-) -> Result<SessionLog, Error> {
-    let header = SessionHeader::new(tools_path, tools, concurrency);
-    Ok(log.begin_session(&header, Arc::clone(mask), Clock::system())?)
 }

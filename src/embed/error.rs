@@ -9,6 +9,8 @@ use toolq_core::transcript::InputError;
 use toolq_core::types::FileProblem;
 use toolq_log::LogError;
 
+use crate::call_setup::UntrackableTool;
+
 /// Why `tools.yaml`, a message or the session log can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -131,6 +133,12 @@ impl fmt::Display for ToolsFileProblem {
         let path = self.path.display();
         write!(f, "{path}:{}:{}: {}", self.line, self.column, self.message)?;
         f.write_str(&hint_suffix(self.hint.as_deref()))
+    }
+}
+
+impl From<UntrackableTool> for Error {
+    fn from(error: UntrackableTool) -> Self {
+        Self::UntrackableProcesses(error.name)
     }
 }
 

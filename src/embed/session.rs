@@ -1,19 +1,15 @@
 //! Answers message after message, with one engine and one log.
 
-use std::convert::Infallible;
 use std::mem;
 use std::sync::Arc;
 
-use redact::Mask;
 use tokio::io::AsyncRead;
-use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::transcript::{InputError, StreamEvent};
-use toolq_core::types::{
-    Call, CheckedCall, EmitError, InputLayout, ResumeState, Tool, ToolsConfig, Turn,
-};
-use toolq_engine::{MessageSource as _, PriorCalls};
+use toolq_core::types::{EmitError, InputLayout, Tool, Turn};
+use toolq_engine::{MessageSource as _, NoPriorCalls};
 use toolq_log::SessionLog;
 
+use crate::call_setup::CallSetup;
 use crate::embed::callback_sink::CallbackSink;
 use crate::embed::collector::ReplyCollector;
 use crate::embed::error::Error;
@@ -25,9 +21,7 @@ use crate::embed::stream_reader::StreamReader;
 
 /// The state that messages share.
 pub(crate) struct EmbeddedSession {
-    tools: Arc<ToolsConfig>,
-    checker: Arc<CallChecker>,
-    mask: Arc<Mask>,
+    setup: CallSetup,
     engine: RuntimeEngine,
     log: Option<SessionLog>,
     max_message_bytes: u64,
@@ -37,15 +31,13 @@ pub(crate) struct EmbeddedSession {
 
 impl EmbeddedSession {
     pub(crate) fn new(
-        (tools, checker, mask): (Arc<ToolsConfig>, Arc<CallChecker>, Arc<Mask>),
+        setup: CallSetup,
         engine: RuntimeEngine,
         log: Option<SessionLog>,
         max_message_bytes: u64,
     ) -> Self {
         Self {
-            tools,
-            checker,
-            mask,
+            setup,
             engine,
             log,
             max_message_bytes,
@@ -88,17 +80,10 @@ impl EmbeddedSession {
         callback: &mut Option<EventCallback<'_>>,
     ) -> Result<(), Error> {
         let engine = self.engine.current()?;
-        let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, callback);
-        let undescribed = undescribed_tools(&self.tools, &turn.calls);
-        engine
-            .schema_discovery()
-            .discover(&undescribed, &mut sink)
-            .await;
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, callback);
         collector.begin_turn(turn.answer_form);
-        engine.set_turn_origin(turn.origin.clone());
-        let number = turn.number;
-        let calls = self.checker.check_turn(turn);
-        engine.run_turn(number, calls, &mut sink, collector).await;
+        let prior = (&*self.setup.checker, &NoPriorCalls);
+        let Ok(()) = engine.answer_turn(turn, prior, &mut sink, collector).await;
         collector.set_statuses(&sink.statuses);
         Ok(())
     }
@@ -106,14 +91,19 @@ impl EmbeddedSession {
     /// Runs the `describe` commands of tools that have one, and asks the servers that aren't locked, unless that was done
     /// before.
     pub(crate) async fn describe_tools(&mut self) -> Result<(), Error> {
-        let undescribed = self.tools.tools.iter().filter(|tool| tool.needs_describe());
+        let undescribed = self
+            .setup
+            .tools
+            .tools
+            .iter()
+            .filter(|tool| tool.needs_describe());
         let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-        if !undescribed.is_empty() || !self.tools.unlocked.is_empty() {
+        if !undescribed.is_empty() || !self.setup.tools.unlocked.is_empty() {
             let discovery = self.engine.current()?.schema_discovery();
             let mut callback = None;
-            let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, &mut callback);
+            let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, &mut callback);
             discovery
-                .list_servers(&self.tools.unlocked, &mut sink)
+                .list_servers(&self.setup.tools.unlocked, &mut sink)
                 .await;
             discovery.discover(&undescribed, &mut sink).await;
         }
@@ -168,8 +158,8 @@ impl EmbeddedSession {
         callback: &mut Option<EventCallback<'_>>,
     ) -> Result<Option<InputError>, Error> {
         let engine = self.engine.current()?;
-        let mut sink = CallbackSink::new(self.log.as_mut(), &self.mask, callback);
-        let prior = (&*self.checker, &NoPriorCalls);
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, callback);
+        let prior = (&*self.setup.checker, &NoPriorCalls);
         let end = engine
             .run_message(number, source, prior, &mut sink, collector)
             .await;
@@ -208,20 +198,5 @@ impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         // Callers who want to know about an error call `close`.
         let _ = self.finish();
-    }
-}
-
-/// A session of an embedded toolq resumes nothing.
-struct NoPriorCalls;
-
-impl PriorCalls for NoPriorCalls {
-    type Conflict = Infallible;
-
-    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
-        calls.iter().collect()
-    }
-
-    fn resume_state(&self, _: &CheckedCall) -> Result<ResumeState, Infallible> {
-        Ok(ResumeState::NotStarted)
     }
 }

@@ -2,19 +2,16 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
-use redact::Mask;
 use toolq_core::answer::{DeclarationFormat, render_declarations};
-use toolq_core::check::CallChecker;
-use toolq_core::types::{DescribeResult, ToolsConfig};
+use toolq_core::types::DescribeResult;
 
+use crate::call_setup::CallSetup;
 use crate::embed::answer::AnswerRequest;
 use crate::embed::builder::ToolqBuilder;
 use crate::embed::error::Error;
@@ -35,10 +32,7 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// Needs a Tokio runtime with IO and time enabled. Each runtime that answers gets its own processes and connections. A
 /// message can be up to 256 MiB long.
 pub struct Toolq {
-    pub(crate) tools: Arc<ToolsConfig>,
-    pub(crate) checker: Arc<CallChecker>,
-    pub(crate) mask: Arc<Mask>,
-    pub(crate) concurrency: NonZeroUsize,
+    pub(crate) setup: CallSetup,
     pub(crate) max_message_bytes: u64,
     pub(crate) warnings: Vec<String>,
     pub(crate) session: Mutex<EmbeddedSession>,
@@ -50,7 +44,8 @@ impl Toolq {
         ToolqBuilder::default()
     }
 
-    /// Returns warnings about the tools file, and about calls that an earlier run left in doubt.
+    /// Returns warnings about the tools file, sandboxes that this system can't apply as a whole, and calls that an earlier run
+    /// left in doubt.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -63,7 +58,7 @@ impl Toolq {
     /// doesn't have can't be asked for its tools.
     pub async fn declarations(&self, format: DeclarationFormat) -> Result<String, Error> {
         self.session.lock().await.describe_tools().await?;
-        for server in &self.tools.unlocked {
+        for server in &self.setup.tools.unlocked {
             let reason = match server.listing() {
                 Some(Ok(_)) => continue,
                 Some(Err(why)) => why.to_owned(),
@@ -72,7 +67,7 @@ impl Toolq {
             let server = server.server.name.clone();
             return Err(Error::UnlistedServer { server, reason });
         }
-        for tool in &self.tools.known_tools() {
+        for tool in &self.setup.tools.known_tools() {
             let reason = match tool.describe_result() {
                 Some(DescribeResult::Err(reason)) => reason.clone(),
                 _ if tool.needs_describe() => "its `describe` command didn't finish".to_owned(),
@@ -81,7 +76,7 @@ impl Toolq {
             let tool = tool.name.clone();
             return Err(Error::UndescribedTool { tool, reason });
         }
-        Ok(render_declarations(&self.tools, format))
+        Ok(render_declarations(&self.setup.tools, format))
     }
 
     /// Returns what [`answer`](Self::answer) would run, in which batches, and what it would reject. Runs nothing.
@@ -92,8 +87,8 @@ impl Toolq {
         let recording = read_message(message.as_ref().to_vec(), self.max_message_bytes)?;
         let mut plan = Plan::default();
         for index in 0..recording.len() {
-            let calls = self.checker.check_turn(recording.turn(index, false)?);
-            plan.push_turn(&calls, &self.tools, self.concurrency, &self.mask);
+            let calls = self.setup.checker.check_turn(recording.turn(index, false)?);
+            plan.push_turn(&calls, &self.setup.tools, self.setup.jobs, &self.setup.mask);
         }
         Ok(plan)
     }
@@ -162,7 +157,7 @@ pub fn supervise() -> Option<ExitCode> {
 
 impl fmt::Debug for Toolq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tools = self.tools.tools.iter().map(|tool| &tool.name);
+        let tools = self.setup.tools.tools.iter().map(|tool| &tool.name);
         f.debug_struct("Toolq")
             .field("tools", &tools.collect::<Vec<_>>())
             .finish_non_exhaustive()

@@ -221,5 +221,5 @@ pub fn stream_failure(error: InputError, message_count: usize) -> CommandError {
 }
 
 fn unreadable_input(name: &str, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("{name} can't be read: {error}"))
+    CommandError::unusable_file(format!("{name} can't be read: {error}"), error)
 }

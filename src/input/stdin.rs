@@ -74,10 +74,14 @@ fn is_of_temporary_file(error: &io::Error) -> bool {
 /// What can't be read twice is copied to a file.
 fn uncopied_stdin(error: &io::Error) -> CommandError {
     let message = format!("stdin can't be copied to a temporary file: {error}");
-    CommandError::usage(message)
-        .with_hint("set TMPDIR to a directory with enough space in which you can create files")
+    let failure = CommandError::unusable_file(message, error);
+    match failure.hint {
+        Some(_) => failure,
+        None => failure
+            .with_hint("set TMPDIR to a directory with enough space in which you can create files"),
+    }
 }
 
 fn unreadable_stdin(error: &io::Error) -> CommandError {
-    CommandError::usage(format!("stdin can't be read: {error}"))
+    CommandError::unusable_file(format!("stdin can't be read: {error}"), error)
 }

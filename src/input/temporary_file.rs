@@ -9,6 +9,7 @@ use std::path::PathBuf;
 #[error("a temporary file can't be created in {}: {cause}", dir.display())]
 pub struct TemporaryFileError {
     dir: PathBuf,
+    #[source]
     cause: io::Error,
 }
 

@@ -1,10 +1,15 @@
 //! The error that ends a command: what went wrong, where, why, and what to do.
 
 use std::fmt::Display;
+use std::io;
 
 use crate::output::exit::Exit;
 use toolq_core::transcript::InputError;
 use toolq_log::{Access, CallConflict, LogError, RestoreError};
+
+/// What to do if the system has no threads or descriptors left.
+pub const RESOURCES_HINT: &str =
+    "raise the limits of this user or container (`ulimit -u`, `ulimit -n`), or end other processes";
 
 /// A message for people and the exit code that goes with it.
 #[derive(Debug)]
@@ -38,6 +43,26 @@ impl CommandError {
         self
     }
 
+    /// Creates an error for a file or stream that can't be used, because of `error` or for a reason that `message` has. It is
+    /// the system's fault and not the file's if no descriptor is left.
+    pub fn unusable_file(message: impl Display, error: &io::Error) -> Self {
+        let cause = error.get_ref().and_then(|inner| inner.source());
+        let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+        match cause.unwrap_or(error).raw_os_error() {
+            Some(number) => Self::of_system(message, number),
+            None => Self::usage(message),
+        }
+    }
+
+    fn of_system(message: impl Display, errno: i32) -> Self {
+        match errno {
+            libc::EMFILE | libc::ENFILE => {
+                Self::new(Exit::Resources, message).with_hint(RESOURCES_HINT)
+            }
+            _ => Self::usage(message),
+        }
+    }
+
     /// Creates an error for a log that can't be used. The hint depends on `access`, what it was opened for.
     pub fn from_log_error(error: &LogError, access: Access) -> Self {
         Self::new(Exit::Log, error).with_hint(error.hint(access))
@@ -52,9 +77,13 @@ impl CommandError {
 impl From<InputError> for CommandError {
     fn from(error: InputError) -> Self {
         let hint = error.hint.clone();
+        let failure = match error.errno {
+            Some(errno) => Self::of_system(error, errno),
+            None => Self::usage(error),
+        };
         Self {
-            hint,
-            ..Self::usage(error)
+            hint: failure.hint.or(hint),
+            ..failure
         }
     }
 }

@@ -17,7 +17,7 @@ mod stdout_probe;
 pub(crate) mod trace;
 
 pub(crate) use color_choice::{ColorChoice, ColorPolicy};
-pub(crate) use command_error::CommandError;
+pub(crate) use command_error::{CommandError, RESOURCES_HINT};
 pub(crate) use exit::Exit;
 pub(crate) use printer::AnswerPrinter;
 pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};

@@ -85,9 +85,9 @@ async fn replay(
     let TurnSession { engine, sink, .. } = session;
     let mut replayer = RecordingReplayer::new(
         message.settings.to_replay_settings()?,
-        Arc::clone(&settings.tools),
+        Arc::clone(&settings.setup.tools),
         engine.control(),
-        Arc::clone(&settings.mask),
+        Arc::clone(&settings.setup.mask),
     );
     let mut sink = DescribeWarningSink::new(sink, &settings.context.stderr, None);
     let name = &message.name;

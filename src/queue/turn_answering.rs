@@ -93,7 +93,7 @@ impl Worker<'_> {
             return Err(TurnNotAnswered::HandedBack(Some(why)));
         }
         let tools_sha256 = &requirements.tools_sha256;
-        if *tools_sha256 == self.turns.tools.digest {
+        if *tools_sha256 == self.turns.setup.tools.digest {
             return Ok(());
         }
         let is_new = self.foreign_tools.insert(tools_sha256.clone());
@@ -102,7 +102,7 @@ impl Worker<'_> {
             format!(
                 "turns that were submitted with other tools than those of {path} are handed back: their digest is {}, this one's is {}",
                 shorten(tools_sha256),
-                shorten(&self.turns.tools.digest)
+                shorten(&self.turns.setup.tools.digest)
             )
         })))
     }

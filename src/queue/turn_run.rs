@@ -1,35 +1,30 @@
 //! Runs one turn with the ordinary engine. Its log is the one from the stream, so what earlier workers did is known as in
 //! `run --resume`.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::queue::answers::Answer;
 use crate::queue::stop::StopSignal;
 use crate::queue::turn_log::{LogFile, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;
-use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession};
+use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession, new_engine};
 use crate::queue::turn_sink::DoubtCollector;
-use crate::session::{InputState, default_engine_settings, state_in_input};
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
-use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, InputLayout, ToolsConfig, Turn,
+    Call, CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, InputLayout, ResumeState, Turn,
 };
-use toolq_engine::{AnswerDelivery, Engine, EngineSettings};
+use toolq_engine::{AnswerDelivery, Engine, PriorCalls};
 use toolq_log::{BeginMode, TaskHistory};
 
 /// What all turns of a worker run with.
 pub(crate) struct TurnSettings<'a> {
     pub context: &'a CommandContext,
-    pub tools: Arc<ToolsConfig>,
-    pub checker: CallChecker,
-    pub mask: Arc<Mask>,
-    pub jobs: NonZeroUsize,
+    pub setup: CallSetup,
     /// The runtime of the connection.
     pub nats_runtime: Handle,
     pub stop: StopSignal,
@@ -58,12 +53,7 @@ pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) ->
     // Nobody knows what was done of it.
     turn.in_doubt_positions = (0..turn.calls.len()).collect();
     let file = LogFile::create(&StoredRecords::default()).ok()?;
-    let engine = EngineSettings {
-        jobs: settings.jobs,
-        log_files: vec![file.dir().to_owned()],
-        ..default_engine_settings(&settings.tools, &settings.mask, settings.context)
-    };
-    let mut engine = Engine::new(engine);
+    let mut engine = new_engine(settings, None, &file);
     engine.control().halt(HaltCause::WorkersLost);
     let mut sink = DoubtCollector::default();
     let line = answer_turn(settings, &mut engine, None, turn, &mut sink).await;
@@ -82,40 +72,45 @@ async fn answer_turn(
     turn: Turn,
     sink: &mut dyn EventSink,
 ) -> Result<String, String> {
-    let is_open = |call: &&Call| history.is_none_or(|history| history.is_undecided(call));
-    let undescribed = undescribed_tools(&settings.tools, turn.calls.iter().filter(is_open));
-    let discovery = engine.schema_discovery();
-    discovery.discover(&undescribed, sink).await;
+    let setup = &settings.setup;
     let mut answer = AnswerLine::new(&turn);
-    engine.set_turn_origin(turn.origin.clone());
-    let number = turn.number;
-    let calls = check_turn(settings, history, turn)?;
-    engine.run_turn(number, calls, sink, &mut answer).await;
+    let prior = EarlierWorkers {
+        history,
+        mask: &setup.mask,
+    };
+    let prior = (&*setup.checker, &prior);
+    engine.answer_turn(turn, prior, sink, &mut answer).await?;
     Ok(answer.line)
 }
 
-/// Checks the calls of a turn, and adds what earlier workers recorded about them.
-fn check_turn(
-    settings: &TurnSettings<'_>,
-    history: Option<&TaskHistory>,
-    turn: Turn,
-) -> Result<Vec<CheckedCall>, String> {
-    let state = |call: &Call| InputState::of_call(&turn, call.position);
-    let states: Vec<InputState> = turn.calls.iter().map(state).collect();
-    let mut calls = settings.checker.check_turn(turn);
-    for (checked, state) in calls.iter_mut().zip(states) {
-        let known = match history {
-            Some(history) => history.check_call(&checked.call, &settings.mask),
-            None => Ok(false),
+/// What earlier workers recorded about the calls of a turn.
+struct EarlierWorkers<'a> {
+    history: Option<&'a TaskHistory>,
+    mask: &'a Mask,
+}
+
+impl PriorCalls for EarlierWorkers<'_> {
+    type Conflict = String;
+
+    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+        let is_open = |call: &&Call| {
+            self.history
+                .is_none_or(|history| history.is_undecided(call))
         };
-        checked.resume_state = match (history, known.map_err(|conflict| conflict.to_string())?) {
-            (Some(history), true) => history
-                .resume_state(checked)
-                .map_err(|error| error.to_string())?,
-            _ => state_in_input(checked, state),
-        };
+        calls.iter().filter(is_open).collect()
     }
-    Ok(calls)
+
+    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, String> {
+        let Some(history) = self.history else {
+            return Ok(checked.resume_state.clone());
+        };
+        let is_known = history.check_call(&checked.call, self.mask);
+        if !is_known.map_err(|conflict| conflict.to_string())? {
+            return Ok(checked.resume_state.clone());
+        }
+        let state = history.resume_state(checked);
+        state.map_err(|error| error.to_string())
+    }
 }
 
 /// The answer of a turn, as one line.

@@ -14,13 +14,12 @@ use crate::queue::turn_log::{LogFile, RestoreFailure, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
 use crate::queue::turn_sink::TurnSink;
-use crate::session::default_engine_settings;
 use toolq_core::os::Clock;
 use toolq_core::types::{EmitError, HaltCause};
 use toolq_engine::{Engine, EngineSettings, RunControl};
 use toolq_log::{
-    BeginMode, LogAgentHistory, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory,
-    TaskKey, combine_digests,
+    BeginMode, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory, TaskKey,
+    combine_digests,
 };
 
 /// What became of a turn.
@@ -87,7 +86,7 @@ impl TurnSession {
         let log = begin_log(settings, &name, (&file, mode), publisher);
         let log = log.map_err(|why| not_begun(&refused, why))?;
         let history = log.history();
-        let engine = new_engine(settings, &log, history.as_ref(), &file);
+        let engine = new_engine(settings, Some(&log), &file);
         let control = engine.control();
         if let Some(cause) = halted_by {
             control.halt(cause);
@@ -153,7 +152,7 @@ fn begin_log(
     let header = SessionHeader {
         input_sha256: Some(digest.clone()),
         sync: SyncPolicy::All,
-        ..SessionHeader::new(path, &settings.tools, settings.jobs)
+        ..settings.setup.session_header(path)
     };
     let key = TaskKey {
         input_sha256: Some(&digest),
@@ -162,24 +161,21 @@ fn begin_log(
     let log = PreparedLog::open(&file.path(), mode, key);
     let log = log.map_err(|error| error.to_string())?;
     let log = log.with_replica(Box::new(publisher));
-    let log = log.begin_session(&header, Arc::clone(&settings.mask), Clock::system());
+    let log = log.begin_session(&header, Arc::clone(&settings.setup.mask), Clock::system());
     log.map_err(|error| error.to_string())
 }
 
-fn new_engine(
+/// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
+pub(super) fn new_engine(
     settings: &TurnSettings<'_>,
-    log: &SessionLog,
-    history: Option<&Arc<TaskHistory>>,
+    log: Option<&SessionLog>,
     file: &LogFile,
 ) -> Engine {
-    let agents = history
-        .map(|history| LogAgentHistory::new(Arc::clone(history), Arc::clone(&settings.mask)));
+    let history = log.and_then(SessionLog::history);
     Engine::new(EngineSettings {
-        jobs: settings.jobs,
+        output_dir: None,
         log_files: vec![file.dir().to_owned()],
-        task_id: log.task_id(),
-        agent_history: agents.map(|agents| Arc::new(agents) as _),
-        ..default_engine_settings(&settings.tools, &settings.mask, settings.context)
+        ..settings.setup.logged_engine_settings(log, history)
     })
 }
 

@@ -22,7 +22,7 @@ use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ToolsConfig, Verdict};
+use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ResumeState, ToolsConfig, Verdict};
 use toolq_engine::{Engine, RunControl};
 
 /// Why a recording couldn't be replayed to its end.
@@ -266,6 +266,10 @@ impl RecordingReplayer {
             let turn_again = recording.turn(turn, true)?;
             to_run = relocation.relocate(turn_again.with_number(self.previous_turns + turn));
             to_run.retain(|moved| wanted.contains(&moved.call.position));
+        }
+        for checked in &mut to_run {
+            // A recording that is replayed isn't resumed.
+            checked.resume_state = ResumeState::NotStarted;
         }
         Ok(to_run)
     }

@@ -1,6 +1,7 @@
 //! What has changed since the run that is being resumed, and which calls that blocks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::output::CommandError;
 use crate::session::log_request::LogRequest;
@@ -13,7 +14,7 @@ pub(super) enum ChangedContext {
     /// The root directory: nothing may run.
     Root,
     /// tools.yaml: only calls whose tools mean the same may run. Holds the current tools.
-    Tools(Box<ToolsConfig>),
+    Tools(Arc<ToolsConfig>),
 }
 
 impl ChangedContext {
@@ -23,8 +24,8 @@ impl ChangedContext {
             None
         } else if moved_root(history, request).is_some() {
             Some(Self::Root)
-        } else if history.tools_sha256() != request.tools.digest {
-            Some(Self::Tools(Box::new(request.tools.clone())))
+        } else if history.tools_sha256() != request.setup.tools.digest {
+            Some(Self::Tools(Arc::clone(&request.setup.tools)))
         } else {
             None
         }
@@ -79,7 +80,7 @@ impl BlockedCalls {
         let missing: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let missing = missing.join(", ");
         if let Some(root) = moved_root(history, request) {
-            let today = request.tools.root.display();
+            let today = request.setup.tools.root.display();
             return Err(CommandError::usage(format!(
                 "this run started in {root}, but the calls that still have to run ({missing}) would run in {today}"
             ))
@@ -116,8 +117,8 @@ fn join(changes: &BTreeSet<ToolChange>) -> String {
 /// Returns the root directory of the logged run if the current one differs. With the same tools.yaml, commands and
 /// probes would then see different files.
 fn moved_root<'h>(history: &'h TaskHistory, request: &LogRequest<'_>) -> Option<&'h str> {
-    let today = request.tools.root.display().to_string();
+    let today = request.setup.tools.root.display().to_string();
     history
         .root()
-        .filter(|root| *root != request.mask.apply(&today))
+        .filter(|root| *root != request.setup.mask.apply(&today))
 }

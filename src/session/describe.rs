@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
+use crate::call_setup::check_machine;
 use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
-use crate::session::runtime::{build_runtime, default_engine_settings, require_trackable_tools};
+use crate::session::runtime::{build_runtime, new_call_setup};
 use crate::terminal::ProgressScreen;
 use toolq_core::text::escape;
 use toolq_core::types::{
@@ -31,11 +32,11 @@ impl<'a> ToolDescriber<'a> {
         tools: &Arc<ToolsConfig>,
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
-        require_trackable_tools(tools)?;
-        let mask = Arc::new(context.build_mask(tools));
+        check_machine(tools)?;
+        let setup = new_call_setup(Arc::clone(tools), None, context);
         Ok(Self {
             runtime: build_runtime(false)?,
-            engine: Engine::new(default_engine_settings(tools, &mask, context)),
+            engine: Engine::new(setup.engine_settings()),
             context,
         })
     }

@@ -97,14 +97,14 @@ impl HistoryComparison<'_> {
         if self.changed.is_none() {
             return Ok(Some(turn));
         }
-        for checked in self.request.checker.check_turn(turn) {
+        for checked in self.request.setup.checker.check_turn(turn) {
             self.require_tools(&checked);
         }
         Ok(None)
     }
 
     fn compare_call(&mut self, call: &Call) -> Result<(), CommandError> {
-        self.known_calls += usize::from(self.history.check_call(call, self.request.mask)?);
+        self.known_calls += usize::from(self.history.check_call(call, &self.request.setup.mask)?);
         Ok(())
     }
 

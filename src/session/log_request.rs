@@ -1,12 +1,12 @@
 //! Opens the session log of a run: chooses the file, and decides whether the run begins, resumes an earlier one, or is
 //! answered from the log. All of this is decided before anything runs or is written.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::plan_file::PlannedCalls;
@@ -14,11 +14,9 @@ use crate::session::history_comparison::compare_with_history;
 use crate::session::log_subject::LogSubject;
 use crate::session::{previous_run, repetition, resumption};
 use crate::settings::{LogSettings, LogTarget};
-use redact::Mask;
-use toolq_core::check::CallChecker;
 use toolq_core::os::Clock;
 use toolq_core::text::truncate_to_columns;
-use toolq_core::types::{Tool, ToolsConfig, Turn};
+use toolq_core::types::{Tool, Turn};
 use toolq_log::{
     Access, BeginMode, KeptResults, PreparedLog, SessionHeader, SessionLog, TaskHistory, TaskKey,
 };
@@ -31,14 +29,11 @@ const MAX_NAME_CHARS: usize = 60;
 /// What opening the log of a run depends on.
 pub struct LogRequest<'a> {
     pub settings: &'a LogSettings,
-    pub jobs: NonZeroUsize,
     pub context: &'a CommandContext,
-    pub tools: &'a ToolsConfig,
-    pub checker: &'a CallChecker,
-    pub mask: &'a Arc<Mask>,
+    pub setup: &'a CallSetup,
     pub subject: LogSubject<'a>,
     /// The plan that the run applies.
-    pub plan: Option<&'a PlannedCalls>,
+    pub plan: Option<&'a Arc<PlannedCalls>>,
     /// The span within which the run was started, if it is traced.
     pub traceparent: Option<String>,
 }
@@ -60,7 +55,7 @@ impl LogRequest<'_> {
             self.subject,
             LogSubject::Recordings | LogSubject::Server { .. }
         ) && self.settings.target.path().is_some()
-            && self.tools.tools.iter().any(is_over_runs)
+            && self.setup.tools.tools.iter().any(is_over_runs)
     }
 }
 
@@ -85,8 +80,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     let LogRequest {
         settings,
         context,
-        tools,
-        mask,
+        setup,
         ..
     } = *request;
     if settings.target == LogTarget::Disabled {
@@ -101,7 +95,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         plan: request.plan.map(|plan| plan.id().to_owned()),
         sync: settings.sync,
         traceparent: request.traceparent.clone(),
-        ..SessionHeader::new(tools_path, tools, request.jobs)
+        ..setup.session_header(tools_path)
     };
     let mut log = open_log(request, &header, clock)?;
     if let Some(warning) = log.durability_warning() {
@@ -142,7 +136,7 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         plan.check_time(Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX))?;
     }
     let kept_results = log.take_kept_results();
-    let log = log.begin_session(&header, Arc::clone(mask), clock.clone())?;
+    let log = log.begin_session(&header, Arc::clone(&setup.mask), clock.clone())?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
     }

@@ -25,12 +25,9 @@ pub(crate) use describe::{DescribeWarningSink, ToolDescriber};
 pub(crate) use log_subject::LogSubject;
 pub(crate) use reload::{ToolsInForce, describe_changes};
 pub(crate) use report_file::ReportFileError;
-#[cfg(feature = "nats")]
-pub(crate) use resume_decisions::state_in_input;
-pub(crate) use resume_decisions::{InputState, ResumeDecisions};
+pub(crate) use resume_decisions::ResumeDecisions;
 pub(crate) use run_session::RunSession;
-pub(crate) use runtime::require_trackable_tools;
 #[cfg(feature = "nats")]
-pub(crate) use runtime::{build_runtime, default_engine_settings, warn_about_sandbox_gaps};
+pub(crate) use runtime::{build_runtime, set_up_calls};
 pub(crate) use server_survey::{SurveyReply, survey_servers};
 pub(crate) use sinks::RunSinks;

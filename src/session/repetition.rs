@@ -39,7 +39,8 @@ pub(super) fn is_answered_by(
 ) -> Result<bool, CommandError> {
     let history = log.history();
     let has_result = |call: &Call| {
-        matches!(history.check_call(call, request.mask), Ok(true)) && history.has_result(call)
+        matches!(history.check_call(call, &request.setup.mask), Ok(true))
+            && history.has_result(call)
     };
     let is_answered = log.has_same_input()
         && !log.is_history_partial()
@@ -78,7 +79,7 @@ pub(super) fn check_killed_session(
         return Ok(());
     }
     let directory = toolq_log::sessions_dir(&request.context.environment)?;
-    let killed = find_killed_session(&directory, header, request.mask)
+    let killed = find_killed_session(&directory, header, &request.setup.mask)
         .map_err(|error| CommandError::from_log_error(&error, Access::Resume))?;
     let Some(killed) = killed else { return Ok(()) };
     let path = killed.path.display();

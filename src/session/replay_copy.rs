@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::call_setup::SUPERVISOR_PROGRAM;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::replay::WorkingCopy;
-use crate::session::runtime::SUPERVISOR_PROGRAM;
 use procfence::CopyConfinement;
 use toolq_core::os::failpoint;
 use toolq_core::types::ToolsConfig;

@@ -3,39 +3,14 @@
 use std::sync::Arc;
 
 use crate::output::CommandError;
+use crate::plan_file::PlannedCalls;
 use crate::session::changed_context::{ChangedContext, changed_error};
 use crate::session::log_request::{LogRequest, OpenedLog};
 use crate::session::log_subject::LogSubject;
 use redact::Mask;
-use toolq_core::types::{
-    AgentHistory, Call, CheckedCall, Effect, PriorAttempts, ResumeState, Turn, Verdict,
-};
+use toolq_core::types::{Call, CheckedCall, ResumeState};
 use toolq_engine::PriorCalls;
-use toolq_log::{LogAgentHistory, SessionLog, TaskHistory};
-
-/// What the input says about a call, if it is a session log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputState {
-    /// Nothing: as far as is known, the call has never started.
-    Open,
-    /// The call started, but didn't end.
-    Started,
-    /// The call is in doubt.
-    InDoubt,
-}
-
-impl InputState {
-    /// Returns what `turn` says about the call at `position`.
-    pub fn of_call(turn: &Turn, position: usize) -> Self {
-        if turn.in_doubt_positions.contains(&position) {
-            Self::InDoubt
-        } else if turn.started_positions.contains(&position) {
-            Self::Started
-        } else {
-            Self::Open
-        }
-    }
-}
+use toolq_log::{SessionLog, TaskHistory};
 
 /// Decides what becomes of calls, based on what the log of an earlier run says about them.
 pub struct ResumeDecisions {
@@ -44,6 +19,8 @@ pub struct ResumeDecisions {
     /// Every result comes from the history, and nothing runs.
     is_repetition: bool,
     mask: Arc<Mask>,
+    /// The plan that is applied.
+    plan: Option<Arc<PlannedCalls>>,
     /// What has changed, so that not all calls may run.
     changed: Option<ChangedContext>,
     /// All calls of the input were already compared with the history.
@@ -60,23 +37,26 @@ impl ResumeDecisions {
         Self {
             history: resumed.or_else(|| opened.answers.clone()),
             is_repetition,
-            mask: Arc::clone(request.mask),
+            mask: Arc::clone(&request.setup.mask),
+            plan: request.plan.cloned(),
             changed,
             is_compared: opened.compared_turn.is_some()
                 || matches!(request.subject, LogSubject::Call(_)),
         }
     }
 
-    /// Returns the history of what agents did.
-    pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
-        let history = self.history.as_ref()?;
-        let agent_history = LogAgentHistory::new(Arc::clone(history), Arc::clone(&self.mask));
-        Some(Arc::new(agent_history))
+    /// Returns the run that is resumed or repeated.
+    pub fn history(&self) -> Option<Arc<TaskHistory>> {
+        self.history.clone()
     }
+}
+
+impl PriorCalls for ResumeDecisions {
+    type Conflict = CommandError;
 
     /// Returns the calls whose outcome the log doesn't decide, so their tools must be known. Returns an empty list if
     /// nothing may run: the root has moved, or the log has a different call at the position of one of `calls`.
-    pub fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
+    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let Some(history) = &self.history else {
             return calls.iter().collect();
         };
@@ -95,11 +75,7 @@ impl ResumeDecisions {
     /// # Errors
     /// The log has another call at this position, its result can't be read, or the call would have to run but nothing
     /// may.
-    pub fn resume_state(
-        &self,
-        checked: &CheckedCall,
-        input_state: InputState,
-    ) -> Result<ResumeState, CommandError> {
+    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, CommandError> {
         if let Some(history) = &self.history {
             if self.is_repetition {
                 let result = history.logged_result(&checked.call)?;
@@ -118,51 +94,17 @@ impl ResumeDecisions {
                 return Ok(history.resume_state(checked)?);
             }
         }
-        Ok(state_in_input(checked, input_state))
-    }
-}
-
-impl PriorCalls for ResumeDecisions {
-    type Conflict = CommandError;
-
-    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
-        Self::open_calls(self, calls)
+        Ok(checked.resume_state.clone())
     }
 
-    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, CommandError> {
-        Self::resume_state(self, checked, InputState::Open)
-    }
-}
-
-/// Returns the state of a call of which only the input says anything.
-pub fn state_in_input(checked: &CheckedCall, input_state: InputState) -> ResumeState {
-    match input_state {
-        InputState::Open => ResumeState::NotStarted,
-        InputState::Started => state_of_started_call(checked),
-        InputState::InDoubt => ResumeState::InDoubt(prior_attempts(1)),
-    }
-}
-
-/// Returns the state of a call that started but didn't end, according to the session log that is the input.
-fn state_of_started_call(checked: &CheckedCall) -> ResumeState {
-    let writes = match &checked.verdict {
-        Verdict::Accepted(accepted) => accepted.tool.effect == Effect::Write,
-        Verdict::Rejected(_) => true,
-    };
-    match &checked.verdict {
-        _ if !writes => ResumeState::Started(prior_attempts(0)),
-        Verdict::Accepted(accepted) if accepted.probe.is_some() => {
-            ResumeState::NeedsProbe(prior_attempts(0))
+    /// Adds what is recorded about the calls of a turn, unless a plan is applied that hasn't these calls.
+    fn resume_calls(&self, calls: &mut [CheckedCall]) -> Result<(), CommandError> {
+        if let Some(plan) = &self.plan {
+            plan.check_calls(calls)?;
         }
-        _ => ResumeState::InDoubt(prior_attempts(1)),
-    }
-}
-
-/// Returns attempts by the run whose log is the input. Their key belongs to that run.
-fn prior_attempts(count: u32) -> PriorAttempts {
-    PriorAttempts {
-        count,
-        idempotency_key: None,
-        has_nested_doubt: false,
+        calls.iter_mut().try_for_each(|checked| {
+            checked.resume_state = self.resume_state(checked)?;
+            Ok(())
+        })
     }
 }

@@ -68,9 +68,9 @@ impl Overlap {
     fn new(history: &TaskHistory, request: &LogRequest<'_>) -> Result<Self, CommandError> {
         let mut overlap = Self::default();
         request.subject.for_each_known_call(|call: &Call| {
-            match history.check_call(call, request.mask) {
+            match history.check_call(call, &request.setup.mask) {
                 Ok(true) => {
-                    let has_same_id = history.has_same_id(call, request.mask);
+                    let has_same_id = history.has_same_id(call, &request.setup.mask);
                     overlap.common += 1;
                     overlap.renamed += usize::from(!has_same_id);
                     overlap.repeats_effects |= has_same_id && history.had_effect(call);

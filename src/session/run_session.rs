@@ -6,26 +6,22 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 
 use crate::approval::build_approver;
+use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::plan_file::PlannedCalls;
 use crate::session::describe::DescribeWarningSink;
 use crate::session::earlier_results::EarlierResults;
 use crate::session::log_request::{self, LogRequest};
 use crate::session::log_subject::{LogSubject, ResumeFlags};
 use crate::session::resume_decisions::ResumeDecisions;
-use crate::session::runtime::{
-    SUPERVISOR_PROGRAM, build_runtime, default_engine_settings, halt_when_stdout_closes,
-    require_trackable_tools, spawn_ticker, warn_about_sandbox_gaps,
-};
+use crate::session::runtime::{build_runtime, halt_when_stdout_closes, set_up_calls, spawn_ticker};
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
-use redact::Mask;
-use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::check::undescribed_tools;
 use toolq_core::os::Clock;
 use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
-use toolq_engine::{Engine, EngineSettings, LoggedResults, random_task_id, start_supervisor};
+use toolq_engine::{Engine, EngineSettings, LoggedResults, PriorCalls as _, start_supervisor};
 use toolq_log::{SessionLog, exceeds_size};
 
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
@@ -35,15 +31,11 @@ const MAX_SESSION_FILES: usize = 10_000;
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
     pub context: &'a CommandContext,
-    pub tools: Arc<ToolsConfig>,
-    pub checker: CallChecker,
-    pub mask: Arc<Mask>,
+    pub setup: CallSetup,
     pub engine: Engine,
     pub sinks: RunSinks,
     /// What the log says about the task being resumed.
     pub resume: Arc<ResumeDecisions>,
-    /// The plan that is applied.
-    pub plan: Option<Arc<PlannedCalls>>,
     /// The only turn of the input, if it was already read for the comparison with the log.
     pub compared_turn: Option<Turn>,
     runtime: Runtime,
@@ -69,9 +61,7 @@ impl<'a> RunSession<'a> {
         settings: &SessionSettings,
         subject: LogSubject<'_>,
     ) -> Result<Self, CommandError> {
-        require_trackable_tools(&tools)?;
-        warn_about_sandbox_gaps(&tools, context);
-        let jobs = settings.jobs.unwrap_or(tools.concurrency);
+        let setup = set_up_calls(tools, settings.jobs, context)?;
         let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
         // Install these before opening the log: once opened, it has to be closed properly.
@@ -80,47 +70,53 @@ impl<'a> RunSession<'a> {
         })?;
         // It gets ready while the log is opened and synced.
         let started_supervisor = (subject.knows_calls() && settings.confinement.is_none())
-            .then(|| start_supervisor(&tools, SUPERVISOR_PROGRAM.as_ref()))
+            .then(|| start_supervisor(&setup.tools, SUPERVISOR_PROGRAM.as_ref()))
             .flatten();
-        let mask = Arc::new(context.build_mask(&tools));
-        let checker = CallChecker::new(Arc::clone(&tools));
         let clock = Clock::system();
         if let Some(otlp) = &settings.otlp {
             otlp.warn_about_parent(&context.stderr);
         }
-        let mut sinks = RunSinks::new(settings, context, (&tools, jobs), &mask, clock.clone())?;
+        let mut sinks = RunSinks::new(settings, context, &setup, clock.clone())?;
         let approver = build_approver(
             &settings.approval,
             settings.plan.as_ref(),
-            &mask,
+            &setup.mask,
             sinks.screen(),
             &context.environment,
         )?;
         let parent = settings.otlp.as_ref().and_then(|otlp| otlp.parent.clone());
         let request = LogRequest {
             settings: &settings.log,
-            jobs,
             context,
-            tools: &tools,
-            checker: &checker,
-            mask: &mask,
+            setup: &setup,
             subject,
-            plan: settings.plan.as_deref(),
+            plan: settings.plan.as_ref(),
             traceparent: parent.as_ref().map(ToString::to_string),
         };
         let uses_earlier_results = request.uses_earlier_results();
         let mut opened = log_request::begin_log(&request, &clock)?;
         let kept_results = std::mem::take(&mut opened.kept_results);
         let resume = ResumeDecisions::new(&opened, &request);
-        let task_id = opened.log.as_ref().map(SessionLog::task_id);
-        let task_id = task_id.unwrap_or_else(random_task_id);
-        let session_id = opened.log.as_ref().map(SessionLog::session_id);
-        let trace = settings.otlp.as_ref().map(|_| {
-            let session_id = session_id.as_ref().unwrap_or(&task_id);
-            TraceContext::new(&task_id, session_id, parent)
-        });
-        if let Some(trace) = &trace {
-            sinks.begin_trace(trace);
+        let log = opened.log.as_ref();
+        let mut engine = EngineSettings {
+            approver,
+            host_tools: settings.host_tools.clone(),
+            budget_limits: settings.budgets,
+            logged_results: uses_earlier_results.then(|| {
+                let (tools, environment) = (&setup.tools, &context.environment);
+                let results = EarlierResults::new(kept_results, tools, &setup.mask, environment);
+                Arc::new(results) as Arc<dyn LoggedResults>
+            }),
+            started_supervisor,
+            confinement: settings.confinement.clone(),
+            ..setup.logged_engine_settings(log, resume.history())
+        };
+        if settings.otlp.is_some() {
+            let session_id = log.map(SessionLog::session_id);
+            let session_id = session_id.as_ref().unwrap_or(&engine.task_id);
+            let trace = TraceContext::new(&engine.task_id, session_id, parent);
+            sinks.begin_trace(&trace);
+            engine.trace = Some(Arc::new(trace));
         }
         let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
         // Clients often only list the tools.
@@ -130,35 +126,14 @@ impl<'a> RunSession<'a> {
                 LogSubject::Host | LogSubject::Client | LogSubject::Server { .. }
             );
         sinks.attach_log(opened.log, removes_unused);
-        let engine = Engine::new(EngineSettings {
-            jobs,
-            output_dir: sinks.output_dir(),
-            log_files: sinks.log_files(),
-            task_id,
-            trace: trace.map(Arc::new),
-            approver,
-            host_tools: settings.host_tools.clone(),
-            budget_limits: settings.budgets,
-            agent_history: resume.agent_history(),
-            logged_results: uses_earlier_results.then(|| {
-                let environment = &context.environment;
-                let results = EarlierResults::new(kept_results, &tools, &mask, environment);
-                Arc::new(results) as Arc<dyn LoggedResults>
-            }),
-            started_supervisor,
-            confinement: settings.confinement.clone(),
-            ..default_engine_settings(&tools, &mask, context)
-        });
+        let engine = Engine::new(engine);
         drop(entered);
         Ok(Self {
             context,
-            tools,
-            checker,
-            mask,
+            setup,
             engine,
             sinks,
             resume: Arc::new(resume),
-            plan: settings.plan.clone(),
             compared_turn: opened.compared_turn,
             runtime,
             termination_signal: signals.termination_signal(),
@@ -195,7 +170,7 @@ impl<'a> RunSession<'a> {
 
     /// Runs the `describe` programs that these calls need and that haven't run yet. Events also go to `sink`.
     pub async fn describe_tools(&mut self, calls: &[Call]) {
-        let undescribed = undescribed_tools(&self.tools, self.resume.open_calls(calls));
+        let undescribed = undescribed_tools(&self.setup.tools, self.resume.open_calls(calls));
         let discovery = self.engine.schema_discovery();
         let mut sink = self.warning_sink();
         discovery.discover(&undescribed, &mut sink).await;
@@ -205,15 +180,21 @@ impl<'a> RunSession<'a> {
     pub fn default_engine_settings(&self) -> EngineSettings {
         EngineSettings {
             output_dir: self.sinks.output_dir(),
-            ..default_engine_settings(&self.tools, &self.mask, self.context)
+            ..self.setup.engine_settings()
         }
+    }
+
+    /// Returns what the log says about agents, if the session goes on with an earlier one.
+    pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
+        let history = self.resume.history()?;
+        Some(self.setup.agent_history(history))
     }
 
     /// Returns another engine for the same tools, which takes what agents did from `history`.
     pub fn engine_with_history(&self, history: Arc<dyn AgentHistory>) -> Engine {
         Engine::new(EngineSettings {
             agent_history: Some(history),
-            ..default_engine_settings(&self.tools, &self.mask, self.context)
+            ..self.setup.engine_settings()
         })
     }
 

@@ -1,8 +1,8 @@
-//! What commands need to run calls in addition to the engine: the tokio runtime, default settings, and background
-//! tasks.
+//! What commands need to run calls in addition to the engine: their setup, the tokio runtime, and background tasks.
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM, UntrackableTool, check_machine};
 use crate::context::CommandContext;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, RESOURCES_HINT};
 use crate::terminal::ProgressScreen;
-use redact::Mask;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::{EngineSettings, RunControl, find_allowed_gap, find_untrackable};
+use toolq_engine::RunControl;
 
 /// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 4;
@@ -27,45 +27,37 @@ const RUNTIME_DESCRIPTORS: usize = 8;
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The running executable, even if its file was replaced in the meantime.
-pub(crate) const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
-
-/// Returns the default engine settings: no log, nothing to resume, no budgets.
-pub fn default_engine_settings(
-    tools: &Arc<ToolsConfig>,
-    mask: &Arc<Mask>,
-    context: &CommandContext,
-) -> EngineSettings {
-    EngineSettings {
-        supervisor_program: Some(SUPERVISOR_PROGRAM.into()),
-        ..EngineSettings::new(Arc::clone(tools), &context.environment, Arc::clone(mask))
-    }
-}
-
-/// Checks that the processes of all tools can be ended.
+/// Sets up how the calls of a command run. Warns if a sandbox isn't applied as a whole, as its `missing: warn` allows.
 ///
 /// # Errors
-/// `/proc` is missing or belongs to another PID namespace, and a tool isn't declared with `leftovers: allow`.
-pub fn require_trackable_tools(tools: &ToolsConfig) -> Result<(), CommandError> {
-    let Some(name) = find_untrackable(tools) else {
-        return Ok(());
-    };
-    let message = format!(
-        "/proc is missing or shows another PID namespace, so the processes of {name} couldn't all be ended; nothing ran"
-    );
-    Err(CommandError::usage(message).with_hint(
-        "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \
-         `defaults: {leftovers: allow}`",
-    ))
+/// The processes of a tool couldn't all be ended.
+pub fn set_up_calls(
+    tools: Arc<ToolsConfig>,
+    jobs: Option<NonZeroUsize>,
+    context: &CommandContext,
+) -> Result<CallSetup, CommandError> {
+    if let Some(warning) = check_machine(&tools)? {
+        context.stderr.print_warning(&warning);
+    }
+    Ok(new_call_setup(tools, jobs, context))
 }
 
-/// Warns if a sandbox isn't applied as a whole, as its `missing: warn` allows.
-pub fn warn_about_sandbox_gaps(tools: &ToolsConfig, context: &CommandContext) {
-    if let Some((name, gaps)) = find_allowed_gap(tools) {
-        let gaps = gaps.join(", or ");
-        let message =
-            format!("the sandbox of {name} leaves something out: this system can't confine {gaps}");
-        context.stderr.print_warning(&message);
+/// Returns how the calls of a command run, for one that has no calls.
+pub fn new_call_setup(
+    tools: Arc<ToolsConfig>,
+    jobs: Option<NonZeroUsize>,
+    context: &CommandContext,
+) -> CallSetup {
+    let supervisor = Some(SUPERVISOR_PROGRAM.into());
+    CallSetup::new(tools, jobs, &context.environment, supervisor)
+}
+
+impl From<UntrackableTool> for CommandError {
+    fn from(error: UntrackableTool) -> Self {
+        Self::usage(error).with_hint(
+            "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \
+             `defaults: {leftovers: allow}`",
+        )
     }
 }
 
@@ -90,7 +82,7 @@ pub fn build_runtime(is_traced: bool) -> Result<Runtime, CommandError> {
                 Exit::Resources,
                 format!("failed to start worker threads: {error}; nothing ran"),
             )
-            .with_hint("raise the limits of this user or container (`ulimit -u`, `ulimit -n`), or end other processes")
+            .with_hint(RESOURCES_HINT)
         })
 }
 

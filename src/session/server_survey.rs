@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::session::runtime::{build_runtime, default_engine_settings};
+use crate::session::runtime::{build_runtime, new_call_setup};
 use toolq_core::types::{ServerConfig, ToolsConfig};
 use toolq_engine::{ServerAnnouncement, ServerLister};
 
@@ -25,8 +25,7 @@ pub(crate) fn survey_servers(
     tools: &Arc<ToolsConfig>,
     context: &CommandContext,
 ) -> Result<Vec<SurveyReply>, CommandError> {
-    let mask = Arc::new(context.build_mask(tools));
-    let settings = default_engine_settings(tools, &mask, context);
+    let settings = new_call_setup(Arc::clone(tools), None, context).engine_settings();
     let runtime = build_runtime(false)?;
     let lister = Arc::new(ServerLister::new(&settings));
     let questions = servers.iter().map(|server| {

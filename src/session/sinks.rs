@@ -8,6 +8,7 @@ use std::sync::Arc;
 use indicatif::ProgressDrawTarget;
 
 use crate::args::{DEFAULT_TOOLS_FILE, ProgressFlag};
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
@@ -21,7 +22,7 @@ use crate::terminal::{
 };
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{CallRef, EmitError, Event, EventSink, ToolsConfig, TraceContext};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink, TraceContext};
 use toolq_log::SessionLog;
 
 /// The event sinks of one run.
@@ -50,10 +51,10 @@ impl RunSinks {
     pub fn new(
         settings: &SessionSettings,
         context: &CommandContext,
-        (tools, jobs): (&Arc<ToolsConfig>, NonZeroUsize),
-        mask: &Arc<Mask>,
+        setup: &CallSetup,
         clock: Clock,
     ) -> Result<Self, CommandError> {
+        let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
         let events = settings.watch.events.as_deref();
         let events = events.map(|to| target::open(to, log)).transpose()?;
@@ -66,7 +67,7 @@ impl RunSinks {
         Ok(Self {
             otlp: otlp.transpose()?,
             display: open_display(settings.watch.progress, context, jobs, mask, &clock),
-            summary: RunSummary::new(clock, tools, jobs),
+            summary: RunSummary::new(clock, &setup.tools, jobs),
             events,
             log: None,
             removes_unused_log: false,
@@ -91,13 +92,6 @@ impl RunSinks {
     /// Returns the directory for the full text of truncated outputs, if there is a log.
     pub fn output_dir(&self) -> Option<PathBuf> {
         self.log.as_ref().map(|log| log.blob_dir().to_owned())
-    }
-
-    /// Returns the files and directories of the log, if there is one.
-    pub fn log_files(&self) -> Vec<PathBuf> {
-        let log = self.log.iter();
-        log.flat_map(|log| [log.path().to_owned(), log.blob_dir().to_owned()])
-            .collect()
     }
 
     /// Returns the screen to suspend while something else is written to the terminal.

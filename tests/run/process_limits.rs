@@ -75,7 +75,7 @@ fn without_threads_nothing_runs() {
 #[cfg(target_os = "linux")]
 #[test]
 fn without_descriptors_nothing_runs() {
-    for limit in 5..10 {
+    for limit in 4..10 {
         let ran = CliSandbox::new()
             .tools("tools:\n  e: {input_schema: {type: object}, command: [touch, ran]}\n")
             .file("input.json", model_response(&[("e", json!({}))]))
@@ -85,6 +85,25 @@ fn without_descriptors_nothing_runs() {
             .assert_exit(71);
         assert!(ran.stderr.contains("Too many open files"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        assert_eq!((&*ran.stdout, ran.file("ran")), ("", None));
+    }
+}
+
+/// Stdin and the file to which it is copied need one each.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_descriptors_for_its_input_nothing_runs() {
+    let inputs = ["cat input.json | ", ""];
+    let names = ["-", "input.json input.json input.json input.json"];
+    for (pipe, names) in inputs.into_iter().zip(names) {
+        let ran = CliSandbox::new()
+            .tools("tools:\n  e: {input_schema: {type: object}, command: [touch, ran]}\n")
+            .file("input.json", model_response(&[("e", json!({}))]))
+            .run_shell(&format!(
+                "{pipe} sh -c 'ulimit -n 4; exec \"$TOOLQ\" run --no-log {names}'"
+            ))
+            .assert_exit(71);
+        assert!(ran.stderr.contains("Too many open files"), "{}", ran.stderr);
         assert_eq!((&*ran.stdout, ran.file("ran")), ("", None));
     }
 }

@@ -188,10 +188,13 @@ pub(crate) fn program_reply(program: &Path, result: AttemptResult) -> ApprovalRe
 
 #[cfg(test)]
 mod tests {
-    use toolq_core::testing::success_outcome;
+    use toolq_core::os::Environment;
+    use toolq_core::testing::{sample_tool, sample_tools, success_outcome};
     use toolq_core::types::CallOutput;
 
     use super::*;
+    use crate::engine::Engine;
+    use crate::settings::EngineSettings;
 
     fn reply_to(outcome: Outcome) -> ApprovalReply {
         program_reply(Path::new("/bin/ask"), outcome.into())
@@ -203,6 +206,33 @@ mod tests {
             ..CallOutput::default()
         };
         reply_to(Outcome::Failed { output, ending })
+    }
+
+    /// People may take their time, however little of it the tool has.
+    #[test]
+    fn an_approval_program_has_its_own_time() {
+        let tool = Tool {
+            timeout: CallTimeouts {
+                after: Duration::from_secs(1),
+                kill_grace: Duration::from_secs(3),
+                slow_after: Some(Duration::from_secs(1)),
+                total: Some(Duration::from_secs(2)),
+            },
+            ..sample_tool("pay")
+        };
+        let tools = Arc::new(sample_tools(vec![tool.clone()]));
+        let environment = Environment::from_iter([("HOME".into(), "/home/ada".into())]);
+        let settings = EngineSettings::new(tools, &environment, Arc::default());
+        let engine = Engine::new(settings);
+        let asking = approval_tool(Path::new("/bin/ask"), &tool, &engine.state);
+        let CallTimeouts {
+            after,
+            kill_grace,
+            slow_after,
+            total,
+        } = asking.timeout;
+        assert_eq!((after, slow_after, total), (PROGRAM_TIMEOUT, None, None));
+        assert_eq!(kill_grace, Duration::from_secs(3));
     }
 
     fn decided(decision: ApprovalDecision, reason: Option<&str>) -> ApprovalReply {

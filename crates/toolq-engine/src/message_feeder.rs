@@ -9,10 +9,11 @@ use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
 use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
 use crate::engine::Engine;
+use crate::prior_calls::PriorCalls;
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
 use toolq_core::transcript::{InputError, StreamEvent};
-use toolq_core::types::{Call, CheckedCall, EventSink, NotExecutedCause, ResumeState, ToolsConfig};
+use toolq_core::types::{Call, EventSink, NotExecutedCause, ToolsConfig};
 
 /// A stream of model messages, decoded into events.
 pub trait MessageSource: Send {
@@ -24,21 +25,6 @@ pub trait MessageSource: Send {
 
     /// Stops reading. Returns the calls that have started but are incomplete.
     fn abandon(&mut self) -> Vec<Call>;
-}
-
-/// What earlier runs recorded about the calls of this one.
-pub trait PriorCalls: Sync {
-    /// Why a call contradicts the record.
-    type Conflict: Send;
-
-    /// Returns those of `calls` that may still run, and so need the schemas of their tools.
-    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call>;
-
-    /// Returns what is recorded about a call.
-    ///
-    /// # Errors
-    /// The record has a different call in its place.
-    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, Self::Conflict>;
 }
 
 /// How a message ended.

@@ -31,7 +31,7 @@ pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let mut call = SingleCallSession::begin(context, tools, &agent, input, &settings)?;
     let session = &call.session;
     let mut transcript =
-        AgentTranscript::new(Arc::clone(&session.mask), session.resume.agent_history());
+        AgentTranscript::new(Arc::clone(&session.setup.mask), session.agent_history());
     let result = call.run(|event| transcript.record_event(event));
     let result = result.map(|answered| {
         if let Some(answered) = answered

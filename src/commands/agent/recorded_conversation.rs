@@ -18,7 +18,7 @@ pub(crate) async fn restore_conversation(
     checked: CheckedCall,
     transcript: &mut AgentTranscript,
 ) {
-    let Some(history) = session.resume.agent_history() else {
+    let Some(history) = session.agent_history() else {
         return;
     };
     let recorded = Arc::new(RecordedSteps {

@@ -19,14 +19,8 @@ pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<E
     } else {
         latest_session(context, Access::Resolve)?
     };
-    let resolution = match &arguments.result {
-        Some(result) => Resolution::Done {
-            result: result.clone(),
-            is_error: arguments.error,
-        },
-        None => Resolution::NotDone,
-    };
-    let (id, note) = (&arguments.id, arguments.note.as_deref());
+    let resolution = arguments.finding.resolution();
+    let (id, note) = (&arguments.id, arguments.finding.note.as_deref());
     let mask = load_mask(context);
     let resolved = toolq_log::resolve_call(&path, id, &resolution, note, &mask, Clock::system());
     let resolved = resolved.map_err(|error| resolve_failure(&error))?;

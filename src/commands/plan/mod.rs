@@ -17,14 +17,14 @@ use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::pages::PlanPage;
-use crate::session::{InputState, ToolDescriber};
+use crate::session::ToolDescriber;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{
     MERMAID_HEADER, PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid,
     render_plan_text,
 };
-use toolq_core::types::{Call, Tool, ToolsConfig, Turn};
+use toolq_core::types::{Call, InputState, Tool, ToolsConfig, Turn};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
@@ -213,7 +213,7 @@ impl PlanPrinter<'_> {
     /// Notes calls that another run has started, because a plan can't tell whether they will run again.
     fn note_started(&self, turn: &Turn) {
         let listed = |state: InputState| {
-            let is_listed = |call: &&Call| InputState::of_call(turn, call.position) == state;
+            let is_listed = |call: &&Call| turn.input_state(call.position) == state;
             let ids = turn.calls.iter().filter(is_listed).map(|call| &*call.id);
             let ids = ids.collect::<Vec<_>>().join(", ");
             (!ids.is_empty()).then_some(ids)

@@ -17,14 +17,8 @@ pub(super) fn resolve_call_in_queue(
     let name = parse_queue_name(&arguments.queue)?;
     let mask = load_mask(context);
     let finding = Finding {
-        resolution: match &arguments.result {
-            Some(result) => Resolution::Done {
-                result: result.clone(),
-                is_error: arguments.error,
-            },
-            None => Resolution::NotDone,
-        },
-        note: arguments.note.as_deref(),
+        resolution: arguments.finding.resolution(),
+        note: arguments.finding.note.as_deref(),
         mask: &mask,
     };
     let id = &arguments.id;

@@ -7,8 +7,7 @@ use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings, copies_warning};
-use crate::session::{build_runtime, require_trackable_tools, warn_about_sandbox_gaps};
-use toolq_core::check::CallChecker;
+use crate::session::{build_runtime, set_up_calls};
 
 /// Answers turns until a signal, or until none is left.
 ///
@@ -20,8 +19,7 @@ pub(crate) fn work_on_queue(
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(&arguments.queue)?;
     let tools = Arc::new(context.load_tools()?);
-    require_trackable_tools(&tools)?;
-    warn_about_sandbox_gaps(&tools, context);
+    let setup = set_up_calls(tools, arguments.jobs, context)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let runtime = build_runtime(false)?;
     let exit = runtime.block_on(async {
@@ -33,10 +31,7 @@ pub(crate) fn work_on_queue(
         }
         let turns = TurnSettings {
             context,
-            checker: CallChecker::new(Arc::clone(&tools)),
-            mask: Arc::new(context.build_mask(&tools)),
-            jobs: arguments.jobs.unwrap_or(tools.concurrency),
-            tools,
+            setup,
             nats_runtime: session.runtime.handle().clone(),
             stop,
         };

@@ -87,7 +87,7 @@ pub fn replay_recordings(
         replay_settings(arguments, may_run),
         tools,
         session.engine.control(),
-        Arc::clone(&session.mask),
+        Arc::clone(&session.setup.mask),
     );
     let replayer = replayer.with_relocation(relocation);
     let mut replay = ReplayRun::new(arguments, replayer, copy, reports);

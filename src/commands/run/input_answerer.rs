@@ -3,9 +3,9 @@
 use crate::commands::run::settings::RunSettings;
 use crate::input::CommandInput;
 use crate::output::{AnswerPrinter, CommandError, Exit};
-use crate::session::{InputState, RunSession};
+use crate::session::{DescribeWarningSink, RunSession};
 use toolq_core::transcript::Recording;
-use toolq_core::types::{Call, CheckedCall, HaltCause, InputLayout, Turn, TurnOrigin};
+use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
 
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
@@ -83,16 +83,23 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
 
     async fn answer_turn(
         &mut self,
-        turn: Turn,
+        mut turn: Turn,
         printer: &mut AnswerPrinter,
     ) -> Result<(), CommandError> {
         printer.begin_turn(turn.answer_form);
-        self.session.describe_tools(&turn.calls).await;
-        self.set_turn_origin(turn.origin.clone());
-        let (number, calls) = (turn.number, self.check_turn(turn)?);
-        let RunSession { engine, sinks, .. } = &mut *self.session;
-        engine.run_turn(number, calls, sinks, printer).await;
-        Ok(())
+        turn.origin.input = Some(self.input_path.clone());
+        let RunSession {
+            context,
+            engine,
+            sinks,
+            setup,
+            resume,
+            ..
+        } = &mut *self.session;
+        let screen = sinks.screen();
+        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
+        let prior = (&*setup.checker, &**resume);
+        engine.answer_turn(turn, prior, &mut sink, printer).await
     }
 
     /// Sets where the following turns come from, in addition to the current input.
@@ -101,21 +108,6 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             input: Some(self.input_path.clone()),
             ..origin
         });
-    }
-
-    /// Checks the calls of a turn, and adds what earlier runs recorded about them.
-    fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, CommandError> {
-        let state = |call: &Call| InputState::of_call(&turn, call.position);
-        let input_states: Vec<InputState> = turn.calls.iter().map(state).collect();
-        let mut calls = self.session.checker.check_turn(turn);
-        if let Some(plan) = &self.session.plan {
-            plan.check_calls(&calls)?;
-        }
-        for (checked, input_state) in calls.iter_mut().zip(input_states) {
-            let resume = &self.session.resume;
-            checked.resume_state = resume.resume_state(checked, input_state)?;
-        }
-        Ok(calls)
     }
 
     /// Creates a printer for an input of `layout` with `turns` turns.

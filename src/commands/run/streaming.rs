@@ -138,13 +138,13 @@ impl InputAnswerer<'_, '_> {
             context,
             engine,
             sinks,
-            checker,
+            setup,
             resume,
             ..
         } = &mut *self.session;
         let screen = sinks.screen();
         let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
-        let prior = (&*checker, &**resume);
+        let prior = (&*setup.checker, &**resume);
         let end = engine
             .run_message(number, stream, prior, &mut sink, &mut printer)
             .await;

@@ -122,7 +122,7 @@ async fn serve(
     let served = complete_definitions(session, arguments).await?;
     let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(&served)?));
     let reloader = reloader.with_catalog(catalog.clone(), served);
-    let mask = Arc::clone(&session.mask);
+    let mask = Arc::clone(&session.setup.mask);
     match endpoint {
         Endpoint::Pipe(input) => {
             let (control, screen) = (session.engine.control(), session.sinks.screen());
@@ -149,13 +149,13 @@ async fn serve_clients(
 ) -> Result<(), CommandError> {
     let control = session.engine.control();
     let (sender, turns) = mpsc::unbounded_channel();
-    let checker = CallChecker::new(Arc::clone(&session.tools));
+    let checker = CallChecker::new(Arc::clone(&session.setup.tools));
     let calls = Arc::new(OpenCalls::new(checker, input.map(str::to_owned), sender));
-    approver.connect(&calls, Arc::clone(&session.mask));
+    approver.connect(&calls, Arc::clone(&session.setup.mask));
     let mut sink = ProgressSink {
         sinks: &mut session.sinks,
         calls: &calls,
-        mask: &session.mask,
+        mask: &session.setup.mask,
     };
     let mut delivery = AnswerSender(&calls);
     let running = session
@@ -198,7 +198,7 @@ async fn complete_definitions(
     session: &mut RunSession<'_>,
     arguments: &Arguments,
 ) -> Result<Vec<Arc<Tool>>, CommandError> {
-    let (tools, context) = (Arc::clone(&session.tools), session.context);
+    let (tools, context) = (Arc::clone(&session.setup.tools), session.context);
     if !tools.unlocked.is_empty() {
         let discovery = session.engine.schema_discovery();
         let mut sink = session.warning_sink();

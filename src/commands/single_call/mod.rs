@@ -13,10 +13,11 @@ use crate::commands::single_call::input::{check_accepted, read_call};
 use crate::commands::single_call::observed_sink::ObservedSink;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
-use crate::session::{InputState, LogSubject, RunSession};
+use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::check::CallChecker;
 use toolq_core::types::{Call, CheckedCall, Event, ResumeState, Tool, ToolsConfig};
+use toolq_engine::PriorCalls as _;
 
 /// A session with one call, and its answer once it is there.
 pub(crate) struct SingleCallSession<'c> {
@@ -89,7 +90,7 @@ impl<'c> SingleCallSession<'c> {
         print: impl FnOnce(&SingleAnswer, &ToolsConfig) -> Result<(), CommandError>,
     ) -> Result<Exit, CommandError> {
         self.session.sinks.close_screen();
-        let result = result.and_then(|()| print(&self.answer, &self.session.tools));
+        let result = result.and_then(|()| print(&self.answer, &self.session.setup.tools));
         let exits = [
             result.as_ref().err().map(|failure| failure.exit),
             self.answer.is_error().then_some(Exit::ProblemsFound),
@@ -109,8 +110,8 @@ async fn prepare_call(
     let call = [call];
     session.describe_tools(&call).await;
     let [call] = call;
-    let mut checked = session.checker.check_call(call);
+    let mut checked = session.setup.checker.check_call(call);
     check_accepted(&checked)?;
-    checked.resume_state = session.resume.resume_state(&checked, InputState::Open)?;
+    checked.resume_state = session.resume.resume_state(&checked)?;
     Ok(checked)
 }

@@ -7,9 +7,10 @@ mod tool_changes;
 
 use std::sync::Arc;
 
+use crate::call_setup::check_machine;
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::session::{RunSession, require_trackable_tools};
+use crate::session::RunSession;
 use redact::Mask;
 use toolq_core::text::escape;
 use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
@@ -32,8 +33,8 @@ impl<'a> ToolsInForce<'a> {
     pub(crate) fn new(session: &RunSession<'a>, has_fixed_jobs: bool) -> Self {
         Self {
             context: session.context,
-            mask: Arc::clone(&session.mask),
-            tools: Arc::clone(&session.tools),
+            mask: Arc::clone(&session.setup.mask),
+            tools: Arc::clone(&session.setup.tools),
             has_fixed_jobs,
         }
     }
@@ -49,7 +50,7 @@ impl<'a> ToolsInForce<'a> {
     /// Something has changed that is fixed when the session begins, or the processes of a tool couldn't be ended.
     pub(crate) fn admit(&self, tools: &mut ToolsConfig) -> Result<(), CommandError> {
         self.require_same_setting(tools)?;
-        require_trackable_tools(tools)?;
+        check_machine(tools)?;
         for tool in &mut tools.tools {
             self.keep_description(tool);
         }

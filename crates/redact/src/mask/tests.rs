@@ -355,6 +355,7 @@ fn a_mask_without_an_automaton_hides_everything() {
     assert_eq!(mask.apply(""), "");
     assert_eq!(mask.apply_to_json(r#"{"a":1}"#), r#""[masked]""#);
     assert_eq!(mask.safe_prefix_len("anything"), 0);
+    assert_eq!(mask.cover("any\nthing at all"), "[ma\nsked]*******");
     let mask = Arc::new(mask);
     for (pieces, masked) in [(["any", "", "thing"], MASKED), ([""; 3], "")] {
         let mut stream = MaskedStream::new(Arc::clone(&mask));
@@ -365,6 +366,14 @@ fn a_mask_without_an_automaton_hides_everything() {
         stream.finish(|bytes| passed.extend_from_slice(bytes));
         assert_eq!(passed, masked.as_bytes());
     }
+}
+
+/// What is left of a character isn't text, so nothing of the text is shown.
+#[test]
+fn a_text_whose_secret_ends_within_a_character_is_covered_as_a_whole() {
+    let secret = b"s3cr3t-\xc3";
+    let mask = Mask::new([&secret[..]]);
+    assert_eq!(mask.cover("x s3cr3t-\u{e9}\ny"), "[masked]***\n*");
 }
 
 #[test]

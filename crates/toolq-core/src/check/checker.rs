@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::check::coerce;
 use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex, ValidInput};
 use crate::check::fill::invocation;
+use crate::check::input_state::state_in_input;
 use crate::check::locks;
 use crate::check::path_confinement;
 use crate::check::rejection;
@@ -61,10 +62,11 @@ impl CallChecker {
     }
 
     /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so are the last call of a
-    /// turn that was cut off, and all calls of one that was refused.
-    pub fn check_turn(&self, turn: Turn) -> Vec<CheckedCall> {
+    /// turn that was cut off, and all calls of one that was refused. Their resume states are what the input says.
+    pub fn check_turn(&self, mut turn: Turn) -> Vec<CheckedCall> {
         let duplicates = find_duplicates(&turn.calls);
         let last = turn.calls.len() + turn.answered_count;
+        let calls = std::mem::take(&mut turn.calls);
         let check = |(call, is_duplicate): (Call, bool)| {
             if is_duplicate {
                 reject_call(call, rejection::duplicate_id())
@@ -78,7 +80,12 @@ impl CallChecker {
                 }
             }
         };
-        turn.calls.into_iter().zip(duplicates).map(check).collect()
+        let checked = calls.into_iter().zip(duplicates).map(check);
+        let checked = checked.map(|checked| CheckedCall {
+            resume_state: state_in_input(&checked.verdict, turn.input_state(checked.call.position)),
+            ..checked
+        });
+        checked.collect()
     }
 
     /// Checks one call, regardless of the other calls in its turn.

@@ -7,6 +7,7 @@ mod coerce;
 mod compiled_schemas;
 mod description;
 mod fill;
+mod input_state;
 mod locks;
 mod own_files;
 mod path_bounds;

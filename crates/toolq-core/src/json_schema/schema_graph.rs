@@ -7,6 +7,7 @@ use jsonschema::{Draft, Registry};
 use serde_json::{Map, Value};
 
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::meta_schemas::meta_schema_root;
 use crate::json_schema::references::find_references;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
@@ -18,6 +19,8 @@ pub(crate) struct SchemaGraph {
     edges: Vec<Vec<usize>>,
     /// The references: the schemas that contain them, their keywords, and the schemas that they lead to.
     references: Vec<(usize, &'static str, usize)>,
+    /// The schemas that are part of a meta-schema of JSON Schema.
+    of_meta_schemas: BTreeSet<usize>,
 }
 
 impl SchemaGraph {
@@ -37,9 +40,14 @@ impl SchemaGraph {
         let own_count = find_subschemas(schema, BASE_URI, draft).len();
         let registry = build_registry(schema, draft, library)
             .map_err(|error| vec![SchemaError::new("", error.to_string())])?;
+        let numbered = subschemas.iter().enumerate();
+        let of_meta_schemas = numbered
+            .filter(|(_, subschema)| meta_schema_root(subschema.base.as_str()).is_some())
+            .map(|(number, _)| number);
         let mut graph = Self {
             edges: vec![Vec::new(); subschemas.len()],
             references: Vec::new(),
+            of_meta_schemas: of_meta_schemas.collect(),
         };
         for (number, subschema) in subschemas.iter().enumerate() {
             if let Some(parent) = subschema.parent {
@@ -103,12 +111,13 @@ impl SchemaGraph {
     }
 
     /// Returns the largest number of ways in which a schema leads back to itself. Above 1, the work that an input can
-    /// cause multiplies with each level of nesting.
+    /// cause multiplies with each level of nesting. Meta-schemas lead back to themselves in many ways, but only in one for
+    /// each value of an input.
     pub(crate) fn max_growth(&self) -> u64 {
         let targets: BTreeSet<usize> = self.references.iter().map(|(.., target)| *target).collect();
         targets
-            .into_iter()
-            .map(|target| self.count_paths(target, 0))
+            .difference(&self.of_meta_schemas)
+            .map(|target| self.count_paths(*target, 0))
             .max()
             .unwrap_or(0)
     }

@@ -60,6 +60,7 @@ impl ToolsLock {
         let text = match text {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(_) if is_unreachable(tools_file) => return Ok(None),
             Err(error) => return Err(format!("{} can't be read: {error}", path.display())),
         };
         let lock = Self::parse(&text);
@@ -164,4 +165,10 @@ mod tests {
             assert_eq!(ToolsLock::path_beside(Path::new(file)), Path::new(lock));
         }
     }
+}
+
+/// Returns whether nothing beside the tools file can be looked up, either. Whoever reads that file reports why.
+fn is_unreachable(tools_file: &Path) -> bool {
+    let found = std::fs::symlink_metadata(tools_file);
+    found.is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
 }

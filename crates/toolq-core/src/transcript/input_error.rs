@@ -14,6 +14,8 @@ pub struct InputError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The number of the system's error, if it is one.
+    pub errno: Option<i32>,
 }
 
 /// A position in a text. Both numbers are counted from 1.
@@ -33,6 +35,7 @@ impl InputError {
             position: None,
             message: format!("{what}: {error}"),
             hint: None,
+            errno: error.raw_os_error(),
         }
     }
 }

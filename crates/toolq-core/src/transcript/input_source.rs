@@ -174,6 +174,7 @@ impl SpooledInput {
             hint: error
                 .hint
                 .or(start_line.map(|line| format!("the unclosed value begins on line {line}"))),
+            errno: None,
         }
     }
 

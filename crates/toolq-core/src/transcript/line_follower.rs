@@ -128,6 +128,7 @@ impl LineFollower {
                 "without --follow, the open calls of the log run; `toolq log show` displays it"
                     .to_owned(),
             ),
+            errno: None,
         }
     }
 
@@ -143,6 +144,7 @@ impl LineFollower {
                 format_bytes(self.max_line_bytes)
             ),
             hint: None,
+            errno: None,
         }
     }
 }

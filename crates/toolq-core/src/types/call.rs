@@ -53,7 +53,29 @@ pub enum ResponseEnding {
     Refused,
 }
 
+/// What the input says about a call, if it is a session log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputState {
+    /// Nothing: as far as is known, the call has never started.
+    Open,
+    /// The call started, but didn't end.
+    Started,
+    /// The call is in doubt.
+    InDoubt,
+}
+
 impl Turn {
+    /// Returns what the input says about the call at `position`.
+    pub fn input_state(&self, position: usize) -> InputState {
+        if self.in_doubt_positions.contains(&position) {
+            InputState::InDoubt
+        } else if self.started_positions.contains(&position) {
+            InputState::Started
+        } else {
+            InputState::Open
+        }
+    }
+
     /// Renumbers the turn and its calls. Turns are numbered consecutively across all inputs.
     #[must_use]
     pub fn with_number(mut self, number: usize) -> Self {

@@ -59,7 +59,7 @@ pub use backing::{
     ArgumentTemplate, Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource,
 };
 pub use cache_policy::{CacheNote, CachePolicy, KeptResult};
-pub use call::{Call, CallKey, CallRef, ResponseEnding, Turn, TurnOrigin};
+pub use call::{Call, CallKey, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};
 pub use call_output::{CacheHit, CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};

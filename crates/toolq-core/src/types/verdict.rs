@@ -18,7 +18,7 @@ pub struct CheckedCall {
     pub call: Call,
     /// Whether it may run.
     pub verdict: Verdict,
-    /// What earlier runs recorded about it.
+    /// What earlier runs recorded about it. A check knows only what the input says.
     pub resume_state: ResumeState,
 }
 

@@ -129,6 +129,39 @@ fn with_locks_only_what_they_meet_is_removed() {
     assert_eq!(cache.lock().running.len(), 1, "tickets don't pile up");
 }
 
+/// A call's path may lead elsewhere when it starts than when it was checked. It may change what is at either place.
+#[test]
+fn a_change_concerns_where_its_paths_led_and_where_they_lead_now() {
+    let cache = SharedResultCache::default();
+    let lock = |mode, path: &str, resource: &str| CallLock {
+        name: format!("file:{path}"),
+        mode,
+        resource: LockedResource::Path(resource.into()),
+    };
+    let reads = ["/nowhere/then", "/nowhere/now", "/nowhere/else"].map(|path| {
+        let mut call = read_call("{}");
+        call.locks = Some([lock(LockMode::Read, path, path)].into());
+        call
+    });
+    let found = |call: &AcceptedCall| cache.find(call, ROOT.as_ref()).is_some();
+    let keep = || {
+        for call in &reads {
+            let ticket = cache.ticket(call, ROOT.as_ref()).unwrap();
+            cache.keep(&ticket, &call_ref(), &success_outcome("before"));
+        }
+    };
+    let mut writer = read_call("{}");
+    Arc::make_mut(&mut writer.tool).effect = Effect::Write;
+    writer.locks = Some([lock(LockMode::Write, "/nowhere/now", "/nowhere/then")].into());
+    keep();
+    assert!(cache.note_change(&writer, ROOT.as_ref()));
+    assert_eq!(reads.each_ref().map(found), [false, false, true]);
+    writer.locks = Some([lock(LockMode::Write, "/nowhere/now", "/nowhere/now")].into());
+    keep();
+    assert!(!cache.note_change(&writer, ROOT.as_ref()));
+    assert_eq!(reads.each_ref().map(found), [true, false, true]);
+}
+
 #[test]
 fn only_complete_successes_are_kept_and_memory_is_bounded() {
     let cache = SharedResultCache::default();
@@ -146,7 +179,9 @@ fn only_complete_successes_are_kept_and_memory_is_bounded() {
     for number in 0..20 {
         assert!(keep(&format!(r#"{{"n":{number}}}"#), &large));
     }
-    assert!(cache.lock().total_bytes <= MAX_TOTAL_BYTES);
+    // Four fill it to the last byte.
+    let cached = cache.lock().entries.len();
+    assert_eq!((cached, cache.lock().total_bytes), (4, MAX_TOTAL_BYTES));
     assert!(!keep(
         "[]",
         &success_outcome(&"x".repeat(MAX_TOTAL_BYTES + 1))

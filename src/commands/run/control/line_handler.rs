@@ -15,14 +15,14 @@ use crate::commands::run::control::tools_in_use::ToolsInUse;
 use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
-use crate::session::{InputState, ResumeDecisions, RunSession, describe_changes};
+use crate::session::{ResumeDecisions, RunSession, describe_changes};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::text::escape;
 use toolq_core::transcript::{FollowedLine, LineFollower, Recording};
-use toolq_core::types::{AnswerForm, ApprovalDecision, Call, CheckedCall, Turn, TurnOrigin};
-use toolq_engine::RunControl;
+use toolq_core::types::{AnswerForm, ApprovalDecision, CheckedCall, Turn, TurnOrigin};
+use toolq_engine::{PriorCalls as _, RunControl};
 
 /// Acts on lines.
 pub(super) struct LineHandler<'a> {
@@ -53,7 +53,7 @@ impl<'a> LineHandler<'a> {
             context: session.context,
             tools,
             resume: Arc::clone(&session.resume),
-            mask: Arc::clone(&session.mask),
+            mask: Arc::clone(&session.setup.mask),
             jobs: arguments.input.jobs,
             messages: LineFollower::new(
                 "message",
@@ -183,16 +183,12 @@ impl<'a> LineHandler<'a> {
     /// # Errors
     /// Why the turn doesn't go on with that run.
     fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, String> {
-        let state = |call: &Call| InputState::of_call(&turn, call.position);
-        let input_states: Vec<InputState> = turn.calls.iter().map(state).collect();
         let mut calls = self.tools.checker().check_turn(turn);
-        for (checked, input_state) in calls.iter_mut().zip(input_states) {
-            let resumed = self.resume.resume_state(checked, input_state);
-            checked.resume_state = resumed.map_err(|failure| match failure.hint {
-                Some(hint) => format!("{}; {hint}", failure.message),
-                None => failure.message,
-            })?;
-        }
+        let resumed = self.resume.resume_calls(&mut calls);
+        resumed.map_err(|failure| match failure.hint {
+            Some(hint) => format!("{}; {hint}", failure.message),
+            None => failure.message,
+        })?;
         Ok(calls)
     }
 

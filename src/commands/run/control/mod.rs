@@ -101,7 +101,7 @@ async fn answer_turns(
     let (control, screen) = (session.engine.control(), session.sinks.screen());
     let output = ClientOutput::start(control.clone(), screen).map_err(CommandError::usage)?;
     let (sender, requests) = mpsc::unbounded_channel();
-    turns.connect(output.clone(), Arc::clone(&session.mask), sender);
+    turns.connect(output.clone(), Arc::clone(&session.setup.mask), sender);
     if let Some(ready) = host.ready {
         turns.send(ready);
     }
@@ -143,7 +143,7 @@ impl AnswerDelivery for AnswerSender<'_> {
 
 /// Runs the `describe` programs of all tools: calls are checked as soon as they come.
 async fn describe_tools(session: &mut RunSession<'_>) {
-    let tools = session.tools.tools.iter();
+    let tools = session.setup.tools.tools.iter();
     let undescribed: Vec<_> = tools
         .filter(|tool| tool.needs_describe())
         .cloned()

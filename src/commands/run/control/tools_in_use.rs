@@ -33,7 +33,7 @@ impl<'a> ToolsInUse<'a> {
             context: session.context,
             host_tools,
             in_force: ToolsInForce::new(session, has_fixed_jobs),
-            checker: CallChecker::new(Arc::clone(&session.tools)),
+            checker: CallChecker::new(Arc::clone(&session.setup.tools)),
         }
     }
 

@@ -83,18 +83,22 @@ pub fn build_answer(
         for_clients,
         report: CallReport {
             status: outcome.status(),
-            error: outcome.is_error().then(|| error_summary(outcome, mask)),
+            error: outcome
+                .is_error()
+                .then(|| error_summary(call, tool, outcome, mask)),
             ..CallReport::default()
         },
     }
 }
 
-/// Returns why a call failed, with secrets masked: the cause if it is known, or else the words of its status.
-fn error_summary(outcome: &Outcome, mask: &Mask) -> String {
-    match failure_cause(outcome) {
-        Some(cause) => mask.apply(&cause).into_owned(),
-        None => outcome.status().as_str().replace('_', " "),
-    }
+/// Returns why a call failed, with secrets masked: the cause if it is known, or else how the call ended.
+fn error_summary(call: &Call, tool: Option<&Tool>, outcome: &Outcome, mask: &Mask) -> String {
+    let cause = failure_cause(outcome).unwrap_or_else(|| {
+        let name = truncate(&call.name, MAX_NAME_CHARS);
+        let ErrorText { error, .. } = error_text(&name, tool, outcome, None);
+        error.trim_end_matches(['.', ':']).to_owned()
+    });
+    mask.apply(&cause).into_owned()
 }
 
 /// Returns what a model reads instead of an empty text: it could take an empty result for a failure of the API.

@@ -159,6 +159,35 @@ fn recursive_references_terminate() {
     }
 }
 
+/// They refer to themselves in many places, but each value of an input has one of these places.
+#[test]
+fn problems_of_a_schema_as_input_are_listed_however_deep_they_are() {
+    for draft in [
+        "draft-04/schema#",
+        "draft-06/schema#",
+        "draft-07/schema#",
+        "draft/2019-09/schema",
+        "draft/2020-12/schema",
+    ] {
+        let scheme = if draft.starts_with("draft-") {
+            "http"
+        } else {
+            "https"
+        };
+        let meta_schema = json!({"$ref": format!("{scheme}://json-schema.org/{draft}")});
+        let nested = (0..40).fold(
+            json!({"type": "text"}),
+            |inner, _| json!({"properties": {"p": {"items": inner}}}),
+        );
+        let found = problem_lines(&meta_schema, &nested);
+        assert!(!found.is_empty(), "{draft}");
+        for line in found {
+            assert!(!line.contains("too deeply"), "{draft}: {line}");
+            assert!(line.starts_with("/properties/p"), "{draft}: {line}");
+        }
+    }
+}
+
 #[test]
 fn formats_are_annotations_only() {
     for draft in ["draft-07/schema#", "draft/2020-12/schema"] {

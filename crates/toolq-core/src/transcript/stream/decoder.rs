@@ -249,6 +249,7 @@ impl StreamDecoder {
                 position: Some(LineCol { line, column }),
                 message: error.message,
                 hint: error.hint,
+                errno: None,
             },
         });
     }

@@ -15,7 +15,7 @@ use crate::answer::texts::outcome_text::{AnswerWording, build_answer};
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_schema};
 use crate::types::{
-    Backing, BudgetLimit, Call, CallEnding, CallOutput, CaptureStats, CommandBacking,
+    Backing, BudgetLimit, Call, CallAnswer, CallEnding, CallOutput, CaptureStats, CommandBacking,
     CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,
     NotExecutedCause, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
     ResultContent, SpawnError, StdinSource, Tool, TransportCause, TransportError, TransportPhase,
@@ -40,10 +40,10 @@ fn read_tool() -> Tool {
     }
 }
 
-fn answer_text(tool: Option<&Tool>, outcome: &Outcome) -> String {
+fn answer(tool: Option<&Tool>, outcome: &Outcome) -> CallAnswer {
     let name = tool.map_or("serch", |tool| &tool.name);
     let words = tool.map(|tool| tool.messages.clone()).unwrap_or_default();
-    let answer = build_answer(
+    build_answer(
         &call(name),
         tool,
         outcome,
@@ -52,7 +52,11 @@ fn answer_text(tool: Option<&Tool>, outcome: &Outcome) -> String {
             mask: &Mask::new(["s3cr3t-value"]),
             output_reader: None,
         },
-    );
+    )
+}
+
+fn answer_text(tool: Option<&Tool>, outcome: &Outcome) -> String {
+    let answer = answer(tool, outcome);
     assert_eq!(answer.is_error, outcome.is_error());
     match answer.content {
         ResultContent::Text(text) => text,

@@ -2,6 +2,20 @@
 
 use super::*;
 
+/// For `--to results`, whose `error` people and programs read.
+#[test]
+fn the_error_of_a_call_without_words_of_its_own_says_how_it_ended() {
+    let error = |outcome: &Outcome| answer(Some(&read_tool()), outcome).report.error;
+    let ended = |ending| error(&failed(ending, "", "")).unwrap();
+    assert_eq!(ended(CallEnding::ExitCode(2)), "Exit code 2");
+    assert_eq!(ended(CallEnding::Signal(9)), "Killed by SIGKILL");
+    let with_words = failed(CallEnding::ExitCode(2), "", "no such user\n");
+    assert_eq!(error(&with_words).unwrap(), "no such user");
+    let not_executed = Outcome::NotExecuted(NotExecutedCause::StreamAborted);
+    let not_executed = error(&not_executed).unwrap();
+    assert!(not_executed.starts_with("Not executed"), "{not_executed}");
+}
+
 #[test]
 fn exit_codes_come_with_output_and_hint() {
     insta::assert_snapshot!(answer_texts(&[

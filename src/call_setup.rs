@@ -1,0 +1,110 @@
+//! What every way of running calls has in common: the session of a command, the workers of a queue, and the library check
+//! calls, begin their logs, and make their engines with a [`CallSetup`].
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redact::Mask;
+use toolq_core::check::CallChecker;
+use toolq_core::os::Environment;
+use toolq_core::types::{AgentHistory, ToolsConfig};
+use toolq_engine::{EngineSettings, find_allowed_gap, find_untrackable};
+use toolq_log::{LogAgentHistory, SessionHeader, SessionLog, TaskHistory};
+
+/// The running executable, even if its file was replaced in the meantime.
+pub(crate) const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
+
+/// Why nothing may run: processes of a tool couldn't all be ended.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "/proc is missing or shows another PID namespace, so the processes of {name} couldn't all be ended; nothing ran"
+)]
+pub(crate) struct UntrackableTool {
+    pub(crate) name: String,
+}
+
+/// The tools, what checks their calls and masks what they say, and how their programs are started.
+#[derive(Debug, Clone)]
+pub(crate) struct CallSetup {
+    pub(crate) tools: Arc<ToolsConfig>,
+    pub(crate) checker: Arc<CallChecker>,
+    pub(crate) mask: Arc<Mask>,
+    /// How many calls may run at the same time.
+    pub(crate) jobs: NonZeroUsize,
+    environment: Arc<Environment>,
+    supervisor_program: Option<PathBuf>,
+}
+
+impl CallSetup {
+    /// With `jobs`, they take the place of the concurrency of the tools file. `supervisor_program` is this program, if it can
+    /// be started again as a supervisor.
+    pub(crate) fn new(
+        tools: Arc<ToolsConfig>,
+        jobs: Option<NonZeroUsize>,
+        environment: &Arc<Environment>,
+        supervisor_program: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            checker: Arc::new(CallChecker::new(Arc::clone(&tools))),
+            mask: Arc::new(tools.build_mask(environment)),
+            jobs: jobs.unwrap_or(tools.concurrency),
+            tools,
+            environment: Arc::clone(environment),
+            supervisor_program,
+        }
+    }
+
+    /// Returns the settings of an engine without a log.
+    pub(crate) fn engine_settings(&self) -> EngineSettings {
+        let (tools, mask) = (Arc::clone(&self.tools), Arc::clone(&self.mask));
+        EngineSettings {
+            jobs: self.jobs,
+            supervisor_program: self.supervisor_program.clone(),
+            ..EngineSettings::new(tools, &self.environment, mask)
+        }
+    }
+
+    /// Returns the settings of an engine that writes to `log`, and goes on with what `history` says about agents.
+    pub(crate) fn logged_engine_settings(
+        &self,
+        log: Option<&SessionLog>,
+        history: Option<Arc<TaskHistory>>,
+    ) -> EngineSettings {
+        let mut settings = self.engine_settings();
+        if let Some(log) = log {
+            settings.output_dir = Some(log.blob_dir().to_owned());
+            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
+            settings.task_id = log.task_id();
+        }
+        settings.agent_history = history.map(|history| self.agent_history(history));
+        settings
+    }
+
+    /// Returns what `history` says about agents.
+    pub(crate) fn agent_history(&self, history: Arc<TaskHistory>) -> Arc<dyn AgentHistory> {
+        Arc::new(LogAgentHistory::new(history, Arc::clone(&self.mask)))
+    }
+
+    /// Returns the header of a session with these tools, which stand in the file at `tools_path`.
+    pub(crate) fn session_header(&self, tools_path: &Path) -> SessionHeader {
+        SessionHeader::new(tools_path, &self.tools, self.jobs)
+    }
+}
+
+/// Checks that the processes of all tools can be ended. Returns a warning if a sandbox isn't applied as a whole, as its
+/// `missing: warn` allows.
+///
+/// # Errors
+/// `/proc` is missing or belongs to another PID namespace, and a tool isn't declared with `leftovers: allow`.
+pub(crate) fn check_machine(tools: &ToolsConfig) -> Result<Option<String>, UntrackableTool> {
+    if let Some(name) = find_untrackable(tools) {
+        let name = name.to_owned();
+        return Err(UntrackableTool { name });
+    }
+    let gap = find_allowed_gap(tools);
+    Ok(gap.map(|(name, gaps)| {
+        let gaps = gaps.join(", or ");
+        format!("the sandbox of {name} leaves something out: this system can't confine {gaps}")
+    }))
+}
