@@ -257,8 +257,8 @@ async fn a_call_that_started_in_the_log_given_as_a_message_is_in_doubt() {
     let end = start + records[start..].find('\n').unwrap() + 1;
     let toolq = sandbox.builder().build().unwrap();
     let reply = toolq.answer(&records[..end]).await.unwrap();
-    let statuses: Vec<Status> = reply.results.iter().map(|result| result.status).collect();
-    assert_eq!(statuses, [Status::InDoubt, Status::NotExecuted]);
+    let statuses: Vec<&Status> = reply.results.iter().map(|result| &result.status).collect();
+    assert_eq!(statuses, [&Status::InDoubt, &Status::NotExecuted]);
     let again = std::fs::read_to_string(sandbox.path("payments")).unwrap();
     assert_eq!(again, payments);
 }
