@@ -100,6 +100,12 @@ impl ToolsLock {
     }
 }
 
+/// Returns whether nothing beside the tools file can be looked up, either. Whoever reads that file reports why.
+fn is_unreachable(tools_file: &Path) -> bool {
+    let found = std::fs::symlink_metadata(tools_file);
+    found.is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -165,10 +171,4 @@ mod tests {
             assert_eq!(ToolsLock::path_beside(Path::new(file)), Path::new(lock));
         }
     }
-}
-
-/// Returns whether nothing beside the tools file can be looked up, either. Whoever reads that file reports why.
-fn is_unreachable(tools_file: &Path) -> bool {
-    let found = std::fs::symlink_metadata(tools_file);
-    found.is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
 }
