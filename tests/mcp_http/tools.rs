@@ -212,7 +212,11 @@ fn mistakes_in_the_file_are_errors_with_a_hint() {
             "ftp://127.0.0.1/",
             "neither http nor https",
         ),
-        (server.url.as_str(), "http://127.0.0.1/{x}", "`x`"),
+        (
+            server.url.as_str(),
+            "http://127.0.0.1/{x}",
+            "nothing about it can come from an input",
+        ),
         (
             &format!("url: \"{}\"", server.url),
             "command: [cat]",
