@@ -145,7 +145,7 @@ fn what_a_server_answered_is_replayed_against_the_server_of_today() {
     let same = run(&sandbox, &["replay", "known.jsonl"], b"");
     let stderr = String::from_utf8_lossy(&same.stderr).into_owned();
     assert_eq!(same.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("2 run"), "{stderr}");
+    assert!(stderr.contains("none differ, 2 match"), "{stderr}");
 
     let changed = SERVER_TOOLS.replace("hello {text}", "goodbye {text}");
     fs::write(sandbox.path().join("inner.yaml"), changed).unwrap();

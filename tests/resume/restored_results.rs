@@ -119,7 +119,7 @@ fn a_finished_run_is_printed_again() {
         let again = run(&["--resume"]);
         assert_eq!(again.stdout, first.stdout);
         assert_eq!(sandbox.effects(), effects);
-        assert!(again.stderr.contains("from the log)"), "{}", again.stderr);
+        assert!(again.stderr.contains("from the log"), "{}", again.stderr);
         let new = &sandbox.log_records()[records..];
         let kinds: Vec<&str> = new
             .iter()
