@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use toolq_core::check::CallChecker;
+use toolq_core::json::Input;
 use toolq_core::testing::{
     parse_argument_template, sample_call, tool_with_backing, tools_with_root,
 };
@@ -86,6 +87,9 @@ enum Expectation {
 }
 
 fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
+    if Input::parse(&input.json).is_err() {
+        return; // Such as a number with an exponent beyond 400.
+    }
     let names = |bit: u8, name: &str| {
         if shape & bit == 0 {
             Vec::new()

@@ -218,9 +218,9 @@ impl RecordingReplayer {
             };
             self.totals.count_case(&case);
             report.add_case(&case)?;
-            if file.unapplied.is_none() {
-                let was_skipped = file.recording.is_skipped(number, checked.call.position);
-                file.unapplied = find_unapplied(checked, &case, was_skipped, &self.tools);
+            let was_skipped = file.recording.is_skipped(number, checked.call.position);
+            if let Some(latest) = find_unapplied(checked, &case, was_skipped, &self.tools) {
+                file.unapplied = Some(latest);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use toolq_core::types::{CheckedCall, Effect, ToolsConfig, Verdict};
 
 use crate::replay::case::{CaseResult, ReplayCase};
 
-/// The first call of a recording that would have changed something, but didn't run.
+/// A call of a recording that may have changed something then, but didn't run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnappliedCall {
     /// The name of its tool, masked.

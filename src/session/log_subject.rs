@@ -5,8 +5,10 @@ use std::path::Path;
 
 use crate::input::CommandInput;
 use crate::output::{CommandError, quote_for_shell};
+use crate::settings::{LogSettings, LogTarget};
 use toolq_core::json::Input;
 use toolq_core::types::{Call, CheckedCall};
+use toolq_log::BeginMode;
 
 /// What a session is about, and so what a log that it resumes has to match.
 #[derive(Clone, Copy)]
@@ -31,29 +33,39 @@ pub enum LogSubject<'a> {
 
 /// The flags with which a later run finishes what a run leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResumeFlags {
-    /// `--resume`: `--log` is there already, or the log is found by the digest of the input in its name.
-    Resume,
-    /// `--resume --log FILE`: nothing was known of a stream or of `--follow` when its log was named.
-    ResumeLog,
+pub(super) struct ResumeFlags {
+    /// `--log` names the log: nothing was known of a stream or of `--follow` when its log got a name. Otherwise `--log` is there
+    /// already, or the log is found by the digest of the input in its name.
+    names_log: bool,
+    /// The command had `--new`, which excludes `--resume`.
+    replaces_new: bool,
 }
 
 impl ResumeFlags {
     /// Returns the flags for a run, or `None` if no later run can finish it.
-    pub(super) fn of(subject: LogSubject<'_>, has_default_log: bool) -> Option<Self> {
-        match subject.is_resumable() {
-            true if has_default_log && subject.digest().is_none() => Some(Self::ResumeLog),
-            true => Some(Self::Resume),
-            false => None,
+    pub(super) fn of(subject: LogSubject<'_>, settings: &LogSettings) -> Option<Self> {
+        let has_default_log = settings.target == LogTarget::DefaultDirectory;
+        subject.is_resumable().then(|| Self {
+            names_log: has_default_log && subject.digest().is_none(),
+            replaces_new: settings.mode == BeginMode::ForceNewTask,
+        })
+    }
+
+    /// Returns `--resume`, with `--log` if it is needed.
+    pub(super) fn text(self, log: &Path) -> String {
+        if self.names_log {
+            format!("--resume --log {}", quote_for_shell(&log.to_string_lossy()))
+        } else {
+            "--resume".to_owned()
         }
     }
 
-    pub(super) fn text(self, log: &Path) -> String {
-        match self {
-            Self::Resume => "--resume".to_owned(),
-            Self::ResumeLog => {
-                format!("--resume --log {}", quote_for_shell(&log.to_string_lossy()))
-            }
+    /// Returns what the flags stand in place of.
+    pub(super) fn replaced(self) -> &'static str {
+        if self.replaces_new {
+            " in place of `--new`"
+        } else {
+            ""
         }
     }
 }

@@ -41,6 +41,7 @@ pub fn open_reports(
         stderr,
         context.stderr.is_colored(),
         StderrWriter::width(),
+        StderrWriter::is_terminal(),
         !context.stderr.quiet,
     );
     let mut reports: Vec<Box<dyn ReplayReport>> = vec![Box::new(screen)];

@@ -139,10 +139,7 @@ impl<'a> RunSession<'a> {
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
-            resume_flags: ResumeFlags::of(
-                subject,
-                settings.log.target == LogTarget::DefaultDirectory,
-            ),
+            resume_flags: ResumeFlags::of(subject, &settings.log),
             has_default_log: settings.log.target == LogTarget::DefaultDirectory,
         })
     }
@@ -241,18 +238,19 @@ impl<'a> RunSession<'a> {
                 dir.display()
             ));
         }
-        let Some(resume) = self.resume_flags.map(|flags| flags.text(log)) else {
+        let Some(flags) = self.resume_flags else {
             return;
         };
+        let (resume, replaced) = (flags.text(log), flags.replaced());
         if self.sinks.summary().has_missing_approvals() {
             stderr.print_note(&format!(
-                "to approve what is missing: the same command with `{resume} --approve ask`, or with `{resume} --approve-with PROGRAM`"
+                "to approve what is missing: the same command with `{resume} --approve ask`, or with `{resume} --approve-with PROGRAM`{replaced}"
             ));
         }
         let is_stopped = self.sinks.summary().has_unanswered_calls();
         if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note(&format!(
-                "the same command with `{resume}` runs what is missing"
+                "the same command with `{resume}`{replaced} runs what is missing"
             ));
         }
     }

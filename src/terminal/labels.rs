@@ -89,11 +89,11 @@ fn fill_template(template: &Template, input: &Input) -> String {
     })
 }
 
-/// Formats the size of a batch: `3 calls in parallel` or `200 calls, 10 at a time`. Returns `None` for a single call.
+/// Formats the size of a batch: `a batch of 3 calls` or `200 calls, 10 at a time`. Returns `None` for a single call.
 pub(crate) fn batch_label(calls: usize, jobs: NonZeroUsize) -> Option<String> {
     match calls {
         0 | 1 => None,
-        calls if calls <= jobs.get() => Some(format!("{calls} calls in parallel")),
+        calls if calls <= jobs.get() => Some(format!("a batch of {calls} calls")),
         calls => Some(format!("{calls} calls, {jobs} at a time")),
     }
 }

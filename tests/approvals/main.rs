@@ -291,6 +291,8 @@ fn the_note_on_a_missing_approval_names_a_log_that_resume_cannot_find() {
     let resumed = "the same command with `--resume --approve ask`";
     assert!(note_of(&["run"]).contains(resumed));
     assert!(note_of(&["run", "--follow", "--log", "log.jsonl"]).contains(resumed));
+    let new = note_of(&["run", "--log", "log.jsonl", "--new"]);
+    assert!(new.ends_with(" in place of `--new`"), "{new}");
     let named = note_of(&["run", "--follow"]);
     assert!(named.contains("`--resume --log "), "{named}");
     assert!(named.contains(".jsonl --approve ask`"), "{named}");

@@ -28,7 +28,7 @@ fn a_read_after_a_served_write_is_stale_instead_of_different() {
     assert_eq!(differences(&ran), []);
     assert_eq!(ran.json()["stale"], 1);
     assert_eq!(report_counts(&ran), [3, 2, 1, 2]);
-    let place = "r.jsonl: turn 2, read (b): stale: write (w) in turn 1 did not run, so it changed nothing\n";
+    let place = "r.jsonl: turn 2, read (b): stale: the result differs, but write (w) in turn 1, which may have changed it, did not run\n";
     assert!(ran.stderr.starts_with(place), "{}", ran.stderr);
     assert!(
         ran.stderr
@@ -118,8 +118,7 @@ fn reports_show_stale_results_without_failing() {
         .assert_exit(0);
     assert_eq!(ran.stderr, "");
     let xml = ran.file("x.xml").unwrap();
-    let skipped =
-        "<skipped message=\"stale: write (w) in turn 1 did not run, so it changed nothing\"/>";
+    let skipped = "<skipped message=\"stale: the result differs, but write (w) in turn 1, which may have changed it, did not run\"/>";
     assert!(xml.contains(skipped), "{xml}");
     assert!(
         xml.contains("failures=\"0\"") && xml.contains("skipped=\"1\""),

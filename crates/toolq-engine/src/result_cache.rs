@@ -28,6 +28,9 @@ pub use logged_results::{LoggedResult, LoggedResults};
 /// Maximum size of all results together, in bytes.
 const MAX_TOTAL_BYTES: usize = 32 << 20;
 
+/// What an entry takes besides its content, roughly.
+const ENTRY_BYTES: usize = 1 << 10;
+
 /// A cache that all turns, agents and clients of an engine share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedResultCache(Arc<Mutex<ResultCache>>);
@@ -270,7 +273,7 @@ fn keepable_bytes(outcome: &Outcome) -> Option<usize> {
     let client_bytes = for_clients
         .as_ref()
         .map_or(0, |content| client_bytes(content));
-    let bytes = 1 << 10 | (content_bytes + client_bytes);
+    let bytes = ENTRY_BYTES + content_bytes + client_bytes;
     (attachments.is_empty() && bytes <= MAX_TOTAL_BYTES).then_some(bytes)
 }
 

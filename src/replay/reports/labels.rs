@@ -55,7 +55,9 @@ pub(crate) fn stale_label(after: &UnappliedCall) -> String {
         tool_use_id,
         turn,
     } = after;
-    format!("stale: {tool_name} ({tool_use_id}) in turn {turn} did not run, so it changed nothing")
+    format!(
+        "stale: the result differs, but {tool_name} ({tool_use_id}) in turn {turn}, which may have changed it, did not run"
+    )
 }
 
 /// Describes a difference in one line, without the values.

