@@ -212,6 +212,7 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
     let inner = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
     add(&mut log, inner, "inner", json!(0));
     add(&mut log, inner, "inner_too", json!(0));
+    add(&mut log, turn, "beside", json!(1));
     add(&mut log, turn, "last", json!(2));
     let page = page_of(&log);
     let rows: Vec<(&str, Option<&str>)> = page
@@ -228,15 +229,16 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
         rows,
         [
             ("first", Some("batch 0: 1 call")),
-            ("agent", Some("batch 1: 1 call")),
+            ("agent", Some("batch 1: 2 in parallel")),
             ("inner", Some("turn 0 of agent")),
             ("inner_too", None),
+            ("beside", Some("batch 1, continued")),
             ("last", Some("batch 2: 1 call")),
             ("rejected", Some("in no batch")),
         ]
     );
     assert!(
-        page.contains("Turn 0: 4 calls, and 2 of agents; 3 batches"),
+        page.contains("Turn 0: 5 calls, and 2 of agents; 3 batches"),
         "{page}"
     );
 }

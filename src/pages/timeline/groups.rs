@@ -18,6 +18,8 @@ pub(super) struct CallGroup {
     placements: HashMap<usize, RowPlacement>,
     /// The batch of the last call of each turn, of the input or of an agent. Calls of other agents can stand between two of them.
     last_batches: HashMap<TurnKey, Option<usize>>,
+    /// How deep the last call stands.
+    last_depth: usize,
 }
 
 /// Where a row stands.
@@ -137,14 +139,28 @@ fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedC
     format!("Turn {turn}: {calls}; {batches}")
 }
 
+/// Returns the heading of calls that stand below those of an agent, but aren't the agent's.
+fn continued_heading(call: &LoggedCall) -> String {
+    match call.batch {
+        Some(batch) => format!("batch {batch}, continued"),
+        None => format!("turn {}, continued", call.turn),
+    }
+}
+
 /// Adds a call and, below it, the calls that it made if it is an agent's. A stack of its own, since a forged log may nest
 /// them very deeply.
 fn add_call(root: usize, log: &GroupedLog<'_>, group: &mut CallGroup) {
     let mut pending = vec![(root, 0)];
     while let Some((index, depth)) = pending.pop() {
+        let call = &log.calls[index];
+        let heading = group.next_heading(call, log).or_else(|| {
+            // Without a heading, these calls look like more of the agent's.
+            (depth < group.last_depth).then(|| continued_heading(call))
+        });
+        group.last_depth = depth;
         let placement = RowPlacement {
             depth: depth.min(MAX_DEPTH),
-            heading: group.next_heading(&log.calls[index], log),
+            heading,
         };
         group.calls.push(index);
         group.placements.insert(index, placement);
