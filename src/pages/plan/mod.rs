@@ -135,15 +135,7 @@ fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
     if !plan.batches.is_empty() {
         lines.push(plan.duration_line(mask));
     }
-    lines.extend(plan.best_safe_declaration().map(|saving| {
-        let (now, then) = (plan.estimate.planned, saving.planned);
-        format!(
-            "if {} were concurrency-safe: {} → {}",
-            mask.apply(&saving.tool),
-            format_duration(now),
-            format_duration(then)
-        )
-    }));
+    lines.extend(plan.saving_line("→", mask));
     lines
 }
 
