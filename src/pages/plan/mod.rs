@@ -17,7 +17,6 @@ use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::plan::TurnPlan;
-use toolq_core::text::format_duration;
 
 /// A browser lays out this many turns or batches at once. They may have a single call each.
 const CHUNK_HEADINGS: usize = 50;

@@ -85,9 +85,10 @@ impl TerminalReport {
 
     /// Wraps a line between words, on a terminal.
     fn wrap(&self, line: &str) -> String {
-        match self.is_terminal {
-            true => wrap_words(line, self.columns, "  ") + "\n",
-            false => format!("{line}\n"),
+        if self.is_terminal {
+            wrap_words(line, self.columns, "  ") + "\n"
+        } else {
+            format!("{line}\n")
         }
     }
 
