@@ -130,6 +130,9 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         BeginMode::ForceNewTask => repetition::check_plan_is_new(&log, request)?,
         BeginMode::NewTask => {}
     }
+    if settings.mode != BeginMode::ForceNewTask {
+        repetition::check_no_doubt_is_repeated(&log, request)?;
+    }
     if let Some(plan) = request.plan {
         // Only now: an old plan that was applied in time is answered from the log.
         let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);

@@ -5,6 +5,7 @@ use crate::output::{CommandError, Exit};
 use crate::session::log_request::LogRequest;
 use crate::session::log_subject::LogSubject;
 use crate::settings::LogTarget;
+use toolq_core::text::escape;
 use toolq_core::types::Call;
 use toolq_log::{Access, PreparedLog, SessionHeader, find_killed_session};
 
@@ -65,6 +66,32 @@ pub(super) fn is_answered_by(
             .with_hint("`--resume` runs what is missing; `--new` runs everything again"));
     }
     Ok(false)
+}
+
+/// Refuses to begin a run with a call that an earlier run in the log left in doubt.
+///
+/// # Errors
+/// The input has such a call: it would be repeated.
+pub(super) fn check_no_doubt_is_repeated(
+    log: &PreparedLog,
+    request: &LogRequest<'_>,
+) -> Result<(), CommandError> {
+    let Some(in_doubt) = log.in_doubt_calls() else {
+        return Ok(());
+    };
+    let mut repeated = None;
+    request.subject.for_each_known_call(|call: &Call| {
+        repeated = repeated.or_else(|| in_doubt.find_repeated(call, &request.setup.mask));
+    })?;
+    let Some(call) = repeated else { return Ok(()) };
+    let (id, path) = (in_doubt.resolve_id(call), log.path().display());
+    let message = format!(
+        "an earlier run in the session log {path} left {id} ({}) in doubt, and this run would repeat it",
+        escape(&call.tool_name)
+    );
+    Err(CommandError::new(Exit::Log, message).with_hint(format!(
+        "settle it with `toolq log resolve {id} {path} --done --result TEXT | --not-done`; `--new` runs it again"
+    )))
 }
 
 /// Refuses to run an input again whose latest session in the default directory was killed.

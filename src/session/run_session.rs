@@ -18,7 +18,7 @@ use crate::session::runtime::{build_runtime, halt_when_stdout_closes, set_up_cal
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
-use toolq_core::check::undescribed_tools;
+use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
 use toolq_engine::{Engine, EngineSettings, LoggedResults, PriorCalls as _, start_supervisor};
@@ -48,6 +48,13 @@ pub struct RunSession<'a> {
     resume_flags: Option<ResumeFlags>,
     /// The log is in the default directory.
     has_default_log: bool,
+}
+
+/// The parts of a session that answer a turn.
+pub(crate) struct TurnParts<'s> {
+    pub(crate) engine: &'s mut Engine,
+    pub(crate) sink: DescribeWarningSink<'s>,
+    pub(crate) prior: (&'s CallChecker, &'s ResumeDecisions),
 }
 
 impl<'a> RunSession<'a> {
@@ -193,6 +200,16 @@ impl<'a> RunSession<'a> {
             agent_history: Some(history),
             ..self.setup.engine_settings()
         })
+    }
+
+    /// Returns what answers a turn: the engine, the sink of its events, and what checks and resumes its calls.
+    pub(crate) fn turn_parts(&mut self) -> TurnParts<'_> {
+        let screen = self.sinks.screen();
+        TurnParts {
+            engine: &mut self.engine,
+            sink: DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen),
+            prior: (&self.setup.checker, &self.resume),
+        }
     }
 
     /// Returns the sinks, with a warning for each tool that can't describe itself.

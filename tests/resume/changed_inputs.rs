@@ -91,6 +91,44 @@ fn an_ended_run_is_not_begun_anew_if_only_another_call_has_changed() {
     }
 }
 
+/// The place of a call in doubt doesn't matter, nor that another call is new.
+#[test]
+fn a_call_in_doubt_is_not_begun_anew_in_another_place() {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("pay", 1), ("fatal", 2)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    sandbox.resume().assert_exit(3);
+    let effects = sandbox.effects();
+    let moved = calls_message(&[("fatal", 2)]).replace("toolu_0", "toolu_1");
+    sandbox.write_file("input.json", &moved);
+    let run = ["run", "--log", "log.jsonl", "input.json"];
+    for arguments in [&run[..], &[&run[..], &["--resume"]].concat()] {
+        let refused = sandbox.run_toolq(arguments).assert_exit(4);
+        for text in [
+            "left toolu_1 (fatal) in doubt, and this run would repeat it",
+            "`toolq log resolve toolu_1 log.jsonl --done",
+        ] {
+            assert!(refused.stderr.contains(text), "{}", refused.stderr);
+        }
+    }
+    assert_eq!(sandbox.effects(), effects);
+    let resolve = [
+        "log",
+        "resolve",
+        "toolu_1",
+        "log.jsonl",
+        "--done",
+        "--result",
+        "by hand",
+    ];
+    sandbox.run_toolq(&resolve).assert_exit(0);
+    // Now it is another request.
+    sandbox.run_toolq(&run).assert_exit(0);
+    assert!(sandbox.effects().len() > effects.len());
+}
+
 /// `--resume` begins a run for another input, but the call must not be forgotten.
 #[test]
 fn a_run_that_resume_begins_warns_of_an_earlier_call_in_doubt() {

@@ -3,7 +3,7 @@
 use crate::commands::run::settings::RunSettings;
 use crate::input::CommandInput;
 use crate::output::{AnswerPrinter, CommandError, Exit};
-use crate::session::{DescribeWarningSink, RunSession};
+use crate::session::RunSession;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
 
@@ -88,18 +88,12 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     ) -> Result<(), CommandError> {
         printer.begin_turn(turn.answer_form);
         turn.origin.input = Some(self.input_path.clone());
-        let RunSession {
-            context,
-            engine,
-            sinks,
-            setup,
-            resume,
-            ..
-        } = &mut *self.session;
-        let screen = sinks.screen();
-        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
-        let prior = (&*setup.checker, &**resume);
-        engine.answer_turn(turn, prior, &mut sink, printer).await
+        let mut parts = self.session.turn_parts();
+        let sink = &mut parts.sink;
+        parts
+            .engine
+            .answer_turn(turn, parts.prior, sink, printer)
+            .await
     }
 
     /// Sets where the following turns come from, in addition to the current input.

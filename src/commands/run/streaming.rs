@@ -5,7 +5,6 @@ use crate::commands::run::settings::RunSettings;
 use crate::input::files;
 use crate::input::{CommandInput, FollowInput, StreamInput};
 use crate::output::{AnswerPrinter, CommandError, Exit, StderrWriter};
-use crate::session::{DescribeWarningSink, RunSession};
 use toolq_core::transcript::{FollowedLine, InputError, StreamEvent};
 use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_engine::MessageSource as _;
@@ -134,19 +133,10 @@ impl InputAnswerer<'_, '_> {
     ) -> Result<Option<InputError>, CommandError> {
         let mut printer = self.new_printer(InputLayout::Document, 1);
         printer.begin_turn(form);
-        let RunSession {
-            context,
-            engine,
-            sinks,
-            setup,
-            resume,
-            ..
-        } = &mut *self.session;
-        let screen = sinks.screen();
-        let mut sink = DescribeWarningSink::new(sinks, &context.stderr, screen);
-        let prior = (&*setup.checker, &**resume);
-        let end = engine
-            .run_message(number, stream, prior, &mut sink, &mut printer)
+        let mut parts = self.session.turn_parts();
+        let end = parts
+            .engine
+            .run_message(number, stream, parts.prior, &mut parts.sink, &mut printer)
             .await;
         self.check_output(&mut printer)?;
         end.conflict.map_or(Ok(end.stream_error), Err)

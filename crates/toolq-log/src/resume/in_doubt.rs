@@ -9,8 +9,12 @@ use uuid::Uuid;
 use crate::call_log::{CallEvent, CallLog};
 use crate::error::LogError;
 use crate::read::{Corruption, RecordReader};
-use crate::records::{CallContent, Record, RecordContent, RecordKind, SessionRecord};
+use crate::records::{
+    CallContent, Record, RecordContent, RecordKind, SessionRecord, recorded_text,
+};
+use redact::Mask;
 use toolq_core::os::ProcessIdentity;
+use toolq_core::types::Call;
 
 /// The calls that are in doubt after the records applied so far.
 #[derive(Debug, Default)]
@@ -186,6 +190,16 @@ impl InDoubtCalls {
     /// Returns whether any call is in doubt.
     pub fn has_any(&self) -> bool {
         self.iter().next().is_some()
+    }
+
+    /// Returns the call in doubt that `call` would repeat: one with its id, of its tool.
+    pub fn find_repeated(&self, call: &Call, mask: &Mask) -> Option<&InDoubtCall> {
+        let (id, tool) = (
+            recorded_text(&call.id, mask),
+            recorded_text(&call.name, mask),
+        );
+        self.iter()
+            .find(|other| other.tool_use_id == *id && other.tool_name == *tool)
     }
 
     /// Returns all calls in doubt, in the order of their starts.
