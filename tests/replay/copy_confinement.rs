@@ -5,16 +5,19 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::copy_replay::{CopyReplay, TOOLS, replay_on_copy, replay_with_tools, sandbox, shell};
+use crate::copy_replay::{
+    CopyReplay, TOOLS, directory_outside, replay_on_copy, replay_with_tools, sandbox, shell,
+};
 use crate::support::eprint_uncaptured;
 use crate::{differences, ok_result, recorded_turn, report_counts};
 
 /// A write outside of `root` fails rather than changing the machine; so does whatever needs a network or a service.
 #[test]
 fn nothing_outside_of_the_copy_can_be_changed() {
-    let outside = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Some(outside) = directory_outside() else {
+        return;
+    };
     fs::write(outside.path().join("file"), "as before").unwrap();
     let socket = outside.path().join("socket");
     let _service = UnixListener::bind(&socket).unwrap();
@@ -45,7 +48,9 @@ fn nothing_outside_of_the_copy_can_be_changed() {
 /// What is removed between recordings is what the calls made, never what their links lead to.
 #[test]
 fn a_link_in_place_of_a_directory_above_root_is_not_followed() {
-    let outside = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Some(outside) = directory_outside() else {
+        return;
+    };
     fs::write(outside.path().join("file"), "as before").unwrap();
     let sandbox = sandbox();
     // The sandbox is a temporary directory, so calls find a private one in its place, which they can write.
@@ -73,12 +78,14 @@ fn a_link_in_place_of_a_directory_above_root_is_not_followed() {
 /// Recordings are full of commands such as `kill 4711` and `pkill node`, and numbers of processes recur.
 #[test]
 fn other_processes_can_not_be_reached() {
+    let Some(outside) = directory_outside() else {
+        return;
+    };
     let mut other = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
     let pid = other.id();
-    let outside = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = outside.path().join("file").display().to_string();
     let script = format!(
         "kill -9 {pid} 2> /dev/null || echo alive; {{ echo x > /proc/{pid}/root{file}; }} 2> /dev/null || echo refused; \
@@ -183,7 +190,9 @@ fn without_namespaces_nothing_but_the_copy_can_be_written() {
         "input_schema: {type: object, properties: {script: {type: string}}, required: [script]}",
         "input_schema: {type: object, properties: {script: {type: string}, dir: {type: string}}}\n    paths: [dir]",
     );
-    let outside = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Some(outside) = directory_outside() else {
+        return;
+    };
     fs::write(outside.path().join("file"), "as before").unwrap();
     let script = |dir: &str| {
         format!(

@@ -1,9 +1,10 @@
 //! Replays a recording on a throw-away copy of `root`, for the tests of `--on-copy`.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -48,6 +49,33 @@ pub fn shell(script: &str, result_text: &str) -> String {
         json!({"script": script}),
         ok_result(result_text),
     )])
+}
+
+/// Returns a new directory that calls on a copy find where it is: not below one in whose place they have a private one. `None` if
+/// there is no place for it.
+pub fn directory_outside() -> Option<TempDir> {
+    let private = [
+        Path::new("/tmp"),
+        Path::new("/var/tmp"),
+        Path::new("/dev/shm"),
+    ];
+    let temporary = env::temp_dir();
+    let home = env::home_dir();
+    let mut places = [Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))), home]
+        .into_iter()
+        .flatten();
+    let outside = places.find_map(|place| {
+        let place = place.canonicalize().ok()?;
+        let is_private = private.iter().any(|hidden| place.starts_with(hidden));
+        let is_seen = !is_private && !place.starts_with(&temporary);
+        is_seen.then(|| TempDir::new_in(place).ok())?
+    });
+    if outside.is_none() {
+        eprint_uncaptured(format_args!(
+            "skipped: the build and the home directory are below /tmp or the like\n"
+        ));
+    }
+    outside
 }
 
 /// Everything below a directory: kind, permissions, time, and content.
