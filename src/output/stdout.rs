@@ -75,7 +75,12 @@ pub fn limit_waiting() {
 /// # Errors
 /// The pipe is closed, the reader was given up, the write failed, or toolq was started without a stdout.
 pub fn write_line(text: &str) -> Result<(), StdoutError> {
-    write_lines([text, "\n"].concat().as_bytes())
+    if text.len() < PIECE_BYTES {
+        return write_lines([text, "\n"].concat().as_bytes());
+    }
+    // The answer to a long turn isn't copied for its newline.
+    write_lines(text.as_bytes())?;
+    write_lines(b"\n")
 }
 
 /// Writes whole lines, each with its newline, and flushes.

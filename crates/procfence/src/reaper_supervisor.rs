@@ -19,11 +19,15 @@ use crate::forked_child;
 use crate::protocol::ReaperReply;
 use crate::reaper::Reaper;
 use crate::signal_fd::SignalFd;
+use crate::spawn;
 use crate::sys;
 use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT, RESUME_INTERVAL};
 
 /// Size of a request to a supervisor: a letter and a reaper's number.
 pub(crate) const REQUEST_BYTES: usize = 9;
+
+/// Exit code of a supervisor or a reaper that failed.
+pub(crate) const FAILURE_EXIT_CODE: u8 = 2;
 
 /// A request of the host to a supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +91,8 @@ pub(crate) fn serve(strict: bool) -> io::Result<()> {
         become_subreaper()?;
     }
     let signals = SignalFd::new()?;
+    // Before it forks, so that not every reaper has to look them up.
+    spawn::find_functions();
     let supervisor = ReaperSupervisor {
         control,
         signals,
@@ -132,7 +138,7 @@ impl ReaperSupervisor {
                 ) {
                     (Some(SupervisorRequest::SpawnReaper(number)), Some(socket)) => {
                         match forked_child::fork() {
-                            Ok(None) => return self.become_reaper(socket),
+                            Ok(None) => self.become_reaper(socket),
                             Ok(Some(reaper)) => {
                                 self.reapers.insert(number, reaper);
                             }
@@ -146,8 +152,17 @@ impl ReaperSupervisor {
         }
     }
 
-    /// Turns this fork into a reaper. Its socket replaces the supervisor's control socket.
-    fn become_reaper(self, socket: OwnedFd) -> io::Result<()> {
+    /// Runs this fork as a reaper, and exits. What a program does at its end (destructors, flushing) would be done once more
+    /// for what it has of the supervisor, and takes longer than everything else of a short call.
+    fn become_reaper(self, socket: OwnedFd) -> ! {
+        sys::exit_at_once(match self.serve_as_reaper(socket) {
+            Ok(()) => 0,
+            Err(_) => FAILURE_EXIT_CODE,
+        })
+    }
+
+    /// Serves calls. The reaper's socket replaces the supervisor's control socket.
+    fn serve_as_reaper(self, socket: OwnedFd) -> io::Result<()> {
         let Self {
             mut control,
             signals,

@@ -11,7 +11,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::copy_confinement::CopyConfinement;
 use crate::open_files;
-use crate::reaper_supervisor;
+use crate::reaper_supervisor::{self, FAILURE_EXIT_CODE};
 
 /// The first argument of a supervisor. It isn't the name of a command, and people have no use for it.
 pub(crate) const SUPERVISE_ARGUMENT: &str = "__supervise";
@@ -53,7 +53,7 @@ pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
         Err(error) => {
             // Only a check has a stderr. If it can't be written, the exit code says enough.
             let _ = writeln!(io::stderr(), "{error}");
-            ExitCode::from(2)
+            ExitCode::from(FAILURE_EXIT_CODE)
         }
     })
 }

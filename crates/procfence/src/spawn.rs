@@ -66,6 +66,12 @@ pub fn spawn(request: &SpawnRequest, descriptors: &ChildDescriptors<'_>) -> Resu
     }
 }
 
+/// Looks up what [`spawn`] needs of the C library. Otherwise the first program that this process starts does it.
+#[cfg(target_os = "linux")]
+pub(crate) fn find_functions() {
+    FileActionFunctions::find();
+}
+
 /// Returns a descriptor that becomes readable when the process exits (a pidfd), or `None` if the system doesn't support
 /// that or can't provide one now.
 pub fn watch_for_exit(pid: Pid) -> Option<AsyncFd<OwnedFd>> {

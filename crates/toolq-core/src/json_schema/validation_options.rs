@@ -20,11 +20,9 @@ pub(crate) fn validation_options(
         .with_retriever(library)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
         .should_validate_formats(formats == FormatPolicy::Assert);
-    match ALL_META_SCHEMAS
-        .as_ref()
-        .filter(|_| has_foreign_meta_schema)
-    {
-        Some(registry) => options.with_registry(registry),
-        None => options,
+    // The registry is only built where it is needed.
+    if has_foreign_meta_schema && let Some(registry) = ALL_META_SCHEMAS.as_ref() {
+        return options.with_registry(registry);
     }
+    options
 }

@@ -51,7 +51,7 @@ pub(crate) fn read_documents(
             }
             window.advance(parsed_bytes);
         }
-        if window.bytes.len() > capacity / 2 {
+        if window.len > capacity / 2 {
             capacity = capacity.saturating_mul(2).min(max.saturating_add(1));
         }
     }
@@ -60,7 +60,11 @@ pub(crate) fn read_documents(
 /// Bytes that were read but not yet passed to the visitor.
 #[derive(Default)]
 struct InputWindow {
-    bytes: Vec<u8>,
+    ///
+    /// They are the first `len` bytes of `buffer`. The rest stays initialized, so that no read has to fill it with zeros: touching
+    /// its pages takes longer than reading a small input.
+    buffer: Vec<u8>,
+    len: usize,
     /// Offset of the first of them in the input.
     offset: u64,
     /// The input ends after them.
@@ -71,16 +75,23 @@ struct InputWindow {
 
 impl InputWindow {
     fn fill(&mut self, source: &mut InputSource, capacity: usize) -> Result<(), InputError> {
-        let old_len = self.bytes.len();
-        self.bytes.resize(capacity.max(old_len), 0);
-        let count = source.fill(&mut self.bytes[old_len..])?;
-        self.bytes.truncate(old_len + count);
-        self.at_end = old_len + count < capacity;
+        if self.buffer.len() < capacity {
+            let mut larger = vec![0; capacity];
+            larger[..self.len].copy_from_slice(self.bytes());
+            self.buffer = larger;
+        }
+        self.len += source.fill(&mut self.buffer[self.len..])?;
+        self.at_end = self.len < capacity;
         Ok(())
     }
 
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
     fn advance(&mut self, count: usize) {
-        self.bytes.drain(..count);
+        self.buffer.copy_within(count..self.len, 0);
+        self.len -= count;
         self.offset += count as u64;
         self.unfinished_document = Some(JsonEndScanner::default());
     }
@@ -88,7 +99,7 @@ impl InputWindow {
     /// Returns whether to parse the window. An incomplete document is parsed again only when it's complete or can no
     /// longer be completed, so no document is parsed more than twice, however large it is.
     fn should_parse(&mut self, max: usize) -> bool {
-        let bytes = &self.bytes;
+        let bytes = &self.buffer[..self.len];
         let last_chance = self.at_end || bytes.len() > max;
         last_chance
             || (self.unfinished_document.as_mut()).is_none_or(|scanner| scanner.reaches_end(bytes))
@@ -147,10 +158,10 @@ impl InputWindow {
 
     /// Returns the text up to the first invalid UTF-8 sequence, and the error about that sequence.
     fn valid_text(&self) -> (&str, Option<Utf8Error>) {
-        match std::str::from_utf8(&self.bytes) {
+        match std::str::from_utf8(self.bytes()) {
             Ok(text) => (text, None),
             Err(error) => {
-                let valid = &self.bytes[..error.valid_up_to()];
+                let valid = &self.bytes()[..error.valid_up_to()];
                 (str::from_utf8(valid).unwrap_or_default(), Some(error))
             }
         }
@@ -168,13 +179,13 @@ impl InputWindow {
         if let Some(error) = utf8_error.filter(|error| self.at_end || error.error_len().is_some()) {
             return Err(self.error_at(error.valid_up_to(), "invalid UTF-8", Some(UTF8_HINT)));
         }
-        if self.bytes.len() - begin > max {
+        if self.len - begin > max {
             return Err(self.too_large_error(begin, max));
         }
         if self.at_end && in_document {
             let message = "the input ends in the middle of a JSON value";
             return Err(self
-                .error_at(self.bytes.len(), message, None)
+                .error_at(self.len, message, None)
                 .in_document_at(self.input_offset(begin)));
         }
         Ok(())
@@ -186,7 +197,7 @@ impl InputWindow {
             return Ok(());
         }
         if matches!(
-            self.bytes.as_slice(),
+            self.bytes(),
             [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] | [0, ..] | [_, 0, ..]
         ) {
             return Err(self.error_at(

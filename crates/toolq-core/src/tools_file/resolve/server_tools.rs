@@ -213,13 +213,13 @@ fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
         }
     }
     let mcp = McpFile {
-        server: Field::Valid(spanned(server.to_owned(), span)),
-        tool: Field::Valid(spanned(tool.to_owned(), span)),
+        server: Field::Valid(Box::new(spanned(server.to_owned(), span))),
+        tool: Field::Valid(Box::new(spanned(tool.to_owned(), span))),
         arguments: Field::Missing,
         result: Field::Missing,
     };
     let file = ToolFile {
-        mcp: Field::Valid(spanned(mcp, span)),
+        mcp: Field::Valid(Box::new(spanned(mcp, span))),
         ..ToolFile::default()
     };
     spanned(file, span)

@@ -82,10 +82,11 @@ pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
 /// Layers two tables with `merge`, unless one of them is missing or invalid.
 fn layer_table<T: Clone>(upper: &Field<T>, lower: &Field<T>, merge: fn(&T, &T) -> T) -> Field<T> {
     match (upper, lower) {
-        (Field::Valid(above), Field::Valid(below)) => Field::Valid(Spanned {
+        (Field::Valid(above), Field::Valid(below)) => Field::Valid(Box::new(Spanned {
             value: merge(&above.value, &below.value),
-            ..above.clone()
-        }),
+            key_span: above.key_span,
+            span: above.span,
+        })),
         _ => upper.or(lower),
     }
 }
@@ -121,11 +122,11 @@ fn timeout_table(form: &TimeoutForm) -> TimeoutTable {
     match form {
         TimeoutForm::Table(table) => table.clone(),
         TimeoutForm::Text(after) => TimeoutTable {
-            after: Field::Valid(Spanned {
+            after: Field::Valid(Box::new(Spanned {
                 key_span: crate::types::Span::default(),
                 span: crate::types::Span::default(),
                 value: *after,
-            }),
+            })),
             ..TimeoutTable::default()
         },
     }

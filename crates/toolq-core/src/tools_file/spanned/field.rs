@@ -46,8 +46,8 @@ pub enum Field<T> {
     Missing,
     /// The value is invalid, which has been reported.
     Invalid,
-    /// A value of the right type.
-    Valid(Spanned<T>),
+    /// A value of the right type. It is boxed because few of the many keys of a table are there.
+    Valid(Box<Spanned<T>>),
 }
 
 /// A value and its position in the text.
@@ -132,11 +132,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
         };
         let (key, span) = (span()?, span()?);
         Ok(parts.next_element()?.map_or(Field::Invalid, |value| {
-            Field::Valid(Spanned {
+            Field::Valid(Box::new(Spanned {
                 key_span: key,
                 span,
                 value,
-            })
+            }))
         }))
     }
 }
