@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use toolq_log::{RecordReader, SequenceChecker};
 
-use crate::support::CliSandbox;
+use crate::support::{CliSandbox, write_pid_file};
 
 pub struct ResumeSandbox {
     sandbox: CliSandbox,
@@ -133,8 +133,8 @@ impl ResumeSandbox {
     ) -> ResumeRunOutput {
         let mut command = self.sandbox.command(arguments);
         command.envs(variables.iter().copied()).stdin(stdin);
+        write_pid_file(&mut command);
         let child = command.spawn().unwrap();
-        self.write_file("pid", &child.id().to_string());
         let output = child.wait_with_output().unwrap();
         let killed = output.status.signal().is_some();
         ResumeRunOutput {

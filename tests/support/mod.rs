@@ -15,6 +15,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -240,6 +241,23 @@ pub fn reset_signals(command: &mut Command) {
     };
     // SAFETY: the function only makes calls that are async-signal-safe.
     unsafe { command.pre_exec(reset) };
+}
+
+/// Makes a program write its process ID into the file `pid` of its working directory before it starts, so that its tools can
+/// kill it however late the test itself goes on.
+pub fn write_pid_file(command: &mut Command) {
+    let write = || {
+        let mut digits = [0; 16];
+        let mut rest = &mut digits[..];
+        write!(rest, "{}", std::process::id())?;
+        let unused = rest.len();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let file = rustix::fs::open(c"pid", flags, Mode::from_raw_mode(0o644))?;
+        rustix::io::write(&file, &digits[..digits.len() - unused])?;
+        Ok(())
+    };
+    // SAFETY: the function doesn't allocate, and only makes calls that are async-signal-safe.
+    unsafe { command.pre_exec(write) };
 }
 
 /// Copies a program in a process of its own. If this process wrote the file, a program that another test starts at the
