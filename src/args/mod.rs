@@ -98,12 +98,12 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers: problems found; doctor: something is missing",
+        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; log diff: the sessions differ; check, plan --strict, servers, tools: problems found; doctor: something is missing",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
         "3",
-        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, or a stream broke off; every call is still answered",
+        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, an agent could not continue, or a stream broke off; every call is still answered",
     ),
     (
         "4",

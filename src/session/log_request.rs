@@ -214,7 +214,7 @@ fn open_log(
                 .stderr
                 .print_note("this input has no session to resume; starting a new one");
         }
-        BeginMode::NewTask => repetition::check_killed_session(request, header)?,
+        BeginMode::NewTask => repetition::check_unsettled_session(request, header)?,
         BeginMode::ForceNewTask => {}
     }
     let path = toolq_log::default_log_path(&context.environment, clock, input_sha256)?;

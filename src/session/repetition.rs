@@ -1,13 +1,17 @@
 //! Decides whether a new run would repeat an earlier one. What the log has a result for doesn't run again, unless only
 //! calls that are `read` had run.
 
+use std::path::Path;
+
 use crate::output::{CommandError, Exit};
 use crate::session::log_request::LogRequest;
 use crate::session::log_subject::LogSubject;
 use crate::settings::LogTarget;
 use toolq_core::text::escape;
 use toolq_core::types::Call;
-use toolq_log::{Access, PreparedLog, SessionHeader, find_killed_session};
+use toolq_log::{
+    Access, InDoubtCall, InDoubtCalls, PreparedLog, SessionHeader, find_unsettled_session,
+};
 
 /// Checks that a run which `--new` asks for doesn't apply a plan for a second time.
 ///
@@ -84,21 +88,25 @@ pub(super) fn check_no_doubt_is_repeated(
         repeated = repeated.or_else(|| in_doubt.find_repeated(call, &request.setup.mask));
     })?;
     let Some(call) = repeated else { return Ok(()) };
-    let (id, path) = (in_doubt.resolve_id(call), log.path().display());
+    Err(repeated_doubt_error(in_doubt, call, log.path()))
+}
+
+fn repeated_doubt_error(in_doubt: &InDoubtCalls, call: &InDoubtCall, log: &Path) -> CommandError {
+    let (id, path) = (in_doubt.resolve_id(call), log.display());
     let message = format!(
         "an earlier run in the session log {path} left {id} ({}) in doubt, and this run would repeat it",
         escape(&call.tool_name)
     );
-    Err(CommandError::new(Exit::Log, message).with_hint(format!(
+    CommandError::new(Exit::Log, message).with_hint(format!(
         "settle it with `toolq log resolve {id} {path} --done --result TEXT | --not-done`; `--new` runs it again"
-    )))
+    ))
 }
 
-/// Refuses to run an input again whose latest session in the default directory was killed.
+/// Refuses to run an input again whose latest session in the default directory was killed or left calls in doubt.
 ///
 /// # Errors
-/// A call that isn't `read` had started, or the directory can't be read.
-pub(super) fn check_killed_session(
+/// A call that isn't `read` had started or is in doubt, or the directory can't be read.
+pub(super) fn check_unsettled_session(
     request: &LogRequest<'_>,
     header: &SessionHeader,
 ) -> Result<(), CommandError> {
@@ -106,11 +114,23 @@ pub(super) fn check_killed_session(
         return Ok(());
     }
     let directory = toolq_log::sessions_dir(&request.context.environment)?;
-    let killed = find_killed_session(&directory, header, &request.setup.mask)
+    let unsettled = find_unsettled_session(&directory, header, &request.setup.mask)
         .map_err(|error| CommandError::from_log_error(&error, Access::Resume))?;
-    let Some(killed) = killed else { return Ok(()) };
-    let path = killed.path.display();
-    if !killed.had_effects {
+    let Some(unsettled) = unsettled else {
+        return Ok(());
+    };
+    let path = unsettled.path.display();
+    if !unsettled.was_killed {
+        let first = unsettled.in_doubt.in_log_order().into_iter().next();
+        return first.map_or(Ok(()), |first| {
+            Err(repeated_doubt_error(
+                &unsettled.in_doubt,
+                first,
+                &unsettled.path,
+            ))
+        });
+    }
+    if !unsettled.had_effects {
         let note = format!("an earlier run of this input was killed, but had only read ({path})");
         request.context.stderr.print_note(&note);
         return Ok(());

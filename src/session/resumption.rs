@@ -53,8 +53,9 @@ pub(super) fn choose_run(
     let is_known = request.subject.knows_calls();
     if is_known && (log.is_history_partial() || !overlap.is_continued()) {
         // A new run would repeat such a call, although the input only goes on with what the log has.
-        if let (true, Some(conflict)) = (overlap.repeats_effects, overlap.conflict) {
-            return Err(conflict.into());
+        if overlap.repeats_effects {
+            let renamed = || changed_ids_error(&path);
+            return Err(overlap.conflict.map_or_else(renamed, CommandError::from));
         }
         stderr.print_note(&format!(
             "{path} has no run of this input to resume; starting a new one"
@@ -101,6 +102,15 @@ impl Overlap {
         }
         Ok(())
     }
+}
+
+fn changed_ids_error(path: &str) -> CommandError {
+    let message = format!(
+        "the input has calls that already ran in {path}, beside others that are the same but have new ids, so it isn't clear which run it \
+         continues; nothing ran"
+    );
+    CommandError::usage(message)
+        .with_hint("resume with the input of that run, or run all of these calls with `--new`")
 }
 
 fn other_input_error(path: &str) -> CommandError {

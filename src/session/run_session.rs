@@ -1,6 +1,7 @@
 //! The session in which `run`, `agent`, and `replay` run calls. Everything that they need is wired up here once, because
 //! the order matters.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
@@ -287,8 +288,10 @@ impl<'a> RunSession<'a> {
             }
         }
         if omitted > 0 {
-            let line =
-                format!("{omitted} more calls did not succeed, see `toolq log show --errors`");
+            let log = self.sinks.log_path().map(Path::display);
+            let listed = log.map(|log| format!("; `toolq log show --errors {log}` lists them"));
+            let listed = listed.unwrap_or_default();
+            let line = format!("{omitted} more calls did not succeed{listed}");
             self.context.stderr.print_note(&line);
         }
     }

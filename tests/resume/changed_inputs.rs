@@ -91,6 +91,24 @@ fn an_ended_run_is_not_begun_anew_if_only_another_call_has_changed() {
     }
 }
 
+/// With new ids only, it's another run; with some new ids, the calls that kept theirs would run twice.
+#[test]
+fn an_ended_run_is_not_begun_anew_if_only_some_ids_have_changed() {
+    let input = calls_message(&[("pay", 1), ("pay", 2)]);
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &input);
+    sandbox.run().assert_exit(0);
+    sandbox.write_file("input.json", &input.replace("toolu_0", "toolu_new"));
+    let refused = sandbox.resume().assert_exit(2).stderr;
+    assert!(
+        refused.contains("beside others that are the same but have new ids"),
+        "{refused}"
+    );
+    assert_eq!(sandbox.effects(), ["pay 1", "pay 2"]);
+    sandbox.write_file("input.json", &input.replace("toolu_", "new_"));
+    sandbox.resume().assert_exit(0);
+    assert_eq!(sandbox.effects().len(), 4);
+}
+
 /// The place of a call in doubt doesn't matter, nor that another call is new.
 #[test]
 fn a_call_in_doubt_is_not_begun_anew_in_another_place() {

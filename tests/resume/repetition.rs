@@ -247,6 +247,65 @@ fn a_killed_run_in_the_default_directory_is_resumed() {
     assert_eq!(pays.count(), 1);
 }
 
+/// A run that was interrupted has ended, and so has one that resumed a killed one. Both may leave a call in doubt.
+#[test]
+fn a_call_in_doubt_is_not_repeated_by_a_run_without_log() {
+    for signal in ["INT", "KILL"] {
+        let script = format!(
+            r#"echo "pay $1" >> effects; test -e ended || {{ touch ended; kill -{signal} "$(cat pid)"; sleep 60; }}; echo "paid $1""#
+        );
+        let tools = shell_tools(&[("pay", "effect: write", &script)]);
+        let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("pay", 1)]));
+        sandbox.run_toolq(&RUN_IN_DEFAULT_DIRECTORY);
+        if signal == "KILL" {
+            let resume = ["run", "--resume", "input.json"];
+            sandbox.run_toolq(&resume).assert_exit(3);
+        }
+        let again = sandbox.run_toolq(&RUN_IN_DEFAULT_DIRECTORY).assert_exit(4);
+        assert!(
+            again.stderr.contains("left toolu_0 (pay) in doubt")
+                && again.stderr.contains("toolq log resolve toolu_0 "),
+            "{}",
+            again.stderr
+        );
+        assert_eq!(sandbox.effects(), ["pay 1"], "{signal}");
+        let anew = sandbox.run_toolq(&["run", "--new", "input.json"]);
+        assert_eq!(anew.assert_exit(0).result_texts(), ["paid 1"]);
+        // The latest session has no call in doubt.
+        sandbox.run_toolq(&RUN_IN_DEFAULT_DIRECTORY).assert_exit(0);
+    }
+}
+
+/// The path of a write leads to the log, which only the check right before its start finds.
+#[test]
+fn a_call_that_is_refused_at_its_start_is_not_in_doubt() {
+    let tools = "version: 1\ntools:\n  note:\n    input_schema: {type: object, properties: {p: {type: string}}, required: [p]}\n    paths: [p]\n    command: [touch, \"{p}\"]\n";
+    let input = |path: &str| {
+        format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"note","input":{{"p":"{path}"}}}}]}}"#
+        )
+    };
+    let sandbox = ResumeSandbox::new(tools, &input("log.jsonl"));
+    let first = sandbox.run().assert_exit(0);
+    assert!(
+        first.result_texts()[0].contains("it was not run"),
+        "{}",
+        first.stdout
+    );
+    let expected = ["tool_call", "tool_start 1", "tool_result path_outside_root"];
+    assert_eq!(sandbox.call_records("a")[..], expected);
+    // The same input is answered from the log, and another one with that id runs.
+    let again = sandbox.run().assert_exit(0);
+    assert_eq!(again.stdout, first.stdout);
+    assert!(!again.stderr.contains("in doubt"), "{}", again.stderr);
+    let resumed = sandbox.resume().assert_exit(0);
+    assert_eq!(resumed.stdout, first.stdout);
+    sandbox.write_file("input.json", &input("other"));
+    sandbox.run().assert_exit(0);
+    assert!(sandbox.path().join("other").exists());
+    sandbox.assert_log_sequence();
+}
+
 #[test]
 fn a_killed_run_that_only_read_starts_over() {
     let script = r#"echo "look $1" >> effects; test -e dead || { touch dead; kill -9 "$(cat pid)"; sleep 60; }; echo "looked $1""#;

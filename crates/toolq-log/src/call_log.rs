@@ -208,8 +208,13 @@ impl CallLog {
                 self.is_agent_call = start.agent.is_some();
                 CallState::Started
             }
-            // Nothing ran. The call may still run with other tools, even if it was started before the rejection.
-            CallEvent::Result(end) if end.status.is_rejected() => self.state,
+            // Nothing ran. The call may still run with other tools.
+            CallEvent::Result(end) if end.status.is_rejected() => match self.state {
+                // Its attempt was refused after its start: its path had come to lead elsewhere.
+                CallState::Started if end.attempts > 0 => CallState::NotDone,
+                // It was started before this run.
+                state => state,
+            },
             CallEvent::Result(end) if self.state == CallState::Started && end.is_interrupted() => {
                 CallState::Interrupted
             }

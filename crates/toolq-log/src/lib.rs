@@ -27,8 +27,8 @@ mod write;
 pub use call_log::{CallEvent, CallLog, CallState};
 pub use error::{Access, LogError};
 pub use open::{
-    BeginMode, KilledSession, PreparedLog, blob_dir_for, combine_digests, default_log_path,
-    exceeds_size, find_killed_session, find_latest_session, find_latest_session_for_input,
+    BeginMode, PreparedLog, UnsettledSession, blob_dir_for, combine_digests, default_log_path,
+    exceeds_size, find_latest_session, find_latest_session_for_input, find_unsettled_session,
     list_sessions, list_torn_copies, plan_log_path, sessions_dir,
 };
 pub use prune::{PruneOptions, PruneResult};

@@ -1,15 +1,14 @@
 //! Finds, locks, verifies and recovers log files.
 
 mod begin;
-mod killed_session;
 pub(crate) mod lock;
 mod locked_log;
 mod paths;
 mod recover;
 mod sessions;
+mod unsettled_session;
 
 pub use begin::{BeginMode, PreparedLog};
-pub use killed_session::{KilledSession, find_killed_session};
 pub(crate) use locked_log::LockedLog;
 pub use paths::blob_dir_for;
 pub(crate) use paths::is_default_log_name;
@@ -19,3 +18,4 @@ pub use sessions::{
     combine_digests, exceeds_size, find_latest_session, find_latest_session_for_input,
     list_sessions, list_torn_copies,
 };
+pub use unsettled_session::{UnsettledSession, find_unsettled_session};

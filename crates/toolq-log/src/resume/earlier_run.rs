@@ -35,9 +35,7 @@ fn had_effect(logged_call: &LoggedCall) -> bool {
 fn has_result(logged_call: &LoggedCall) -> bool {
     match logged_call.log.state() {
         CallState::Ended | CallState::Done => true,
-        CallState::Requested => logged_call.last_rejection.is_some(),
-        CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone => {
-            false
-        }
+        CallState::Requested | CallState::NotDone => logged_call.last_rejection.is_some(),
+        CallState::Started | CallState::Interrupted | CallState::InDoubt => false,
     }
 }

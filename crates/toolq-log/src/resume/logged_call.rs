@@ -104,6 +104,7 @@ impl LoggedCall {
                 });
             }
             CallEvent::Resolved(resolve) => {
+                self.last_rejection = None;
                 self.answer = resolve.done.then(|| LoggedAnswer {
                     extent,
                     status: Status::Resolved,

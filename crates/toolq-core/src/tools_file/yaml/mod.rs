@@ -5,6 +5,7 @@ mod raw_node;
 mod rounded_integer;
 mod simple_yaml;
 mod syntax_error;
+mod tags;
 mod tree;
 
 pub use parse::parse_yaml;

@@ -12,6 +12,7 @@ use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
 use crate::tools_file::yaml::rounded_integer::find_rounding;
 use crate::tools_file::yaml::simple_yaml::parse_simple_yaml;
 use crate::tools_file::yaml::syntax_error;
+use crate::tools_file::yaml::tags;
 use crate::tools_file::yaml::tree::{YamlContent, YamlEntry, YamlNode};
 use crate::types::{FileProblem, Span};
 
@@ -24,9 +25,6 @@ const MAX_ALIASES: usize = 1_000;
 /// Maximum number of parser events that all aliases together may replay.
 const MAX_REPLAYED_EVENTS: usize = 20_000;
 
-pub(crate) const NO_TAGS_HINT: &str =
-    "write the value without a tag; put it in quotes to make it text";
-
 /// Parses one YAML 1.2 document. Recurses into nested values, at most 64 levels deep.
 ///
 /// # Errors
@@ -38,6 +36,10 @@ pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
 
 /// Parses a document that may be wrong, or isn't simple.
 pub(crate) fn parse_checked_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
+    let tagged = tags::find_tags(text);
+    if !tagged.is_empty() {
+        return Err(tagged);
+    }
     let raw: RawNode = serde_saphyr::from_str_with_options(text, parser_options())
         .map_err(|error| vec![syntax_error::to_problem(&error, text)])?;
     let mut builder = NodeBuilder {
@@ -82,12 +84,6 @@ struct NodeBuilder<'t> {
 
 impl NodeBuilder<'_> {
     fn build_node(&mut self, raw: RawNode) -> YamlNode {
-        if has_tag(self.text, raw.span.start) {
-            self.problems.push(
-                FileProblem::error(raw.span, "tags are not supported", "tagged")
-                    .with_hint(NO_TAGS_HINT),
-            );
-        }
         let content = match raw.content {
             RawContent::Null => YamlContent::Null,
             RawContent::Bool(bool) => YamlContent::Bool(bool),
@@ -137,20 +133,6 @@ impl NodeBuilder<'_> {
         }
         entries
     }
-}
-
-/// Whether a tag directly precedes `start` on the same line. The parser rejects unknown tags itself but silently
-/// accepts YAML's own (`!!str`, `!!binary`).
-pub(crate) fn has_tag(text: &str, start: usize) -> bool {
-    let line = text[..start].rsplit('\n').next().unwrap_or_default();
-    line.split_whitespace()
-        .rev()
-        .find(|word| !word.starts_with('&'))
-        .and_then(|word| word.trim_start_matches(['[', '{']).strip_prefix('!'))
-        .is_some_and(|tag| {
-            tag.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "!/._-%<>".contains(c))
-        })
 }
 
 fn duplicate_key_problem(name: &str, first_span: Span, span: Span, text: &str) -> FileProblem {

@@ -108,7 +108,7 @@ impl<'t> EventReader<'t> {
     }
 }
 
-fn to_span(span: &ParserSpan) -> Option<Span> {
+pub(super) fn to_span(span: &ParserSpan) -> Option<Span> {
     let range = span.byte_range()?;
     Some(Span {
         start: range.start,

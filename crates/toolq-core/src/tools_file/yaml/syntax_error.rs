@@ -3,19 +3,14 @@
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-use crate::tools_file::yaml::parse::{MAX_NESTING_LEVELS, MAX_NODES, NO_TAGS_HINT, has_tag};
+use crate::tools_file::yaml::parse::{MAX_NESTING_LEVELS, MAX_NODES};
 use crate::tools_file::yaml::raw_node;
 use crate::types::{FileProblem, Span};
 
 /// Converts the error that stopped the parser into a problem.
 pub(crate) fn to_problem(error: &Error, text: &str) -> FileProblem {
     let span = error_span(error, text);
-    // The parser decodes a `!!binary` value before anything can reject its tag.
-    let (message, hint) = if has_tag(text, span.start) {
-        ("tags are not supported".to_owned(), Some(NO_TAGS_HINT))
-    } else {
-        message_and_hint(error)
-    };
+    let (message, hint) = message_and_hint(error);
     let problem = FileProblem::error(span, message, "");
     match hint {
         Some(hint) => problem.with_hint(hint),
@@ -58,7 +53,6 @@ fn message_and_hint(error: &Error) -> (String, Option<&'static str>) {
             "merge keys are not supported",
             "write the keys out, or move settings that tools share to `defaults`",
         ),
-        Error::UnsupportedTag { .. } => ("tags are not supported", NO_TAGS_HINT),
         Error::NonFiniteFloat { .. } => (
             "JSON can't represent this number",
             "put it in quotes if it is text",

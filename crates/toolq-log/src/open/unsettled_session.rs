@@ -1,4 +1,5 @@
-//! Finds a session in the default directory that was killed, so that its input isn't run again by accident.
+//! Finds a session in the default directory that was killed or left calls in doubt, so that its input isn't run again by
+//! accident.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,28 +10,33 @@ use crate::open::paths::names_input;
 use crate::open::sessions::{latest_first, read_first_session};
 use crate::read::RecordReader;
 use crate::records::{RecordKind, SessionHeader, SessionRecord, StartRecord};
+use crate::resume::InDoubtCalls;
 use redact::Mask;
 use toolq_core::types::Effect;
 
-/// A session that was killed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KilledSession {
+/// A session of which it isn't known what its calls did.
+#[derive(Debug)]
+pub struct UnsettledSession {
     /// Its log.
     pub path: PathBuf,
+    /// Whether it was killed.
+    pub was_killed: bool,
     /// Whether a call that isn't `read` had started.
     pub had_effects: bool,
+    /// Its calls in doubt.
+    pub in_doubt: InDoubtCalls,
 }
 
-/// Returns the latest session in `dir` with the input, root and tools file of `header`, if it was killed. A session that
-/// is still running isn't returned.
+/// Returns the latest session in `dir` with the input, root and tools file of `header`, if it was killed or left calls in
+/// doubt. A session that is still running isn't returned.
 ///
 /// # Errors
 /// The directory or that session can't be read.
-pub fn find_killed_session(
+pub fn find_unsettled_session(
     dir: &Path,
     header: &SessionHeader,
     mask: &Mask,
-) -> Result<Option<KilledSession>, LogError> {
+) -> Result<Option<UnsettledSession>, LogError> {
     let Some(input_sha256) = &header.input_sha256 else {
         return Ok(None);
     };
@@ -61,16 +67,19 @@ fn is_same_run(session: &SessionRecord, header: &SessionHeader, mask: &Mask) -> 
 fn check_session(
     path: PathBuf,
     session: &SessionRecord,
-) -> Result<Option<KilledSession>, LogError> {
+) -> Result<Option<UnsettledSession>, LogError> {
     let file = lock::open_owned(&path)?;
     if is_running(&file, &path, session)? {
         return Ok(None);
     }
-    let (mut is_unfinished, mut had_effects) = (true, false);
+    let (mut was_killed, mut had_effects) = (true, false);
+    let mut in_doubt = InDoubtCalls::default();
     for record in RecordReader::from_file(file) {
         match record {
             Ok(record) => {
-                is_unfinished = record.kind.leaves_run_open(is_unfinished);
+                was_killed = record.kind.leaves_run_open(was_killed);
+                let applied = in_doubt.apply_record(&record);
+                applied.map_err(|corruption| LogError::from_corruption(&path, corruption))?;
                 if record.kind == RecordKind::ToolStart {
                     let start = record.parse_metadata::<StartRecord<'_>>();
                     let start =
@@ -78,11 +87,18 @@ fn check_session(
                     had_effects |= start.effect != Effect::Read;
                 }
             }
-            Err(corruption) if corruption.is_torn_end() => is_unfinished = true,
+            Err(corruption) if corruption.is_torn_end() => was_killed = true,
             Err(corruption) => return Err(LogError::from_corruption(&path, corruption)),
         }
     }
-    Ok(is_unfinished.then_some(KilledSession { path, had_effects }))
+    Ok(
+        (was_killed || in_doubt.has_any()).then_some(UnsettledSession {
+            path,
+            was_killed,
+            had_effects,
+            in_doubt,
+        }),
+    )
 }
 
 /// Returns whether a toolq holds the lock of a log. One that was killed may leave a child that holds it for a moment.
