@@ -124,7 +124,8 @@ impl SessionLog {
             self.counts.recalled += 1;
             return Ok(());
         }
-        if self.is_known_rejection(call, outcome, answer)? {
+        let has_started = duration_and_attempts.1 > 0;
+        if !has_started && self.is_known_rejection(call, outcome, answer)? {
             return Ok(());
         }
         let kind = end_record_kind(outcome);
