@@ -152,8 +152,8 @@ impl ReaperSupervisor {
         }
     }
 
-    /// Runs this fork as a reaper, and exits. What a program does at its end (destructors, flushing) would be done once more
-    /// for what it has of the supervisor, and takes longer than everything else of a short call.
+    /// Runs this fork as a reaper, and exits without exit handlers: those belong to the supervisor, and for a short call they
+    /// take longer than everything else that the reaper does.
     fn become_reaper(self, socket: OwnedFd) -> ! {
         sys::exit_at_once(match self.serve_as_reaper(socket) {
             Ok(()) => 0,

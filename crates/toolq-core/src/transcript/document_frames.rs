@@ -60,10 +60,10 @@ pub(crate) fn read_documents(
 /// Bytes that were read but not yet passed to the visitor.
 #[derive(Default)]
 struct InputWindow {
-    ///
-    /// They are the first `len` bytes of `buffer`. The rest stays initialized, so that no read has to fill it with zeros: touching
-    /// its pages takes longer than reading a small input.
+    /// Begins with these bytes. The rest stays as it is, so that no read has to fill it with zeros first: that takes longer than
+    /// reading a small input.
     buffer: Vec<u8>,
+    /// Number of these bytes.
     len: usize,
     /// Offset of the first of them in the input.
     offset: u64,
@@ -99,6 +99,7 @@ impl InputWindow {
     /// Returns whether to parse the window. An incomplete document is parsed again only when it's complete or can no
     /// longer be completed, so no document is parsed more than twice, however large it is.
     fn should_parse(&mut self, max: usize) -> bool {
+        // Borrowed without the scanner.
         let bytes = &self.buffer[..self.len];
         let last_chance = self.at_end || bytes.len() > max;
         last_chance

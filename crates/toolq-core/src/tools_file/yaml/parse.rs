@@ -28,8 +28,8 @@ const MAX_REPLAYED_EVENTS: usize = 20_000;
 /// Parses one YAML 1.2 document. Recurses into nested values, at most 64 levels deep.
 ///
 /// # Errors
-/// A single problem if the text isn't valid YAML or exceeds a limit. Otherwise one problem for each tag, each key that
-/// isn't text, each duplicate key and each integer that would lose digits.
+/// One problem for each tag. Without tags, a single problem if the text isn't valid YAML or exceeds a limit. Otherwise one for
+/// each key that isn't text, each duplicate key and each integer that would lose digits.
 pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
     parse_simple_yaml(text).map_or_else(|| parse_checked_yaml(text), Ok)
 }

@@ -1,5 +1,4 @@
-//! Finds the tags of a document. serde rejects unknown tags itself, but silently applies YAML's own (`!!str`, `!!binary`), wherever
-//! they stand.
+//! Finds the tags of a document. Deserializing rejects unknown tags, but applies YAML's own (`!!str`, `!!binary`) without a word.
 
 use serde_saphyr::granit_parser;
 use serde_saphyr::granit_parser::{Event, Parser};
