@@ -14,7 +14,7 @@ pub(crate) const PREVIOUS_RUN_EXIT_TIMEOUT: Duration = Duration::from_secs(12);
 pub(crate) const PREVIOUS_RUN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 // Killed attempts return their partial output, and it is printed, before the exit is forced.
-const _: () = assert!(FORCED_EXIT_TIMEOUT.as_millis() > toolq_engine::KILL_DEADLINE.as_millis());
+const _: () = assert!(FORCED_EXIT_TIMEOUT.as_millis() > toolq_engine::DROP_DEADLINE.as_millis());
 // A busy machine may take several times as long as the supervisor's own timeouts add up to.
 const _: () = assert!(
     PREVIOUS_RUN_EXIT_TIMEOUT.as_millis() >= 3 * procfence::timing::MAX_CLEANUP.as_millis()

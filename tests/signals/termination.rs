@@ -10,6 +10,9 @@ use super::marked_run::{MarkedRunOutput, MarkedSandbox, response_with_calls, res
 use super::support::reset_signals;
 use super::support::waiting::wait_until;
 
+/// How long a second signal may take to end all. The grace period, which it cuts short, is three times as long.
+const MAX_KILL_TIME: Duration = Duration::from_secs(20);
+
 const SIGNALS_WITH_EXIT_CODES: [(Signal, i32); 4] = [
     (Signal::INT, 130),
     (Signal::TERM, 143),
@@ -99,7 +102,7 @@ fn a_second_signal_kills() {
     let signaled_at = Instant::now();
     run.signal(Signal::INT);
     let output = run.wait_for_output();
-    assert!(signaled_at.elapsed() < Duration::from_secs(2));
+    assert!(signaled_at.elapsed() < MAX_KILL_TIME);
     assert_eq!(output.code, Some(130));
     assert_eq!(output.stdout.matches("Output until then").count(), 3);
     assert_eq!(result_ids(&output.stdout), ["a0", "a1", "a2", "a3"]);
@@ -228,7 +231,7 @@ fn a_second_signal_kills_describe_commands() {
     let signaled_at = Instant::now();
     run.signal(Signal::INT);
     let output = run.wait_for_output();
-    assert!(signaled_at.elapsed() < Duration::from_secs(2));
+    assert!(signaled_at.elapsed() < MAX_KILL_TIME);
     assert_eq!(output.code, Some(130));
     assert_eq!(result_ids(&output.stdout), ["a0", "a1"]);
     assert_describes_interrupted(&output, 2);

@@ -16,7 +16,7 @@ use crate::mcp::{ServerAnnouncement, ServerNotice};
 use crate::progress::ProgressSender;
 use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
-use crate::timing::KILL_DEADLINE;
+use crate::timing::DROP_DEADLINE;
 use toolq_core::text::format_duration;
 use toolq_core::types::{CallOutput, CallTrace, Invocation, Outcome, ServerConfig, ToolsConfig};
 
@@ -148,19 +148,21 @@ pub(crate) trait AttemptRunner: Suspendable {
     fn close(&self) {}
 }
 
-/// Runs an attempt. If it doesn't return within [`KILL_DEADLINE`] of a kill, it is dropped, which kills what it runs.
-pub(crate) async fn run_with_kill_deadline(
+/// Runs an attempt. If it doesn't return within [`DROP_DEADLINE`] of a kill, it is dropped, which kills what it runs.
+pub(crate) async fn run_with_drop_deadline(
     runner: Arc<dyn AttemptRunner>,
     attempt: Box<Attempt>,
 ) -> AttemptResult {
     let control = attempt.control.clone();
-    let kill_deadline = async {
+    let drop_deadline = async {
         control.wait_for_kill().await;
-        sleep(KILL_DEADLINE).await;
+        sleep(DROP_DEADLINE).await;
     };
     tokio::select! {
+        // What an attempt returns is more than this knows, so it goes first.
+        biased;
         result = run_with_slow_notice(runner, attempt) => result,
-        () = kill_deadline => AttemptResult::cancelled_while_running(CallOutput::default()),
+        () = drop_deadline => AttemptResult::cancelled_while_running(CallOutput::default()),
     }
 }
 

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::clock::PausableClock;
+use crate::timing::KILL_DEADLINE;
 use toolq_core::types::HaltCause;
 
 /// A handle that stops, kills, pauses and resumes the run of an engine. Clones control the same run.
@@ -182,6 +184,12 @@ impl RunControl {
     pub(crate) async fn wait_for_kill(&self) {
         self.wait_until(|state| matches!(state.phase, RunPhase::Killing(_)))
             .await;
+    }
+
+    /// Waits until a killed attempt has had its time to return.
+    pub(crate) async fn wait_for_kill_deadline(&self) {
+        self.wait_for_kill().await;
+        sleep(KILL_DEADLINE).await;
     }
 
     async fn wait_until(&self, condition: impl Fn(&ControlState) -> bool) {

@@ -53,4 +53,4 @@ pub use prior_calls::{NoPriorCalls, PriorCalls};
 pub use result_cache::{LoggedResult, LoggedResults};
 pub use run_budget::BudgetLimits;
 pub use settings::{AnswerDelivery, EngineSettings, find_untrackable, random_task_id};
-pub use timing::KILL_DEADLINE;
+pub use timing::DROP_DEADLINE;

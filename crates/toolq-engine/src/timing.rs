@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use procfence::timing::REAPER_KILL_TIMEOUT;
 
+/// How long a killed program may take to end. Then its attempt returns what it printed, and leaves the rest to the supervisor.
+pub(crate) const KILL_DEADLINE: Duration = Duration::from_millis(600);
 /// How long a killed attempt may take to return its partial output before it is dropped.
-pub const KILL_DEADLINE: Duration = Duration::from_millis(600);
+pub const DROP_DEADLINE: Duration = Duration::from_millis(800);
 /// How long a reaper may take to respond, in addition to a program's grace period. If a program has stopped its reaper,
 /// its result is delayed by this much.
 pub(crate) const REAPER_TIMEOUT: Duration = Duration::from_millis(500);
@@ -26,7 +28,8 @@ pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 // A reaper that waits for killed processes still responds in time.
 const _: () = assert!(REAPER_TIMEOUT.as_millis() > REAPER_KILL_TIMEOUT.as_millis());
-// A killed attempt returns what it printed, whichever way it was started.
+// A killed attempt returns what it printed before it is dropped, whichever way it was started.
+const _: () = assert!(DROP_DEADLINE.as_millis() > KILL_DEADLINE.as_millis());
 const _: () = assert!(KILL_DEADLINE.as_millis() > REAPER_TIMEOUT.as_millis());
 const _: () = assert!(KILL_DEADLINE.as_millis() > DIRECT_KILL_TIMEOUT.as_millis());
 const _: () = assert!(

@@ -43,6 +43,8 @@ pub struct FaultRunSettings {
     pub seed: u64,
     /// How many turns may be without a collected answer. With few, there is always a worker that can take one over.
     pub open_turns: usize,
+    /// How often a turn is delivered before no worker runs it anymore.
+    pub max_deliveries: usize,
     /// A bug that the processes are to have.
     pub bug: Option<&'static str>,
 }
@@ -81,7 +83,7 @@ impl FaultRun {
             .tools(TOOLS)
             .env("NATS_URL", &cluster.urls());
         let links = (0..WORKERS).map(|_| Link::open(&cluster.ports()));
-        let workers = RunningWorkers::new(links.collect(), settings.servers, settings.bug);
+        let workers = RunningWorkers::new(links.collect(), &settings);
         let mut run = Self {
             schedule: FaultSchedule::new(settings.seed, settings.servers > 1),
             counts: FaultCounts::default(),

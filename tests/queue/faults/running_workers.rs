@@ -5,6 +5,7 @@ use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::faults::fault_run::FaultRunSettings;
 use crate::faults::link::Link;
 use crate::support::CliSandbox;
 
@@ -14,6 +15,7 @@ pub const ACK_WAIT: &str = "1s";
 pub struct RunningWorkers {
     workers: Vec<RunningWorker>,
     replicas: String,
+    max_deliveries: String,
     bug: Option<&'static str>,
 }
 
@@ -26,7 +28,7 @@ pub struct RunningWorker {
 }
 
 impl RunningWorkers {
-    pub fn new(links: Vec<Link>, replicas: usize, bug: Option<&'static str>) -> Self {
+    pub fn new(links: Vec<Link>, settings: &FaultRunSettings) -> Self {
         let workers = links.into_iter().map(|link| RunningWorker {
             link,
             child: None,
@@ -35,8 +37,9 @@ impl RunningWorkers {
         });
         Self {
             workers: workers.collect(),
-            replicas: replicas.to_string(),
-            bug,
+            replicas: settings.servers.to_string(),
+            max_deliveries: settings.max_deliveries.to_string(),
+            bug: settings.bug,
         }
     }
 
@@ -63,7 +66,8 @@ impl RunningWorkers {
                 .append(true)
                 .open(log)
                 .unwrap();
-            let flags = ["--ack-wait", ACK_WAIT, "--max-deliveries", "100"];
+            let deliveries = &self.max_deliveries;
+            let flags = ["--ack-wait", ACK_WAIT, "--max-deliveries", deliveries];
             let mut command = sandbox.command(&["work", queue, "--replicas", &self.replicas]);
             command
                 .args(flags)

@@ -204,14 +204,22 @@ async fn run_to_exit(
         }
     });
     let wait_result = waiting.await;
-    if wait_result != WaitResult::Exited {
-        let grace = tool.timeout.kill_grace;
-        streams
-            .pump_until(terminate(&mut child, grace, &attempt.control))
-            .await;
-    }
-    streams.drain().await;
-    let exit = child.close(spec.leftovers(), &attempt.control).await;
+    let ending = async {
+        if wait_result != WaitResult::Exited {
+            let termination = terminate(&mut child, tool.timeout.kill_grace, &attempt.control);
+            streams.pump_until(termination).await;
+        }
+        streams.drain().await;
+        child.close(spec.leftovers(), &attempt.control).await
+    };
+    // What the program printed is in its result even if its reaper doesn't respond.
+    let exit = tokio::select! {
+        biased;
+        exit = ending => exit,
+        () = attempt.control.wait_for_kill_deadline() => {
+            return AttemptResult::cancelled_while_running(streams.into_output());
+        }
+    };
     debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
         (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),

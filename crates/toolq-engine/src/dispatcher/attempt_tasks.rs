@@ -101,11 +101,11 @@ impl AttemptTasks {
         span: Span,
     ) {
         if attempt.is_exchange() {
-            let work = attempt::run_with_kill_deadline(runner, attempt);
+            let work = attempt::run_with_drop_deadline(runner, attempt);
             return self.exchanges.begin(call_number, work.instrument(span));
         }
         let work = async move {
-            TaskResult::Attempt(attempt::run_with_kill_deadline(runner, attempt).await)
+            TaskResult::Attempt(attempt::run_with_drop_deadline(runner, attempt).await)
         };
         let task = self.tasks.spawn(work.instrument(span));
         self.call_numbers.insert(task.id(), call_number);
