@@ -2,7 +2,8 @@
 
 use crate::json::cursor::find_string_end;
 
-/// Returns the float that a tree holds in place of this integer, if that is another number.
+/// Returns the float that a tree holds in place of this integer, if it is printed with other digits. Schemas compare the digits
+/// that are printed, so even a power of two beyond 64 bits wouldn't equal itself.
 pub(crate) fn rounded_integer(text: &str) -> Option<f64> {
     let digits = text.trim_start_matches(['+', '-']);
     let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -10,7 +11,7 @@ pub(crate) fn rounded_integer(text: &str) -> Option<f64> {
         return None;
     }
     let float: f64 = text.parse().ok()?;
-    (format!("{:.0}", float.abs()) != digits).then_some(float)
+    (float.abs().to_string() != digits).then_some(float)
 }
 
 /// Returns which number of a JSON text would lose digits in a tree, as the end of "it has", and what to write instead.
@@ -43,8 +44,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_beyond_64_bits_are_found_unless_a_float_has_all_their_digits() {
+    fn integers_beyond_64_bits_are_found_unless_a_float_is_printed_with_their_digits() {
         for text in [
+            "18446744073709551616",
             "18446744073709551617",
             r#"{"a\"": [1, -9223372036854775809]}"#,
             r#"["12345678901234567890123", 12345678901234567890123]"#,
@@ -52,7 +54,7 @@ mod tests {
             assert!(find_lost_digits(text).is_some(), "{text}");
         }
         for text in [
-            "[18446744073709551615, -9223372036854775808, 18446744073709551616]",
+            "[18446744073709551615, -9223372036854775808, 10000000000000000000000]",
             "[1.2345678901234567890123, 1.2345678901234568e22, 5]",
             r#"{"12345678901234567890123": "\"12345678901234567890123"}"#,
             r#"["unfinished 12345678901234567890123"#,

@@ -1,8 +1,8 @@
 //! Parses YAML text into a tree of nodes with their positions, or reports every syntax problem.
 
+mod number;
 mod parse;
 mod raw_node;
-mod rounded_integer;
 mod simple_yaml;
 mod syntax_error;
 mod tags;

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
+use serde_json::Number;
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, alias_limits, budget, options};
 
+use crate::tools_file::yaml::number::{find_rounding, is_number};
 use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
-use crate::tools_file::yaml::rounded_integer::find_rounding;
 use crate::tools_file::yaml::simple_yaml::parse_simple_yaml;
 use crate::tools_file::yaml::syntax_error;
 use crate::tools_file::yaml::tags;
@@ -87,11 +88,7 @@ impl NodeBuilder<'_> {
         let content = match raw.content {
             RawContent::Null => YamlContent::Null,
             RawContent::Bool(bool) => YamlContent::Bool(bool),
-            RawContent::Number(number) => {
-                self.problems
-                    .extend(find_rounding(self.text, raw.span, &number));
-                YamlContent::Number(number)
-            }
+            RawContent::Number(number) => self.build_number(number, raw.span),
             RawContent::Text(text) => YamlContent::Text(text),
             RawContent::List(items) => YamlContent::List(
                 items
@@ -105,6 +102,18 @@ impl NodeBuilder<'_> {
             span: raw.span,
             content,
         }
+    }
+
+    /// Builds a number, or text that only other versions of YAML take for one.
+    fn build_number(&mut self, number: Number, span: Span) -> YamlContent {
+        let source = self.text.get(span.start..span.start + span.len);
+        let source = source.unwrap_or_default().trim();
+        if !is_number(source) {
+            return YamlContent::Text(source.to_owned());
+        }
+        let rounding = find_rounding(source, span, &number);
+        self.problems.extend(rounding);
+        YamlContent::Number(number)
     }
 
     fn build_entries(&mut self, raw: Vec<(RawNode, RawNode)>) -> Vec<YamlEntry> {
@@ -163,6 +172,12 @@ mod tests {
             json,
             r#"["no","on","012","1_000","12:30",1000.0,15,true,null]"#
         );
+        let node = parse_yaml("[0b101, 0O17, 0X1F, -0x1F, +0o17, 0x1F, .5, -1., +2]").unwrap();
+        let json = node.to_json().to_string();
+        assert_eq!(
+            json,
+            r#"["0b101","0O17","0X1F","-0x1F","+0o17",31,0.5,-1.0,2]"#
+        );
     }
 
     #[test]
@@ -200,7 +215,7 @@ mod tests {
         for (text, expected) in [
             (bomb.as_str(), "aliases expand"),
             (&wide, "aliases expand"),
-            (&bracket_bomb, "recursion limit"),
+            (&bracket_bomb, "nested deeper than 64 levels"),
             ("a: &a [*a]", "an anchor contains itself"),
             ("a: *b", "unknown anchor"),
             ("a: !!python/object:os.system x", "tags are not supported"),

@@ -31,12 +31,7 @@ fn message_and_hint(error: &Error) -> (String, Option<&'static str>) {
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
-        } => {
-            return (
-                format!("nested deeper than {MAX_NESTING_LEVELS} levels"),
-                None,
-            );
-        }
+        } => return (depth_message(), None),
         Error::Budget {
             breach: BudgetBreach::Aliases { .. },
             ..
@@ -65,12 +60,20 @@ fn message_and_hint(error: &Error) -> (String, Option<&'static str>) {
 /// Returns the library's message, with a hint for common mistakes.
 fn library_message_and_hint(error: &Error) -> (String, Option<&'static str>) {
     let message = message_without_location(error);
+    // The scanner has a limit of its own, which is higher.
+    if message.contains("recursion limit") {
+        return (depth_message(), None);
+    }
     let hint = [
         ("tabs disallowed", "indent with spaces"),
         ("quoted scalar", "is there an unclosed quote before this?"),
     ];
     let hint = hint.iter().find(|(phrase, _)| message.contains(phrase));
     (message, hint.map(|(_, hint)| *hint))
+}
+
+fn depth_message() -> String {
+    format!("nested deeper than {MAX_NESTING_LEVELS} levels")
 }
 
 /// Returns the library's message without the position at its end.
