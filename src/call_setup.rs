@@ -65,7 +65,7 @@ impl CallSetup {
         }
     }
 
-    /// Returns the settings of an engine that writes to `log`, and goes on with what `history` says about agents.
+    /// Returns the settings of an engine that writes to `log` and continues the agents that `history` describes.
     pub(crate) fn logged_engine_settings(
         &self,
         log: Option<&SessionLog>,
@@ -86,7 +86,7 @@ impl CallSetup {
         Arc::new(LogAgentHistory::new(history, Arc::clone(&self.mask)))
     }
 
-    /// Returns the header of a session with these tools, which stand in the file at `tools_path`.
+    /// Returns the header of a session with these tools, which come from the file at `tools_path`.
     pub(crate) fn session_header(&self, tools_path: &Path) -> SessionHeader {
         SessionHeader::new(tools_path, &self.tools, self.jobs)
     }

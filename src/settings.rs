@@ -40,7 +40,7 @@ pub struct SessionSettings {
 /// Who approves calls that start only after a yes.
 #[derive(Debug, Clone, Default)]
 pub enum ApprovalSettings {
-    /// Nobody, so such calls don't start.
+    /// There is no approver, so such calls don't start.
     #[default]
     Nobody,
     /// A person on the terminal.
@@ -48,7 +48,7 @@ pub enum ApprovalSettings {
     /// The user who started toolq, for all calls in advance.
     All,
     Program(PathBuf),
-    /// Whoever is at the other end of stdin and stdout.
+    /// The program at the other end of stdin and stdout.
     Prompt(Arc<dyn ApprovalPrompt>),
 }
 

@@ -158,7 +158,7 @@ fn a_tools_file_in_the_place_of_the_input_is_recognized() {
     }
 }
 
-/// Somebody who forgets the input must not wait for toolq, which waits for them.
+/// If the user forgets the input, toolq must not wait for it on the terminal, since the user waits for toolq.
 #[test]
 fn a_terminal_in_the_place_of_the_input_is_an_error() {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

@@ -140,7 +140,7 @@ fn turns_share_the_cache_and_budgets_count_what_runs() {
     assert_eq!(texts, ["1", "1", "1"], "{}", output.stderr);
 }
 
-/// An edit removes what was read from its file, through whichever path, and nothing else.
+/// An edit removes what was read from its file, regardless of the path that was used, and nothing else.
 #[test]
 fn with_locks_an_edit_removes_only_what_it_meets() {
     let tools = r#"

@@ -107,7 +107,7 @@ fn a_call_that_needs_an_approval_does_not_run_without() {
     assert_eq!(ran.file("paid.txt").as_deref(), Some("paid\n"));
 }
 
-/// The line that resolves it and the way to go on are the same as those of a run.
+/// The hints for resolving it and for continuing are the same as those of a run.
 #[test]
 fn an_interrupted_write_is_in_doubt() {
     let script = r#"

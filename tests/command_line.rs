@@ -268,7 +268,7 @@ fn completions_finish_the_id_of_a_session() {
     assert_eq!(ran.stdout, "1\n");
 }
 
-/// Somebody who has just installed toolq types its name.
+/// A new user types just the name of the program.
 #[test]
 fn without_a_command_stderr_says_what_to_type_first() {
     let ran = CliSandbox::new().run(&[]).assert_exit(2);

@@ -436,7 +436,7 @@ fn mistakes_in_a_sandbox_are_errors() {
     );
 }
 
-/// The program exists and may be executed, so without the sandbox being named nobody would find the cause.
+/// The program exists and is executable, so users couldn't find the cause if the error didn't name the sandbox.
 #[test]
 fn a_sandbox_without_what_programs_need_is_named_as_the_cause() {
     if is_skipped() {
@@ -461,7 +461,7 @@ fn a_sandbox_without_what_programs_need_is_named_as_the_cause() {
     assert!(check("[/]").contains("no problems"));
 }
 
-/// Answers every question over TCP with one address, as a name server that somebody reaches with `use-vc`.
+/// Answers every question over TCP with one address, like a name server that clients reach with `use-vc`.
 const NAME_SERVER: &str = r#"
 import socket, sys
 server = socket.create_server(("127.0.0.1", 53))

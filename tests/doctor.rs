@@ -93,7 +93,7 @@ fn machine_without(missing: &str) -> Machine {
     }
 }
 
-/// Returns what is missing, as `kind name`, each behind who needs it.
+/// Returns what is missing, as `owner: kind name`.
 fn missing_things(ran: &CliOutput) -> Vec<String> {
     let report: Value = serde_json::from_str(&ran.stdout).expect(&ran.stdout);
     let mut found = Vec::new();

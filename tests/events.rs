@@ -101,7 +101,7 @@ fn stdout_under_another_name_is_refused() {
     toolq().run_shell(both_dropped).assert_exit(0);
 }
 
-/// Events can't be written to the session log, whatever path it is given by. Nothing runs, and nothing is written.
+/// Events can't be written to the session log, regardless of the path that names it. Nothing runs, and nothing is written.
 #[test]
 fn events_and_log_must_be_different_files() {
     for events in ["log.jsonl", "./log.jsonl", "link"] {

@@ -79,7 +79,7 @@ fn files_that_exist_are_kept() {
             .unwrap()
             .contains("\"$schema\"")
     );
-    // A schema that somebody else wrote stays.
+    // A schema that the user may have written stays.
     let sandbox = CliSandbox::new().file("tools.schema.json", "older");
     let ran = sandbox.run(&["init"]).assert_exit(0);
     assert_eq!(ran.file("tools.schema.json").unwrap(), "older");
@@ -269,7 +269,7 @@ fn a_loop_joins_a_tools_file_that_exists() {
         again.stderr
     );
     assert_eq!(again.file("tools.yaml"), None);
-    // `--force` replaces the agent, as the hint says, and not the tools that somebody has written.
+    // `--force` replaces the agent, as the hint says, and not the tools that the user has written.
     let forced = CliSandbox::new()
         .tools(tools)
         .file("agent.sh", "old")

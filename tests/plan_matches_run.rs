@@ -194,7 +194,7 @@ fn intervals(log: &[Value], calls: usize) -> Vec<(usize, usize)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever waits in the plan waits in the run, and the waits of the plan are all that the rule asks for.
+    /// A call that waits in the plan also waits in the run, and the plan has exactly the waits that the rule requires.
     #[test]
     fn plan_and_run_agree_about_locks(calls in locked_call_strategy()) {
         let input = model_response(&calls.iter().map(|(tool, path)| (*tool, json!({"path": path}))).collect::<Vec<_>>());

@@ -186,7 +186,7 @@ fn the_exit_code_is_that_of_the_server() {
     }
 }
 
-/// There is no log of nothing, and none is announced.
+/// If nothing was recorded, there is no log, and toolq doesn't announce one.
 #[test]
 fn a_server_that_cannot_be_started_leaves_no_log() {
     let sandbox = CliSandbox::new();

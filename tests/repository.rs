@@ -107,7 +107,7 @@ fn the_quick_start_is_two_commands() {
     );
 }
 
-/// Nobody is sent to an address that isn't ours, or to documents that no reader has.
+/// Readers aren't referred to an address that isn't ours, or to documents that they don't have.
 #[test]
 fn no_file_names_what_readers_do_not_have() {
     let mut searched = 0;

@@ -511,7 +511,7 @@ fn a_server_that_fails_is_named_and_the_others_are_locked() {
     );
 }
 
-/// A lock without servers would look as if somebody had looked at them.
+/// A lock without servers would look as if the servers had been reviewed.
 #[test]
 fn a_lock_of_nothing_is_not_written_and_a_failing_server_keeps_its_own() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! Servers that tools.lock doesn't have: their tools are asked for when the first of them is needed.
+//! Servers that aren't in tools.lock: their tools are listed when one of them is first needed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
@@ -106,7 +106,7 @@ fn a_server_is_asked_at_the_first_call_and_that_is_on_record_before() {
     assert_eq!(end["metadata"]["tools"], 3);
 }
 
-/// Only what a call may need is asked.
+/// Only the servers that a call may need are queried.
 #[test]
 fn servers_whose_prefix_no_call_has_are_not_asked() {
     for (name, asked) in [

@@ -61,7 +61,8 @@ fn watch_memory(mut child: Child) -> (u64, String) {
     (peak, reading.join().unwrap())
 }
 
-/// Memory usage stays flat whatever a program writes to stdout, stderr or both, and every byte of stdout is counted.
+/// Memory usage stays flat regardless of how much a program writes to stdout, stderr or both, and every byte of stdout is
+/// counted.
 #[test]
 fn memory_stays_flat_in_a_flood() {
     let flood = std::env::var("TOOLQ_TEST_FLOOD").ok();

@@ -13,7 +13,7 @@ use crate::Result;
 pub struct BenchContext {
     /// Number of measured rounds of each row.
     pub rounds: usize,
-    /// Directory in which MCP servers are installed. Empty if there is none.
+    /// Directory in which MCP servers are installed. Empty if there is no such directory.
     pub mcp_kit: PathBuf,
     dir: TempDir,
 }

@@ -7,7 +7,7 @@ use crate::bench_context::BenchContext;
 use crate::bench_program::BenchProgram;
 
 const REPOSITORY_DIR: &str = env!("CARGO_MANIFEST_DIR");
-/// How to install what only `benches/setup` installs.
+/// How to install the programs that only `benches/setup` installs.
 pub const SETUP_HINT: &str = "run benches/setup";
 
 /// Returns toolq, with the tools of the benchmarks.
@@ -38,7 +38,7 @@ pub fn toolq_plan(input: &Path) -> BenchProgram {
     toolq().args(["plan", "--format", "json"]).arg(input)
 }
 
-/// Returns a `toolq replay` that checks every call and runs none.
+/// Returns a `toolq replay` that checks every call without running it.
 pub fn toolq_replay(recording: &Path) -> BenchProgram {
     toolq()
         .args(["replay", "--execute", "none", "--json", "-"])

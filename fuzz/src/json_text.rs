@@ -27,7 +27,7 @@ pub fn json_text(data: &[u8]) {
         _ => {}
     }
     check_input(text, tree.as_ref().ok());
-    // Whatever isn't JSON must not cause a panic, at least.
+    // Text that isn't JSON must at least not cause a panic.
     let json = JsonText::new(text);
     let _ = (json.object(), json.elements(), json.to_text(), json.kind());
     if let Ok(tree) = &tree {

@@ -1,4 +1,4 @@
-//! The session log: no bytes make its readers panic, and whatever a log shows as done isn't run again.
+//! The session log: no bytes make its readers panic, and a call that a log shows as done isn't run again.
 
 use std::fs;
 use std::num::NonZeroUsize;

@@ -258,7 +258,7 @@ impl ExpectedFilling<'_> {
         Expectation::Texts(texts)
     }
 
-    /// Returns one text, in which values stand where their placeholders stood.
+    /// Returns one text, in which values replace their placeholders.
     fn text(&self, template: &Template, is_argument: bool) -> Expectation {
         let mut text = String::new();
         for part in &template.parts {

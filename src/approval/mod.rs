@@ -14,7 +14,7 @@ use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_engine::Approver;
 
-/// Returns who approves calls. `None` if nobody was named.
+/// Returns the approver of calls, or `None` if neither the settings nor a plan names one.
 ///
 /// # Errors
 /// A person should be asked, and there is no terminal.

@@ -20,14 +20,14 @@ use toolq_core::text::escape;
 use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
 use toolq_engine::{ApprovalFuture, ApprovalPrompt, ApprovalReply};
 
-/// The terminal of this session, whatever stdin and stderr are.
+/// The controlling terminal, even if stdin and stderr are redirected.
 const TERMINAL: &str = "/dev/tty";
-/// How often a question looks whether it was withdrawn.
+/// How often a pending question checks whether it was withdrawn.
 const WITHDRAWAL_CHECK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// The longest line that is read. Nobody types more.
+/// The longest line that is read. No typed reply needs more.
 const MAX_LINE_BYTES: usize = 4 << 10;
 
 /// The deepest indentation of a line of an input.
@@ -178,12 +178,12 @@ impl Drop for HiddenScreen<'_> {
     }
 }
 
-/// Tells the thread that reads the terminal that its question was withdrawn, when it is dropped. What follows a question without a
-/// reply begins on a line of its own.
+/// When dropped, tells the thread that reads the terminal that its question was withdrawn. If the question has no reply,
+/// also ends its line, so that later output begins on a new one.
 struct Withdrawal {
     is_withdrawn: Arc<AtomicBool>,
     terminal: Arc<File>,
-    /// Whether somebody has replied, which ended the line.
+    /// Whether the user has replied, which ended the line.
     has_reply: bool,
 }
 
@@ -247,8 +247,8 @@ fn render_question(request: &ApprovalRequest, mask: &Mask) -> String {
     )
 }
 
-/// Renders an input with the line breaks that the model made between its values: in a string, JSON has none. Lines without a value are
-/// left out, and the others begin below the first, so that none can pass for a line of the question.
+/// Renders an input with the line breaks that the model put between its values: a JSON string can't contain raw ones. Empty
+/// lines are left out, and the others are indented below the first, so that no line can pass for one of the question.
 fn shown_lines(input: &str) -> String {
     let lines = input.lines().filter(|line| !line.trim().is_empty());
     let lines = lines.map(|line| {
@@ -309,7 +309,7 @@ mod tests {
         );
     }
 
-    /// Only a clear word approves; anything else is asked again.
+    /// Only an unambiguous reply counts. After any other, the question is repeated.
     #[test]
     fn only_clear_words_are_replies() {
         let no = |reason: Option<&str>| TypedReply::No(reason.map(str::to_owned));

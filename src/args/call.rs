@@ -8,7 +8,7 @@ use crate::args::values::CallFormat;
 #[derive(Debug, Args)]
 pub struct CallArguments {
     /// Name of a tool
-    // The completions change this argument, which would put it behind the other.
+    // The completions change this argument, which would move it after the other without an index.
     #[arg(index = 1)]
     pub name: String,
     /// Its input: JSON, or the text of its only string [default: stdin]

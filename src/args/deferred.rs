@@ -33,8 +33,9 @@ impl<T: Args, const DEFERRED: bool> Args for CommandArguments<T, DEFERRED> {
     }
 }
 
-/// Adds the arguments to a command, which keeps its own description: those of `T` may be flattened, and bring theirs. The
-/// global flags, which clap has added by then, move behind them, where they are in the help of all commands.
+/// Adds the arguments of `T` to a command, which keeps its own description, since arguments that `T` flattens may bring
+/// theirs. The global flags, which clap has already added, move after the new arguments, where the help of every command
+/// lists them.
 fn add_arguments<T: Args>(command: Command) -> Command {
     let about = Resettable::from(command.get_about().cloned());
     let long_about = Resettable::from(command.get_long_about().cloned());

@@ -82,7 +82,7 @@ fn suggest_run(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Suggests `toolq init --from FILE` if there is a path behind `init`.
+/// Suggests `toolq init --from FILE` if there is a path after `init`.
 fn suggest_from(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
     let given = error.get(ContextKind::InvalidArg);
     if let Some(ContextValue::String(given)) = given

@@ -28,7 +28,7 @@ pub struct CommandContext {
     pub verbose: bool,
     /// The path of tools.yaml, as given.
     pub tools_path: PathBuf,
-    /// Whether somebody named it. Otherwise it is the default.
+    /// Whether the path was given. Otherwise it is the default.
     pub has_named_tools: bool,
 }
 

@@ -11,7 +11,7 @@ use toolq_core::tools_file::{HostTools, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Span, mask_variables};
 
-/// What stands in place of a tools.yaml that has nothing.
+/// Replaces a tools.yaml that is empty or missing.
 const EMPTY_TOOLS_FILE: &[u8] = b"version: 1\n";
 
 /// A parsed tools.yaml.
@@ -57,7 +57,7 @@ impl CommandContext {
     }
 
     /// Like [`read_tools_file`](Self::read_tools_file), with the tools that a host process announces. With these, tools.yaml
-    /// may be missing if nobody named it, and it may be empty.
+    /// may be missing if its path wasn't given, and it may be empty.
     ///
     /// # Errors
     /// As [`read_tools_file`](Self::read_tools_file).
@@ -146,7 +146,7 @@ impl CommandContext {
         })
     }
 
-    /// Returns whether reading failed because there is no tools.yaml, and nobody named one.
+    /// Returns whether reading failed because there is no tools.yaml, and its path wasn't given.
     fn is_absent_default(&self, error: &std::io::Error) -> bool {
         !self.has_named_tools && error.kind() == std::io::ErrorKind::NotFound
     }

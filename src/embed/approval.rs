@@ -36,7 +36,7 @@ pub enum ApprovalAnswer {
 
 type AnswerFuture = Pin<Box<dyn Future<Output = ApprovalAnswer> + Send>>;
 
-/// The function that is asked.
+/// The function that decides about approvals.
 #[derive(Clone)]
 pub(crate) struct ApprovalCallback(Arc<dyn Fn(ApprovalQuestion) -> AnswerFuture + Send + Sync>);
 
@@ -66,7 +66,7 @@ impl fmt::Debug for ApprovalCallback {
     }
 }
 
-/// The function that is asked, and what it isn't shown.
+/// The function that decides about approvals, and the secrets that are hidden from it.
 #[derive(Debug)]
 pub(crate) struct MaskedApprovalCallback {
     callback: ApprovalCallback,

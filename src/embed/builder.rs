@@ -50,7 +50,7 @@ impl ToolqBuilder {
     /// error that the model reads.
     ///
     /// When a call times out or is canceled, the future of the function is dropped, which stops it where it waits. Work that
-    /// it has handed to another thread goes on, so a call of a tool that writes is in doubt then.
+    /// it has handed to another thread continues, so a call of a tool that writes is in doubt then.
     pub fn tool<F, R, O>(
         mut self,
         name: impl Into<String>,

@@ -111,7 +111,7 @@ impl EventCall {
 }
 
 impl Event {
-    /// Translates an event of the engine; `None` for what only the log needs.
+    /// Translates an event of the engine. Returns `None` for events that only the log needs.
     pub(crate) fn from_engine(event: &EngineEvent<'_>, mask: &Mask) -> Option<Self> {
         let named = |call: &CallRef| EventCall::new(call, mask);
         let text = |text: &str| mask.apply(text).into_owned();

@@ -110,7 +110,7 @@ impl FunctionTool {
     }
 }
 
-/// Declares the functions as tools. `None` if there are none.
+/// Declares the functions as tools. Returns `None` if there are no functions.
 ///
 /// # Errors
 /// The keys of one aren't a JSON object.

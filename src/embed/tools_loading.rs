@@ -12,7 +12,7 @@ use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, Too
 use crate::embed::error::{Error, ToolsFileProblem};
 use crate::embed::toolq::can_supervise;
 
-/// What stands in place of the path and the text of a tools file if all tools are functions.
+/// Replaces the path of a tools file if all tools are functions. [`EMPTY_TOOLS_FILE`] replaces its text.
 pub(super) const NO_TOOLS_FILE: &str = "functions";
 const EMPTY_TOOLS_FILE: &str = "version: 1\n";
 

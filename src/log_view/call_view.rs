@@ -20,12 +20,12 @@ const DETAIL_INDENT: usize = 7;
 const NESTING_INDENT: usize = 5;
 /// Minimum width of the name column.
 const NAME_COLUMNS: usize = 20;
-/// A status has at least this much room beside the name, or stands below it.
+/// A status that has less room than this beside the name goes below it.
 const MIN_STATUS_COLUMNS: usize = 12;
-/// What stands between an id and an input.
+/// The gap between an id and an input.
 const ID_GAP: &str = "  ";
 
-/// What is known of a call so far. Its size is bounded, whatever the size of the call.
+/// What is known of a call so far. Its size is bounded, regardless of the size of the call.
 #[derive(Debug)]
 pub(crate) struct CallView {
     pub(super) record_id: Uuid,

@@ -1,5 +1,5 @@
-//! Turns the records of session logs into text, tables, and JSON. Records come in one by one, in file order, and little
-//! is kept of each, whatever its size. Nothing here opens files.
+//! Turns the records of session logs into text, tables, and JSON. Records come in one by one, in file order, and little of
+//! each is kept, regardless of its size. Nothing here opens files.
 
 mod call_end_view;
 mod call_filter;

@@ -134,7 +134,7 @@ fn decode_letters(json: &str) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Returns the letter that one or two `\uXXXX` at the start stand for, and their length.
+/// Returns the letter that one or two `\uXXXX` escapes at the start encode, and their length.
 fn leading_letter(text: &str) -> Option<(usize, char)> {
     let unit = |text: &str| {
         let digits = text.strip_prefix(r"\u")?.get(..4)?;

@@ -40,7 +40,7 @@ pub(crate) struct SessionRow {
     pub(crate) bytes: u64,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionState {

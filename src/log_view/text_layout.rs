@@ -45,13 +45,13 @@ impl TextLayout {
         format!("{text}{:missing$}", "")
     }
 
-    /// Breaks a line between words, so that it fits the terminal. What goes on is indented.
+    /// Breaks a line between words, so that it fits the terminal. Continuation lines are indented.
     pub(super) fn wrap(&self, line: &str, indent: usize) -> String {
         let columns = self.terminal_width.unwrap_or(usize::MAX);
         wrap_words(line, columns, &" ".repeat(indent))
     }
 
-    /// Returns whether a line of so many columns fits the terminal.
+    /// Returns whether a line of `columns` columns fits the terminal.
     pub(super) fn fits(&self, columns: usize) -> bool {
         self.terminal_width.is_none_or(|width| columns <= width)
     }

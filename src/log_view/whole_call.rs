@@ -36,8 +36,8 @@ impl WholeCallRenderer {
         }
     }
 
-    /// Renders the next record without a trailing newline, `None` if it is none of the call. `content` is called if its
-    /// content is needed.
+    /// Renders the next record without a trailing newline, or returns `None` if it doesn't belong to the call. `content` is
+    /// called if its content is needed.
     ///
     /// # Errors
     /// The record's metadata doesn't match its type.

@@ -9,7 +9,7 @@ use redact::Mask;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
 
-/// There is none.
+/// A sink that never exists, since this build has no support for OTLP.
 pub(crate) enum OtlpSink {}
 
 impl OtlpSink {

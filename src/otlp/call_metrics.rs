@@ -56,8 +56,8 @@ impl CallMetrics {
         }
     }
 
-    /// Counts a call that has ended. A name that no tool has would be one more series for each whim of a model, so such
-    /// calls have none.
+    /// Counts a call that has ended. A call of an unknown tool has no name label: each name that a model makes up would add
+    /// another time series.
     pub(super) fn record(&self, call: &LoggedCall) {
         let Some(end) = &call.end else { return };
         let is_known = end.status != Status::UnknownTool;

@@ -60,12 +60,12 @@ impl SpanBuilder {
         }
     }
 
-    /// Returns whether whoever began the trace wants its spans.
+    /// Returns whether the trace is sampled. The program that began the trace decides that.
     pub(super) fn is_sampled(&self) -> bool {
         self.trace.is_sampled()
     }
 
-    /// Returns whether whoever began the trace that a call belongs to wants its spans.
+    /// Returns whether the trace that a call belongs to is sampled. The program that began the trace decides that.
     pub(super) fn is_call_sampled(&self, call: &LoggedCall) -> bool {
         self.trace_of(call).is_sampled()
     }
@@ -112,7 +112,7 @@ impl SpanBuilder {
     /// `ended_ms` is when a call without an end counts as ended.
     pub(super) fn call_spans(&self, call: &LoggedCall, ended_ms: u64) -> Vec<SpanData> {
         let ended_ms = match &call.end {
-            // The time until somebody resolved a call isn't time that it took.
+            // The time until a person resolved the call isn't part of its duration.
             Some(end) if end.status == Status::Resolved => {
                 let started_ms = call.started_ms().unwrap_or(call.requested_ms);
                 started_ms.saturating_add(end.duration_ms.unwrap_or(0))

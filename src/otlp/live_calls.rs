@@ -20,7 +20,7 @@ pub(super) struct LiveCalls {
     /// Inputs and results are kept.
     captures_content: bool,
     calls: HashMap<CallKey, LoggedCall>,
-    /// The spans of whoever requested turns of the input, by these turns.
+    /// The parent spans that the requests for turns of the input named, by turn.
     trace_parents: HashMap<usize, TraceParent>,
 }
 

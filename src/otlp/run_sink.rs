@@ -1,4 +1,4 @@
-//! Exports the spans and metrics of a run while it goes on.
+//! Exports the spans and metrics of a run while it is in progress.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -44,10 +44,10 @@ struct Outlet {
 }
 
 impl OtlpSink {
-    /// Starts the exporters, on the runtime that is entered. Nothing is sent yet.
+    /// Starts the exporters on the current runtime. Nothing is sent yet.
     ///
     /// # Errors
-    /// The receiver that is asked for can't be used.
+    /// The requested receiver can't be used.
     pub(crate) fn open(
         settings: &OtlpSettings,
         environment: &Environment,
@@ -194,7 +194,7 @@ impl Outlet {
             if let Some(metrics) = &self.metrics {
                 metrics.shut_down(CLOSE_TIMEOUT);
             }
-            // Nobody listens any more if it took too long.
+            // If closing took too long, the receiver is gone.
             let _ = sender.send(());
         });
         if closing.is_ok() {

@@ -47,7 +47,7 @@ impl OtlpSettings {
 }
 
 impl OtlpSettings {
-    /// Says why the spans aren't where whoever started toolq expects them.
+    /// Warns that `TRACEPARENT` is ignored, so that the user knows why the spans aren't in the expected trace.
     pub(crate) fn warn_about_parent(&self, stderr: &StderrWriter) {
         if self.has_ill_formed_parent {
             stderr.print_warning(

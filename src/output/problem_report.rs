@@ -11,7 +11,7 @@ use toolq_core::types::{FileProblem, Severity};
 const SARIF_SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// A problem with its place in a file. Lines and columns count from 1, columns in characters; the end is behind the last
+/// A problem with its place in a file. Lines and columns count from 1, columns in characters. The end is after the last
 /// character.
 #[derive(Debug, Serialize)]
 pub struct PlacedProblem {

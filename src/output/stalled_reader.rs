@@ -1,4 +1,4 @@
-//! Waits for the reader of stdout, but not forever once toolq was told to end.
+//! Waits for the reader of stdout, but not forever once toolq is shutting down.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 /// What a pipe takes without blocking once it is ready: its `PIPE_BUF`.
 pub(super) const PIECE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
-/// How long the reader may take for one piece once toolq was told to end.
+/// How long the reader may take for one piece once toolq is shutting down.
 const STALLED_READER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often to check whether toolq was told to end.
+/// How often to check whether toolq is shutting down.
 const CHECK_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -20,7 +20,7 @@ const CHECK_INTERVAL: Timespec = Timespec {
 
 static ENDING_SINCE: OnceLock<Instant> = OnceLock::new();
 
-/// From now on, a reader that doesn't read is given up after a few seconds.
+/// From now on, a reader that doesn't read is abandoned after a few seconds.
 pub(super) fn limit_waiting() {
     ENDING_SINCE.get_or_init(Instant::now);
 }

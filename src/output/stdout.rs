@@ -17,7 +17,7 @@ use crate::output::stdout_probe;
 pub enum StdoutError {
     /// The reader has closed the pipe.
     Closed,
-    /// toolq was told to end, and the reader keeps the pipe open without reading.
+    /// toolq is shutting down, and the reader keeps the pipe open without reading.
     Stalled,
     /// Any other failure, such as a full disk.
     Failed(io::Error),

@@ -48,13 +48,13 @@ impl<'a> CallDetails<'a> {
     }
 }
 
-/// Returns how long each of two texts of a call may be on a page of so many calls, in bytes.
+/// Returns the maximum length in bytes of each of the two texts of a call, on a page of `calls` calls.
 pub(crate) fn text_limit(calls: usize) -> usize {
     (MAX_TEXT_BYTES / (2 * calls.max(1))).max(MIN_TEXT_BYTES)
 }
 
-/// Returns how long a text may be on a page that has so many bytes of them already. Other than [`text_limit`], it needs no number
-/// of calls.
+/// Returns the maximum length in bytes of the next text on a page that already has `bytes` bytes of texts. Unlike
+/// [`text_limit`], it doesn't need the number of calls.
 pub(crate) fn text_limit_after(bytes: usize) -> usize {
     if bytes < MAX_TEXT_BYTES {
         MAX_SINGLE_TEXT_BYTES

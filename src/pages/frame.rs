@@ -18,7 +18,7 @@ pub(crate) struct Page {
     /// What the script reads, as JSON.
     pub(crate) data: String,
     pub(crate) script: &'static str,
-    /// After how many seconds a browser loads the page again, because it is about something that goes on.
+    /// After how many seconds a browser reloads the page, if what it shows is still in progress.
     pub(crate) reload_after: Option<u32>,
 }
 
@@ -60,7 +60,7 @@ fn source_hash(source: &str) -> String {
     format!("sha256-{}", BASE64.encode(&Sha256::digest(source)))
 }
 
-/// Rewrites JSON so that nothing in it can end the element that it stands in, or begin a comment.
+/// Escapes JSON so that nothing in it can end the element that contains it, or begin a comment.
 fn inert_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

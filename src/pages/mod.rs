@@ -1,4 +1,4 @@
-//! Pages: self-contained HTML files that need no network. Whatever a model or a tool wrote is text in them.
+//! Pages: self-contained HTML files that need no network. Everything that a model or a tool wrote is plain text in them.
 
 mod axis_row;
 mod bar_patterns;

@@ -36,9 +36,9 @@ struct AxisSpan {
 /// A mark on the axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AxisMark {
-    /// Where it stands, in percent.
+    /// Its position, in percent.
     pub(crate) at: f64,
-    /// The time that it stands for, in milliseconds since the beginning, or the idle time that it replaces.
+    /// The time that it marks, in milliseconds since the beginning, or the idle time that it replaces.
     pub(crate) ms: u64,
     pub(crate) is_gap: bool,
 }
@@ -81,7 +81,7 @@ impl TimeAxis {
         }
     }
 
-    /// Returns where a time stands, in percent.
+    /// Returns the position of a time, in percent.
     pub(crate) fn position(&self, ms: u64) -> f64 {
         let after = self.spans.partition_point(|span| span.from_ms <= ms);
         let Some(span) = self.spans.get(after.saturating_sub(1)) else {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// A later time never stands before an earlier one, and everything is on the axis.
+        /// A later time is never placed before an earlier one, and every time is on the axis.
         #[test]
         fn positions_keep_the_order_of_times(intervals in prop::collection::vec((0_u64..10_000, 0_u64..500), 0..20), times in prop::collection::vec(0_u64..12_000, 2..10)) {
             let axis = TimeAxis::new(intervals.into_iter().map(|(from, length)| (from, from + length)));

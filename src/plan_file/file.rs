@@ -135,7 +135,7 @@ impl PlanFile {
         Ok(file)
     }
 
-    /// Writes the plan in one go: nobody reads half of it.
+    /// Writes the plan atomically, so that no reader sees half of it.
     ///
     /// # Errors
     /// The file can't be written.
@@ -144,7 +144,7 @@ impl PlanFile {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
             _ => Path::new("."),
         };
-        // There is no secret in it, so whoever may read other new files may read it.
+        // The plan has no secrets, so it gets the permissions of any other new file.
         let mut file = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(dir)?;

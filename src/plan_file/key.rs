@@ -23,8 +23,8 @@ const MAX_KEY_FILE_BYTES: u64 = 4 << 10;
 pub struct PlanKey(Vec<u8>);
 
 impl PlanKey {
-    /// Returns the key in the environment or, if that has none, in the user's state directory, where it is made when it
-    /// is needed for the first time.
+    /// Returns the key in the environment or, if there is no key there, in the user's state directory, where it is created
+    /// when it is first needed.
     ///
     /// # Errors
     /// Why there is no key.

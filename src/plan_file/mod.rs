@@ -1,5 +1,5 @@
-//! Plans as files: `toolq plan --out` writes what would run, somebody reviews it, and `toolq run --plan` is their yes for
-//! exactly that. The file isn't trusted: what it says counts only as far as it is what would run now.
+//! Plans as files: `toolq plan --out` writes what would run, a person reviews it, and `toolq run --plan` approves exactly
+//! that. The file isn't trusted: it counts only where it matches what would run now.
 
 mod builder;
 mod comparison;

@@ -21,7 +21,7 @@ const MIN_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct AnswerWaiter<'a> {
     queue: &'a TurnQueue,
     client: &'a Client,
-    /// Hears of answers when they are published.
+    /// Receives a notification when answers are published.
     news: Subscriber,
     stop: &'a StopSignal,
 }
@@ -45,22 +45,23 @@ impl<'a> AnswerWaiter<'a> {
         })
     }
 
-    /// Waits for news, a signal, or a moment: what came before anybody listened is no news.
+    /// Waits for a notification or a signal, but only for a moment, because answers from before the subscription cause no
+    /// notification.
     pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = timeout(POLL_INTERVAL, self.news.next()) => {}
             _ = self.stop.wait() => {}
         }
-        // More of them say no more than one.
+        // Several notifications mean no more than one.
         while self.news.next().now_or_never().is_some() {}
     }
 
-    /// Waits like [`wait`](Self::wait) for the answer of a turn, which is missing since `begin`. If that is long ago, the turn may
-    /// be forgotten, and is asked for again.
+    /// Waits like [`wait`](Self::wait) for the answer of a turn, which has been missing since `begin`. If that was long ago,
+    /// the turn may have been forgotten, and another run of it is requested.
     pub(super) async fn wait_for(&mut self, turn: &TurnName, begin: &mut Instant) {
         self.wait().await;
         if begin.elapsed() > MIN_PATIENCE && self.is_impatient(*begin).await {
-            // Whether it was or not, and also if the server doesn't say, it is looked for again after the same time.
+            // Check again after the same time, whether or not it was forgotten, and also if the server doesn't answer.
             let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
             *begin = Instant::now();
         }

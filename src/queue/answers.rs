@@ -31,7 +31,7 @@ impl Answer {
     /// Publishes it in place of the answer `last`, or as the first one if that is 0.
     ///
     /// # Errors
-    /// There is another answer by now, or nobody knows.
+    /// Another answer was published meanwhile, or it isn't known whether this one was stored.
     pub(super) async fn publish(
         &self,
         queue: &TurnQueue,

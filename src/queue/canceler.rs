@@ -14,7 +14,7 @@ use crate::queue::turn_queue::TurnQueue;
 /// Cancels the turn that people call `turn`.
 ///
 /// # Errors
-/// There is none, it is answered already, or the queue doesn't take the message.
+/// There is no such turn, it is already answered, or the queue doesn't accept the message.
 pub(crate) async fn cancel_turn(queue: &TurnQueue, turn: &str) -> Result<TurnName, CommandError> {
     let found = find_turn(queue, "turn", turn).await.map_err(failure)?;
     let name = found.ok_or_else(|| {

@@ -13,18 +13,19 @@ use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_answering::ASKS_AGAIN;
 use crate::queue::turn_queue::{TurnQueue, WORKERS};
 
-/// Without a sign of a turn for so many leases, it is looked for.
+/// After this many leases without an answer, it is checked whether a turn was forgotten.
 const LEASES_TO_WAIT: u32 = 3;
 
-/// Returns how long to wait for an answer before its turn is looked for, or `None` if nobody has ever worked on this queue.
+/// Returns how long to wait for an answer before checking whether its turn was forgotten, or `None` if no worker has ever
+/// used this queue.
 pub(super) async fn patience(queue: &TurnQueue) -> Option<Duration> {
     let consumer = queue.stream.get_consumer::<pull::Config>(WORKERS).await;
     let ack_wait = consumer.ok()?.cached_info().config.ack_wait;
     Some(ack_wait * LEASES_TO_WAIT)
 }
 
-/// Asks for another run of a turn that was handed out, and that no worker has. If it wasn't forgotten after all, that is harmless:
-/// whoever comes second finds the answer, or the records of the first.
+/// Requests another run of a turn that was handed out, but that no worker has. If it wasn't forgotten after all, that is
+/// harmless: the second worker finds the answer, or the records of the first.
 ///
 /// # Errors
 /// The server doesn't answer.
@@ -56,7 +57,7 @@ pub(super) async fn ask_again_if_forgotten(
     let message = (headers, Bytes::new());
     match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
         Ok(_) => Ok(true),
-        // Somebody else has asked.
+        // Another process has requested it.
         Err(PublishRefusal::TakenOver) => Ok(false),
         Err(refusal) => Err(refusal.to_string()),
     }

@@ -33,7 +33,7 @@ impl TurnQueue {
         if body.len() <= MAX_BODY_BYTES {
             return Ok((headers, body));
         }
-        // Nobody else stores an object of this name.
+        // The name is random, so no other process stores an object under it.
         let name = format!("{kind}/{}", random_task_id());
         self.store_object(&name, || async { Ok(&body[..]) }, gives_up)
             .await?;
@@ -68,7 +68,7 @@ impl TurnQueue {
         self.store_object(&file_object(&name), open, gives_up).await
     }
 
-    /// Reads a stored file. Returns `None` if somebody has removed it.
+    /// Reads a stored file. Returns `None` if it was removed.
     pub(super) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         self.read_object(&file_object(name)).await
     }
@@ -180,7 +180,7 @@ impl TurnQueue {
 
     /// Removes the object store, if there is one.
     pub(super) async fn remove_objects(&self) {
-        // Most queues have none.
+        // The deletion usually fails, since most queues have no object store.
         let _ = self.jetstream.delete_object_store(self.name.bucket()).await;
     }
 }

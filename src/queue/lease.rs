@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 
-/// Goes on while the machine sleeps.
+/// A clock that keeps running while the machine sleeps.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
@@ -16,7 +16,7 @@ const CLOCK: ClockId = ClockId::Monotonic;
 
 /// The time until which the server won't give the turn to another worker, as this machine's clock sees it. Clones share it.
 ///
-/// The clock goes on while the process is stopped or the machine sleeps, and nobody can set it.
+/// The clock keeps running while the process is stopped or the machine sleeps, and it can't be set.
 #[derive(Debug, Clone)]
 pub(crate) struct Lease {
     ack_wait: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Begins a lease that was asked for at `asked`.
+    /// Begins a lease that was requested at `asked`.
     pub(crate) fn new(asked: Duration, ack_wait: Duration) -> Self {
         Self {
             ack_wait,

@@ -7,11 +7,11 @@ use async_nats::HeaderMap;
 /// The header with the sequence of the message that the sender expects to be the last of the subject.
 const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
 
-/// Tells, of the messages of a subject in their order, which ones count: of those that were sent behind the same message, the
+/// Decides which messages of a subject count, given in their order: of those that were sent after the same message, only the
 /// first.
 ///
-/// What their senders expected is compared, and not where they are: in the copy of a server that has lost its count, a whole
-/// log may be some sequences off, and still be the log.
+/// It compares the sequences that the senders expected, and not the sequences of the messages: in the copy of a server that
+/// lost count, the sequences of a whole log may be off, and it is still the log.
 #[derive(Debug, Default)]
 pub(super) struct MessageChain {
     expected: HashSet<u64>,
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn of_two_messages_that_want_the_same_place_the_first_counts() {
-        // Two were sent behind message 5. The last one's sender knows of both.
+        // Two were sent after message 5. The sender of the last one knows both.
         let messages = [(0, 5), (5, 7), (5, 8), (8, 9)];
         assert_eq!(counting(&messages), [true, true, false, true]);
     }
@@ -62,7 +62,7 @@ mod tests {
         // Three messages of other subjects are missing before it.
         let messages = [(0, 2), (5, 4), (7, 6)];
         assert_eq!(counting(&messages), [true; 3]);
-        // What is published there later, behind the last one, counts as well.
+        // What is published there later, after the last one, counts as well.
         let messages = [(0, 2), (5, 4), (7, 5), (5, 9)];
         assert_eq!(counting(&messages), [true; 4]);
     }

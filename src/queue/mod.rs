@@ -16,9 +16,10 @@
 //!
 //! Bodies of more than 512 KiB, and the files beside a log, are in an object store with the name of the stream.
 //!
-//! Workers pull turns from a durable consumer. The log of a turn travels with it: whoever takes the turn writes the messages
-//! to a file, resumes it like `run --resume`, and publishes each new record before what it promises happens. Each message
-//! names the last one that its sender knows on the subject, so that a worker whose turn was taken over is refused.
+//! Workers pull turns from a durable consumer. The log of a turn travels with it: the worker that takes the turn writes the
+//! messages to a file, resumes it like `run --resume`, and publishes each new record before the action that it announces.
+//! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
+//! refused.
 
 mod answer_waiter;
 mod answers;

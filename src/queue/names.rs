@@ -79,17 +79,17 @@ impl QueueName {
             .collect()
     }
 
-    /// Returns the subject that lists the turns of an input in their order. `*` stands for all inputs.
+    /// Returns the subject that lists the turns of an input in their order. `*` matches all inputs.
     pub(super) fn order(&self, input: &str) -> String {
         format!("toolq.{}.order.{input}", self.0)
     }
 
-    /// Returns the subject on which workers are asked for themselves. The stream doesn't keep it.
+    /// Returns the subject of the roll call, to which all workers reply. The stream doesn't keep its messages.
     pub(super) fn roll_call(&self) -> String {
         format!("toolq.{}.workers", self.0)
     }
 
-    /// Returns the subject on which it is told that something is to be collected. The stream doesn't keep it.
+    /// Returns the subject that announces when there is something to collect. The stream doesn't keep its messages.
     pub(super) fn news(&self) -> String {
         format!("toolq.{}.news", self.0)
     }

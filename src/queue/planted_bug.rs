@@ -1,12 +1,12 @@
-//! Bugs that the fault test plants to see that its checker finds them. `TOOLQ_PLANTED_BUG=NAME` plants one. Release builds have
-//! none.
+//! Bugs that the fault test plants to see that its checker finds them. `TOOLQ_PLANTED_BUG=NAME` plants one. Release builds
+//! don't have them.
 
 use toolq_core::os::Environment;
 
 /// A bug that breaks a promise of queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlantedBug {
-    /// Records are published whatever the stream has already.
+    /// Records are published regardless of what the stream already has.
     NoExpectedSequence,
     /// A call starts before the stream has its start.
     StartBeforeYes,
@@ -14,7 +14,7 @@ pub(crate) enum PlantedBug {
     ResumeWithoutRecords,
     /// `collect` prints answers as they come.
     CollectOutOfOrder,
-    /// Nobody looks at the lease.
+    /// The lease is ignored.
     NoLease,
 }
 

@@ -1,4 +1,4 @@
-//! Which workers there are: each answers when it is asked.
+//! Which workers are running: each reports when it receives the roll call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,7 @@ struct WorkerCounts {
     recent: VecDeque<Duration>,
 }
 
-/// A worker that answers when it is asked, until this is dropped.
+/// A worker that answers the roll call until this is dropped.
 pub(super) struct Presence {
     counts: Arc<Mutex<WorkerCounts>>,
     answering: JoinHandle<()>,

@@ -1,4 +1,5 @@
-//! Publishes messages behind those that the sender knows, and nowhere else: whoever doesn't know the last one is refused.
+//! Publishes messages only after those that the sender knows: a sender that doesn't know the last message of a subject is
+//! refused.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,19 +33,19 @@ pub(super) const LEASE_MS: &str = "Toolq-Lease-Ms";
 /// Why a message isn't in the stream, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PublishRefusal {
-    /// Somebody else has published on the subject.
+    /// Another process has published on the subject.
     #[error("another worker has taken over this turn")]
     TakenOver,
     /// The server takes no message of this size.
     #[error("the message is larger than the server takes")]
     TooLarge,
-    /// Nobody knows whether it was stored.
+    /// It isn't known whether it was stored.
     #[error("NATS doesn't confirm that a record was stored: {0}")]
     Unconfirmed(String),
 }
 
-/// Publishes `payload` as the message after `last`, the sequence of the last message of `subject`, or 0 if there is none.
-/// Returns its own sequence. Tries again, whenever the server says nothing, until `gives_up`.
+/// Publishes `message` after `last`, the sequence of the last message of `subject`, or 0 if the subject is empty. Returns
+/// its own sequence. Retries until `gives_up` returns true, unless the server refuses the message for good.
 pub(super) async fn publish_after(
     queue: &TurnQueue,
     subject: &str,
@@ -67,7 +68,7 @@ pub(super) async fn publish_only(
     publish_behind(queue, subject, (headers, payload), None, gives_up).await
 }
 
-/// Like [`publish_after`]. `None` publishes behind any message.
+/// Like [`publish_after`]. `None` publishes after any message.
 async fn publish_behind(
     queue: &TurnQueue,
     subject: &str,
@@ -77,7 +78,7 @@ async fn publish_behind(
 ) -> Result<u64, PublishRefusal> {
     let mut is_repeated = false;
     loop {
-        // Groups of servers before 2.9.21 can lose count over first messages that they refuse.
+        // Clusters of servers before 2.9.21 can lose count when they refuse the first message of a subject.
         if is_repeated && last == Some(0) && queue.is_replicated() {
             match queue.last_message(subject).await {
                 Ok(Some(stored)) if stored.payload == payload => return Ok(stored.sequence),
@@ -108,7 +109,7 @@ async fn publish_behind(
             if !is_repeated {
                 return Err(PublishRefusal::TakenOver);
             }
-            // An earlier attempt may have been stored although nobody heard of it.
+            // An earlier attempt may have been stored although its confirmation was lost.
             let last = last.unwrap_or_default();
             match queue.last_message(subject).await {
                 Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
@@ -127,9 +128,9 @@ async fn publish_behind(
     }
 }
 
-/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In the fault test, with a group of
-/// nats-server 2.9.10, logs looked as if two messages had been stored after the same one. The first one counts, and everybody
-/// who reads leaves out the other.
+/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In the fault test, with a cluster
+/// of nats-server 2.9.10, logs looked as if two messages had been stored after the same one. The first one counts, and all
+/// readers skip the other.
 async fn confirm_place(
     queue: &TurnQueue,
     subject: &str,
@@ -178,7 +179,7 @@ async fn send(
     Ok(sent.await?.sequence)
 }
 
-/// The log of a turn in the stream. Its records are stored there before what they promise happens.
+/// The log of a turn in the stream. Its records are stored there before the actions that they announce.
 pub(super) struct RecordPublisher {
     queue: TurnQueue,
     subject: String,
@@ -192,7 +193,7 @@ pub(super) struct RecordPublisher {
 }
 
 impl RecordPublisher {
-    /// Publishes behind `last`. The first refusal goes to the holder.
+    /// Publishes after `last`. The first refusal is passed to the holder.
     pub(super) fn new(
         queue: TurnQueue,
         (subject, last): (String, u64),
@@ -242,7 +243,7 @@ impl RecordPublisher {
     }
 }
 
-/// Publishes records of somebody who isn't a worker, after the files that they name.
+/// Publishes records of a command that isn't a worker, after storing the files that they name.
 pub(super) async fn name_and_publish(
     queue: &TurnQueue,
     subject: &str,
@@ -257,7 +258,7 @@ pub(super) async fn name_and_publish(
     publish_after(queue, subject, (headers, payload), last, limit_repeats()).await
 }
 
-/// Returns the headers of records: who publishes them, and how long that worker may go on without a confirmation.
+/// Returns the headers of records: who publishes them, and how long that worker may continue without a confirmation.
 fn record_headers(recorded_by: &str, lease: Duration) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(RECORDED_BY, recorded_by);

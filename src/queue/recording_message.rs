@@ -57,7 +57,7 @@ impl RecordingSettings {
     /// Returns the settings of the replayer.
     ///
     /// # Errors
-    /// Somebody else wrote them.
+    /// They are invalid, so this version of toolq didn't write them.
     pub(super) fn to_replay_settings(&self) -> Result<ReplaySettings, String> {
         let ignored = self.ignored.iter().map(|part| IgnorePattern::parse(part));
         let normalizers = self

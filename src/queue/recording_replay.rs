@@ -69,14 +69,15 @@ fn digest_of(file: fs::File) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A replay over a queue. It is named by what it replays, so that the same command goes on where an interrupted one stopped.
+/// A replay over a queue. Its id depends only on what it replays, so that the same command continues where an interrupted
+/// one stopped.
 pub(crate) struct RecordingReplay<'a> {
     queue: &'a TurnQueue,
     client: &'a Client,
     tools_sha256: String,
     settings: RecordingSettings,
     recordings: &'a [SubmittedRecording],
-    /// Stands for the digest of an input in the names of its turns.
+    /// Replaces the digest of an input in the names of its turns.
     id: String,
 }
 

@@ -22,7 +22,7 @@ use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_log::{Resolution, ResolveError};
 
-/// How often to begin again if somebody else writes to the turn meanwhile.
+/// How often to start over if another process writes to the turn meanwhile.
 const MAX_TRIES: usize = 5;
 
 /// What a person found out.
@@ -37,7 +37,7 @@ pub(crate) struct Finding<'a> {
 /// Finds the turn of a call in doubt. `turn` chooses among several.
 ///
 /// # Errors
-/// There is none, or more than one.
+/// There is no such turn, or more than one.
 pub(crate) async fn find_turn_in_doubt(
     queue: &TurnQueue,
     id: &str,
@@ -106,7 +106,7 @@ pub(crate) async fn resolve_in_queue(
         headers.insert(ASKS_AGAIN, replaced);
         let message = (headers, Bytes::new());
         match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
-            // Somebody else asks for the same.
+            // Another process has requested the same.
             Ok(_) | Err(PublishRefusal::TakenOver) => {}
             Err(refusal) => return Err(unreadable(refusal.to_string())),
         }
@@ -135,7 +135,7 @@ async fn record(
     );
     match resolved {
         Ok(_) => {}
-        // An earlier attempt came so far.
+        // An earlier attempt got this far.
         Err(ResolveError::NotInDoubt(..)) => return Ok(Ok(())),
         Err(error) => return Err(CommandError::usage(error)),
     }

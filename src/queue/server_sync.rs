@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use crate::queue::turn_queue::TurnQueue;
 
-/// The first version that can be told when to write.
+/// The first version with a setting for when to write.
 const FIRST_WITH_SETTING: [u64; 3] = [2, 10, 0];
-/// The first version in which two faults are corrected by which the copies of a stream come to differ.
+/// The first version that fixes two bugs that make the copies of a stream differ.
 const FIRST_WITH_EQUAL_COPIES: [u64; 3] = [2, 9, 21];
-/// How long to wait for the server to tell its configuration. Most don't tell it to everybody.
+/// How long to wait for the server to report its configuration. Most servers don't report it to ordinary users.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// When the server writes to its disk.
@@ -43,8 +43,8 @@ struct JetStreamConfig {
     sync_always: bool,
 }
 
-/// Finds out when the server writes to its disk. It tells its configuration only to users of its system account, and to those
-/// of accounts that import `$SYS.REQ.SERVER.PING.JSZ` from there.
+/// Finds out when the server writes to its disk. It reports its configuration only to users of its system account, and to
+/// those of accounts that import `$SYS.REQ.SERVER.PING.JSZ` from there.
 pub(super) async fn find_sync_mode(client: &Client) -> SyncMode {
     if !has_setting(&client.server_info().version) {
         return SyncMode::Lazy;

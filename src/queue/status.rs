@@ -19,7 +19,7 @@ pub(crate) struct QueueStatus {
     pub running: usize,
     /// Turns that were given to another worker and have no answer yet.
     pub redelivered: usize,
-    /// The workers that answer when they are asked.
+    /// The workers that answer the roll call.
     pub workers: Vec<WorkerReport>,
     /// Calls in doubt, with their turns.
     pub in_doubt: Vec<CallOfTurn>,

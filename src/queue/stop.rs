@@ -1,4 +1,4 @@
-//! The signals that end a command that would go on forever.
+//! The signals that end a command that would otherwise run forever.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -54,7 +54,7 @@ impl StopSignal {
         self.wait_for_count(1).await
     }
 
-    /// Waits for the second signal: whoever sends it doesn't want to wait for the first to have its effect.
+    /// Waits for the second signal, whose sender doesn't want to wait until the first takes effect.
     pub(crate) async fn wait_for_second(&self) -> u8 {
         self.wait_for_count(2).await
     }

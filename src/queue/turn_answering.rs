@@ -38,7 +38,7 @@ impl Worker<'_> {
         let asks_again = message.headers.as_ref();
         let asks_again = asks_again.is_some_and(|headers| headers.get(ASKS_AGAIN).is_some());
         let mut stored = StoredTurn::default();
-        // A turn that nobody has had yet has no log. If it had, its first record would be refused.
+        // A turn that is delivered for the first time has no log. If it has one after all, the first record is refused.
         if delivered > 1 || asks_again {
             let read = StoredTurn::read(self.queue, name).await;
             stored = read.map_err(|why| hand_back(name, &why))?;

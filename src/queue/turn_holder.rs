@@ -1,4 +1,4 @@
-//! The worker that has a turn, as long as nobody else has taken it over.
+//! The hold of a worker on a turn, until another worker takes the turn over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::queue::record_publisher::{PublishRefusal, RECORDED_BY, RETRY_INTERVAL
 use crate::queue::turn_queue::TurnQueue;
 use toolq_engine::random_task_id;
 
-/// Stands for a log that hasn't been read yet.
+/// Means that the log hasn't been read yet.
 const UNREAD: u64 = u64::MAX;
 
 /// The hold of a worker on a turn.
@@ -29,7 +29,7 @@ pub(super) struct TurnHolder {
 }
 
 impl TurnHolder {
-    /// Holds a turn that was asked for at `asked`.
+    /// Holds a turn that was requested at `asked`.
     pub(super) fn new(asked: Duration, ack_wait: Duration) -> Self {
         Self {
             id: random_task_id(),
@@ -52,13 +52,13 @@ impl TurnHolder {
         self.refusal.send_replace(Some(refusal));
     }
 
-    /// Hears of a refusal.
+    /// Returns a receiver that is notified of a refusal.
     pub(super) fn watch_refusal(&self) -> watch::Receiver<Option<PublishRefusal>> {
         self.refusal.subscribe()
     }
 
-    /// Renews the lease until it is over. Each time, it looks whether somebody else writes the log: the server confirms that a
-    /// turn is still worked on to everybody who ever had it.
+    /// Renews the lease until it is over. Each time, it checks whether another process writes to the log: a confirmation by
+    /// the server isn't enough, since it confirms progress on a turn to every worker that ever had it.
     pub(super) async fn keep(
         self: Arc<Self>,
         queue: TurnQueue,

@@ -20,9 +20,9 @@ use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::record_publisher::LEASE_MS;
 use crate::queue::turn_queue::TurnQueue;
 
-/// The header that names the files which records refer to, and which weren't named before.
+/// The header that names the files that records refer to, except those that were named before.
 const FILES: &str = "Toolq-Files";
-/// The header of a message without records that cancels the turn. Whoever works on it is refused from then on.
+/// The header of a message without records that cancels the turn. From then on, the records of any worker on it are refused.
 pub(super) const CANCELS: &str = "Toolq-Cancel";
 /// Length of a digest in hexadecimal, with which the names of these files begin.
 const DIGEST_CHARS: usize = 64;
@@ -33,11 +33,11 @@ pub(super) struct StoredRecords {
     pub lines: Vec<u8>,
     /// The names of the files that they refer to.
     files: Vec<String>,
-    /// The sequence of the last message, or 0 if there is none.
+    /// The sequence of the last message, or 0 if there is no message.
     pub last: u64,
     /// The longest lease of all workers that have recorded something.
     pub longest_lease: Duration,
-    /// Somebody has canceled the turn.
+    /// Whether the turn was canceled.
     pub is_canceled: bool,
     /// When the last worker began, by the server's clock, in nanoseconds since 1970.
     pub last_begin: i128,
@@ -207,7 +207,7 @@ pub(super) struct LogFiles {
 }
 
 impl LogFiles {
-    /// Returns the files beside the log at this path. The stream has none of them.
+    /// Returns the files beside the log at this path. The stream doesn't have any of them yet.
     pub(super) fn beside(log: &Path) -> Self {
         Self {
             dir: toolq_log::blob_dir_for(log),
@@ -223,9 +223,9 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Returns the files that the stream doesn't have yet. From now on, it counts as having them.
+    /// Returns the files that the stream doesn't have yet. From now on, they count as stored.
     pub(super) fn take_new(&mut self) -> Vec<PathBuf> {
-        // Without a directory, there are none.
+        // If there is no directory, there are no files.
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let new = names.filter(|name| is_file_name(name) && self.known.insert(name.clone()));

@@ -136,7 +136,7 @@ impl CallMessage {
     }
 }
 
-/// Stands for [`InvalidInput::MissingName`], which is told apart from the others.
+/// Encodes [`InvalidInput::MissingName`], which readers must distinguish from the other reasons.
 const MISSING_NAME: &str = "missing-name";
 
 impl From<AnswerForm> for FormName {

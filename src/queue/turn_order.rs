@@ -44,7 +44,7 @@ impl LastList {
         })
     }
 
-    /// Publishes the next list. Returns `false` if somebody else has published one.
+    /// Publishes the next list. Returns `false` if another process has published one.
     async fn follow(
         &self,
         queue: &TurnQueue,

@@ -33,7 +33,7 @@ impl TurnQueue {
     /// Opens a queue.
     ///
     /// # Errors
-    /// There is none of this name, or the server has no JetStream.
+    /// There is no queue of this name, or the server has no JetStream.
     pub(crate) async fn open(client: &Client, name: &QueueName) -> Result<Self, CommandError> {
         let jetstream = new_context(client);
         let stream = jetstream.get_stream(name.stream()).await;
@@ -50,7 +50,7 @@ impl TurnQueue {
         })
     }
 
-    /// Opens a queue, or creates it with so many copies of its stream.
+    /// Opens a queue, or creates it with `replicas` copies of its stream.
     ///
     /// # Errors
     /// The server has no JetStream, or not enough peers for the copies.
@@ -153,7 +153,7 @@ impl TurnQueue {
         self.stream.cached_info().config.num_replicas > 1
     }
 
-    /// Tells those who collect that there may be something new. They look from time to time in any case.
+    /// Notifies processes that collect answers that there may be a new one. They also poll.
     pub(super) async fn tell_news(&self) {
         let client = self.jetstream.client();
         let _ = client.publish(self.name.news(), Bytes::new()).await;

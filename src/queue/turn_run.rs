@@ -48,7 +48,7 @@ pub(super) async fn run_turn(
 
 /// Answers a turn whose log can't be continued, without running anything.
 pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) -> Option<Answer> {
-    // Nobody knows what was done of it.
+    // It isn't known which of its calls took effect.
     turn.in_doubt_positions = (0..turn.calls.len()).collect();
     let file = LogFile::create(&StoredRecords::default()).ok()?;
     let mut engine = new_engine(settings, None, &file);

@@ -1,5 +1,5 @@
-//! A session in the log of a turn: it begins behind what the stream has of the turn, and each new record is stored there before
-//! what it promises happens.
+//! A session in the log of a turn: it begins after the records that the stream has of the turn, and each new record is
+//! stored there before the action that it announces.
 
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ use toolq_log::{
 #[derive(Debug)]
 pub(super) enum TurnEnd {
     Answered(Answer),
-    /// It stopped before all calls were answered for good. Another worker goes on.
+    /// It stopped before all calls were answered for good. Another worker continues it.
     Stopped,
     /// What the stream has of it can't be continued.
     Unusable(String),
-    /// It is another worker's, or nobody knows.
+    /// Another worker has it, or this worker can't tell whether it still has it.
     Lost(String),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct TakenTurn {
     pub name: TurnName,
     pub records: StoredRecords,
     pub holder: Arc<TurnHolder>,
-    /// Why nothing may start, if so: the turn is answered with what is known of it.
+    /// Why no call may start, if so. The turn is then answered with what is known of it.
     pub halted_by: Option<HaltCause>,
 }
 
@@ -104,7 +104,7 @@ impl TurnSession {
         })
     }
 
-    /// Ends the session with the line that answers the turn, or with the reason why there is none.
+    /// Ends the session with the line that answers the turn, or with the reason why there is no such line.
     pub(super) fn end(self, answered: Result<String, String>) -> TurnEnd {
         self.watcher.abort();
         let (engine, mut sink) = (self.engine, self.sink);
@@ -179,7 +179,7 @@ pub(super) fn new_engine(
     })
 }
 
-/// Stops the run when it is told to, or when the stream refuses its records: the turn is another worker's then.
+/// Stops the run when `forced` completes, or when the stream refuses its records, since another worker has the turn then.
 async fn halt_when(
     control: RunControl,
     mut refused: watch::Receiver<Option<PublishRefusal>>,

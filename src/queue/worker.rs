@@ -19,11 +19,11 @@ use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_queue::{TurnQueue, is_not_found};
 use crate::queue::turn_run::TurnSettings;
 
-/// How long a turn stays with a worker of which nothing is heard.
+/// How long a turn stays with a worker that gives no sign of life.
 pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
 /// Longest time to wait for the next turn with one request.
 const MAX_PULL_WAIT: Duration = Duration::from_secs(5);
-/// Time between attempts while the server says nothing.
+/// Time between attempts while the server doesn't answer.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a turn that was handed back waits for another worker.
 const HAND_BACK_DELAY: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub(crate) struct WorkerSettings {
     pub ack_wait: Option<Duration>,
     /// How long to finish the current turn after a signal.
     pub drain: Duration,
-    /// How many workers may be lost over a turn before none runs it anymore.
+    /// How many workers may be lost over a turn before it isn't run anymore.
     pub max_deliveries: usize,
     /// End when no turn is left.
     pub until_empty: bool,
@@ -117,7 +117,7 @@ impl<'a> Worker<'a> {
 
     /// Waits a moment for the next turn.
     async fn pull(&self) -> Result<Option<Message>, String> {
-        // A lease begins when the turn is asked for, so there must be some of it left when it comes.
+        // A lease begins when the turn is requested, so some of it must be left when the turn arrives.
         let wait = (self.ack_wait / 3).min(MAX_PULL_WAIT);
         let wait = if self.settings.until_empty {
             wait.min(RETRY_INTERVAL)
@@ -147,8 +147,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Leaves turns to others for a while after handing one back. The server gives a turn to whoever has waited longest, so
-    /// without a pause it could be the same worker each time.
+    /// Leaves turns to others for a while after handing one back. The server gives a turn to the worker that has waited
+    /// longest, so without a pause it could be the same worker each time.
     async fn rest(&self) {
         if self.handed_back == 0 {
             return;
@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
         let end = match TurnName::of_subject(&message.subject) {
             Some(name) => {
                 self.presence.begin_turn(&name);
-                // Beside the connection, so that no call holds it up.
+                // On the runtime of the connection, so that no call delays it.
                 let keeping = Arc::clone(&holder).keep(
                     self.queue.clone(),
                     name.clone(),
@@ -181,7 +181,7 @@ impl<'a> Worker<'a> {
                 self.presence.end_turn(end.is_ok());
                 end
             }
-            // Somebody else has published it.
+            // It isn't a turn, so another program has published it.
             None => Ok(()),
         };
         let kind = match end {

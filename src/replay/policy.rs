@@ -20,12 +20,13 @@ pub enum ExecutePolicy {
     All,
     /// No calls.
     None,
-    /// Calls of commands, whatever their effect: they run on a copy. Requests and agents reach beyond it.
+    /// Calls of commands, regardless of their effect: they run on a copy. Requests and agents reach beyond it.
     OnCopy,
 }
 
-/// Returns whether to run an accepted call. Calls that wouldn't be compared, were skipped in the recording, need an
-/// approval, or read what an earlier call of the recording had cut don't run: a replay asks nobody, and keeps no outputs.
+/// Returns whether to run an accepted call. A call doesn't run if it wouldn't be compared, if it was skipped in the
+/// recording, or if it needs an approval or reads the truncated output of an earlier call: a replay asks for no approvals,
+/// and keeps no outputs.
 pub(crate) fn should_run(
     accepted: &AcceptedCall,
     recorded_as_skipped: bool,

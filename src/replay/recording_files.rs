@@ -71,9 +71,9 @@ impl Shard {
     }
 }
 
-/// Returns the recordings that `paths` name, sorted and without duplicates. Files are taken as is, directories are
-/// searched recursively for files with a recording's extension, and a path that doesn't exist can be a glob. Hidden
-/// files and symlinks to directories are skipped in directories. `-` stands for stdin and is kept.
+/// Returns the recordings that `paths` name, sorted and without duplicates. Files are taken as is, directories are searched
+/// recursively for files with a recording's extension, and a path that doesn't exist can be a glob. Hidden files and
+/// symlinks to directories are skipped in directories. `-` means stdin and is kept.
 ///
 /// # Errors
 /// A path can't be read, a glob is invalid, or a directory or glob has no recordings.

@@ -1,5 +1,5 @@
-//! Runs the `describe` programs of tools, and asks servers that aren't locked for theirs, for commands that run nothing
-//! else, and warns about those that fail. Each is asked at most once, when its answer is first needed.
+//! For commands that run nothing else: runs the `describe` programs of tools, lists the tools of servers that aren't locked,
+//! and warns about failures. Each program and server is queried at most once, when its answer is first needed.
 
 use std::sync::Arc;
 

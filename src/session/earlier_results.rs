@@ -17,7 +17,7 @@ use toolq_log::{KeptResults, records};
 /// The salt of the digests, which have to be the same in every run.
 const SALT: &str = "toolq cache";
 
-/// Stands for a call wherever it is made.
+/// The identity of a call, regardless of where it is made.
 const ANYWHERE: CallIdentity<'static> = CallIdentity {
     turn: 0,
     position: 0,
@@ -25,8 +25,8 @@ const ANYWHERE: CallIdentity<'static> = CallIdentity {
     name: "",
 };
 
-/// The results of earlier runs, and what makes the digests by which they are found. What has secrets is digested under the key of
-/// the user, as in plans.
+/// The results of earlier runs, and what is needed to compute the digests by which they are found. As in plans, anything
+/// with secrets is digested under the user's key.
 pub struct EarlierResults {
     results: KeptResults,
     root: PathBuf,

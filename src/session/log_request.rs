@@ -48,7 +48,7 @@ impl LogRequest<'_> {
         }
     }
 
-    /// Returns whether results that the log has of earlier runs may answer calls: those of a log that somebody named.
+    /// Returns whether results of earlier runs in the log may answer calls. They may only if the path of the log was given.
     pub(super) fn uses_earlier_results(&self) -> bool {
         let is_over_runs = |tool: &Arc<Tool>| tool.cache.is_some_and(|cache| cache.over_runs);
         !matches!(

@@ -27,7 +27,7 @@ pub enum LogSubject<'a> {
     Host,
     /// The client of `toolq serve`, whose calls aren't known before they come.
     Client,
-    /// The server of `toolq record`, whose program stands in place of a tools.yaml.
+    /// The server of `toolq record`, whose program takes the place of a tools.yaml.
     Server { program: &'a Path },
 }
 
@@ -60,7 +60,7 @@ impl ResumeFlags {
         }
     }
 
-    /// Returns what the flags stand in place of.
+    /// Returns which flag these flags replace, as the end of a sentence.
     pub(super) fn replaced(self) -> &'static str {
         if self.replaces_new {
             " in place of `--new`"

@@ -110,7 +110,8 @@ impl ReplayCopy {
     }
 }
 
-/// Returns the confinement that the system allows: with mounts, without them, or none. Warns about what that means.
+/// Returns the confinement that the system allows: with mounts, without them, or no confinement at all. Warns about the
+/// consequences.
 fn allowed_confinement(
     mounted: CopyConfinement,
     context: &CommandContext,

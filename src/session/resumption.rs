@@ -1,4 +1,4 @@
-//! Decides which run `--resume` continues: the one with the same input, or the last one, or none.
+//! Decides which run `--resume` continues: the one with the same input, the last one, or no run at all.
 
 use crate::output::CommandError;
 use crate::session::log_request::LogRequest;
@@ -18,7 +18,7 @@ struct Overlap {
     repeats_effects: bool,
 }
 
-/// Chooses the run to continue. If none is to be continued, `log` begins a new one.
+/// Chooses the run to continue. If there is no such run, `log` begins a new one.
 ///
 /// # Errors
 /// The last run is unfinished and had another input, or it can't be compared with this one, or this one repeats only a part
@@ -52,7 +52,7 @@ pub(super) fn choose_run(
     }
     let is_known = request.subject.knows_calls();
     if is_known && (log.is_history_partial() || !overlap.is_continued()) {
-        // A new run would repeat such a call, although the input only goes on with what the log has.
+        // A new run would repeat such a call, although the input only continues what the log has.
         if overlap.repeats_effects {
             let renamed = || changed_ids_error(&path);
             return Err(overlap.conflict.map_or_else(renamed, CommandError::from));
@@ -83,7 +83,7 @@ impl Overlap {
         Ok(overlap)
     }
 
-    /// Whether the input goes on with a run that has ended: its calls are the same, down to their ids.
+    /// Whether the input continues a run that has ended: its calls are the same, down to their ids.
     fn is_continued(&self) -> bool {
         self.common > 0 && self.renamed == 0 && self.conflict.is_none()
     }

@@ -189,7 +189,7 @@ impl<'a> RunSession<'a> {
         }
     }
 
-    /// Returns what the log says about agents, if the session goes on with an earlier one.
+    /// Returns what the log says about agents, if the session continues an earlier one.
     pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
         let history = self.resume.history()?;
         Some(self.setup.agent_history(history))

@@ -63,7 +63,7 @@ impl SignalHandler {
         let halted_at = Instant::now();
         let _ = self.termination_signal.set(first);
         control.halt(HaltCause::Signal(first));
-        // After Ctrl-C, a pager stays open and may read on; whoever sends another signal expects an end.
+        // After Ctrl-C, a pager stays open and may keep reading. The sender of any other signal expects toolq to exit.
         if i32::from(first) != UnixSignal::INT.as_raw() {
             stdout::limit_waiting();
         }

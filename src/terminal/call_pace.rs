@@ -38,7 +38,8 @@ impl CallPace {
         }
     }
 
-    /// Draws how much of the estimate has passed or, without one or after it, of the timeout, in so many columns.
+    /// Draws a bar of `columns` columns. It shows how much of the estimate has passed or, without an estimate or after it,
+    /// how much of the timeout.
     pub(crate) fn draw(self, elapsed: Duration, columns: usize, is_unicode: bool) -> String {
         let estimate = self.estimate_at(elapsed);
         let whole = estimate.unwrap_or(self.timeout).as_millis().max(1);

@@ -1,4 +1,4 @@
-//! What stands behind the bar of all calls.
+//! The text after the bar of all calls.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -44,7 +44,7 @@ enum RowKey {
     Call(CallKey),
     /// The `describe` program of the tool with this name.
     Describe(String),
-    /// A server that is asked for its tools.
+    /// A server that is listing its tools.
     Server(String),
 }
 
@@ -64,7 +64,7 @@ fn call_path(call: &CallRef, name: &str) -> String {
     })
 }
 
-/// What a line that is too long for the terminal goes on with.
+/// The indentation of continuation lines, if a line is too long for the terminal.
 const WRAPPED_LINE_INDENT: &str = "    ";
 
 /// Maximum width of what a line says about the input and the failure of a call.
@@ -120,7 +120,8 @@ fn short_input(checked: &CheckedCall, mask: &Mask, columns: usize) -> String {
     truncate_closed(&input, columns).into_owned()
 }
 
-/// Cuts JSON or a text in parentheses, and keeps its end, so that what follows can be told from it: `{"path":"a…"}`.
+/// Cuts JSON or a text in parentheses, but keeps its closing characters, so that it can't be confused with what follows:
+/// `{"path":"a…"}`.
 fn truncate_closed(text: &str, columns: usize) -> Cow<'_, str> {
     let cut = truncate_to_columns(text, columns);
     let end = match text.chars().next_back() {

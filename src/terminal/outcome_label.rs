@@ -8,9 +8,9 @@ use toolq_core::types::{CallEnding, Event, Outcome};
 
 /// The status of a tool while its `describe` program runs.
 pub(crate) const DESCRIBING_LABEL: &str = "getting its schema";
-/// The status of a server while it is asked for its tools.
+/// The status of a server while it lists its tools.
 pub(crate) const LISTING_LABEL: &str = "asking for its tools";
-/// The status of a call while its input arrives, if its tool has none.
+/// The status of a call while its input arrives, unless its tool declares a status.
 pub(crate) const ARRIVING_LABEL: &str = "receiving its input";
 /// The status of a call while its tool's `probe` runs.
 pub(crate) const PROBING_LABEL: &str = "checking whether it was done";

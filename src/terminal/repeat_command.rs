@@ -156,7 +156,7 @@ mod tests {
         Some(repeat.command)
     }
 
-    /// A shell gets the same JSON, whatever is in it.
+    /// A shell passes on the same JSON, regardless of its characters.
     #[test]
     fn a_shell_reads_the_same_input() {
         for input in [

@@ -23,7 +23,7 @@ pub struct ProgressScreen {
     multi_progress: MultiProgress,
     options: BarOptions,
     total_bar: ProgressBar,
-    /// What stands behind the bar of all calls.
+    /// The text after the bar of all calls.
     footer: Arc<Footer>,
     /// Running calls in start order, except that an agent's calls follow the agent.
     rows: Arc<Mutex<Vec<ProgressRow>>>,

@@ -41,7 +41,7 @@ pub struct RunSummary {
     incomplete: bool,
     /// Whether a call is in doubt.
     has_doubt: bool,
-    /// Why whoever approves calls stopped the run.
+    /// Why the approver stopped the run.
     approver_stop: Option<String>,
     /// How many lines servers wrote to stdout that weren't messages, by server.
     noise_lines: BTreeMap<String, u64>,
@@ -99,12 +99,12 @@ impl RunSummary {
         self.errors.keys().any(is_stopped) || self.calls > self.succeeded + self.errors()
     }
 
-    /// Returns why whoever approves calls stopped the run, if that happened.
+    /// Returns why the approver stopped the run, if it did.
     pub fn approver_stop(&self) -> Option<&str> {
         self.approver_stop.as_deref()
     }
 
-    /// Returns whether a call didn't run because nobody approved it.
+    /// Returns whether a call didn't run because it had no approval.
     pub fn has_missing_approvals(&self) -> bool {
         self.errors.contains_key(&Status::NeedsApproval)
     }

@@ -21,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct LogTimeline {
     pub(crate) runs: Vec<LoggedRun>,
-    /// In the order in which they were requested. An agent's calls stand after the agent's.
+    /// In the order in which they were requested. The calls that an agent made come after the agent's own call.
     pub(crate) calls: Vec<LoggedCall>,
     /// When the last record was written, in milliseconds since 1970.
     pub(crate) last_ms: u64,
@@ -55,7 +55,7 @@ pub(crate) struct TimelineReader {
     calls: HashMap<Uuid, usize>,
     /// The agent's calls by the records of the agent's turns.
     agent_turns: HashMap<Uuid, usize>,
-    /// The spans of whoever requested turns, by the records of these turns.
+    /// The parent spans that the requests for turns named, by the records of these turns.
     trace_parents: HashMap<Uuid, TraceParent>,
 }
 

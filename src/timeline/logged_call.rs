@@ -17,7 +17,7 @@ pub(crate) struct LoggedCall {
     pub(crate) turn: usize,
     pub(crate) position: usize,
     pub(crate) path: CallPath,
-    /// The span of whoever requested its turn, if there is one.
+    /// The parent span that the request for its turn named, if any.
     pub(crate) trace_parent: Option<TraceParent>,
     /// The run in which the last thing happened to it, as an index into the runs of the log.
     pub(crate) run: usize,
@@ -178,7 +178,7 @@ impl LoggedCall {
                 self.end = end_label(event).map(|label| LoggedEnd {
                     line,
                     at_ms: at_ms.max(self.requested_ms),
-                    // The time until somebody resolved a call isn't time that it took.
+                    // The time until a person resolved the call isn't part of its duration.
                     duration_ms: recorded_duration(event).or(before),
                     label,
                     summary: end_summary(event),

@@ -218,7 +218,7 @@ fn a_response_has_at_most_10_000_calls() {
         assert_eq!(api.requests().len(), 1);
     }
     let api = ScriptedApi::new(&[ok_response(response_with(10_000)), text_response("ok")]);
-    // So many calls may take longer than an agent's default timeout on a busy machine.
+    // This many calls may take longer than an agent's default timeout on a busy machine.
     let keys = format!("    timeout: 10m\n{FAST_RETRY}");
     assert_eq!(
         single_result(&run_expert(&api, &keys).assert_exit(0)),
@@ -304,8 +304,8 @@ fn the_api_key_is_in_no_output() {
     }
 }
 
-/// When its log can't be written any more, an agent sends no further requests, at whichever record that happens. Whatever
-/// ran was recorded before.
+/// When its log can't be written any more, an agent sends no further requests, regardless of the record at which that
+/// happens. Every call that ran was recorded before.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
 fn an_agent_stops_when_its_log_fails() {

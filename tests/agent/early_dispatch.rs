@@ -66,7 +66,7 @@ fn a_call_starts_when_its_block_stops() {
     }
 }
 
-/// The turn opens before the response is complete, but the response has said by then what it is.
+/// The turn opens before the response is complete, but after the response has given its id.
 fn assert_early_turn_names_its_response(ran: &CliOutput, vendor: Vendor) {
     let records = parse_json_lines(&ran.file("log.jsonl").unwrap());
     let mut turns = records.iter().filter(|record| record["type"] == "turn");

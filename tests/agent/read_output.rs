@@ -1,4 +1,4 @@
-//! `read_output` of an agent's model: its own outputs, and nobody else's.
+//! `read_output` of an agent's model reads that agent's outputs, and no others.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn an_agent_reads_its_own_outputs_and_neither_knows_those_of_the_other() {
     assert!(texts[2].0.contains("cut: \"toolu_0\"\n"), "{texts:?}");
 }
 
-/// An agent that doesn't have the tool isn't told about it.
+/// An agent that doesn't have the tool isn't pointed to it.
 #[test]
 fn an_agent_without_it_is_not_sent_there() {
     let api = ScriptedApi::new(&[

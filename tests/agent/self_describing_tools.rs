@@ -92,8 +92,8 @@ fn new_task_describes_only_its_agents_tools() {
     }
 }
 
-/// An agent's own input schema is known only after its `describe` ran. By then the log exists, and records that nothing else
-/// ran if the input is invalid.
+/// An agent's own input schema is known only after its `describe` ran. The log already exists at that point, and records
+/// that nothing else ran if the input is invalid.
 #[test]
 fn an_agent_can_describe_its_own_input() {
     let extra_tools = "  guide:\n    describe: [sh, -c, 'echo guide >> described; cat description.json']\n    agent: {endpoint: \"${BASE}\", model: m}\n";
@@ -148,7 +148,7 @@ fn an_unfinished_agent_has_its_tools_described_again() {
     );
 }
 
-/// A server that tools.lock doesn't have is asked before the agent starts, so that its model learns of the tool.
+/// A server that isn't in tools.lock is queried before the agent starts, so that the agent's model gets its tool.
 #[test]
 fn the_model_gets_what_an_unlocked_server_announces() {
     let server = r#"#!/bin/sh

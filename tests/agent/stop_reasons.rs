@@ -57,7 +57,7 @@ fn pause_turn_continues_with_the_same_messages() {
     assert_eq!(endless.requests().len(), 3);
 }
 
-/// A refused or truncated response is an error that includes its text. None of its calls run.
+/// A refused or truncated response is an error that includes its text, and its calls don't run.
 #[test]
 fn a_truncated_or_refused_response_is_an_error_with_its_text() {
     for (reason, expected) in [

@@ -10,7 +10,7 @@ use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines};
 const PRICES: &str = "prices: {model-1: {input: 3, output: 15, cache_read: 1, cache_write: 4}}\n";
 const WORDING: &str = "messages: {agent_failed: 'Sorry: {error}', unavailable: 'not this one'}\n";
 
-/// Runs a script with an agent whose endpoint nobody listens on.
+/// Runs a script with an agent whose endpoint has no listener.
 fn run_unreachable(script: &str) -> CliOutput {
     let free_port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let file = expert_tools("      max_turns: 3\n    retry: {times: 0}");

@@ -1,4 +1,4 @@
-//! Calls that start only after a yes: who is asked, what is recorded, and what a later run does.
+//! Calls that start only after an approval: who decides, what is recorded, and what a later run does.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
@@ -251,7 +251,7 @@ fn a_when_that_checks_nothing_is_refused() {
     }
 }
 
-/// A replay asks nobody, so what needs an approval comes from the recording.
+/// A replay doesn't ask for approvals, so results of calls that need one come from the recording.
 #[test]
 fn a_replay_runs_nothing_that_needs_an_approval() {
     let tools = TOOLS.replace(

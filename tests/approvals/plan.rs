@@ -209,7 +209,7 @@ EOF"#;
     );
 }
 
-/// Whatever is done to the file, it approves nothing but what it was made for.
+/// However the file is changed, it approves only what it was made for.
 #[test]
 fn a_plan_that_was_changed_approves_nothing() {
     for (change, words) in [
@@ -271,7 +271,7 @@ fn apply_forged(edit: impl FnOnce(&mut Value)) -> CliOutput {
     sandbox.run(&run)
 }
 
-/// What people read in a plan is what it approves, even if somebody computes a new id.
+/// What people read in a plan is what it approves, even if its id was recomputed after a change.
 #[test]
 fn a_plan_cannot_show_other_calls_than_it_approves() {
     type Edit = fn(&mut Value);

@@ -35,7 +35,7 @@ fn a_program_says_yes_with_exit_code_0() {
     );
 }
 
-/// The model reads the reason; the run goes on.
+/// The model gets the reason, and the run continues.
 #[test]
 fn a_program_says_no_with_exit_code_1() {
     let output = sandbox_with("echo too much; exit 1")
@@ -88,7 +88,7 @@ fn a_long_reason_is_cut_in_the_approval_and_whole_in_the_result() {
     }
 }
 
-/// A no is a result: the two calls are asked about once.
+/// A rejection is a result, so the questions about the two calls aren't repeated.
 #[test]
 fn a_resumed_run_does_not_ask_again_after_a_no() {
     let output = sandbox_with("cat >> questions; exit 1").run_shell(

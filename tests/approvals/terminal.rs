@@ -30,7 +30,7 @@ struct TerminalRun {
     log: String,
 }
 
-/// A run on a terminal of its own, which somebody watches.
+/// A run on a terminal of its own, which the test reads and types into.
 struct WatchedRun {
     child: Child,
     keyboard: File,

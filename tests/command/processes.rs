@@ -60,7 +60,7 @@ fn a_timeout_terminates_the_process_group() {
     }
 }
 
-/// The last lines of stderr often explain why a call took so long.
+/// The last lines of stderr often explain why a call timed out.
 #[test]
 fn a_timeout_keeps_stderr() {
     let ran = shell_call("echo begun; echo waiting for the lock >&2; sleep 1000", &[])
@@ -119,7 +119,7 @@ fn dropping_a_turn_kills_its_programs() {
 fn no_zombies_are_left() {
     let calls = (0..50).map(|_| shell_call(":", &[]));
     calls.fold(TestTurn::default(), TestTurn::call).run();
-    // Concurrent tests have short-lived zombies of their own. None of those seen now may remain.
+    // Concurrent tests have short-lived zombies of their own, so wait until each of those seen now is gone.
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut seen = zombie_children();
     while !seen.is_empty() {

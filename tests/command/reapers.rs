@@ -29,7 +29,7 @@ fn an_idle_reaper_that_is_killed_is_replaced() {
     assert_eq!(texts, ["met", "met", "killed", "met", "met"]);
 }
 
-/// It may have had its effect before somebody killed all processes of toolq that aren't its host.
+/// It may have had its effect before the reaper was killed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_write_whose_reaper_is_killed_is_in_doubt() {

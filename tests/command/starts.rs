@@ -20,7 +20,7 @@ fn input_is_on_stdin_and_output_loses_one_trailing_newline() {
     assert_eq!(shell_call(":", &[]).run().text(), "");
 }
 
-/// A value is passed verbatim as a single argument, whatever characters it contains.
+/// A value is passed verbatim as a single argument, regardless of the characters it contains.
 #[test]
 fn arguments_are_literal() {
     let values = [

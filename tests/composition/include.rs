@@ -179,7 +179,7 @@ fn included_files_are_digested() {
     assert_eq!(output.stdout.trim(), "2", "{}", output.stderr);
 }
 
-/// Conditions refer to files beside the file that they stand in, too.
+/// Conditions, too, refer to files relative to the file that contains them.
 #[test]
 fn conditions_of_included_files_can_refer_to_files() {
     let more = "rules:

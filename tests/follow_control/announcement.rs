@@ -141,7 +141,7 @@ fn host_tools_are_listed_and_planned() {
     assert_eq!(host.read_type("plan")["plan"]["batches"], json!([]));
     let log = host.dir.join("log.jsonl");
     assert_eq!(host.end().code, 3);
-    // Nothing was asked to run.
+    // No call was requested.
     assert!(
         !fs::read_to_string(log)
             .unwrap_or_default()

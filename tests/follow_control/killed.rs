@@ -58,8 +58,8 @@ fn play(mut host: Host) -> Played {
     }
 }
 
-/// No call reaches the host without a yes and a start that are in the log, and none reaches it twice. A resumed session
-/// asks again about what hasn't started.
+/// No call reaches the host before its approval and its start are in the log, and no call reaches it twice. A resumed
+/// session asks again about what hasn't started.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 fn nothing_is_sent_without_a_recorded_yes_wherever_toolq_is_killed() {
@@ -98,7 +98,7 @@ fn nothing_is_sent_without_a_recorded_yes_wherever_toolq_is_killed() {
         );
         let text = answer.to_string();
         let is_in_doubt = starts > 0 && text.contains("In doubt");
-        // After a call in doubt, nobody is asked about others: they don't run.
+        // After a call in doubt, others need no approval: they don't run.
         assert!(
             starts == yes || second.asked > 0 || is_in_doubt,
             "step {step}: a yes of the killed run counts"

@@ -45,7 +45,7 @@ fn what_is_no_message_is_refused_with_what_to_send_instead() {
     assert!(!message.contains("message:"), "{message}");
 }
 
-/// Whatever comes, each line is answered, and the process lives on.
+/// Each line is answered, regardless of what it contains, and the process keeps running.
 #[test]
 fn a_bad_line_is_answered_and_the_process_lives_on() {
     let mut host = Host::start(TOOLS, &[]);
@@ -132,7 +132,7 @@ fn a_canceled_turn_is_answered() {
     assert!(!end.dir.join("ran").exists());
 }
 
-/// A decision counts for the call that was asked about, and for no other.
+/// A decision counts only for the call that the question was about.
 #[test]
 fn only_the_call_that_was_asked_about_is_approved() {
     let mut host = Host::start(TOOLS, &[]);
@@ -162,7 +162,7 @@ fn only_the_call_that_was_asked_about_is_approved() {
     assert_eq!(fs::read_to_string(end.dir.join("ran")).unwrap(), "pay\n");
 }
 
-/// Results that nobody can read are no success.
+/// A run whose results can't be written doesn't succeed.
 #[test]
 fn a_full_disk_behind_stdout_is_an_error() {
     let turn = r#"{"type":"turn","id":1,"message":[{"type":"tool_use","id":"x","name":"look","input":{}}]}"#;

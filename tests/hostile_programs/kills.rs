@@ -1,4 +1,4 @@
-//! toolq is killed with SIGKILL at random moments, as the OOM killer does. None of its processes may survive.
+//! toolq is killed with SIGKILL at random moments, as the OOM killer does. No process of it may survive.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Hostile programs: whatever a program does, its call gets its result in time and none of its descendants survive.
+//! Hostile programs: regardless of what a program does, its call gets its result in time and no descendant survives.
 //!
 //! This test binary plays the programs itself: started with the arguments `program NAME`, it behaves like that program
 //! (see [`programs`]). Each program carries a mark in its environment, by which the tests find it and its descendants

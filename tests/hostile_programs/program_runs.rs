@@ -109,7 +109,7 @@ fn assert_in_time(program: &programs::HostileProgram, answered: Duration) {
     );
 }
 
-/// Runs the programs at the same time: none may harm the call of another.
+/// Runs the programs at the same time: no program may harm the call of another.
 fn run_all_at_once() -> WorstTimes {
     let mark = format!("all-at-once-{}", std::process::id());
     let programs: Vec<_> = programs::ALL

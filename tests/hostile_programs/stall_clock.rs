@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// How long the watcher sleeps. Whatever a nap takes beyond that counts as a stall.
+/// How long the watcher sleeps. Any time that a nap takes beyond that counts as a stall.
 const WATCH_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The total stalled time so far, and when the current nap began.

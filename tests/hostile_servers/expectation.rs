@@ -13,7 +13,7 @@ pub enum End {
     Fails(&'static str),
     /// Its timeout.
     TimesOut,
-    /// Nobody knows whether it had its effect. The text has this in it.
+    /// It isn't known whether it had its effect. The text contains this.
     InDoubt(&'static str),
     /// In one of these ways: it depends on who is faster.
     OneOf(&'static [Self]),

@@ -97,7 +97,7 @@ impl HttpWire {
         Ok(Some((http_method, Request(message))))
     }
 
-    /// Writes bytes, whether somebody reads them or not. Returns whether somebody does.
+    /// Writes bytes, even if the client has closed the connection. Returns whether the write succeeded.
     pub fn bytes(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }

@@ -1,5 +1,5 @@
-//! Hostile MCP servers: whatever a server does, each call gets one answer in time, no effect happens twice, and no process
-//! of it survives.
+//! Hostile MCP servers: regardless of what a server does, each call gets one answer in time, no effect happens twice, and no
+//! process of the server survives.
 //!
 //! This test binary plays the servers itself. Started with the arguments `server NAME`, it is the program of that name in
 //! [`programs`]; those in [`endpoints`] are reached over HTTP and are threads of this process. Each runs with a toolq of its

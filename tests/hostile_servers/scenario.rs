@@ -29,7 +29,7 @@ const MAX_DELAY: Duration = Duration::from_secs(2);
 const LONG_TIMEOUT: &str = "100s";
 /// How long toolq may take for everything. Far more than it needs.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// How large the results and the log may be, whatever a server sends.
+/// How large the results and the log may be, regardless of what a server sends.
 const MAX_OUTPUT_BYTES: u64 = 2 << 20;
 
 /// Runs every server whose name contains one of the words.
@@ -104,7 +104,7 @@ fn check_server(server: &HostileServer) {
     } else {
         "1"
     };
-    // Servers report progress only where somebody sees it.
+    // Servers report progress only if something consumes it, as `--events` does.
     let arguments = [
         "run",
         "-q",
@@ -273,7 +273,8 @@ fn ends_so(position: usize, end: End, result: &(String, bool)) -> bool {
         End::Served => *text == format!("done {position}") && !is_error,
         End::Says(part) => text.contains(part) && !is_error,
         End::Fails(part) => {
-            // An earlier call was told why the server ended. This one may come just after that: nothing was sent.
+            // An earlier call got the reason why the server ended. This one may come just after that, before anything was
+            // sent.
             let is_late = position > 0 && text.contains("the server ended before it got the call");
             (text.contains(part) || is_late) && *is_error && !is_in_doubt
         }

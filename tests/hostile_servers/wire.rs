@@ -196,7 +196,8 @@ impl Wire {
         self.answer(request, request.result());
     }
 
-    /// Does what the call asks for, and answers it with this line. `ID` and `TEXT` stand for those of the call.
+    /// Does what the call asks for, and answers it with this line, in which `ID` and `TEXT` are replaced by those of the
+    /// call.
     pub fn answer_call_with_line(&mut self, request: &Request, line: &str) {
         request.apply();
         let line = line.replace("ID", &request.id().to_string());

@@ -43,7 +43,7 @@ fn transport_errors_name_their_phase() {
     assert_eq!(transport_phase(ran.outcome()), TransportPhase::Connect);
 }
 
-/// The cause is found among the errors of the libraries, whatever their messages say.
+/// The cause is found among the errors of the libraries, regardless of their messages.
 #[test]
 fn an_unreachable_host_has_a_cause_that_decides_the_hint() {
     let cause = |url: &str, resolver: Resolver| {
@@ -217,7 +217,7 @@ fn the_timeout_covers_the_whole_exchange() {
             .timeout(300, 0)
             .run();
         assert!(matches!(ran.outcome(), Outcome::TimedOut { .. }));
-        // The server would go on for ever; a busy machine takes its time.
+        // The server would continue forever. The upper bound allows for a busy machine.
         assert!(
             (limit..Duration::from_mins(1)).contains(&ran.elapsed),
             "{:?}",
@@ -261,7 +261,7 @@ fn an_endless_body_is_abandoned() {
     }
 }
 
-/// toolq requests no content encoding and decodes none, so a decompression bomb can't expand.
+/// toolq neither requests nor decodes any content encoding, so a decompression bomb can't expand.
 #[test]
 fn an_encoded_body_is_refused() {
     let mut bomb = b"\x1f\x8b\x08\0\0\0\0\0\0\x03".to_vec();

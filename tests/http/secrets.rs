@@ -38,8 +38,8 @@ fn a_key_in_a_header_is_masked() {
     }
 }
 
-/// Whatever a server does with a key, no output of toolq contains it: not results, log, events, progress, plans or transport
-/// errors, even if the server echoes the key where it breaks the protocol.
+/// Regardless of what a server does with a key, no output of toolq contains it: not results, log, events, progress, plans or
+/// transport errors, even if the server echoes the key where it breaks the protocol.
 #[test]
 fn a_key_is_in_no_output() {
     const KEY: &str = "c4n4ry-k3y-0123456789";

@@ -1,4 +1,4 @@
-//! Values that programs would read as options, programs or other paths: each attack stands beside ordinary values that
+//! Values that programs would read as options, programs or other paths: each attack is tested beside ordinary values, which
 //! the same declaration serves.
 
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn tool(name: &str, keys: &str) -> String {
     )
 }
 
-/// `find` takes `-delete` for an action, even behind `--`.
+/// `find` treats `-delete` as an action, even after `--`.
 #[test]
 fn a_path_is_never_an_action_of_find() {
     let tools = tool(

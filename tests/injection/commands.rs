@@ -49,8 +49,8 @@ fn values_reach_commands_verbatim() {
     assert_eq!(started, values.iter().filter(|x| !x.contains('\0')).count());
 }
 
-/// A value that begins with `-` is refused as an argument of its own, even behind `--`: for many programs, `--` ends
-/// nothing. All other values are ordinary arguments.
+/// A value that begins with `-` is refused as an argument of its own, even after `--`: for many programs, `--` doesn't end
+/// the options. All other values are ordinary arguments.
 #[test]
 fn a_value_that_looks_like_an_option_is_refused() {
     let bare = r#"

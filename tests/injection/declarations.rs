@@ -1,5 +1,5 @@
-//! Declarations through which a value would run something: they are errors in tools.yaml, so no call runs. Beside each
-//! stands a form that serves ordinary values.
+//! Declarations through which a value would run something: they are errors in tools.yaml, so no call runs. Each is tested
+//! beside a form that serves ordinary values.
 
 use serde_json::json;
 

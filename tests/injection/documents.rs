@@ -232,7 +232,7 @@ fn no_documented_command_runs_a_value() {
     assert!(attacked >= 30, "only {attacked} commands were attacked");
 }
 
-/// The same declarations serve ordinary values: none of them is refused, unless the schema says so.
+/// The same declarations serve ordinary values: no such value is refused, unless the schema says so.
 #[test]
 fn every_documented_command_serves_ordinary_values() {
     let values = ORDINARY.map(str::to_owned);

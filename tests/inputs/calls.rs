@@ -198,7 +198,7 @@ fn a_truncated_response_is_marked() {
     }
 }
 
-/// A response that was refused or failed may have calls, but none of them was meant to run.
+/// A response that was refused or failed may have calls, but they weren't meant to run.
 #[test]
 fn a_refused_response_is_marked() {
     let anthropic =

@@ -189,8 +189,8 @@ fn only_a_page_in_a_file_follows() {
     }
 }
 
-/// A call that was rejected belongs to no batch, so it stands after those that do. The calls of an agent have turns and batches of
-/// their own.
+/// A call that was rejected belongs to no batch, so it comes after those that do. The calls of an agent have turns and
+/// batches of their own.
 #[test]
 fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
     let mut log = LogBuilder::new();

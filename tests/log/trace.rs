@@ -135,7 +135,7 @@ fn spans_have_the_times_of_the_log() {
     }
 }
 
-/// In a viewer, a call that an agent made stands below the agent's.
+/// In a viewer, a call that an agent made is nested below the agent's own call.
 #[test]
 fn the_calls_of_an_agent_nest_in_its_span() {
     let mut log = LogBuilder::new();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::scripted_server::{LEGACY, MODERN, ScriptedServer};
 use crate::{no_input, sandbox};
 
-/// The response broke, so nobody knows whether the call had its effect.
+/// The response broke off, so it isn't known whether the call had its effect.
 #[test]
 fn a_broken_response_fails_a_read_and_leaves_a_write_in_doubt() {
     for script in [MODERN, LEGACY] {
@@ -69,7 +69,7 @@ fn an_endless_message_fails_its_call_alone() {
     assert_eq!(texts[2], ("{}".to_owned(), false));
 }
 
-/// The server is told in the way of its era, and a `write` is in doubt.
+/// The server is notified in the way of its era, and a `write` is in doubt.
 #[test]
 fn a_slow_call_times_out_and_the_server_learns_of_it() {
     for script in [MODERN, LEGACY] {

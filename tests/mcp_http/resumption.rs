@@ -11,7 +11,7 @@ fn count(server: &ScriptedServer, method: &str) -> usize {
     methods.iter().filter(|found| *found == method).count()
 }
 
-/// Only the rest of the response is asked for. So a `write` isn't in doubt, and isn't sent again.
+/// Only the rest of the response is requested, so a `write` isn't in doubt, and isn't sent again.
 #[test]
 fn the_rest_of_a_broken_stream_is_asked_for() {
     for (tools, resumptions) in [

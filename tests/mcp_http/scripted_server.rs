@@ -18,7 +18,7 @@ pub struct Script {
     pub is_modern: bool,
     /// It answers with event streams instead of JSON documents.
     pub streams: bool,
-    /// It knows a session for so many calls.
+    /// The number of calls after which it forgets a session.
     pub calls_per_session: usize,
     /// A tool asks for another header after its tools were listed once.
     pub header_moves: bool,
@@ -401,7 +401,7 @@ fn reply_to_call(request: &SeenRequest, params: &Value, count: usize) -> Reply {
     }
 }
 
-/// Goes on after an event.
+/// Continues a stream after an event.
 fn resume(request: &SeenRequest) -> Reply {
     assert_eq!(request.headers["accept"], "text/event-stream");
     assert_eq!(request.headers["mcp-protocol-version"], "2025-11-25");

@@ -38,7 +38,7 @@ fn a_write_is_not_called_again() {
     assert_eq!(server.calls().len(), 3);
 }
 
-/// A server that forgets at once is asked twice and no more.
+/// A server that forgets its session at once gets the call twice, but no more often.
 #[test]
 fn a_session_that_is_never_known_ends_the_call() {
     let server = ScriptedServer::start(Script {
@@ -52,7 +52,7 @@ fn a_session_that_is_never_known_ends_the_call() {
     assert_eq!(server.calls().len(), 2);
 }
 
-/// The run goes on when a session ends, so its record must not say that the run had ended.
+/// The run continues when a session ends, so the record of that end must not say that the run had ended.
 #[test]
 fn the_end_of_a_forgotten_session_says_why() {
     let server = ScriptedServer::start(FORGETFUL);

@@ -31,7 +31,7 @@ fn a_turn_that_is_canceled_stops_and_says_what_may_have_been_done() {
         .run(&["queue", "cancel", QUEUE, &turn])
         .assert_exit(0);
     assert!(output.stderr.contains("is canceled"), "{}", output.stderr);
-    // It would wait forever otherwise: nobody lets it go on.
+    // Without the cancellation, it would wait forever: the test never lets it continue.
     let answer = sandbox.collect().assert_exit(3);
     assert!(answer.texts()[0].contains("may have"), "{}", answer.stdout);
     worker.wait().assert_exit(0);

@@ -1,4 +1,4 @@
-//! The example of docs/scale.md works as it stands there.
+//! The example of docs/scale.md works as it is written there.
 
 use std::fs;
 

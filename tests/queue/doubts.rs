@@ -1,4 +1,4 @@
-//! Calls in doubt are told, and people settle them in the queue.
+//! Calls in doubt are reported, and users resolve them in the queue.
 
 use rustix::process::Signal;
 

@@ -65,7 +65,7 @@ fn a_worker_that_was_stopped_for_too_long_finds_its_turn_taken_over() {
     first.signal(Signal::CONT);
     sandbox.write_turns("more.jsonl", &[("write", "b")]);
     sandbox.submit("more.jsonl");
-    // It goes on with the next turn, so it has finished with this one.
+    // It continues with the next turn, so it has finished with this one.
     assert_eq!(sandbox.collect().assert_exit(0).texts(), ["wrote b"]);
     let first = first.end(Signal::TERM);
     let taken_over = "another worker has taken over this turn";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
 use crate::support::waiting::wait_until;
 
-/// Each result is a quarter of a mebibyte, so that whatever is kept of it shows.
+/// Each result is a quarter of a mebibyte, so that it shows if results are kept.
 const TOOLS: &str = "
 version: 1
 tools:
@@ -27,7 +27,7 @@ fn submit_turns(sandbox: &QueueSandbox, name: &str, count: usize) {
     sandbox.submit(name);
 }
 
-/// Waits until a worker has answered so many turns, and returns how much memory it holds.
+/// Waits until a worker has answered this many turns, and returns how much memory it holds.
 fn memory_after(sandbox: &QueueSandbox, turns: usize) -> u64 {
     let mut pid = 0;
     wait_until("the turns are answered", || {

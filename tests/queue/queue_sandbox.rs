@@ -92,7 +92,7 @@ impl QueueSandbox {
         self.run(&["submit", QUEUE, file]).assert_exit(0)
     }
 
-    /// Starts a command that goes on.
+    /// Starts a command in the background.
     pub fn start(&self, arguments: &[&str]) -> QueueProcess {
         QueueProcess(Some(self.command(arguments).spawn().unwrap()))
     }

@@ -53,7 +53,7 @@ fn sandbox_with_recordings() -> Option<QueueSandbox> {
         "b.jsonl",
         &recording(&[("look", "c", "saw something else\n")]),
     );
-    // A read behind a write is stale, and a tool that is gone can't run.
+    // A read after a write is stale, and a tool that is gone can't run.
     let calls = [
         ("write", "x", "done"),
         ("look", "d", "saw x\n"),

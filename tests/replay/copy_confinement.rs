@@ -1,4 +1,4 @@
-//! `--on-copy`: what calls can't reach or leave behind, and what runs where this system has no namespaces.
+//! `--on-copy`: what calls can't reach, which processes don't outlive them, and what runs on systems without namespaces.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::copy_replay::{
 use crate::support::eprint_uncaptured;
 use crate::{differences, ok_result, recorded_turn, report_counts};
 
-/// A write outside of `root` fails rather than changing the machine; so does whatever needs a network or a service.
+/// A write outside of `root` fails rather than changing the machine, and so does anything that needs a network or a service.
 #[test]
 fn nothing_outside_of_the_copy_can_be_changed() {
     let Some(outside) = directory_outside() else {
@@ -109,7 +109,7 @@ fn other_processes_can_not_be_reached() {
     ran.assert_exit(0);
 }
 
-/// With `leftovers: allow`, a process could go on changing the copy while it is removed.
+/// With `leftovers: allow`, a process could keep changing the copy while it is removed.
 #[test]
 fn no_process_outlives_its_call() {
     let tools = TOOLS.replace(
@@ -180,7 +180,7 @@ fn without_namespaces_only_calls_with_declared_paths_run() {
     assert_eq!(left_over, <[&str; 0]>::default());
 }
 
-/// A script is no path, so nobody knows what it does: it must not do it to the original.
+/// A script isn't a path, so it isn't known which files it writes: they must not be those of the original.
 #[test]
 fn without_namespaces_nothing_but_the_copy_can_be_written() {
     if !cfg!(debug_assertions) {

@@ -29,7 +29,7 @@ fn sockets_that_the_kernel_lists_by_another_name_can_not_be_reached() {
     fs::remove_file(at("temporary")).unwrap();
     // A name that isn't UTF-8 must not hide the others from toolq.
     services.push(bind(&outside.path().join(OsStr::from_bytes(b"\xe9"))));
-    // Names are short, and relative to the working directory of whoever chose them.
+    // Names of sockets are short, and relative to the working directory of the process that bound them.
     let relative = "import socket; s = socket.socket(socket.AF_UNIX); s.bind('relative'); s.listen(); print(flush=True); input()";
     let mut python = std::process::Command::new("python3")
         .args(["-c", relative])

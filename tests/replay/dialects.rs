@@ -150,7 +150,7 @@ fn a_rejected_call_matches_by_text_where_a_dialect_has_no_errors() {
         .assert_exit(0);
 }
 
-/// A session log has the status of each call, so an error isn't taken for a refusal, whatever its text.
+/// A session log has the status of each call, so an error isn't mistaken for a refusal, regardless of its text.
 #[test]
 fn a_session_log_says_whether_a_call_was_rejected() {
     let calls = model_response(&[("fake", json!({"path": "poem"}))]);

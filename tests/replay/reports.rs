@@ -76,7 +76,7 @@ fn replay_hostile_recording() -> CliOutput {
         .assert_exit(1)
 }
 
-/// A report is well-formed whatever a recording contains, and skipped calls are marked as such.
+/// A report is well-formed regardless of what a recording contains, and skipped calls are marked as such.
 #[test]
 fn junit_is_well_formed_and_counts() {
     let ran = replay_hostile_recording();
@@ -108,7 +108,7 @@ fn junit_is_well_formed_and_counts() {
         xml.contains("skipped=\"1\">") && xml.contains("skipped=\"0\">"),
         "{xml}"
     );
-    // The place of the tool in tools.yaml. An unknown tool has none.
+    // The place of the tool in tools.yaml. There is no such place for an unknown tool.
     for (place, cases) in [("tools.yaml:3<", 3), ("tools.yaml:8<", 2)] {
         let element = format!("<system-out>{place}/system-out>");
         assert_eq!(xml.matches(&element).count(), cases, "{xml}");

@@ -182,7 +182,7 @@ fn an_exported_session_log_is_a_recording_that_can_be_updated() {
     }
 }
 
-/// Without the input's text, the reason stands in for it: the Messages API refuses an input that isn't an object.
+/// The reason replaces the input's text, which isn't available: the Messages API refuses an input that isn't an object.
 #[test]
 fn an_invalid_input_is_exported_as_an_object() {
     let message = json!({"role": "assistant", "content": [
@@ -217,7 +217,7 @@ fn an_invalid_input_is_exported_as_an_object() {
     );
 }
 
-/// The refusal says how to go on, also with `-q`, because otherwise nothing would tell why the log isn't updated.
+/// The refusal says how to continue, even with `-q`, because otherwise nothing would explain why the log isn't updated.
 #[test]
 fn the_refusal_to_update_a_session_log_names_the_export() {
     let ran = replay_sandbox()

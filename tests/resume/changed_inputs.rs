@@ -42,7 +42,7 @@ fn a_different_call_at_the_same_position_is_a_conflict() {
     assert_eq!(sandbox.effects().len(), 3);
 }
 
-/// An input that repeats the calls of a finished run goes on with it, even if its bytes differ.
+/// An input that repeats the calls of a finished run continues it, even if its bytes differ.
 #[test]
 fn calls_may_be_added_or_removed() {
     let sandbox = ResumeSandbox::new(

@@ -76,7 +76,7 @@ fn an_input_that_only_read_runs_again() {
     sandbox.assert_log_sequence();
 }
 
-/// Rejections and errors are results, too: the exit code is the same, whatever tools.yaml says by now.
+/// Rejections and errors are results, too: the exit code is the same, even if tools.yaml has changed.
 #[test]
 fn results_from_the_log_are_those_of_the_run() {
     let tools = effect_recording_tools();
@@ -137,7 +137,7 @@ fn an_earlier_run_can_be_resumed() {
     sandbox.assert_log_sequence();
 }
 
-/// `--resume` once a turn: behind a finished run, another input begins a new one.
+/// `--resume` in each turn: after a finished run, another input begins a new one.
 #[test]
 fn a_loop_may_always_resume() {
     let sandbox = ResumeSandbox::new(&effect_recording_tools(), "");

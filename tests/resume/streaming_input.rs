@@ -47,8 +47,8 @@ fn a_streaming_input_resumes_where_it_stopped() {
     }
 }
 
-/// A call that differs from the logged one at its position doesn't run, and neither do later ones. None of them is
-/// recorded, so the run can still be resumed with the original input.
+/// A call that differs from the logged one at its position doesn't run, and neither do later ones. They aren't recorded, so
+/// the run can still be resumed with the original input.
 #[test]
 fn a_different_call_is_a_conflict_and_leaves_no_record() {
     let calls = [("look", 1), ("pay", 2), ("fatal", 3), ("look", 4)];

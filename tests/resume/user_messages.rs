@@ -46,7 +46,7 @@ fn hints_for_a_resume_never_name_another_log() {
     assert_eq!(sandbox.effects().len(), 1);
 }
 
-/// Each call counts, whichever run its result is from.
+/// Each call counts, regardless of the run that its result is from.
 #[test]
 fn log_show_counts_the_calls_of_a_resumed_run() {
     let calls = [("look", 1), ("missing", 2), ("fatal", 3), ("pay", 4)];
@@ -118,7 +118,7 @@ fn the_summary_names_the_log() {
     assert_eq!(sandbox.read_file("loop.jsonl"), log);
 }
 
-/// The end of a killed run says that it has none, and what to do.
+/// In place of the missing end of a killed run, the output says that it was killed, and what to do.
 #[test]
 fn log_show_says_that_a_run_was_killed() {
     let calls = calls_message(&[("look", 1), ("fatal", 2)]);

@@ -1,4 +1,4 @@
-//! `toolq run` returns one result per call, in order, whatever happens.
+//! `toolq run` returns one result per call, in order, even if something fails.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 

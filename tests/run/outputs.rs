@@ -133,7 +133,7 @@ tools:
     );
 }
 
-/// A secret that a tool prints, or that is in an input, appears in none of toolq's outputs.
+/// A secret that a tool prints, or that is in an input, doesn't appear in any output of toolq.
 #[test]
 fn secrets_never_appear_in_any_output() {
     let tools = r#"

@@ -49,7 +49,7 @@ fn run_as_user(before: &str) -> Option<std::process::Output> {
     }
 }
 
-/// Whatever had started would hold stdout open, so nothing is left.
+/// A process that had started would keep stdout open, so no process is left.
 #[cfg(target_os = "linux")]
 #[test]
 fn without_threads_nothing_runs() {

@@ -186,7 +186,7 @@ fn do_work(name: &str, place: &Path) -> AttemptResult {
     Ok(())
 }
 
-/// Succeeds if these are the bytes that nobody inside should see.
+/// Succeeds if these are the bytes that no program inside should see.
 pub fn expect_canary(bytes: impl AsRef<[u8]>) -> AttemptResult {
     if bytes.as_ref().starts_with(CANARY.as_bytes()) {
         Ok(())

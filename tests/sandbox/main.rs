@@ -1,5 +1,6 @@
-//! Programs that try to get out of their sandbox. None does; the same programs without a sandbox do, so that each attempt
-//! can succeed; and each does its allowed work inside, so that a program that can't even start proves nothing.
+//! Programs that try to get out of their sandbox. All of them fail. The same programs succeed without a sandbox, which shows
+//! that each attempt can succeed. Each program also has to do its allowed work inside, since one that can't even start would
+//! prove nothing.
 //!
 //! This test binary plays the programs itself: started with the arguments `program NAME DIRECTORY`, it does its work and
 //! makes that attempt (see [`attempts`]). `DIRECTORY` is outside of the working root. Other arguments select attempts by

@@ -104,7 +104,7 @@ impl Drop for Outside {
     }
 }
 
-/// What the programs are told about the outside.
+/// What the programs know about the outside.
 pub struct Facts(Value);
 
 impl Facts {

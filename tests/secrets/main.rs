@@ -1,5 +1,5 @@
-//! Canaries stand in for secrets in every place where a secret can reach toolq. Whatever a tool, server or model does with
-//! one, nothing that toolq writes may contain it: stdout, stderr, session log and the files next to it, events, plans.
+//! Canaries replace secrets in every place where a secret can reach toolq. Regardless of what a tool, server or model does
+//! with one, nothing that toolq writes may contain it: stdout, stderr, session log and the files next to it, events, plans.
 
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may unwrap")]
 
@@ -96,7 +96,7 @@ fn collect_written_files(dir: &Path, files: &mut Vec<(String, String)>) {
     }
 }
 
-/// Runs the calls with every kind of output, none of which may contain a canary. Returns whether one was masked.
+/// Runs the calls with every kind of output. No output may contain a canary. Returns whether one was masked.
 fn run_and_check_outputs(name: &str, toolq: CliSandbox, calls: &[(&str, Value)]) -> bool {
     let ran = toolq.stdin(model_response(calls)).run(&[
         "run",

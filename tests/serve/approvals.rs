@@ -149,7 +149,7 @@ fn anything_but_a_yes_runs_nothing() {
         json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}});
     client.send_line(&error.to_string());
     assert!(text_of(&client.receive()).0.contains(NEEDS_APPROVAL));
-    // A reply to a question that has one is nobody's.
+    // A second reply to a question is ignored.
     reply(&mut client, &asked, &yes());
     assert_eq!(client.result(101, "look", &json!({})).0, "seen");
     let ended = client.leave();
@@ -173,7 +173,7 @@ fn a_client_that_cannot_ask_is_told_that_an_approval_is_needed() {
     }
 }
 
-/// What waits for a person isn't allowed to keep everybody else waiting.
+/// A call that waits for a person must not keep other calls waiting.
 #[test]
 fn a_call_that_waits_for_an_approval_gives_way() {
     let mut client = eliciting();

@@ -69,7 +69,7 @@ fn a_cancelled_call_ends_with_its_processes_and_gets_no_answer() {
     );
 }
 
-/// Nobody knows whether it has paid.
+/// It isn't known whether it has paid.
 #[test]
 fn a_write_that_is_cancelled_while_it_runs_is_in_doubt_and_holds_up_no_other() {
     let mut client = Client::initialized(&[]);

@@ -94,7 +94,7 @@ fn a_client_that_never_reads_keeps_no_server_alive() {
     writer.join().unwrap();
 }
 
-/// A write that was running is in doubt from then on, and nobody runs it again.
+/// A write that was running is in doubt from then on, and isn't run again.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_server_leaves_no_process_and_its_write_in_doubt() {

@@ -141,7 +141,7 @@ fn media_server() -> String {
     shell_server("", &[("tools/list", listed), ("tools/call", called)])
 }
 
-/// What isn't text stays what it is, whatever form the model would get.
+/// Content that isn't text is passed through unchanged, regardless of the form that a model would get.
 #[test]
 fn sounds_links_and_resources_of_another_server_pass_through() {
     let blocks = [

@@ -36,7 +36,7 @@ fn a_client_reads_the_outputs_of_its_calls() {
     );
 }
 
-/// A client that can't call the tool isn't told about it.
+/// A client that can't call the tool isn't pointed to it.
 #[test]
 fn a_client_that_cannot_call_it_is_not_sent_there() {
     let mut client = client(&["--only", "dump"]);

@@ -292,7 +292,7 @@ fn a_description_holds_on_as_long_as_its_program_is_the_same() {
     assert!(ended.stderr.contains(warning), "{}", ended.stderr);
 }
 
-/// A server that announces one tool, and is asked for it at the start since tools.lock doesn't have it.
+/// A server that announces one tool. It is queried at the start, since it isn't in tools.lock.
 fn announcing_server() -> String {
     let listed = r#"result='{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}'"#;
     let noted = r#"result='{"content":[{"type":"text","text":"noted"}]}'"#;

@@ -33,7 +33,7 @@ fn yes() -> Value {
     json!({"action": "accept", "content": {"approve": true}})
 }
 
-/// The question comes in the response to the call, and the reply in a request of its own. Meanwhile, others go on.
+/// The question comes in the response to the call, and the reply in a request of its own. Meanwhile, other calls continue.
 #[test]
 fn a_session_that_can_ask_is_asked_within_its_call() {
     let server = start();

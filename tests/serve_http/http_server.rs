@@ -24,7 +24,7 @@ pub struct HttpServer {
     sandbox: CliSandbox,
 }
 
-/// What a server leaves behind.
+/// The output and the files of a server that has ended.
 pub struct EndedServer {
     pub code: Option<i32>,
     pub stdout: String,
@@ -61,7 +61,7 @@ impl HttpServer {
         Self::wait_for_address(process, sandbox)
     }
 
-    /// Starts a server that may open only so many files.
+    /// Starts a server that may open at most `count` files.
     pub fn with_open_files(count: u32) -> Self {
         let sandbox = CliSandbox::new().tools(TOOLS);
         let toolq = sandbox.command(&["serve", "--http", "127.0.0.1:0"]);
@@ -192,12 +192,12 @@ impl LegacySession {
 }
 
 impl EndedServer {
-    /// Returns the text of a file; nothing if there is none.
+    /// Returns the text of a file, or an empty text if there is no such file.
     pub fn file(&self, name: &str) -> String {
         fs::read_to_string(self.sandbox.path().join(name)).unwrap_or_default()
     }
 
-    /// Returns the records of the only log, which must be valid. There is none if there was no call.
+    /// Returns the records of the only log, which must be valid. There is no log if there was no call.
     pub fn log(&self) -> Vec<Value> {
         let dir = self.sandbox.path().join("state/toolq/sessions");
         let mut logs = fs::read_dir(dir)

@@ -1,4 +1,4 @@
-//! Revision 2026-07-28: requests stand alone, and their headers repeat their bodies.
+//! Revision 2026-07-28: requests have no session, and their headers repeat their bodies.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn a_client_discovers_lists_and_calls() {
     assert_eq!(ended.statuses(), ["ok"]);
 }
 
-/// What a gateway was told must be what is done.
+/// What a gateway reads in the headers must be what the server does.
 #[test]
 fn headers_must_say_what_the_body_does() {
     let server = HttpServer::start(&[]);
@@ -191,7 +191,7 @@ fn who_asks_for_progress_gets_a_stream_of_events() {
     assert_eq!(progress["method"], "notifications/progress");
     assert_eq!(progress["params"]["progressToken"], "p");
     assert_eq!(progress["params"]["message"], "half");
-    // The call goes on, and its client hears that.
+    // The call continues, and its client is notified.
     let heartbeat = client.read_event().unwrap();
     assert!(heartbeat["params"]["progress"].as_f64() > progress["params"]["progress"].as_f64());
     server.create("go");

@@ -1,4 +1,4 @@
-//! `read_output` where clients are told apart, and where they can't be.
+//! `read_output` where clients can be distinguished, and where they can't.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn a_client_reads_its_own_outputs_and_not_those_of_another() {
     }
 }
 
-/// Requests of the modern era stand alone: nothing says that two are of the same client.
+/// Requests of the modern era have no session, so it isn't known whether two come from the same client.
 #[test]
 fn a_client_without_a_session_is_told_that_it_cannot_read_on() {
     let server = HttpServer::start_in(CliSandbox::new().tools(TOOLS), &[]);

@@ -26,7 +26,7 @@ fn names(answer: &Value) -> Vec<&str> {
     tools.map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// Sessions, and clients that have none, get the new tools at their next request.
+/// Clients with and without a session get the new tools at their next request.
 #[test]
 fn all_clients_get_the_new_definitions() {
     let server = HttpServer::start_in(CliSandbox::new().tools(&tools("old", "early")), &[]);

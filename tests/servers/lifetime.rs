@@ -32,7 +32,7 @@ fn nothing_starts_without_a_call() {
     }
 }
 
-/// `defaults: {leftovers: allow}` is about commands. A server that outlived the run would wait for nobody.
+/// `defaults: {leftovers: allow}` is about commands. A server that outlived the run would wait for a client that is gone.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_ends_with_the_run_even_where_commands_may_leave_processes() {
@@ -64,8 +64,8 @@ fn a_server_that_nobody_calls_is_ended_and_started_again() {
     assert!(output.stderr.contains(r#"["idle",1]"#), "{}", output.stderr);
 }
 
-/// A server that was idle and ends only when it is told to, or after 4 s by SIGKILL. A call that needs it again waits
-/// within its own timeout, and calls of another server don't wait at all.
+/// An idle server that takes long to end, until the test releases it or SIGKILL ends it after 4 s. A call that needs it
+/// again waits within its own timeout, and calls of another server don't wait at all.
 #[test]
 fn a_server_that_takes_long_to_end_holds_up_only_its_own_calls() {
     let slow_end = "trap '' TERM; echo eof >> ends; until [ -e released ]; do sleep 0.05; done; echo released >> ends";

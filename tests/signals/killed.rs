@@ -8,7 +8,7 @@ use super::marked_run::{MarkedSandbox, response_with_calls};
 use super::support::waiting::wait_until;
 use super::suspend::programs_are_stopped;
 
-/// A program that removes its lock file on SIGTERM, as git does, leaves none that would fail the resumed run.
+/// A program that removes its lock file on SIGTERM, as git does, leaves no lock file that would fail the resumed run.
 #[test]
 fn a_killed_run_lets_its_programs_clean_up() {
     let sandbox = MarkedSandbox::new().stdin(response_with_calls("t", &["holds_lock"]));

@@ -57,7 +57,7 @@ fn allow_leftovers(sandbox: &MarkedSandbox) {
     fs::write(path, format!("{tools}\ndefaults: {{leftovers: allow}}\n")).unwrap();
 }
 
-/// Every call gets its result, and calls that time out are killed, whatever PIDs toolq sees.
+/// Every call gets its result, and calls that time out are killed, regardless of the PIDs that toolq sees.
 #[test]
 fn calls_get_results_and_time_out_in_any_pid_namespace() {
     for own_proc in [true, false] {
@@ -93,7 +93,7 @@ fn calls_get_results_and_time_out_in_any_pid_namespace() {
     }
 }
 
-/// If /proc doesn't show the processes of a call, they can't all be ended, so none is started.
+/// If /proc doesn't show the processes of a call, they can't all be ended, so no process is started.
 #[test]
 fn a_foreign_or_missing_proc_is_an_error() {
     let Some(foreign) = unshare_command(false) else {

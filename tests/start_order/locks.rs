@@ -164,7 +164,7 @@ fn paths_are_resolved_again_at_the_start() {
     assert_eq!(order(&output), ["end hold", "start l", "end l"]);
 }
 
-/// What runs already goes on; what hasn't started doesn't.
+/// A call that is already running continues, and one that hasn't started doesn't run.
 #[test]
 fn a_failure_stops_what_has_not_started() {
     let calls = [("fail", json!({"path": "a"})), edit("b"), edit("a")];

@@ -244,7 +244,7 @@ pub fn reset_signals(command: &mut Command) {
 }
 
 /// Makes a program write its process ID into the file `pid` of its working directory before it starts, so that its tools can
-/// kill it however late the test itself goes on.
+/// kill it even if the test itself continues late.
 pub fn write_pid_file(command: &mut Command) {
     let write = || {
         let mut digits = [0; 16];

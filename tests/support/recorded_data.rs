@@ -16,7 +16,7 @@ pub fn recorded_data() -> Option<&'static Path> {
     }
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test");
-    // If stderr is closed, nobody reads it.
+    // If stderr is closed, the message can't be read anyway.
     let _ = writeln!(
         std::io::stderr(),
         "skipped {test}: no recordings in {DATA_DIR}"

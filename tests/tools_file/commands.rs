@@ -279,7 +279,7 @@ fn values_that_a_script_splits_cause_warnings() {
     );
 }
 
-/// A call is refused if an argument begins with `-`. The file is told where the schema lets that happen.
+/// A call is refused if an argument begins with `-`. A warning says where the schema lets that happen.
 #[test]
 fn values_that_could_be_options_cause_warnings() {
     assert_warned(

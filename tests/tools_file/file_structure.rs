@@ -169,7 +169,7 @@ fn schema_problems_point_into_the_schema() {
     );
 }
 
-/// A file without `tools` is invalid, whatever else it contains.
+/// A file without `tools` is invalid, regardless of what else it contains.
 #[test]
 fn a_file_needs_tools() {
     for text in [

@@ -1,8 +1,8 @@
 //! Parsing tools.yaml: the tools that result, or the problems and their positions.
 //!
 //! Most tests are tables. A line for [`assert_refused`] or [`assert_warned`] has three cells separated by `⇒`: a fragment of
-//! a file, the text that its one problem points to, and a part of the problem's message. A line for
-//! [`assert_no_problems`] has only the fragment. `⏎` stands for a line break in the file.
+//! a file, the text that its one problem points to, and a part of the problem's message. A line for [`assert_no_problems`]
+//! has only the fragment. `⏎` means a line break in the file.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

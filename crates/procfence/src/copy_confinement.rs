@@ -75,7 +75,7 @@ impl CopyConfinement {
         Err(io::Error::other(message.trim().to_owned()))
     }
 
-    /// Returns the arguments by which a supervisor learns about its confinement.
+    /// Returns the command-line arguments that describe the confinement to a supervisor.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
         let paths = [&self.root, &self.copy, &self.scratch].into_iter();
         let paths = paths
@@ -126,8 +126,8 @@ impl CopyConfinement {
     }
 
     fn enter_mounts(&self) -> io::Result<()> {
-        // They can be written even on a read-only mount, and whatever listens to them (a container engine, a desktop)
-        // isn't confined.
+        // Sockets can be connected to even on a read-only mount, and the processes that listen on them (a container
+        // engine, a desktop) aren't confined.
         let sockets = socket_files();
         enter_namespaces()?;
         mount_change(
@@ -153,7 +153,8 @@ impl CopyConfinement {
         pins.pin_parents(&self.root)?;
         attach_mount(&copy, &self.root)?;
         for socket in sockets {
-            // A socket that can't be hidden is out of reach anyway: behind a directory that is closed or private.
+            // A socket that can't be hidden is unreachable anyway, because one of its parent directories is
+            // inaccessible or private.
             let _ = mount_bind("/dev/null", socket);
         }
         // Programs that talk to themselves need no other interface. Without it they fail, and that is reported.

@@ -77,7 +77,7 @@ pub(crate) fn signal_processes(signal: Signal, processes: &[ProcEntry]) {
     }
 }
 
-/// Kills the children that `should_kill` selects, with all of their descendants, until none is left or `timeout` has
+/// Kills the children that `should_kill` selects, with all of their descendants, until they are gone or `timeout` has
 /// elapsed. Returns whether any are left.
 pub(crate) fn kill_until_gone(
     signals: &SignalFd,

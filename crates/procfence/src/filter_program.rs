@@ -32,7 +32,7 @@ pub(crate) type CallArgument = (libc::c_long, usize, u32);
 /// A filter that isn't complete.
 #[derive(Debug, Default)]
 pub(crate) struct FilterProgram {
-    /// What is done about a call, by its number: instructions, behind which the call is allowed.
+    /// The instructions for each system call, by its number. A call that passes all of its instructions is allowed.
     rules: BTreeMap<u32, Vec<sock_filter>>,
 }
 

@@ -53,7 +53,8 @@ impl Strictness {
         }
     }
 
-    /// Returns a ruleset that allows none of them. Of signals (6.12) and TCP (6.7), it forbids what the kernel can.
+    /// Returns a ruleset that allows none of these changes. If the kernel supports it, signals (Linux 6.12) and, with
+    /// [`Self::Alone`], TCP (6.7) are restricted, too.
     fn empty_ruleset(self) -> Result<RulesetCreated, RulesetError> {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
@@ -93,7 +94,7 @@ pub(crate) fn restrict(writable: &[PathBuf], strictness: Strictness) -> io::Resu
     ruleset.restrict_self().map(drop).map_err(io::Error::other)
 }
 
-/// Returns the version of Landlock; 0 if the kernel has none. The `landlock` crate keeps it to itself.
+/// Returns the version of Landlock, or 0 if the kernel doesn't support it. The `landlock` crate doesn't expose it.
 pub(crate) fn version() -> libc::c_long {
     // SAFETY: with this flag, the kernel reads nothing.
     let version = unsafe {

@@ -34,8 +34,8 @@ pub(crate) fn register_supervisor(supervisor: Pid) {
         .insert(supervisor.as_raw_nonzero().get());
 }
 
-/// Kills and reaps orphans whose reaper and supervisor are gone, until none is left, but for no longer than a second or
-/// so. Reapers of `closed_supervisor` are waited for, but not killed: they exit by themselves.
+/// Kills and reaps orphans whose reaper and supervisor are gone. Returns when no orphan is left, or after about a
+/// second. Reapers of `closed_supervisor` are waited for, but not killed, because they exit by themselves.
 pub(crate) fn kill_and_reap(closed_supervisor: Option<Pid>) {
     let supervisors = SUPERVISORS
         .lock()

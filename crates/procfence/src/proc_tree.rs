@@ -23,8 +23,8 @@ pub(crate) struct ProcEntry {
 
 /// Where the children of processes are looked up.
 pub(crate) enum ProcessTree {
-    /// The kernel's list of children of each process. That of this process is exact, since a child stays in it until it
-    /// is reaped. It is also quick to read: a scan of all processes would take so long that one could escape meanwhile.
+    /// The kernel's list of children of each process. The list of this process is exact, since a child stays in it
+    /// until it is reaped. It is also quick to read, whereas a process could escape during a scan of all processes.
     ChildLists,
     /// A scan of all processes, on systems without such lists.
     Snapshot(Vec<ProcEntry>),

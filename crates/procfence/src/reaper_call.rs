@@ -58,7 +58,7 @@ impl<'k> ReaperCall<'k> {
         }
     }
 
-    /// Serves the call until none of its processes is left, or they were released.
+    /// Serves the call until all of its processes are gone, or were released.
     pub(crate) fn run(&mut self) -> io::Result<ReaperAction> {
         let Reaper { socket, signals } = self.reaper;
         loop {

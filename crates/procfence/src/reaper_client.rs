@@ -11,8 +11,8 @@ use crate::fd_passing::send_with_fds;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest};
 use crate::sandbox::SandboxShape;
 
-/// A connection to a reaper that serves one call, or none. When it is dropped, the reaper kills what it started at once.
-/// If it is closed in any other way, the host has died, and the programs get a grace period.
+/// A connection to a reaper that is idle or serves one call. When it is dropped, the reaper kills what it started at
+/// once. If it is closed in any other way, the host has died, and the programs get a grace period.
 #[derive(Debug)]
 pub struct ReaperClient {
     pub(crate) number: u64,
@@ -75,7 +75,7 @@ impl ReaperClient {
 impl Drop for ReaperClient {
     fn drop(&mut self) {
         let request = ReaperRequest::Terminate(Duration::ZERO).encode();
-        // An idle reaper ignores this. One that is gone, or doesn't read any more, can't be told anything.
+        // An idle reaper ignores this. A reaper that is gone, or no longer reads, can't receive it, which is fine.
         let _ = send_with_fds(&self.socket, &request, &[]);
     }
 }

@@ -129,7 +129,8 @@ impl ReaperPool {
             .map(|supervisor| supervisor.spawn_reaper(&theirs))
         {
             Some(Ok(number)) => number,
-            // There is none yet, or a program has killed it, in which case its reapers continue without it.
+            // There is no supervisor yet, or a program has killed it. In the latter case, its reapers continue without
+            // it.
             _ => supervisor
                 .insert(self.start_supervisor()?)
                 .spawn_reaper(&theirs)?,

@@ -101,7 +101,7 @@ impl ReaperCall<'_> {
         self.kill_tree().map(|_| ReaperAction::Quit)
     }
 
-    /// Sends SIGKILL to all processes, repeatedly, until none is left or it takes too long. Returns whether any are
+    /// Sends SIGKILL to all processes, repeatedly, until they are gone or it takes too long. Returns whether any are
     /// left.
     pub(crate) fn kill_tree(&mut self) -> io::Result<bool> {
         let Self {

@@ -16,10 +16,10 @@ pub(crate) fn slow_down(process: Pid) {
     set_scheduling(process.as_raw_nonzero().get(), libc::SCHED_IDLE, 0);
 }
 
-/// Until this is dropped, this process runs before all that have no real-time scheduling, if it is privileged.
+/// Until this is dropped, this process runs before all processes without real-time scheduling, if it is privileged.
 ///
-/// Without it, a fork bomb that puts each process into a new session would leave it hardly any CPU time: with autogroups
-/// (sched(7)), each session gets an equal share, whatever its processes' policy is.
+/// Without it, a fork bomb that puts each process into a new session would leave this process hardly any CPU time: with
+/// autogroups (sched(7)), each session gets an equal share, regardless of the policy of its processes.
 pub(crate) struct RealTimeSpan {
     is_real_time: bool,
 }
@@ -28,7 +28,8 @@ impl RealTimeSpan {
     pub(crate) fn begin() -> Self {
         // SAFETY: this takes no pointers.
         let policy = unsafe { libc::sched_getscheduler(0) };
-        // A policy that somebody has chosen is kept. With SCHED_RESET_ON_FORK, children start without real-time scheduling.
+        // A policy that was set explicitly is kept. With SCHED_RESET_ON_FORK, children start without real-time
+        // scheduling.
         let is_real_time = policy == libc::SCHED_OTHER
             && set_scheduling(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
         Self { is_real_time }

@@ -11,8 +11,8 @@ use crate::spawn::SpawnRequest;
 /// How a limit of `None` is encoded.
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Writes the limits, the grace period, whether the process id is reported, the number of arguments and that of the strings of the sandbox (0 if there is none),
-/// then all strings, each with its trailing NUL.
+/// Writes the limits, the grace period, whether the process id is reported, the number of arguments, and the number of
+/// strings of the sandbox (0 without a sandbox), then all strings, each with its trailing NUL.
 pub(crate) fn write_spawn_request(spawn_request: &SpawnRequest, bytes: &mut Vec<u8>) {
     let ResourceLimits {
         cpu,

@@ -16,7 +16,7 @@ const CONTROL_FD: c_int = 3;
 /// Returns the control socket that this process was started with.
 ///
 /// # Errors
-/// There is none: this process wasn't started by a host.
+/// There is no control socket: this process wasn't started by a host.
 pub(crate) fn control_socket() -> io::Result<UnixStream> {
     // SAFETY: nothing else owns the descriptor. It may not be open, which is checked next.
     let socket = unsafe { UnixStream::from_raw_fd(CONTROL_FD) };

@@ -13,17 +13,18 @@ pub const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(20);
 pub const OUTPUT_DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a reaper waits for killed processes to disappear. Its supervisor waits for those that remain.
 pub const REAPER_KILL_TIMEOUT: Duration = Duration::from_millis(300);
-/// Upper bound of a program's grace period after the host has died, because whoever killed the host expects its programs
-/// to end soon.
+/// Upper bound of a program's grace period after the host has died. A user who kills the host expects its programs to
+/// end soon.
 pub const MAX_HOST_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// How long a supervisor waits for its reapers to exit once the host is gone.
 pub const REAPER_EXIT_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long a supervisor waits for orphans to disappear after SIGKILL while its host lives. Once the host is gone, it
 /// waits until they do.
 pub const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a supervisor is resumed, in case a program has stopped it. When its host is gone, nobody else would do it.
+/// How often a supervisor is resumed, in case a program has stopped it. Once its host is gone, no other process would
+/// resume it.
 pub const RESUME_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a host waits for its supervisor when it closes the pool. All programs are gone by then; the wait only
+/// How long a host waits for its supervisor when it closes the pool. All programs are already gone, so the wait only
 /// prevents a zombie.
 pub const SUPERVISOR_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause between two searches for orphans of a supervisor that was killed.

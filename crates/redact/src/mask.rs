@@ -70,7 +70,7 @@ impl Mask {
         }
     }
 
-    /// Returns the text with every secret replaced by `[masked]`; borrowed if it contains none.
+    /// Returns the text with every secret replaced by `[masked]`. The text is borrowed if it contains no secret.
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let patterns = match &self.scope {
             MaskScope::Secrets(patterns) => patterns,

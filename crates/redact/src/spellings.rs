@@ -62,7 +62,8 @@ fn text_spellings(value: &str) -> Vec<SecretSpelling> {
     let texts = texts.into_iter().map(String::into_bytes);
     let plain = texts.chain(decoded).map(|text| SecretSpelling {
         edges: SpellingEdges {
-            // Every escape is longer than what it stands for, so an escaped secret isn't shorter than the secret.
+            // An escape is always longer than the character it encodes, so an escaped secret isn't shorter than the
+            // secret.
             min_text_bytes: if text.len() < MIN_SECRET_BYTES {
                 value.len()
             } else {

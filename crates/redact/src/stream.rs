@@ -43,7 +43,7 @@ impl MaskedStream {
         let (scanner, patterns) = match (&mut self.scanner, &self.mask.scope) {
             (Some(scanner), MaskScope::Secrets(patterns)) => (scanner, patterns),
             (_, MaskScope::Everything) => {
-                // One replacement stands for the whole stream.
+                // A single replacement is emitted for the whole stream.
                 if !bytes.is_empty() && self.scanned_bytes == 0 {
                     self.scanned_bytes = bytes.len();
                     emit(MASKED.as_bytes());
@@ -178,7 +178,8 @@ impl PendingText {
 mod tests {
     use super::*;
 
-    /// Whatever an endless input repeats, only a little of it is held, and overlapping matches are replaced only once.
+    /// Regardless of what an endless input repeats, only a little of it is held, and overlapping matches are replaced
+    /// only once.
     #[test]
     fn pending_text_stays_small_on_endless_input() {
         let secret = format!("aaaaaaaa\\\\\"{}", "s3cr3t".repeat(100));

@@ -1,4 +1,4 @@
-//! Who is asked whether a call may start, and how an approval program is asked.
+//! Who decides whether a call may start, and how an approval program is run.
 
 use std::fmt;
 use std::future::Future;
@@ -28,21 +28,21 @@ const MAX_REASON_BYTES: u64 = 8 << 10;
 /// Who says whether a call that needs an approval may start.
 #[derive(Debug, Clone)]
 pub enum Approver {
-    /// Nobody is asked: this user approved all calls in advance.
+    /// This user approved all calls in advance.
     All {
         /// The name of the user, if it is known.
         user: Option<String>,
     },
-    /// This program is asked. It reads the call as JSON on stdin; exit code 0 is a yes, and 1 is a no with the reason on
+    /// This program decides. It reads the call as JSON on stdin; exit code 0 is a yes, and 1 is a no with the reason on
     /// stdout. Anything else stops the run.
     Program(PathBuf),
-    /// A person is asked.
+    /// A person decides.
     Person(Arc<dyn ApprovalPrompt>),
     /// Some calls were approved before the run. Another approver decides about the others.
     Planned {
         /// The calls that were approved.
         approvals: Arc<dyn PriorApprovals>,
-        /// Who decides about the others, if anybody does.
+        /// Who decides about the others, if there is another approver.
         otherwise: Option<Box<Approver>>,
     },
 }
@@ -62,19 +62,19 @@ pub trait ApprovalPrompt: fmt::Debug + Send + Sync {
 /// The reply to come.
 pub type ApprovalFuture<'a> = Pin<Box<dyn Future<Output = ApprovalReply> + Send + 'a>>;
 
-/// What came back when somebody was asked about a call.
+/// The result of a question about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalReply {
     /// The call was approved or denied.
     Decided(Approval),
-    /// Nobody can decide about this call, so it doesn't run.
+    /// No approver can decide about this call, so it doesn't run.
     Unavailable,
-    /// The run stops, for this reason: nobody could be asked, or who was asked said so.
+    /// The run stops, for this reason: the question couldn't be asked, or the approver stopped the run.
     Stopped(String),
 }
 
 impl ApprovalReply {
-    /// The reply to a question that nobody needs an answer to any more.
+    /// The reply to a question whose answer is no longer needed.
     pub(crate) fn withdrawn() -> Self {
         Self::Stopped("the question was withdrawn".to_owned())
     }

@@ -38,7 +38,7 @@ pub(crate) struct Attempt {
     pub(crate) dispatcher: Option<DispatcherHandle>,
     /// The scope of the agent that made the call. `None` for calls of the input.
     pub(crate) parent_scope: Option<Arc<AgentScope>>,
-    /// The outputs that its conversation can read. `None` if it can't be told from others.
+    /// The outputs that its conversation can read. `None` if the conversation can't be identified.
     pub(crate) outputs: Option<ConversationOutputs>,
     /// Counts the bytes it writes, for the run's output budget.
     pub(crate) output_counter: OutputCounter,
@@ -133,10 +133,10 @@ pub(crate) trait AttemptRunner: Suspendable {
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}
 
-    /// Runs attempts with new definitions from now on. What is running goes on as it began.
+    /// Runs attempts with new definitions from now on. Attempts that are already running keep theirs.
     fn change_tools(&self, _tools: &Arc<ToolsConfig>) {}
 
-    /// Returns what happened to servers since this was last asked.
+    /// Returns what happened to servers since the last call.
     fn take_server_notices(&self) -> Vec<ServerNotice> {
         Vec::new()
     }

@@ -74,7 +74,7 @@ impl CallFeeder<'_> {
         }
     }
 
-    /// Lets none of the calls that follow start.
+    /// Prevents the calls that follow from starting.
     pub(crate) fn skip_rest(&self, cause: NotExecutedCause) {
         self.send(TurnArrival::RestSkipped(cause));
     }

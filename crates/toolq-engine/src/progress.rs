@@ -24,7 +24,7 @@ pub(crate) struct Progress {
 pub(crate) struct ProgressSender {
     pub(crate) call_number: usize,
     pub(crate) updates: mpsc::Sender<(usize, Progress)>,
-    /// Somebody sees them.
+    /// Whether the updates are shown.
     pub(crate) is_shown: bool,
 }
 

@@ -187,8 +187,8 @@ impl SharedResultCache {
         kept
     }
 
-    /// Removes the results that a call may change, unless it is `read`. Called when it starts and when it ends: its paths may
-    /// lead elsewhere by then. Returns whether they do.
+    /// Removes the results that a call may change, unless it is `read`. Called when it starts and when it ends, since
+    /// its paths may lead elsewhere at the end. Returns whether they do.
     pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) -> bool {
         if accepted.tool.effect == Effect::Read {
             return false;

@@ -45,7 +45,7 @@ pub struct EngineSettings {
     pub mask: Arc<Mask>,
     /// Identifies the task in idempotency keys: unique to the task, and the same when it is resumed.
     pub task_id: String,
-    /// The trace that the calls belong to. What they run learns its place in it.
+    /// The trace that the calls belong to. It is passed on to what they run.
     pub trace: Option<Arc<TraceContext>>,
     /// Who says whether calls that need an approval may start. Without one, they don't.
     pub approver: Option<Approver>,

@@ -23,7 +23,7 @@ pub(crate) struct EngineState {
     pub(crate) call_limits: CallLimits,
     pub(crate) start_limiter: SharedStartLimiter,
     pub(crate) result_cache: SharedResultCache,
-    /// The outputs of the conversation whose turns it runs. `None` if that can't be told from others.
+    /// The outputs of the conversation whose turns it runs. `None` if the conversation can't be identified.
     pub(crate) outputs: Option<ConversationOutputs>,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,

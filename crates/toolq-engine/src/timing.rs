@@ -21,14 +21,14 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long a server may take to end by itself after its stdin was closed, and again after SIGTERM.
 pub(crate) const SERVER_GRACE: Duration = Duration::from_secs(2);
-/// How long a response may go on after the answer in it, so that its connection can be used again.
+/// How long a response may continue after the answer in it, so that its connection can be used again.
 pub(crate) const ANSWERED_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a server may be silent after its start before it is taken for one of the legacy era.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 // A reaper that waits for killed processes still responds in time.
 const _: () = assert!(REAPER_TIMEOUT.as_millis() > REAPER_KILL_TIMEOUT.as_millis());
-// A killed attempt returns what it printed before it is dropped, whichever way it was started.
+// A killed attempt returns what it printed before it is dropped, regardless of how it was started.
 const _: () = assert!(DROP_DEADLINE.as_millis() > KILL_DEADLINE.as_millis());
 const _: () = assert!(KILL_DEADLINE.as_millis() > REAPER_TIMEOUT.as_millis());
 const _: () = assert!(KILL_DEADLINE.as_millis() > DIRECT_KILL_TIMEOUT.as_millis());

@@ -1,8 +1,8 @@
-//! The state of a call, as its records build it up: the one state machine behind `verify`, resuming, calls in doubt,
+//! The state of a call, as its records build it up: one state machine for `verify`, resuming, calls in doubt,
 //! statistics and `show`.
 //!
 //! A call is requested before it starts, and starts before it has a result. It gets one result and never starts again
-//! after that. A call that may have had its effect starts again only if a user or a probe stated that it had none.
+//! after that. A call that may have had its effect starts again only if a user or a probe stated that it had no effect.
 
 use crate::read::Corruption;
 use crate::records::{
@@ -79,7 +79,8 @@ impl<'r> CallEvent<'r> {
         }
     }
 
-    /// Returns whether the model reads the result of the call as an error. A call that is resolved as not done has none.
+    /// Returns whether the model reads the result of the call as an error. A call that is resolved as not done has no
+    /// result, and counts as an error.
     pub fn is_error(&self) -> bool {
         match self {
             Self::Approved(_) | Self::Started(_) | Self::Probed(_) => false,
@@ -88,7 +89,7 @@ impl<'r> CallEvent<'r> {
         }
     }
 
-    /// Returns the word in which people are told how a call ended whose last record this is.
+    /// Returns the word for how a call ended whose last record this is, as users see it.
     pub fn outcome_kind(&self) -> OutcomeKind {
         match self {
             Self::Approved(_) | Self::Started(_) | Self::Probed(_) => OutcomeKind::Unfinished,
@@ -149,8 +150,8 @@ impl CallLog {
         matches!(self.state, CallState::Ended | CallState::Done)
     }
 
-    /// Returns whether it may have had an effect that must not be repeated. The call that an agent works on has none of
-    /// its own: only the calls that the agent makes do.
+    /// Returns whether it may have had an effect that must not be repeated. The call that an agent works on has no
+    /// effect of its own: only the calls that the agent makes do.
     pub fn is_unsettled(&self) -> bool {
         !self.is_agent_call
             && match self.state {
@@ -160,7 +161,7 @@ impl CallLog {
             }
     }
 
-    /// Returns whether a user may state what happened: its effect is unknown, or someone stated that it had none.
+    /// Returns whether a user may state what happened: its effect is unknown, or was stated not to have happened.
     pub fn is_resolvable(self) -> bool {
         matches!(
             self.state,

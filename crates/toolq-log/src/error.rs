@@ -94,7 +94,7 @@ impl LogError {
         }
     }
 
-    /// A run can use a different log or none. If this log may record calls that have run, the hint warns that a
+    /// A run can use a different log or no log. If this log may record calls that have run, the hint warns that a
     /// different log doesn't.
     fn run_hint(&self) -> String {
         match self {

@@ -87,7 +87,7 @@ impl BlobDir {
         self.files.iter().map(|(_, metadata)| metadata.len()).sum()
     }
 
-    /// Returns when the latest of its files was modified: milliseconds since 1970. 0 if it has none.
+    /// Returns when the latest of its files was modified: milliseconds since 1970, or 0 if it has no files.
     pub(crate) fn last_modified_ms(&self) -> u64 {
         let times = self.files.iter().map(|(_, metadata)| modified_ms(metadata));
         times.max().unwrap_or_default()

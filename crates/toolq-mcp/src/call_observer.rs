@@ -9,8 +9,8 @@ use crate::call_result::CallToolResult;
 use crate::client::CallError;
 use crate::message::{Message, parse_messages};
 
-/// The calls on a connection that somebody else serves. Hand over every line of either side, in the order in which they
-/// come.
+/// The calls on a connection between two other processes. Pass it every line of either side, in the order in which they
+/// arrive.
 #[derive(Debug, Default)]
 pub struct CallObserver {
     /// The calls without an answer, by the id of their request.
@@ -27,7 +27,7 @@ pub struct ObservedCall {
     pub request_id: String,
     /// The name of the tool.
     pub name: String,
-    /// The arguments, as they came; `None` if there are none.
+    /// The arguments, as they came; `None` if the call has no arguments.
     pub arguments: Option<Box<RawValue>>,
 }
 

@@ -105,7 +105,8 @@ pub struct ResourceContents {
     pub more: Map<String, Value>,
 }
 
-/// The members of a result as they came, of which none is read yet: their kind decides whether it has content.
+/// The members of a result as they came. They aren't read yet, because the kind of the result decides whether it has
+/// content.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResultMembers<'t> {

@@ -1,7 +1,8 @@
 //! The Model Context Protocol (MCP) for tools, in both of its eras.
 //!
-//! This crate does no input or output of its own: whoever has a connection hands over the bytes that came and sends the
-//! bytes that it is given. So the same code serves pipes and HTTP, and every situation can be tested without a server.
+//! This crate does no input or output of its own: the owner of a connection passes in the bytes that arrived, and sends
+//! the bytes that it gets back. So the same code serves pipes and HTTP, and every situation can be tested without a
+//! server.
 //!
 //! ```text
 //! bytes ──► framing ──► message ──► client or server ──► events

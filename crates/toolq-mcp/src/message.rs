@@ -69,7 +69,7 @@ pub enum Message<'t> {
     Response {
         /// The id of the request. `None` if the other side couldn't read it.
         id: Option<RequestId>,
-        /// The result, or why there is none.
+        /// The result, or why there is no result.
         result: Result<&'t RawValue, RpcError>,
     },
 }
@@ -109,7 +109,7 @@ pub fn parse_messages(line: &[u8]) -> Result<Vec<Message<'_>>, NotMessage> {
 }
 
 impl<'t> Message<'t> {
-    /// Returns the parameters. A response has none.
+    /// Returns the parameters. A response has no parameters.
     pub(crate) fn params(&self) -> Option<&'t RawValue> {
         match self {
             Self::Request { params, .. } | Self::Notification { params, .. } => *params,

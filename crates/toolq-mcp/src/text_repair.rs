@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// What stands for a character that can't be read.
+/// Replaces a character that can't be read.
 const REPLACEMENT: &str = r"\ufffd";
 /// The length of an escape like `\ud83d`.
 const ESCAPE_BYTES: usize = 6;

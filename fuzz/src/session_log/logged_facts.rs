@@ -135,7 +135,7 @@ impl LoggedFact {
                     .is_none_or(|status| OPEN_STATUSES.contains(&status));
                 self.is_done |= !is_open;
             }
-            // It was canceled in time, or somebody knows more than the log.
+            // It was canceled in time, or a probe or a person knows more than the log.
             "tool_skipped" | "probe_end" | "resolve" => {
                 self.started_as = None;
                 self.is_done |= kind == "resolve" && metadata["done"] == true;

@@ -1,5 +1,5 @@
-//! `toolq __complete`: prints what can stand at the end of a command line, for the scripts that
-//! `toolq generate completions` prints.
+//! `toolq __complete`: prints the candidates for the end of a command line. The scripts that `toolq generate completions`
+//! prints call it.
 
 mod names;
 
@@ -15,7 +15,7 @@ use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 
-/// Returns the script that asks `toolq __complete`, or `None` if there is none for this shell.
+/// Returns the script that calls `toolq __complete`, or `None` if this shell isn't supported.
 pub fn completion_script(shell: clap_complete::Shell) -> Option<&'static str> {
     match shell {
         clap_complete::Shell::Bash => Some(include_str!("toolq.bash")),

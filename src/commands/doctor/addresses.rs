@@ -37,7 +37,7 @@ impl AddressBook {
             let sender = sender.clone();
             let connect = move || {
                 let result = connect(&address).map_err(|error| error.to_string());
-                // Nobody waits for a late one.
+                // After the deadline, the receiver is gone.
                 let _ = sender.send((address, result));
             };
             // Without a thread, the address counts as silent.

@@ -20,7 +20,7 @@ pub(super) enum RequirementKind {
     Directory,
     /// A file or directory in a `sandbox`.
     Path,
-    /// What only some kernels can do.
+    /// A feature that only some kernels have.
     Kernel,
     /// An address that a server, an agent's API or a request needs.
     Address,

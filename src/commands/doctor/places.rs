@@ -14,7 +14,7 @@ pub(super) fn find_missing_places(
     find_gaps: &dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
 ) -> Vec<MissingRequirement> {
     let mut missing = Vec::new();
-    // The root is everybody's.
+    // The root isn't specific to this command.
     if command.cwd != surroundings.root && !command.cwd.is_dir() {
         let relative = command.cwd.strip_prefix(surroundings.root);
         let shown = relative.unwrap_or(&command.cwd).display().to_string();

@@ -47,7 +47,7 @@ pub(super) fn import_file(
 fn read_client_config(path: &Path) -> Result<Option<ClientConfig>, CommandError> {
     let is_small = fs::metadata(path)
         .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_CONFIG_BYTES);
-    // Whoever reads the file as declarations says why it can't be read.
+    // If the file can't be read, the caller reads it as declarations next, and reports why that fails.
     let Some(text) = is_small.then(|| fs::read_to_string(path).ok()).flatten() else {
         return Ok(None);
     };

@@ -89,7 +89,8 @@ fn first_call_step(path: &Path) -> String {
     format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}")
 }
 
-/// Writes the schema of tools.yaml beside it, unless there is one that may be somebody's own. Returns whether it is there.
+/// Writes the schema of tools.yaml beside it, unless that would replace a file that the user may have written. Returns
+/// whether tools.yaml can refer to the schema.
 fn write_schema(tools_path: &Path, force: bool) -> Result<bool, CommandError> {
     let exists = tools_path.exists();
     // A device or pipe, such as `/dev/stdout`, is in a directory that isn't ours.

@@ -132,7 +132,8 @@ impl<'a> LogPrinter<'a> {
         }
     }
 
-    /// Says that the last session has no end, and what to do about it. A command stands in a line of its own, to be copied.
+    /// Returns a label for a last session without an end, which says what to do about it. A command is on a line of its own,
+    /// so that it can be copied.
     fn unfinished_label(&self) -> Option<String> {
         let writer = self.writer.as_ref().filter(|_| !self.has_ended)?;
         Some(if self.records.has_writer() || !writer.has_exited() {

@@ -15,7 +15,7 @@ use toolq_log::LogError;
 /// Prints the records of the call with this id, for people or verbatim.
 ///
 /// # Errors
-/// A log can't be read, none has such a call, or stdout can't be written.
+/// A log can't be read, no log has such a call, or stdout can't be written.
 pub(super) fn show_call(
     id: &str,
     paths: &[PathBuf],

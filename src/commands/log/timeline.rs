@@ -57,7 +57,7 @@ fn follow_log(
     loop {
         let state = file_state(path);
         let (timeline, torn_end) = read_timeline(path)?;
-        // Whoever writes the log may be in the middle of a record.
+        // Until the session has ended, a torn end is expected: its process may be in the middle of writing a record.
         let has_ended = has_ended(&timeline);
         if has_ended || written != Some(state) {
             let reload_after = (!has_ended).then_some(RELOAD_SECONDS);

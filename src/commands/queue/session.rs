@@ -8,7 +8,7 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect, plant_bug};
 
-/// Where NATS is if nobody says otherwise.
+/// The default address of NATS.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
 /// A connection to NATS.

@@ -96,7 +96,7 @@ impl TurnSubmission<'_> {
     }
 }
 
-/// Stands for the bytes of a stream, which aren't kept.
+/// Digests turns in place of the bytes of a stream, which aren't kept.
 fn digest_turns(turns: &[Turn]) -> String {
     let calls = turns.iter().flat_map(|turn| &turn.calls);
     let texts = calls.flat_map(|call| {

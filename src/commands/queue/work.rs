@@ -9,7 +9,7 @@ use crate::output::{CommandError, Exit};
 use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings, copies_warning};
 use crate::session::{build_runtime, set_up_calls};
 
-/// Answers turns until a signal, or until none is left.
+/// Answers turns until a signal arrives or, with `--until-empty`, until no turn is left.
 ///
 /// # Errors
 /// tools.yaml is invalid, or the queue can't be used.

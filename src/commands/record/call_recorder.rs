@@ -42,7 +42,7 @@ struct OpenCall {
 }
 
 impl<'s> CallRecorder<'s> {
-    /// `settings` has the tool that stands for all tools of the server.
+    /// `settings` has the tool that represents all tools of the server.
     pub(crate) fn new(session: &'s mut RunSession<'_>, settings: EngineSettings) -> Self {
         Self {
             stderr: &session.context.stderr,

@@ -24,7 +24,8 @@ use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{CallEnding, ToolsConfig};
 use toolq_engine::ProxiedServer;
 
-/// What stands for the tools of the server, which aren't declared anywhere. Nothing is known about their effects.
+/// One tool that represents all tools of the server, which aren't declared anywhere. It is a `write`, since nothing is known
+/// about their effects.
 const TOOLS: &str = "version: 1\ntools: {tool: {input_schema: {type: object}, effect: write}}\n";
 
 /// How long a client may take to read the last bytes.

@@ -82,7 +82,7 @@ pub(super) fn replay_on_queue(
     outcome.conclude(arguments, context)
 }
 
-/// A recording that can't be read, behind so many that can.
+/// A recording that can't be read, and how many readable ones come before it.
 struct UnreadableFile {
     after: usize,
     name: String,

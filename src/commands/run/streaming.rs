@@ -9,7 +9,7 @@ use toolq_core::transcript::{FollowedLine, InputError, StreamEvent};
 use toolq_core::types::{AnswerForm, InputLayout};
 use toolq_engine::MessageSource as _;
 
-/// Blocks until one of the inputs has a call. Returns false if none has. Lines without calls are answered right away.
+/// Blocks until an input has a call. Returns false if no input has one. Lines without calls are answered right away.
 ///
 /// # Errors
 /// The input can't be read, or stdout can't be written.

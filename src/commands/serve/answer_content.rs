@@ -34,7 +34,7 @@ enum MediaSource {
 /// Where the structured content of a tool's results comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StructuredSource {
-    /// The list promises none.
+    /// The tool list doesn't promise any.
     None,
     /// The text, which the tool's own output schema describes.
     Text,

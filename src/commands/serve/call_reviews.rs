@@ -22,18 +22,18 @@ struct AskedQuestion {
     asked_at: Instant,
 }
 
-/// What a person said to a question.
+/// What a person replied to a question.
 #[derive(Debug, Clone)]
 pub(crate) struct CallReview {
-    /// What was asked.
+    /// The digest of the question.
     pub(crate) digest: QuestionDigest,
-    /// What was said.
+    /// The person's reply.
     pub(crate) reply: ElicitationReply,
 }
 
 impl CallReviews {
-    /// Adds a question that a client is asked `now`. Returns its state, which nobody can guess, or `None` if the system has no
-    /// random numbers.
+    /// Adds a question that is sent to a client `now`. Returns its state, which can't be guessed, or `None` if the system
+    /// has no random numbers.
     pub(crate) fn add(
         &mut self,
         identity: ClientIdentity,
@@ -56,7 +56,8 @@ impl CallReviews {
         Some(state)
     }
 
-    /// Returns what a person said, if this client was asked not long before `now`. It counts once.
+    /// Returns the person's reply to a question that was sent to this client and hasn't expired by `now`. A question is
+    /// removed with its reply, so that the reply counts once.
     pub(crate) fn take(
         &mut self,
         response: InputResponse,

@@ -1,7 +1,8 @@
 //! Asks the people at clients whether calls may start.
 //!
-//! A client of the legacy era is asked by a request, and the call waits for its answer. In the modern era, the call is answered
-//! with the question; the client makes it again with what the person said, which then counts for this one call.
+//! In the legacy era, the server sends the client a request, and the call waits for the response. In the modern era, the
+//! call is answered with the question, and the client makes the call again with the person's reply, which then counts for
+//! this one call.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -39,7 +40,7 @@ struct Connection {
     mask: Arc<Mask>,
 }
 
-/// What a person was asked: the digest of everything in the question, with its secrets.
+/// The digest of everything in the question to a person, including its secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuestionDigest([u8; 32]);
 
@@ -131,7 +132,7 @@ impl PendingRequest {
         loop {
             match timeout(CONNECTION_CHECK, &mut said).await {
                 Ok(reply) => return reply.unwrap_or(ElicitationReply::Canceled),
-                // A call whose client has gone would have an answer that nobody reads.
+                // If the client is gone, there is no reader for the result of the call.
                 Err(_) if !pending.reply.is_open() || Instant::now() >= deadline => {
                     return ElicitationReply::Canceled;
                 }

@@ -11,7 +11,7 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use toolq_core::types::ToolsConfig;
 
-/// The name if the directory of tools.yaml has none that clients accept.
+/// The name to use if clients wouldn't accept the name of the directory of tools.yaml.
 const DEFAULT_NAME: &str = "toolq";
 
 /// A configuration, and where it belongs.
@@ -35,7 +35,7 @@ enum ServerConnection<'a> {
         /// The variables that the server needs.
         variables: &'a [String],
     },
-    /// Somebody else has started it.
+    /// A server that was started separately.
     Url {
         url: String,
         /// The variable that has the token, if one is needed.

@@ -46,10 +46,11 @@ use crate::settings::{ApprovalSettings, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
 
-/// How long calls may go on after the last client has left. Clients wait two seconds before they send SIGTERM.
+/// How long calls may continue after the last client has disconnected. Clients wait two seconds before they send SIGTERM.
 const END_OF_INPUT_GRACE: Duration = Duration::from_secs(1);
 
-/// How often a client that wants to know hears that its calls are still running. Many give up after a minute of silence.
+/// How often a client that requested progress is notified that its calls are still running. Many give up after a minute of
+/// silence.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What clients are going to be connected by.
@@ -69,7 +70,7 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     }
     let tools = Arc::new(context.load_tools_with_secret(arguments.token_env.as_deref())?);
     if tools.unlocked.is_empty() {
-        // Whatever is wrong with the selection is known before anything runs.
+        // Any error in the selection is reported before anything runs.
         served_tools::select_tools(&tools, arguments, context)?;
     }
     if let Some(client) = arguments.print {
@@ -94,7 +95,7 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     Ok(exit)
 }
 
-/// Takes stdin, or begins to listen, so that whatever is wrong with it is known before anything runs.
+/// Takes stdin, or begins to listen, so that an error is reported before anything runs.
 fn open_endpoint(
     arguments: &Arguments,
     context: &CommandContext,
@@ -111,7 +112,7 @@ fn open_endpoint(
     Ok(Endpoint::Pipe(input))
 }
 
-/// Serves clients until none can come any more.
+/// Serves clients until no more can connect.
 async fn serve(
     session: &mut RunSession<'_>,
     arguments: &Arguments,

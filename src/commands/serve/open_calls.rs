@@ -23,9 +23,9 @@ use toolq_core::types::{
 };
 use toolq_engine::{ConversationOutputs, TurnRequest};
 
-/// The calls without an answer, and the way of new ones to the engine.
+/// The calls without an answer, and the channel that takes new ones to the engine.
 pub(crate) struct OpenCalls {
-    /// Locked for reading until a checked call is on its way, so that the engine learns of new tools after it.
+    /// Read-locked from a call's check until it is sent, so that the engine gets the call before it gets new tools.
     checker: RwLock<CallChecker>,
     /// What the log names as the input of the calls.
     input: Option<String>,
@@ -196,7 +196,7 @@ impl OpenCalls {
         call.parent.is_none() && open.is_some_and(|open| open.wants_progress)
     }
 
-    /// Tells clients that their calls are still running: many give up a call of which they hear nothing.
+    /// Tells clients that their calls are still running: many give up on a call that reports no progress.
     pub(crate) fn send_heartbeats(&self) {
         let mut table = self.lock();
         let calls = table.calls.values_mut();

@@ -1,7 +1,7 @@
 //! Reads tools.yaml again at a signal, while clients are connected.
 //!
-//! Calls that were checked before run as they were checked. Whatever is wrong with the new file, the old definitions stay
-//! in force.
+//! Calls that were checked before the reload run as they were checked. If anything is wrong with the new file, the old
+//! definitions stay in force.
 
 use std::convert::Infallible;
 use std::future::pending;

@@ -26,7 +26,8 @@ pub(crate) enum ClientIdentity {
     Pipe,
     /// A session of the legacy era over HTTP.
     Session(String),
-    /// Requests of the modern era stand alone. Those from one address whose clients have one name count together.
+    /// In the modern era, requests have no session. Those from the same address and with the same client name count as one
+    /// client.
     Address {
         ip: IpAddr,
         client_name: Option<String>,
@@ -35,16 +36,16 @@ pub(crate) enum ClientIdentity {
 
 /// Takes the messages that the client gets about one of its requests.
 pub(crate) trait ReplyChannel: Send + Sync {
-    /// Sends whole lines, without waiting. Returns whether somebody is still there to read them.
+    /// Sends whole lines, without waiting. Returns whether the client is still there to read them.
     fn send(&self, lines: Vec<u8>) -> bool;
 
     /// Returns whether requests of the server reach the client, too.
     fn takes_questions(&self) -> bool;
 
-    /// Returns whether somebody is still there to read what is sent.
+    /// Returns whether the client is still there to read what is sent.
     fn is_open(&self) -> bool;
 
-    /// Returns whether what the client can do without is left out, as while too much waits for it.
+    /// Returns whether to leave out what the client can do without, because too much output is already waiting for it.
     fn is_full(&self) -> bool;
 }
 
@@ -102,7 +103,7 @@ impl ServedClient {
                 ServerEvent::CancelCall { call, .. } => calls.cancel(self, call),
                 ServerEvent::AnswerQuestion { question, reply } => {
                     if let Some(waiting) = self.lock_questions().remove(&question) {
-                        // If the question was withdrawn, nobody needs the reply.
+                        // If the question was withdrawn, nothing awaits the reply.
                         let _ = waiting.send(reply);
                     }
                 }

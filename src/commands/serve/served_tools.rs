@@ -20,7 +20,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// backing aren't, since their calls would only fail.
 ///
 /// # Errors
-/// A glob is invalid, none of the tools is left, or clients would refuse the name of one.
+/// A glob is invalid, no tool is left, or clients would refuse the name of a tool.
 pub(crate) fn select_tools(
     tools: &ToolsConfig,
     arguments: &ServeArguments,

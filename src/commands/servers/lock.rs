@@ -54,7 +54,7 @@ pub(super) fn lock_servers(
     Ok(exit)
 }
 
-/// Locks a server. Returns `false` if it can't be asked, or has changed and nobody has accepted that.
+/// Locks a server. Returns `false` if it can't be queried, or if it has changed and the user hasn't accepted that.
 fn lock_server(
     reply: &SurveyReply,
     lock: &mut ToolsLock,
@@ -110,8 +110,8 @@ fn today() -> String {
     now.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// Gives tools the effects that their server claims, and says which have changed. What a person wrote into the lock stays: an
-/// effect that is neither `write`, as before anybody decides, nor what was claimed before.
+/// Gives tools the effects that their server claims, and says which have changed. What a person wrote into the lock stays:
+/// an effect that is neither the initial `write` nor what the server claimed before.
 fn accept_hints(lock: &mut ServerLock, old: Option<&ServerLock>) -> Vec<String> {
     let mut changes = Vec::new();
     for (name, tool) in &mut lock.tools {

@@ -76,7 +76,7 @@ fn render_servers(replies: &[SurveyReply], lock: &ToolsLock, color: bool) -> Str
     render_rows(&columns, color)
 }
 
-/// Returns how a server stands to its lock, in one or two words.
+/// Returns the state of a server relative to its lock, in one or two words.
 pub(super) fn server_state(reply: &SurveyReply, lock: Option<&ServerLock>) -> &'static str {
     match (&reply.result, lock) {
         (Err(_), _) => "failed",
@@ -135,7 +135,7 @@ pub(super) fn tool_names<'a>(
     locked.chain(now.tools.keys()).collect()
 }
 
-/// Returns how a tool stands to the lock of its server, in one or two words.
+/// Returns the state of a tool relative to the lock of its server, in one or two words.
 pub(super) fn tool_state(
     name: &str,
     lock: Option<&ServerLock>,

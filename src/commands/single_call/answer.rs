@@ -8,7 +8,7 @@ use toolq_engine::AnswerDelivery;
 pub(crate) struct SingleAnswer(Option<CallAnswer>);
 
 impl SingleAnswer {
-    /// Returns the answer, unless the call has none yet.
+    /// Returns the answer, if the call already has one.
     pub(crate) fn get(&self) -> Option<&CallAnswer> {
         self.0.as_ref()
     }

@@ -15,8 +15,8 @@ pub(crate) enum InputText<'a> {
     Stdin,
 }
 
-/// Returns the call of `tool` with this input: a JSON object, or the text of the tool's only string. Without an input,
-/// the call of a tool that requires none has an empty one. `command` is how its command line begins, for hints.
+/// Returns the call of `tool` with this input: a JSON object, or the text of the tool's only string. If there is no text and
+/// the tool requires no properties, the input is empty. `command` is how the command line of the call begins, for hints.
 ///
 /// # Errors
 /// stdin is a terminal, or can't be read, or the text isn't an input for this tool.
@@ -41,7 +41,7 @@ pub(crate) fn read_call(
         id: format!("toolq_{}", tool.name),
         name: tool.name.clone(),
         input: Ok(parse_input(tool, &text).map_err(|error| {
-            // What breaks a limit, such as a key that stands twice, says itself what is wrong.
+            // JSON that breaks a limit, for example by a duplicate key, needs no hint: the error says what is wrong.
             let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
             let is_object = is_json && text.trim_start().starts_with('{');
             if is_object {
@@ -87,7 +87,7 @@ fn requires_nothing(tool: &Tool) -> bool {
     schema["required"].as_array().is_none_or(Vec::is_empty)
 }
 
-/// Returns the property that a plain text stands for: the only required one, if it is a string, or else the only one.
+/// Returns the property that a plain text sets: the only required one, if it is a string, or else the only one.
 fn only_string(tool: &Tool) -> Option<&str> {
     let schema = tool.input_schema();
     let properties = schema["properties"].as_object()?;

@@ -1,4 +1,4 @@
-//! An event sink that somebody looks into.
+//! An event sink that can be observed.
 
 use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 

@@ -1,4 +1,4 @@
-//! Which calls stand together on the page: those of one turn, each agent's calls below the agent.
+//! How calls are grouped on the page: by turn, with each agent's calls below the agent.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,13 +16,14 @@ pub(super) struct CallGroup {
     /// In display order, as indexes into the calls of the log.
     pub(super) calls: Vec<usize>,
     placements: HashMap<usize, RowPlacement>,
-    /// The batch of the last call of each turn, of the input or of an agent. Calls of other agents can stand between two of them.
+    /// The batch of the last call of each turn, whether of the input or of an agent. Calls of other agents can come between
+    /// two calls of a turn.
     last_batches: HashMap<TurnKey, Option<usize>>,
-    /// How deep the last call stands.
+    /// The depth of the last call.
     last_depth: usize,
 }
 
-/// Where a row stands.
+/// The placement of a row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowPlacement {
     /// How far it is indented.
@@ -63,7 +64,7 @@ impl CallGroup {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Returns where the row of a call of this group stands.
+    /// Returns the placement of the row of a call in this group.
     pub(super) fn placement(&self, call: usize) -> RowPlacement {
         self.placements.get(&call).cloned().unwrap_or_default()
     }
@@ -115,7 +116,7 @@ pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
     groups
 }
 
-/// Returns the title of turns in which agents made so many calls.
+/// Returns the title of a group of turns, in which agents made `of_agents` calls.
 fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedCall]) -> String {
     let [(turn, roots)] = turns else {
         let (first, last) = (
@@ -139,7 +140,7 @@ fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedC
     format!("Turn {turn}: {calls}; {batches}")
 }
 
-/// Returns the heading of calls that stand below those of an agent, but aren't the agent's.
+/// Returns the heading of calls that come below those of an agent, but aren't the agent's.
 fn continued_heading(call: &LoggedCall) -> String {
     match call.batch {
         Some(batch) => format!("batch {batch}, continued"),
@@ -147,8 +148,8 @@ fn continued_heading(call: &LoggedCall) -> String {
     }
 }
 
-/// Adds a call and, below it, the calls that it made if it is an agent's. A stack of its own, since a forged log may nest
-/// them very deeply.
+/// Adds a call and, below it, the calls that it made if it is an agent's. Uses an explicit stack, since a forged log may
+/// nest calls very deeply.
 fn add_call(root: usize, log: &GroupedLog<'_>, group: &mut CallGroup) {
     let mut pending = vec![(root, 0)];
     while let Some((index, depth)) = pending.pop() {

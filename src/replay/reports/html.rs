@@ -13,7 +13,7 @@ const MAX_ROWS: usize = 20_000;
 /// Maximum number of calls whose values are shown.
 const MAX_DIFFS: usize = 1_000;
 
-/// The HTML report. Its size is bounded, whatever is replayed.
+/// The HTML report. Its size is bounded, regardless of what is replayed.
 pub struct HtmlReport {
     rows: Vec<ReplayRow>,
     diffs: usize,

@@ -1,7 +1,7 @@
-//! Whether tools that were read again can take the place of those in force.
+//! Whether tools that were read again can replace those in force.
 //!
-//! Calls that were checked before run as they were checked. Whatever is wrong with the new file, the old definitions stay
-//! in force.
+//! Calls that were checked before the reload run as they were checked. If anything is wrong with the new file, the old
+//! definitions stay in force.
 
 mod tool_changes;
 

@@ -107,7 +107,7 @@ fn an_input_gives_way_to_the_status() {
     "#);
 }
 
-/// Each agent shows its turn, and its calls are below it, in whatever order they started.
+/// Each agent shows its turn, and its calls are below it, regardless of the order in which they started.
 #[test]
 fn agents_are_shown_as_a_tree() {
     let (mut bars, terminal) = new_bars(false);
@@ -282,7 +282,7 @@ fn an_ascii_terminal_gets_ascii() {
     assert!(terminal.written().is_ascii(), "{}", terminal.written());
 }
 
-/// Calls of one tool that fail can be told apart, and the reason is shown even if the model reads something else.
+/// Failed calls of the same tool can be distinguished, and the reason is shown even if the model reads something else.
 #[test]
 fn a_failure_says_which_call_and_why() {
     let (mut bars, terminal) = new_bars(false);

@@ -318,7 +318,7 @@ fn a_text_that_is_cut_keeps_its_closing_mark() {
     assert_eq!(cut("without a mark"), "without a mark");
 }
 
-/// Whoever reads a pipe isn't short of columns.
+/// Lines in a pipe aren't limited to the columns of a terminal.
 #[test]
 fn a_pipe_has_the_whole_input() {
     let path = "directory/".repeat(20);

@@ -8,7 +8,7 @@ use crate::http_wire::HttpWire;
 use crate::script::{legacy_endpoint, modern_endpoint};
 use crate::wire::{Request, text_result};
 
-/// An event with an id, after which a stream can go on.
+/// An event with an id, from which a stream can be resumed.
 const PRIMING: &str = "id: 1\nretry: 1\ndata:\n\n";
 
 hostile_servers! {
@@ -81,7 +81,7 @@ hostile_servers! {
     });
 }
 
-/// Does what the call asks for, and streams events. `TEXT` stands for the answer.
+/// Does what the call asks for, and streams events. `TEXT` is replaced by the answer.
 fn stream(wire: &mut HttpWire, call: &Request, events: &str) {
     wire.apply(call);
     let text = wire.text_of(call);

@@ -1,4 +1,4 @@
-//! Programs that ask the client for something, and wait for the answer before they go on.
+//! Programs that ask the client for something, and wait for the answer before they continue.
 
 use serde_json::{Value, json};
 

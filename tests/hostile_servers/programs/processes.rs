@@ -1,4 +1,4 @@
-//! Programs that don't end, or leave others behind.
+//! Programs that don't end, or that leave orphans.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio, exit};

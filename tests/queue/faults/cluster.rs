@@ -22,14 +22,14 @@ struct ClusterServer {
     child: Option<Child>,
 }
 
-/// Returns a port that nobody listens on. Somebody else may take it before the server does, which then doesn't start.
+/// Returns a port that no process listens on. If another process takes it before the server does, the server doesn't start.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
 impl Cluster {
-    /// Starts so many servers. Returns `None`, and says so, where there is no nats-server.
+    /// Starts `count` servers. Returns `None`, and says so, if nats-server isn't installed.
     pub fn start(count: usize) -> Option<Self> {
         if Command::new(program()).arg("--version").output().is_err() {
             say_skipped();

@@ -112,7 +112,7 @@ impl FaultRun {
         self.cause_faults_until(time, &mut |_| is_enough());
     }
 
-    /// Causes faults for this time, or until it is enough, which is asked from time to time.
+    /// Causes faults for this time, or until `is_enough`, which is called from time to time, returns true.
     pub fn cause_faults_until(
         &mut self,
         time: Duration,

@@ -26,7 +26,7 @@ const STATES: [LinkState; 4] = [
     LinkState::HeldFromServers,
     LinkState::Cut,
 ];
-/// How often a held connection looks whether it may go on.
+/// How often a held connection checks whether it may continue.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The links of one worker to all servers.

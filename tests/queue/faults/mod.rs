@@ -4,8 +4,8 @@
 //! held in both directions or in one, and let go; `submit` and `collect` are killed. What the calls did is counted where they do
 //! it: each appends a line when it starts and one when it ends.
 //!
-//! `QUEUE_FAULTS_SECONDS` is how long faults go on (default: 60), `QUEUE_FAULTS_SEED` which ones. `.ci/queue-faults` runs ten
-//! minutes.
+//! `QUEUE_FAULTS_SECONDS` sets how long faults are caused (default: 60), and `QUEUE_FAULTS_SEED` selects which ones.
+//! `.ci/queue-faults` runs for ten minutes.
 
 mod checker;
 mod cluster;
@@ -24,7 +24,7 @@ use crate::faults::checker::check_history;
 use crate::faults::fault_run::{FaultRun, FaultRunSettings};
 use crate::support::eprint_uncaptured;
 
-/// How long faults go on unless the environment says otherwise.
+/// How long faults are caused by default.
 const DEFAULT_SECONDS: u64 = 60;
 /// How long to look for a bug that was planted.
 const MAX_BUG_SECONDS: u64 = 240;

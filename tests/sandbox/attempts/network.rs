@@ -57,7 +57,7 @@ pub fn open_unix_datagram(_: &Path, _: &Facts) -> AttemptResult {
     Ok(())
 }
 
-/// Sends to somebody else than the other socket of the pair.
+/// Sends to a socket that isn't the other one of the pair.
 pub fn send_from_pair(_: &Path, facts: &Facts) -> AttemptResult {
     let (socket, _other) = UnixDatagram::pair()?;
     socket.send_to(b"x", facts.text("unix_datagram"))?;
@@ -110,7 +110,7 @@ pub fn set_up_io_uring(_: &Path, _: &Facts) -> AttemptResult {
         )
     };
     match queue {
-        // Some systems switch it off for everybody.
+        // Some systems disable it for all processes.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => Err("there is none".into()),
         queue => Ok(queue.map(drop)?),
     }

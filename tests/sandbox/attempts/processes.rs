@@ -142,7 +142,7 @@ pub fn use_keys(_: &Path, _: &Facts) -> AttemptResult {
     Ok(())
 }
 
-/// Mounts what is outside into the root, in namespaces where anybody may mount.
+/// Mounts what is outside into the root, in namespaces where unprivileged users may mount.
 pub fn mount_in_namespace(place: &Path, _: &Facts) -> AttemptResult {
     let script = "mkdir -p mounted && mount --bind \"$1\" mounted && cat mounted/canary";
     let output = Command::new("unshare")

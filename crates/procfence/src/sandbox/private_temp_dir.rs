@@ -66,7 +66,7 @@ impl PrivateTempDir {
         drop(self);
     }
 
-    /// Leaves the directory to processes that go on.
+    /// Leaves the directory to processes that continue to run.
     pub(crate) fn keep(self) {
         let _ = self.0.keep();
     }

@@ -106,8 +106,8 @@ impl ReaperSandboxes {
         Ok(self.temp_dir.insert(temp_dir).path())
     }
 
-    /// Removes the temporary directory of a call, or keeps it for the next one if it is empty. If some of the call's
-    /// processes go on, they keep it.
+    /// Removes the temporary directory of a call, or keeps it for the next call if it is empty. If processes of the
+    /// call are still running, the directory is left to them.
     pub(crate) fn finish_call(&mut self, is_gone: bool) {
         let Some(temp_dir) = self.temp_dir.take() else {
             return;

@@ -61,7 +61,7 @@ fn a_secret_behind_escapes_is_masked_where_it_is() {
     }
 }
 
-/// What might go on as an escape is decoded at the latest when the text ends.
+/// Text that could be the start of an escape, such as the final `%`, is decoded at the latest when the text ends.
 #[test]
 fn a_secret_that_ends_like_an_escape_is_found_at_the_end() {
     let mask = Mask::new(["it's s3cr3t%"]);
@@ -113,7 +113,7 @@ fn base64_is_found_across_lines_of_a_long_file() {
     assert_eq!(mask.apply(&lines).matches(MASKED).count(), 1);
 }
 
-/// The line break behind a line of base64 digits may belong to a secret itself.
+/// The line break after a line of base64 digits may be part of a secret itself.
 #[test]
 fn an_escaped_secret_is_found_whose_line_breaks_follow_base64_digits() {
     let digits = "A".repeat(20);
@@ -122,7 +122,7 @@ fn an_escaped_secret_is_found_whose_line_breaks_follow_base64_digits() {
     assert_eq!(mask.apply(&text), MASKED);
 }
 
-/// Words on lines of their own aren't lines of base64, whatever comes before them.
+/// Words on lines of their own aren't lines of base64, regardless of what precedes them.
 #[test]
 fn short_lines_are_not_joined() {
     let mask = Mask::new(["s3cr3t-value"]);

@@ -23,7 +23,8 @@ const MAX_PATH_BYTES: usize = 4_096;
 /// Maximum number of symbolic links in a path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Returns the locks of a call, or `None` if it has none: then it is ordered by its concurrency safety alone.
+/// Returns the locks of a call, or `None` if its tool declares no locks. Such a call is ordered by its concurrency
+/// safety alone.
 ///
 /// # Errors
 /// The problems with the values that the locks are made of.
@@ -77,14 +78,14 @@ pub fn recheck_locks(accepted: &AcceptedCall, root: &Path) -> Option<CallLocks> 
     (now != *locks).then_some(now)
 }
 
-/// Returns the names that a template stands for: one, or one for each element of an array. `None` if an optional value
-/// is missing.
+/// Returns the names that a template expands to: one, or one for each element of an array. Returns `None` if an
+/// optional value is missing.
 fn fill_names(template: &Template, input: &Input) -> Result<Option<Vec<String>>, ProblemDetail> {
     let mut names = vec![String::new()];
     for part in &template.parts {
         let values = match part {
             TemplatePart::Text(text) => vec![text.clone()],
-            // The policy of these templates has none.
+            // Lock templates can't contain variables.
             TemplatePart::Env { .. } => continue,
             TemplatePart::Value {
                 path,

@@ -21,7 +21,7 @@ pub(crate) fn find_own_file<'f>(path: &str, base: &Path, files: &'f [PathBuf]) -
     files.iter().find(is_same).map(PathBuf::as_path)
 }
 
-/// Whether both are the same file, by whatever links.
+/// Whether both paths lead to the same file, possibly through links.
 fn have_same_identity(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),

@@ -65,7 +65,7 @@ fn header_template(server: &str, name: &str, value: &str, notes: &mut Vec<String
     scheme + &template
 }
 
-/// Returns the template for an address. toolq masks variables behind the `?`, but not those before it.
+/// Returns the template for an address. toolq masks variables after the `?`, but not those before it.
 fn url_template(server: &str, url: &str, notes: &mut Vec<String>) -> String {
     let (base, query) = match url.split_once('?') {
         Some((base, query)) => (base, Some(query)),

@@ -8,7 +8,7 @@ use crate::client_config::endpoint::ConfiguredEndpoint;
 use crate::client_config::secrets::{is_secret_option, looks_secret};
 use crate::client_config::templates::{env_template, escape_placeholders, resolve_references};
 
-/// What stands for an argument that isn't copied.
+/// Replaces an argument that isn't copied.
 const REPLACED_ARGUMENT: &str = "REPLACE_ME";
 
 /// What a configuration says.

@@ -55,7 +55,7 @@ fn is_placeholder(rest: &str) -> bool {
     })
 }
 
-/// Replaces what only other programs know: `${workspaceFolder}`, `${env:NAME}`, `${input:name}`.
+/// Replaces references that only other programs can resolve: `${workspaceFolder}`, `${env:NAME}`, `${input:name}`.
 pub(super) fn resolve_references(text: &str) -> String {
     let mut resolved = String::new();
     let mut rest = text;

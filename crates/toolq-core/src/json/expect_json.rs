@@ -1,9 +1,10 @@
 //! JSON that can't fail to be made.
 
-/// Takes the JSON of a value that always has one: texts, numbers, raw JSON, and objects whose keys are texts.
+/// Takes the JSON of a value that can always be serialized: text, a number, raw JSON, or an object whose keys are
+/// texts.
 ///
 /// # Panics
-/// It has none, which is a bug. An empty text in its place could be taken for a result.
+/// The value couldn't be serialized, which is a bug. An empty text in its place could be mistaken for a result.
 #[expect(
     clippy::expect_used,
     reason = "a bug that must not pass for an empty line"

@@ -5,7 +5,7 @@ pub fn escape_pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the name that a token of a JSON pointer stands for.
+/// Returns the name that a token of a JSON pointer encodes.
 pub fn unescape_pointer_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }

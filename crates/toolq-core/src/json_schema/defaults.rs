@@ -133,7 +133,7 @@ impl SchemaDefaults {
         Some(Self { schemas })
     }
 
-    /// Fills in the missing values of `input`; returns `None` if none is missing.
+    /// Fills in the missing values of `input`. Returns `None` if no value is missing.
     ///
     /// # Errors
     /// With its defaults, the input would exceed the limits of an input.
@@ -141,8 +141,8 @@ impl SchemaDefaults {
         self.fill_except(input, &HashSet::new())
     }
 
-    /// Fills in the missing values of `input` whose defaults keep it valid by `is_valid`, each default tried in turn;
-    /// returns `None` if there are none. `input` is valid as it came.
+    /// Fills in the missing values of `input`. Each default is tried in turn, and kept only if the input is still valid
+    /// by `is_valid`. Returns `None` if no default was filled in. `input` is valid as it came.
     pub(crate) fn fill_valid(
         &self,
         input: &Input,

@@ -16,7 +16,7 @@ use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_file::load_file;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
-/// What references are relative to: stands for the directory of tools.yaml, whatever its name.
+/// The base of all references. It represents the directory of tools.yaml, regardless of its name.
 pub(crate) const BASE_URI: &str = "json-schema:///";
 
 /// The files that a schema reaches, by the address that references to them resolve to.

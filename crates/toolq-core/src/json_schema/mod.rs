@@ -35,5 +35,5 @@ pub use schema_errors::find_schema_errors;
 pub(crate) use simple_schema::is_simple_schema;
 pub(crate) use type_errors::TypeError;
 
-/// Where the files of a server's schema are looked for: a schema of a server must not refer to files, so there are none.
+/// Where files of a server's schema would be looked up. Such a schema must not refer to files, so none exist here.
 pub const NO_SCHEMA_DIRECTORY: &str = "/dev/null";

@@ -42,7 +42,7 @@ pub struct CompiledSchema {
     formats: FormatPolicy,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
     max_detail_depth: usize,
-    /// The defaults of missing values; `None` if the schema has none.
+    /// The defaults of missing values; `None` if the schema declares no defaults.
     defaults: Option<SchemaDefaults>,
 }
 
@@ -122,7 +122,7 @@ impl CompiledSchema {
         &self.source
     }
 
-    /// Fills in the missing values that have a default; returns `None` if there are none.
+    /// Fills in the missing values that have a default. Returns `None` if there is nothing to fill in.
     ///
     /// # Errors
     /// With its defaults, the input would exceed the limits of an input.

@@ -67,7 +67,7 @@ impl PatternReader<'_> {
         (!is_empty).then_some(bytes)
     }
 
-    /// Reads a group behind its opening parenthesis.
+    /// Reads a group after its opening parenthesis.
     fn read_group(&mut self, depth: usize) -> Option<usize> {
         if depth == MAX_DEPTH {
             return None;
@@ -80,7 +80,7 @@ impl PatternReader<'_> {
         bytes.checked_add(SMALL_ATOM_BYTES)
     }
 
-    /// Reads an escape behind its backslash.
+    /// Reads an escape after its backslash.
     fn read_escape(&mut self) -> Option<usize> {
         match self.rest.next()? {
             'D' | 'S' | 'W' | 's' => Some(LARGE_ATOM_BYTES),
@@ -90,7 +90,7 @@ impl PatternReader<'_> {
         }
     }
 
-    /// Reads a class behind its opening bracket. A hyphen must be escaped or between two letters or digits.
+    /// Reads a class after its opening bracket. A hyphen must be escaped, at the end, or between two letters or digits.
     fn read_class(&mut self) -> Option<usize> {
         let is_negated = self.rest.next_if_eq(&'^').is_some();
         let mut bytes = if is_negated {
@@ -178,7 +178,7 @@ impl PatternReader<'_> {
     }
 }
 
-/// Whether a character stands for itself outside of a class.
+/// Whether a character matches itself outside of a class.
 fn is_simple_literal(literal: char) -> bool {
     literal.is_ascii_alphanumeric()
         || matches!(

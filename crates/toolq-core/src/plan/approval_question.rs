@@ -1,4 +1,4 @@
-//! Renders a call for whoever is asked to approve it.
+//! Renders a call for the user or program that has to approve it.
 
 use serde::Serialize;
 
@@ -27,10 +27,11 @@ struct ApprovalQuestionJson<'a> {
     agent: Option<MaskedText<'a>>,
 }
 
-/// Renders the question that an approval program reads: an object on one line. The input in it is whole, whatever its size.
+/// Renders the question that an approval program reads: an object on one line. It contains the whole input, regardless
+/// of its size.
 ///
 /// # Errors
-/// The question can't be written, so nobody may be asked.
+/// The question can't be serialized, so the call can't be approved.
 pub fn render_approval_question(
     request: &ApprovalRequest,
     mask: &Mask,

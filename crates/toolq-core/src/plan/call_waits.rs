@@ -17,7 +17,7 @@ pub struct CallWaits<'a> {
 }
 
 impl<'a> CallWaits<'a> {
-    /// Returns the waits of these calls, unless none of them has locks.
+    /// Returns the waits of these calls, or `None` if no call has locks.
     pub(crate) fn new<'c>(calls: impl Iterator<Item = &'c PlannedCall<'a>>) -> Option<Self>
     where
         'a: 'c,
@@ -45,7 +45,8 @@ impl<'a> CallWaits<'a> {
         self.before.get(&position).map_or(&[], Vec::as_slice)
     }
 
-    /// `waits for call 3: writes src/a.rs`, and more of these. Empty if it waits for none.
+    /// Returns a text such as `waits for call 3: writes src/a.rs`, with all waits of the call. Empty if it waits for no
+    /// call.
     pub(crate) fn describe(&self, position: usize) -> String {
         let all = self.before(position);
         let parts = all.iter().take(MAX_NAMED_CALLS).map(|before| {

@@ -25,7 +25,8 @@ pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<
     render_line(accepted, mask, &mut |text| quote_word(text).into_owned())
 }
 
-/// Renders the line with the first words of each script, and a `mark` behind them; returns `None` if the tool has no backing.
+/// Renders the line with only the first words of each script, followed by `mark`. Returns `None` if the tool has no
+/// backing.
 pub(crate) fn render_folded_invocation(
     accepted: &AcceptedCall,
     mask: &Mask,

@@ -64,7 +64,7 @@ struct CallJson<'a> {
     effect: &'static str,
     /// The input that would run.
     input: MaskedJson<'a>,
-    /// Whether it starts only after somebody said yes.
+    /// Whether it needs an approval before it starts.
     approve: bool,
     /// What its program can reach; missing if that isn't confined.
     #[serde(skip_serializing_if = "Option::is_none")]

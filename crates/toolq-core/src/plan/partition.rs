@@ -2,8 +2,8 @@
 
 use crate::schedule::{CallAccess, Gate};
 
-/// Numbers the batches of one turn: consecutive calls of which none waits for another share a batch. Without locks, these
-/// are consecutive safe calls; an unsafe call gets its own.
+/// Numbers the batches of one turn: consecutive calls share a batch if they don't wait for each other. Without locks, a
+/// batch consists of consecutive safe calls, and an unsafe call gets its own.
 ///
 /// Only assign calls that will run: a call that doesn't run doesn't separate batches.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ impl BatchPartition {
         self.batches - 1
     }
 
-    /// Adds a call to the last batch if it waits for none of its calls.
+    /// Adds a call to the last batch if it waits for no call of that batch. Returns whether it does.
     fn joins_batch(&mut self, access: &CallAccess) -> bool {
         if access.is_barrier() {
             return false;

@@ -19,8 +19,8 @@ pub struct SafeDeclarationSaving {
 }
 
 impl TurnPlan<'_> {
-    /// Returns the tool whose declaration as concurrency-safe would save the most time. Only tools count that declare
-    /// nothing about it; what the author decided stands.
+    /// Returns the tool whose declaration as concurrency-safe would save the most time. Only tools without a
+    /// declaration are considered, since an existing one is the author's decision.
     pub fn best_safe_declaration(&self) -> Option<SafeDeclarationSaving> {
         let accepted = self.planned_calls().map(|planned| planned.accepted);
         let undecided = accepted.filter(|accepted| accepted.safety_source == SafetySource::Default);

@@ -1,7 +1,7 @@
-//! Renders a plan for people: one line a call, as wide as the terminal, with its input, when it runs, and why. Below it
-//! stands what the call runs.
+//! Renders a plan for people: one line per call, as wide as the terminal, with its input, when it runs, and why. What
+//! the call runs follows below it.
 //!
-//! Text from models and tools is escaped. What somebody will be asked to approve is never shortened.
+//! Text from models and tools is escaped. What a user will have to approve is never shortened.
 
 use std::fmt::{self, Write};
 
@@ -86,8 +86,8 @@ fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Ma
     Ok(())
 }
 
-/// Writes the heading of a batch, with what it waits for, and what decided the safety of all its calls. What doesn't fit
-/// stands on the next line.
+/// Writes the heading of a batch, with what it waits for, and what decided the safety of all its calls. What doesn't
+/// fit is written on the next line.
 fn write_heading(
     out: &mut String,
     plan: &TurnPlan<'_>,
@@ -179,7 +179,7 @@ impl PlanStyle {
         format!("{kept}{}", self.cut_mark())
     }
 
-    /// Returns what stands where something is left out, one column wide.
+    /// Returns the mark for omitted text, one column wide.
     pub(crate) fn cut_mark(self) -> &'static str {
         if self.is_unicode { "…" } else { "~" }
     }

@@ -170,7 +170,7 @@ impl<'a> TimelineLayout<'a> {
         Ok(is_folded)
     }
 
-    /// Returns what a call runs, all of it if somebody will be asked to approve it.
+    /// Returns what a call runs, all of it if the call needs an approval.
     fn invocation(&self, planned: &PlannedCall<'_>, mask: &Mask) -> Option<FoldedLine> {
         let accepted = planned.accepted;
         if self.style.detail == PlanDetail::Whole || accepted.needs_approval {

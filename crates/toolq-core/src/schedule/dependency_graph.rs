@@ -169,7 +169,7 @@ impl DependencyGraph {
     }
 }
 
-/// Goes through the calls before a call, latest first, so that whatever waits for a vertex comes before it.
+/// Visits the calls before a call, latest first, so that every vertex comes after those that wait for it.
 struct CallSearch<'g> {
     graph: &'g DependencyGraph,
     pending: BinaryHeap<(VertexId, VertexId)>,
@@ -255,7 +255,7 @@ impl CallSet {
 mod tests {
     use super::*;
 
-    /// Calls that nobody waits for don't pile up.
+    /// Calls that no other call waits for don't pile up.
     #[test]
     fn a_set_forgets_calls_that_have_finished() {
         let (mut graph, mut set) = (DependencyGraph::default(), CallSet::default());

@@ -1,9 +1,9 @@
-//! The order of calls. Calls without locks: concurrency-safe calls run alongside each other, any other runs alone. Calls with
-//! locks wait only for calls before them whose locks conflict with theirs, and for calls that aren't concurrency-safe
-//! and have none.
+//! The order of calls. Without locks, concurrency-safe calls run alongside each other, and any other call runs alone.
+//! Calls with locks wait only for earlier calls whose locks conflict with theirs, and for earlier calls that aren't
+//! concurrency-safe and have no locks.
 //!
-//! A pure state machine: it knows neither time nor the concurrency limit, and calls only by the numbers that its user
-//! gave them.
+//! A pure state machine: it knows neither time nor the concurrency limit, and knows calls only by the numbers that its
+//! user gave them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -46,7 +46,8 @@ impl Gate {
         self.look_ahead();
     }
 
-    /// Takes calls out of the backlog until one may enter. None may before a call that is alone has finished.
+    /// Takes calls out of the backlog until one may enter. No call may enter before a call that runs alone has
+    /// finished.
     fn look_ahead(&mut self) {
         while self.ready.is_empty()
             && self.alone_count == 0

@@ -1,7 +1,7 @@
-//! Decides when calls may start whose tool, server or host limits that.
+//! Decides when calls may start if their tool, server or host limits that.
 //!
-//! Calls with the same limits wait in a line of their own, so those of other tools pass them. Between lines, whoever has
-//! waited longest comes first, but only where it could start.
+//! Calls with the same limits wait in a line of their own, so those of other tools pass them. Between lines, the call
+//! that has waited longest comes first, but only where it could start.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -51,7 +51,7 @@ pub fn parse_template(text: &str) -> Template {
     parse_with_marks(text, VariableMode::Expand).template
 }
 
-/// Parses a template. This never fails: whatever doesn't have the form of a placeholder is literal text.
+/// Parses a template. This never fails: anything that doesn't have the form of a placeholder is literal text.
 pub(crate) fn parse_with_marks(text: &str, variables: VariableMode) -> ParsedTemplate {
     let mut parser = TemplateParser {
         text,

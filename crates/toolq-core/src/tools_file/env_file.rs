@@ -1,7 +1,8 @@
 //! Parses the lines `NAME=value` of an `env_file`.
 //!
-//! The crates for this format expand `$NAME` in values, and their errors quote the line, which may be a secret. Here nothing is
-//! expanded, no error contains any part of a value, and whatever shells and other tools would read differently is an error.
+//! The crates for this format expand `$NAME` in values, and their errors quote the line, which may be a secret. Here,
+//! nothing is expanded, no error contains any part of a value, and anything that shells and other tools would read
+//! differently is an error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

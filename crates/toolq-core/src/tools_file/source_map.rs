@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::types::Span;
 
-/// What stands in place of a path for the tools of the host process.
+/// The name that replaces a path for the tools of the host process.
 const HOST_NAME: &str = "the tools of the host";
 
 /// The texts of a tools.yaml and its included files.

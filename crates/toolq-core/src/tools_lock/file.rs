@@ -11,7 +11,7 @@ use crate::types::ServerLock;
 
 /// The version of the format.
 const FORMAT_VERSION: u32 = 1;
-/// The name of the file if tools.yaml has none, since it is read from stdin.
+/// The name of the lock if tools.yaml is read from stdin, and so has no name.
 const DEFAULT_NAME: &str = "tools.lock";
 
 /// What all servers of a file announced.
@@ -40,13 +40,13 @@ impl ToolsLock {
         tools_file.with_extension("lock")
     }
 
-    /// Reads the lock of a tools file; returns `None` if it has none.
+    /// Reads the lock of a tools file. Returns `None` if the lock doesn't exist.
     ///
     /// # Errors
     /// Why it can't be used.
     pub fn read(tools_file: &Path) -> Result<Option<Self>, String> {
         let path = Self::path_beside(tools_file);
-        // `-c tools.lock` names a tools file, whatever it is called.
+        // `-c tools.lock` names a tools file, regardless of its name.
         if path == tools_file {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl ToolsLock {
     }
 }
 
-/// Returns whether nothing beside the tools file can be looked up, either. Whoever reads that file reports why.
+/// Returns whether even the tools file can't be looked up. Reading that file reports why.
 fn is_unreachable(tools_file: &Path) -> bool {
     let found = std::fs::symlink_metadata(tools_file);
     found.is_err_and(|error| error.kind() != io::ErrorKind::NotFound)

@@ -152,7 +152,8 @@ impl BodyReader {
         Ok(())
     }
 
-    /// Returns the record at `offset` with its stored content in place, or `None` if the record refers to none.
+    /// Returns the record at `offset` with its stored content in place, or `None` if the record doesn't refer to stored
+    /// content.
     fn load_stored_content(&self, record: &str, offset: u64) -> Result<Option<String>, InputError> {
         let Some(load_content) = self.content_loader.as_ref() else {
             return Ok(None);

@@ -37,7 +37,7 @@ pub(crate) fn call_with_id(turn: usize, position: usize, raw: RawCall) -> Call {
     }
 }
 
-/// Generates the id of a call that has none, from its position, its name, and its input on one line.
+/// Generates the id of a call without one, from its position, its name, and its input on one line.
 fn generate_call_id(turn: usize, position: usize, name: &str, input: &str) -> String {
     let text = format!("{turn}\0{position}\0{name}\0{input}");
     let digest = Sha256::digest(text);

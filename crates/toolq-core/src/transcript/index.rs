@@ -17,7 +17,7 @@ pub(crate) struct TurnEntry {
     pub model: TextEntry,
 }
 
-/// Where the input has a string, in JSON. Empty if it has none.
+/// The place of a JSON string in the input. Empty if the input doesn't have it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TextEntry {
     /// Offset of the string in the input.

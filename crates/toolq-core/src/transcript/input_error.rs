@@ -41,8 +41,8 @@ impl InputError {
 }
 
 impl InputError {
-    /// Returns what is wrong and what to do about it, without the name of the input and a position in it: for somebody who
-    /// handed over a value and never saw its text.
+    /// Returns what is wrong and what to do about it, without the name of the input and a position in it. This is for
+    /// callers that passed a value and never saw its text.
     pub fn describe_without_place(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),

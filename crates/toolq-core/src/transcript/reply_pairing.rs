@@ -57,7 +57,7 @@ pub(crate) struct ReplyPairing {
 }
 
 impl ReplyPairing {
-    /// Returns the digest that stands for `id`.
+    /// Returns the digest of `id`.
     pub fn digest_id(&self, id: &str) -> Option<NonZeroU64> {
         NonZeroU64::new(self.id_hasher.hash_one(id))
     }

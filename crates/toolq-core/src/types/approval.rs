@@ -1,4 +1,4 @@
-//! Approval: which calls start only after somebody said yes, and what was said.
+//! Approval: which calls need one before they start, and what was decided.
 
 use std::sync::Arc;
 
@@ -73,9 +73,9 @@ impl ApprovalDecision {
 pub enum ApprovalMeans {
     /// A flag that approves all calls.
     All,
-    /// A program that was asked.
+    /// An approval program.
     Program,
-    /// A person who was asked on the terminal.
+    /// A person on the terminal.
     Terminal,
     /// A plan with this id, which was reviewed and then applied.
     Plan(Arc<str>),

@@ -117,7 +117,7 @@ impl LimitKind {
 pub struct ArgumentTemplate {
     /// Never contains an environment variable: every user of the machine can see a program's arguments.
     pub template: Template,
-    /// Whether each value must consist of digits, because it stands in code, as a line number.
+    /// Whether each value must consist of digits, because it is used in code, such as a line number.
     pub digits_only: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct CachePolicy {
 /// A result that later runs find in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptResult {
-    /// Stands for the tool, `root`, the variables, the input and the locks.
+    /// Identifies the tool, `root`, the variables, the input and the locks.
     pub digest: String,
     /// What the call read. `None` if that isn't known.
     pub locks: Option<CallLocks>,

@@ -36,7 +36,7 @@ pub struct TurnOrigin {
     pub message_id: Option<String>,
     /// The model that wrote it.
     pub model: Option<String>,
-    /// The span of whoever requested the calls, if they are part of a trace of its own.
+    /// The span in which the calls were requested, if they belong to a trace of their own.
     pub trace_parent: Option<TraceParent>,
 }
 

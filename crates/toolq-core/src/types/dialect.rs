@@ -77,7 +77,7 @@ impl AnswerForm {
     }
 }
 
-/// How an input arranges its turns, and therefore how the output arranges their results.
+/// How an input arranges its turns, which determines how the output arranges their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputLayout {
     /// One JSON document: a single document answers all open turns.

@@ -90,7 +90,7 @@ pub enum Event<'a> {
         /// The calls of the batch that are known so far.
         calls: &'a [CallRef],
     },
-    /// Somebody is asked to approve a call.
+    /// The approval of a call was requested.
     ApprovalRequested {
         /// The call.
         call: &'a CallRef,
@@ -104,7 +104,7 @@ pub enum Event<'a> {
         /// What was said.
         approval: &'a Approval,
     },
-    /// Nobody decides about a call, so the run stops.
+    /// No decision about a call will be made, so the run stops.
     ApproverStopped {
         /// The call.
         call: &'a CallRef,
@@ -188,7 +188,7 @@ pub enum Event<'a> {
         /// What it means for results in the log.
         cache: &'a CacheNote,
     },
-    /// A host process sent the result of an attempt of which nobody waits for a result any more. It answers nothing.
+    /// A host process sent the result of an attempt after its call had stopped waiting. The result answers no call.
     LateResult {
         /// The call.
         call: &'a CallRef,

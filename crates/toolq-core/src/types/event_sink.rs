@@ -21,7 +21,7 @@ pub trait EventSink: Send {
         Ok(())
     }
 
-    /// Returns whether anybody sees how far a running call is. If not, servers aren't asked for it.
+    /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
     fn shows_progress(&self, _call: &CallRef) -> bool {
         true
     }

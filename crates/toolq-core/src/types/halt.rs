@@ -15,7 +15,7 @@ pub enum NotExecutedCause {
         /// The tool of the call in doubt.
         tool: String,
     },
-    /// An earlier call needs an approval that nobody gave. Only calls that aren't `read` wait for that.
+    /// An earlier call needs an approval that wasn't given. Only calls that aren't `read` wait for that.
     PrecedingNeedsApproval {
         /// The tool of that call.
         tool: String,
@@ -53,9 +53,9 @@ pub enum HaltCause {
     ClientCancelled,
     /// The client of a server has left.
     ClientLeft,
-    /// Whoever was asked to approve a call stopped the run.
+    /// The approver of a call stopped the run.
     ApproverStopped,
-    /// So many workers of a queue were lost over the turn that it isn't run anymore.
+    /// The turn lost too many workers of a queue, so it isn't run anymore.
     WorkersLost,
 }
 

@@ -105,9 +105,9 @@ pub enum Outcome {
         /// The number of failures.
         failures: u32,
     },
-    /// It needs an approval that nobody gave.
+    /// It needs an approval that wasn't given.
     NeedsApproval,
-    /// Somebody was asked to approve it, and said no.
+    /// Its approval was requested and denied.
     Denied {
         /// Why, if that was said.
         reason: Option<String>,
@@ -187,7 +187,7 @@ impl Outcome {
         matches!(self, Self::Restored(_))
     }
 
-    /// The word in which people are told how it ended.
+    /// The word for how it ended, as users see it.
     pub fn kind(&self) -> OutcomeKind {
         match self {
             _ if !self.is_error() => OutcomeKind::Ok,

@@ -13,7 +13,7 @@ pub enum OutcomeKind {
     Skipped,
     /// It may have had its effect, and nothing says so.
     InDoubt,
-    /// It has no end yet, or none that is known.
+    /// It has no end yet, or its end isn't known.
     Unfinished,
 }
 
@@ -40,7 +40,7 @@ impl OutcomeKind {
         }
     }
 
-    /// Returns whether somebody has to look at the call: it is neither a success nor under way.
+    /// Returns whether the call counts as a failure: it failed, or was rejected.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Rejected)
     }

@@ -61,6 +61,6 @@ pub enum OutputUnavailable {
         /// How many bytes there are.
         len: u64,
     },
-    /// Whoever makes the calls can't be told from others, so none of their outputs can be read.
+    /// The calls can't be assigned to a conversation, so none of their outputs can be read.
     NoConversation,
 }

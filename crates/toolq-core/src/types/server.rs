@@ -31,7 +31,7 @@ pub struct ServerConfig {
     pub result: ResultParts,
     /// How many calls of its tools run at once, and how often they start.
     pub start_limits: StartLimits,
-    /// Whether it is asked for its tools whenever it starts, because they are compared with what is known of them.
+    /// Whether its tools are requested at every start, to compare them with what is known of them.
     pub compares_tools: bool,
     /// The SHA-256 of what tools.lock has of the server. It is read from the server again after that has changed.
     pub lock_digest: Option<String>,

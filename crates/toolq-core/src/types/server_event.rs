@@ -31,7 +31,7 @@ pub struct ServerIntroduction {
     pub name: Option<String>,
     /// Its own version, if it says it.
     pub version: Option<String>,
-    /// The digest of what it announced, if it was asked for its tools.
+    /// The digest of what it announced, if its tools were requested.
     pub tools_digest: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct ServerEnd {
     pub duration: Duration,
     /// How many calls it got.
     pub calls: u64,
-    /// How many answers came when nobody waited for them any more.
+    /// How many answers arrived after their calls had stopped waiting.
     pub late_answers: u64,
     /// How many lines on its stdout weren't messages.
     pub noise_lines: u64,

@@ -76,9 +76,9 @@ statuses! {
     NotExecuted = "not_executed",
     /// Its tool failed too many times in a row.
     Paused = "paused",
-    /// It needs an approval that nobody gave.
+    /// It needs an approval that wasn't given.
     NeedsApproval = "needs_approval",
-    /// Somebody was asked to approve it, and said no.
+    /// Its approval was requested and denied.
     Denied = "denied",
     /// A user resolved it as done after it was in doubt.
     Resolved = "resolved",

@@ -142,7 +142,7 @@ impl Template {
         })
     }
 
-    /// Returns the names of the environment variables behind the `?` of a URL.
+    /// Returns the names of the environment variables after the `?` of a URL.
     pub fn query_env_names(&self) -> impl Iterator<Item = &str> {
         let is_before_query =
             |part: &&TemplatePart| !matches!(part, TemplatePart::Text(text) if text.contains('?'));

@@ -44,15 +44,15 @@ pub struct Tool {
     pub rule_settings: Vec<RuleSetting>,
     /// What it does to the world.
     pub effect: Effect,
-    /// Which of its calls start only after somebody said yes.
+    /// Which of its calls need an approval before they start.
     pub approve: ApprovalPolicy,
     /// What its calls read and change. Without it, they are ordered by their concurrency safety alone.
     pub locks: Option<LockTemplates>,
     /// How many of its calls run at once, and how often they start.
     pub start_limits: StartLimits,
-    /// Whether it may destroy something, as far as MCP clients are told.
+    /// Whether it may destroy something, as declared to MCP clients.
     pub destructive: Option<bool>,
-    /// Whether it reaches systems that nobody here controls, as far as MCP clients are told.
+    /// Whether it reaches systems outside of the user's control, as declared to MCP clients.
     pub open_world: Option<bool>,
     /// Time limits.
     pub timeout: CallTimeouts,
@@ -68,7 +68,7 @@ pub struct Tool {
     pub probe: Option<CommandBacking>,
     /// The format of the output.
     pub output: OutputKind,
-    /// The JSON that stands for an empty output, in compact form. Only for [`OutputKind::Json`].
+    /// The JSON that replaces an empty output, in compact form. Only for [`OutputKind::Json`].
     pub empty_output: Option<String>,
     /// The JSON Schema of the output, including the files that it refers to. Only for [`OutputKind::Json`].
     pub output_schema: Option<Arc<CompiledSchema>>,

@@ -24,7 +24,7 @@ pub struct ToolsConfig {
     pub tools: Vec<Arc<Tool>>,
     /// The servers whose tools are declared, in the order of the file.
     pub servers: Vec<Arc<ServerConfig>>,
-    /// Those of them whose tools aren't known until they are asked, because tools.lock doesn't have them.
+    /// Those of `servers` whose tools are unknown until they are requested, because tools.lock doesn't have them.
     pub unlocked: Vec<Arc<UnlockedServer>>,
     /// Maximum number of calls running at the same time, over everything.
     pub concurrency: NonZeroUsize,
@@ -97,8 +97,8 @@ impl ToolsConfig {
         reader.map(|tool| tool.name.as_str())
     }
 
-    /// Returns the servers that have to be asked before calls of `tool` can be checked: its own, and others that may have one
-    /// of its name, so that the order in which servers are asked doesn't matter.
+    /// Returns the servers whose tools must be requested before calls of `tool` can be checked: its own, and others
+    /// that may have a tool of the same name, so that the order of the requests doesn't matter.
     pub fn servers_to_ask(&self, tool: &Tool) -> Vec<Arc<UnlockedServer>> {
         let own = self.unlocked_server_of(tool);
         let Some(own) = own.filter(|server| server.listing().is_none()) else {
@@ -112,7 +112,7 @@ impl ToolsConfig {
         self.unlocked.iter().filter(is_asked).cloned().collect()
     }
 
-    /// Returns why the definition of a tool isn't known although its server was asked.
+    /// Returns why the definition of a tool isn't known although the tools of its server were requested.
     pub(crate) fn listing_failure(&self, tool: &Tool) -> Option<String> {
         let server = self.unlocked_server_of(tool)?;
         let name = &server.server.name;

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 use crate::types::call::CallRef;
 
-/// The longest `tracestate` that is passed on, in bytes. Everybody has to accept that much.
+/// The longest `tracestate` that is passed on, in bytes. Every participant is expected to propagate that much.
 const MAX_STATE_BYTES: usize = 512;
 
-/// The span within which toolq was started, as `TRACEPARENT` and `TRACESTATE` tell it.
+/// The span in which toolq was started, according to `TRACEPARENT` and `TRACESTATE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceParent {
     trace_id: u128,
@@ -98,7 +98,7 @@ impl TraceContext {
         }
     }
 
-    /// Returns the trace of a turn whose calls somebody requested within the span `parent`.
+    /// Returns the trace of a turn whose calls were requested in the span `parent`.
     #[must_use]
     pub fn of_turn(&self, parent: &TraceParent) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl TraceContext {
         &self.session
     }
 
-    /// Returns whether whoever began the trace wants its spans.
+    /// Returns whether the trace is sampled: whether the process that began it wants its spans.
     pub fn is_sampled(&self) -> bool {
         self.parent.as_ref().is_none_or(|parent| parent.is_sampled)
     }
@@ -154,7 +154,8 @@ impl TraceContext {
         self.span_id("response", &[&path_text(path), &turn.to_string()])
     }
 
-    /// Returns the span that a call belongs to: the agent's that made it, that of whoever requested its turn, or the session's.
+    /// Returns the span that a call belongs to: that of the agent that made it, the one in which its turn was
+    /// requested, or the session's.
     pub fn parent_of_call(&self, path: &[(usize, usize)]) -> u64 {
         match (path, self.parent_span_id()) {
             ([_, agent @ ..], _) if !agent.is_empty() => self.agent_span_id(agent),
@@ -205,7 +206,7 @@ fn parse_hex(digits: &str, count: usize) -> Option<u128> {
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// Returns whether this is a list of `key=value` that everybody passes on.
+/// Returns whether this is a list of `key=value` that every participant can propagate.
 fn is_state(state: &str) -> bool {
     let is_member = |member: &str| member.trim().is_empty() || member.contains('=');
     !state.trim().is_empty()

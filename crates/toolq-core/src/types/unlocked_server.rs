@@ -1,4 +1,4 @@
-//! Servers that tools.lock doesn't have, and the tools that they announce when they are asked.
+//! Servers that tools.lock doesn't have, and the tools that they announce on request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -11,11 +11,11 @@ use crate::types::server::ServerConfig;
 use crate::types::tool::Tool;
 use crate::types::tool_lock::{ServerLock, ToolDefinition, ToolLock};
 
-/// How many names of tools are remembered before their server is asked. Models make names up.
+/// How many tool names are remembered before their server has listed its tools. Models make names up.
 const MAX_PLACEHOLDERS: usize = 1000;
 
-/// A server that tools.lock doesn't have. It is asked for its tools when one of them is first needed; its answer holds for
-/// as long as the tools file does.
+/// A server that tools.lock doesn't have. Its tools are requested when one of them is first needed. The answer is valid
+/// as long as the loaded tools file.
 #[derive(Debug)]
 pub struct UnlockedServer {
     /// How it is reached.
@@ -27,7 +27,7 @@ pub struct UnlockedServer {
     placeholders: Mutex<HashMap<String, Option<Arc<Tool>>>>,
 }
 
-/// What a server announced when it was asked.
+/// What a server announced when its tools were requested.
 #[derive(Debug)]
 pub struct ServerListing {
     /// What it announced, in the form of tools.lock.
@@ -66,14 +66,13 @@ impl UnlockedServer {
         }
     }
 
-    /// Returns what the server announced, or why it couldn't be asked. `None` until it was asked.
+    /// Returns what the server announced, or why the request failed. `None` before the request has ended.
     pub fn listing(&self) -> Option<Result<&ServerListing, &str>> {
         let listing = self.listing.get()?;
         Some(listing.as_ref().map_err(String::as_str))
     }
 
-    /// Stores what the server announces, with the problems that it has, or why it couldn't be asked, unless that is known
-    /// already.
+    /// Stores what the server announces, with its problems, or why the request failed, unless that is already known.
     pub fn set_announced(&self, announced: Result<(ServerLock, Vec<String>), String>) {
         let listing = announced.and_then(|(lock, mut problems)| {
             let (tools, left_out) = self.resolver.resolve_tools(&self.server, &lock)?;
@@ -93,14 +92,14 @@ impl UnlockedServer {
         self.bare_name(name).is_some()
     }
 
-    /// Returns the tool with this name, if the server was asked and has it.
+    /// Returns the tool with this name, if the server has announced it.
     pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         let tools = &self.listing()?.ok()?.tools;
         tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns what stands for the tool with this name until the server is asked: it accepts any object. `None` if the server
-    /// can't have such a tool, or was asked.
+    /// Returns a placeholder for the tool with this name, which accepts any object, until the server has announced its
+    /// tools. `None` if the server can't have such a tool, or if the request for its tools has ended.
     pub(crate) fn placeholder(&self, name: &str) -> Option<Arc<Tool>> {
         let bare = self.bare_name(name)?;
         if self.listing().is_some() {

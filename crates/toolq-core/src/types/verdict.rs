@@ -79,7 +79,7 @@ pub struct AcceptedCall {
     pub safety_source: SafetySource,
     /// What it locks. With locks, they decide for which other calls with locks it waits.
     pub locks: Option<CallLocks>,
-    /// Whether it starts only after somebody said yes.
+    /// Whether it needs an approval before it starts.
     pub needs_approval: bool,
     /// What to run, or `None` if the tool has no backing.
     pub invocation: Option<Invocation>,

@@ -88,7 +88,7 @@ impl AgentConversation<'_> {
         }
     }
 
-    /// Waits before the next request, or returns the cause of the error if there is none.
+    /// Waits before the next request, or returns the cause of the error if there is no next request.
     async fn wait_for_retry(
         &self,
         model: &str,

@@ -62,7 +62,7 @@ impl<'o> ResponseReader<'o> {
         streaming: &mut StreamingResponse<'_>,
         may_start_calls: bool,
     ) -> Result<String, RequestError> {
-        // An error status never comes with a model response, whatever its content type.
+        // A response with an error status is never a model response, regardless of its content type.
         if self.is_event_stream && self.is_success() {
             return self.read_stream(streaming, may_start_calls).await;
         }

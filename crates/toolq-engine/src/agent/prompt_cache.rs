@@ -17,7 +17,7 @@ struct TextBlock<'a> {
     text: &'a str,
 }
 
-/// Returns a text as a list of one marked block. The API refuses marks on an empty text, so there is none for it.
+/// Returns a text as a list of one marked block. Returns `None` for an empty text, because the API refuses marks on it.
 pub(crate) fn mark_text(text: &str) -> Option<Box<RawValue>> {
     if text.trim().is_empty() {
         return None;

@@ -2,7 +2,7 @@
 
 use toolq_core::types::Api;
 
-/// The hosts of providers. What stands before them, as a region or a tenant does, doesn't matter.
+/// The hosts of providers. A prefix, such as a region or a tenant, doesn't matter.
 const HOSTS: [(&str, &str); 14] = [
     ("api.anthropic.com", "anthropic"),
     ("api.openai.com", "openai"),

@@ -128,7 +128,7 @@ impl<'k> StreamingResponse<'k> {
         self.is_accepted = true;
     }
 
-    /// Counts the usage that was reported for an aborted response, whatever aborted it.
+    /// Counts the usage that was reported for an aborted response, regardless of what aborted it.
     fn record_aborted(&self) {
         if self.is_accepted {
             return;
@@ -176,7 +176,7 @@ impl<'k> StreamingResponse<'k> {
         if !self.has_open_turn() {
             return;
         }
-        // This is sent first, so that none of the calls that follow starts.
+        // This is sent first, so that the calls that follow don't start.
         if let Some(calls) = &self.calls {
             calls.skip_rest(cause);
         }
@@ -231,8 +231,8 @@ impl<'k> StreamingResponse<'k> {
     }
 }
 
-/// An agent that is canceled while its model's response is streaming drops this. The calls received by then are still
-/// answered.
+/// An agent that is canceled while its model's response is streaming drops this. The calls received until then are
+/// still answered.
 impl Drop for StreamingResponse<'_> {
     fn drop(&mut self) {
         self.record_aborted();

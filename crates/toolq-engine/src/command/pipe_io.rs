@@ -1,4 +1,4 @@
-//! Input and output of a running command: all of its pipes are served concurrently, so none can block another.
+//! Input and output of a running command: all of its pipes are served concurrently, so no pipe can block another.
 
 use std::io;
 use std::pin::pin;

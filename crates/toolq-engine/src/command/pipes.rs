@@ -27,7 +27,7 @@ pub(crate) struct ParentEnds {
 #[derive(Debug)]
 pub(crate) struct ChildEnds([OwnedFd; 4]);
 
-/// Our ends of the pipes of a program with which somebody else speaks.
+/// Our ends of the pipes of a program that another process talks to through toolq.
 #[derive(Debug)]
 pub(crate) struct ProxiedEnds {
     pub(crate) stdin: Option<Sender>,

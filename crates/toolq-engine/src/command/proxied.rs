@@ -1,4 +1,4 @@
-//! Starts a program with whose stdin and stdout somebody else speaks: toolq only passes the bytes on.
+//! Starts a program that another process talks to through stdin and stdout: toolq only passes the bytes on.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;

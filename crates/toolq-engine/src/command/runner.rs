@@ -34,7 +34,7 @@ pub(crate) struct CommandRunner {
     pub(crate) environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
-    /// Starts the programs. If there is none, toolq starts them itself.
+    /// Starts the programs. Without it, toolq starts them itself.
     pub(super) supervisor: Option<Supervisor>,
     /// Whether programs must not start without a supervisor, which confines them.
     pub(super) requires_supervisor: bool,

@@ -46,7 +46,7 @@ pub(crate) struct CommandSpec<'a> {
 pub(crate) enum ProgramInput<'a> {
     /// These bytes, then the end.
     Bytes(&'a [u8]),
-    /// Whatever is written to it while it runs.
+    /// What is written to the program while it runs.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! What `system` in a sandbox stands for.
+//! The paths that `system` in a sandbox includes.
 
 /// Where programs, their libraries and their data are installed.
 pub(crate) const SYSTEM_DIRECTORIES: [&str; 9] = [

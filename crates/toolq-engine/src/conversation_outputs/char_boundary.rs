@@ -18,8 +18,8 @@ pub(super) fn floor_boundary(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns the length of what decodes to the first character: its bytes, or invalid ones that one replacement character stands
-/// for. `bytes` begins where a text can be cut.
+/// Returns the length of the bytes that decode to the first character: its own, or invalid ones that become one
+/// replacement character. `bytes` begins where a text can be cut.
 pub(super) fn unit_len(bytes: &[u8]) -> usize {
     let bytes = &bytes[..bytes.len().min(MAX_CHAR_BYTES)];
     let Some(chunk) = bytes.utf8_chunks().next() else {

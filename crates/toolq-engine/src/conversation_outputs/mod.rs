@@ -63,7 +63,7 @@ impl ConversationOutputs {
         outcome: &Outcome,
         output_dir: Option<&Path>,
     ) -> bool {
-        // Ids may repeat, and what a page has is nobody's output.
+        // A page of `read_output` isn't an output of its own. Since ids may repeat, it must not replace one.
         let is_page = tool.is_some_and(|tool| {
             matches!(
                 tool.backing,
@@ -93,7 +93,7 @@ impl ConversationOutputs {
     /// Returns the file with the output of a call.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such file.
     fn find(&self, id: &str) -> Result<KeptOutput, OutputUnavailable> {
         let index = self.lock();
         let id = || id.to_owned();

@@ -18,7 +18,7 @@ use toolq_core::types::{
 #[derive(Debug)]
 pub(crate) struct OutputReadRunner;
 
-/// Stops a search whose result nobody waits for any more.
+/// Stops a search whose result is no longer needed.
 struct SearchStop(Arc<AtomicBool>);
 
 impl Drop for SearchStop {
@@ -84,7 +84,7 @@ fn succeeded(text: String) -> Outcome {
     }
 }
 
-/// Returns a line that says what follows and where to go on, and then the part of the output, or what matches in it.
+/// Returns a line that says what follows and where to continue, and then the part of the output, or what matches in it.
 fn read_output(
     outputs: Option<&ConversationOutputs>,
     request: &OutputRequest,

@@ -11,7 +11,7 @@ use crate::conversation_outputs::page::OutputFile;
 
 /// How much of an output is held in memory.
 const WINDOW_BYTES: usize = 1 << 20;
-/// How much of the window is behind the place where the search goes on: the longest match that is found wherever it is.
+/// How much of a window is left to the next one, so that a match of up to this length is found wherever it is.
 const OVERLAP_BYTES: usize = 64 << 10;
 /// How much of a line is shown before a match, and how much from its beginning on.
 const EXCERPT_BYTES_BEFORE: usize = 100;
@@ -23,21 +23,22 @@ pub(super) struct FoundExcerpts {
     /// Lines of the form `OFFSET: EXCERPT`.
     pub(super) text: String,
     pub(super) count: usize,
-    /// Where to search on. `None` if all of the output was searched.
+    /// Where to continue the search. `None` if all of the output was searched.
     pub(super) next: Option<u64>,
 }
 
-/// A part of the output, and where to search on in it.
+/// A part of the output, and where to continue the search in it.
 struct SearchWindow {
     bytes: Vec<u8>,
     /// The offset of its first byte.
     begin: u64,
-    /// The place in `bytes` where the search goes on. What is before it is context for `^` and `\b`.
+    /// The place in `bytes` where the search continues. What is before it is context for `^` and `\b`.
     position: usize,
     is_last: bool,
 }
 
-/// Returns the parts of lines that match, from `offset` on, at most `limit` bytes of text. `is_canceled` is asked now and then.
+/// Returns the parts of lines that match, from `offset` on, at most `limit` bytes of text. `is_canceled` is checked
+/// repeatedly.
 pub(super) fn search_output(
     output: &OutputFile,
     pattern: &Regex,
@@ -113,7 +114,7 @@ impl SearchWindow {
         begin..end.max(begin)
     }
 
-    /// Returns an excerpt with a mark at each end where its line goes on.
+    /// Returns an excerpt with a mark at each end where its line continues.
     fn text_of(&self, excerpt: &Range<usize>) -> String {
         let text = String::from_utf8_lossy(&self.bytes[excerpt.clone()]);
         let text = text.trim_end_matches('\r');
@@ -127,7 +128,7 @@ impl SearchWindow {
         format!("{}{text}{}", mark(begins_line), mark(ends_line))
     }
 
-    /// Returns where to search after what was found: behind its line break, and at least one byte further.
+    /// Returns where to search after what was found: after its line break, and at least one byte further.
     fn after(&self, end: usize) -> usize {
         let at_break = self.bytes.get(end) == Some(&b'\n');
         let next = end + usize::from(at_break);

@@ -79,7 +79,7 @@ impl Dispatcher<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Breaks while a call that isn't approved has to wait, unless it was denied or nobody can approve it.
+    /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver.
     fn hold_for_approval(&mut self, number: usize) -> ControlFlow<()> {
         if self.queue.waiting_job(number).is_none() {
             // It was denied.

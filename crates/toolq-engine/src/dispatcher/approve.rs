@@ -1,5 +1,5 @@
-//! Asks for approvals. The call that is next in order waits for its approval at the gate, so it holds its place; calls
-//! before it go on running.
+//! Asks for approvals. The call that is next in order waits for its approval at the gate, so it keeps its place, while
+//! the calls before it continue to run.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use toolq_core::types::{
     Outcome,
 };
 
-/// Somebody was asked about the call that is next in order.
+/// A pending question about the call that is next in order.
 #[derive(Debug)]
 pub(crate) struct PendingQuestion {
     /// The number of the call.
@@ -95,8 +95,8 @@ impl Dispatcher<'_> {
         })
     }
 
-    /// Returns whether the call with this number may start as far as approvals go. None starts while an earlier one has
-    /// yet to be decided about, unless all are approved in advance.
+    /// Returns whether approvals allow the call with this number to start. No call starts while an earlier one is
+    /// undecided, unless all are approved in advance.
     pub(crate) fn is_approved(&mut self, number: usize, job: &Arc<CallJob>) -> bool {
         let approver = self.engine.settings.approver.clone();
         let are_all_approved = matches!(approver, Some(Approver::All { .. }));
@@ -110,13 +110,13 @@ impl Dispatcher<'_> {
         !self.unapproved.contains(&number) && self.unapproved.first().is_none_or(is_decided)
     }
 
-    /// Returns whether nobody decides about the call with this number.
+    /// Returns whether the call with this number has no approver.
     pub(crate) fn lacks_approver(&self, number: usize) -> bool {
         self.undecidable == Some(number)
     }
 
-    /// Ends a call whose approval nobody gave. Calls with effects don't run before it, so that their order is kept when
-    /// a later run has the approval.
+    /// Ends a call that wasn't approved. Later calls with effects don't run either, so that their order is kept once a
+    /// later run has the approval.
     pub(crate) fn finish_unapproved(&mut self, number: usize) {
         let tool = self
             .queue
@@ -208,7 +208,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Stops the run, since nobody decides about a call.
+    /// Stops the run, because no decision about a call can be expected.
     fn stop_for_approver(&mut self, number: usize, why: &str) {
         if let Some(entry) = self.queue.get(number) {
             let call = entry.call.clone();

@@ -28,7 +28,7 @@ pub(crate) enum TaskEvent {
     AttemptFinished(usize, AttemptResult),
     /// The backoff before the next attempt has elapsed.
     BackoffElapsed(usize),
-    /// Somebody replied to the question whether a call may start.
+    /// The question whether a call may start was answered.
     ApprovalReplied(usize, ApprovalReply),
     /// An agent makes a request to its dispatcher.
     AgentRequest(usize, AgentRequest),
@@ -74,7 +74,7 @@ impl AttemptTasks {
         }
     }
 
-    /// Returns the progress sender of a call. `is_shown` says whether anybody sees what it sends.
+    /// Returns the progress sender of a call. `is_shown` says whether its updates are shown.
     pub(crate) fn progress_sender(&self, call_number: usize, is_shown: bool) -> ProgressSender {
         ProgressSender {
             call_number,

@@ -31,18 +31,18 @@ pub enum TurnRequest {
         calls: Vec<CheckedCall>,
         /// Where they come from.
         origin: TurnOrigin,
-        /// The outputs of the conversation that they belong to. `None` if that can't be told from others.
+        /// The outputs of the conversation that they belong to. `None` if the conversation can't be identified.
         outputs: Option<ConversationOutputs>,
     },
     /// Stop the turn with this number. It ends with answers that say so. Nothing happens if it has ended.
     Cancel(usize),
-    /// Put the result of an attempt on record that came too late to answer its call.
+    /// Record the result of an attempt that came too late to answer its call.
     RecordLate(LateResult),
     /// Run the turns after this with other definitions. Those before keep theirs.
     ChangeTools(Box<ToolsChange>),
 }
 
-/// The result of an attempt of which nobody waited for a result any more.
+/// The result of an attempt that arrived after its call had stopped waiting.
 #[derive(Debug)]
 pub struct LateResult {
     /// The call.
@@ -177,7 +177,7 @@ impl<'e> ConcurrentTurns<'e> {
         }
     }
 
-    /// Drives all running turns until one ends. Never resolves if none is running.
+    /// Drives all running turns until one ends. Never resolves if no turn is running.
     async fn next_ended(&mut self) -> RunningTurn<'e> {
         poll_fn(|context| {
             for index in 0..self.running.len() {

@@ -32,7 +32,7 @@ impl Dispatcher<'_> {
         self.apply_effects();
     }
 
-    /// Handles effects until none is left, and delivers the answers that are then next in call order.
+    /// Handles effects until the queue is empty, and delivers the answers that are then next in call order.
     pub(crate) fn apply_effects(&mut self) {
         while let Some(effect) = self.effects.pop_front() {
             match effect {

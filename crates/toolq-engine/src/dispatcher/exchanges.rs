@@ -33,8 +33,8 @@ impl Exchanges {
         });
     }
 
-    /// Drives all exchanges until one ends. Returns its call with its result, or with what it panicked with. Returns `None`
-    /// if none is running.
+    /// Drives all exchanges until one ends. Returns its call with its result, or with what it panicked with. Returns
+    /// `None` if no exchange is running.
     pub(crate) async fn next_ended(&mut self) -> Option<(usize, Result<AttemptResult, Panic>)> {
         self.running.next().await
     }

@@ -83,7 +83,7 @@ impl ThrottledCalls {
         retries
     }
 
-    /// Resolves when one of the calls may have its turn. Never resolves if none waits.
+    /// Resolves when one of the calls may have its turn. Never resolves if no call waits.
     pub(crate) async fn wait_for_turn(&self, engine: &EngineState) {
         if self.lines.is_empty() {
             return pending().await;

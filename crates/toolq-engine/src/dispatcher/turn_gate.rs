@@ -1,7 +1,7 @@
-//! The gate that turns share which run at the same time. A turn is inside while calls of it run: together with others if
-//! these are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by those that
-//! conflict. Turns wait in the order in which they are ready to start a call, so a turn whose next call waits for an
-//! approval holds nobody up.
+//! The gate that concurrent turns share. A turn is inside while calls of it run: together with other turns if these
+//! calls are concurrency-safe, else alone. A turn of a single call that has locks is kept out only by turns that
+//! conflict with it. Turns wait in the order in which they are ready to start a call, so a turn whose next call waits
+//! for an approval doesn't block other turns.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -125,7 +125,7 @@ impl TurnGate {
     }
 }
 
-/// A turn that is dropped in the middle holds nobody up.
+/// A turn that is dropped midway doesn't block other turns.
 impl Drop for TurnGate {
     fn drop(&mut self) {
         self.leave();

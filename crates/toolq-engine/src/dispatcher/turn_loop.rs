@@ -60,13 +60,13 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) throttled: ThrottledCalls,
     /// The place among turns that run at the same time, if there are any.
     pub(crate) turn_gate: Option<TurnGate>,
-    /// Who was asked about the call that is next in order.
+    /// The pending question about the call that is next in order.
     pub(crate) question: Option<PendingQuestion>,
     /// The waiting calls that need an approval, and don't have it.
     pub(crate) unapproved: BTreeSet<usize>,
-    /// The call that is next in order, if it needs an approval that nobody can give.
+    /// The call that is next in order, if it needs an approval and has no approver.
     pub(crate) undecidable: Option<usize>,
-    /// The first call whose approval nobody gave, and its tool.
+    /// The first call that ended without the approval that it needs, and its tool.
     pub(crate) never_approved: Option<(usize, String)>,
     /// The next call may run as soon as this limit has a free permit.
     pub(crate) awaited_limit: Option<ConcurrencyLimit>,

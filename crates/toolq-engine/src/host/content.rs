@@ -40,7 +40,7 @@ pub(super) fn push_content(
     Ok(output)
 }
 
-/// Returns the content of a result as text: the texts of its blocks, or its JSON if it has none.
+/// Returns the content of a result as text: the texts of its blocks, or its JSON if it has no texts.
 pub fn text_of(content: Option<&RawValue>) -> String {
     let Some(content) = content.map(JsonText::from).filter(|json| !json.is_null()) else {
         return String::new();

@@ -19,7 +19,7 @@ pub(crate) use runner::HostRunner;
 
 /// What serves the tools with `backing: host`.
 pub trait HostTools: fmt::Debug + Send + Sync {
-    /// Runs one call. Dropping the future means that nobody waits for the result any more: the call has timed out, or was
+    /// Runs one call. Dropping the future means that the result is no longer needed: the call has timed out, or was
     /// canceled.
     fn run<'a>(&'a self, call: &'a HostCall) -> HostFuture<'a>;
 }

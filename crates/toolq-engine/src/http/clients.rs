@@ -129,8 +129,8 @@ impl ClientKey {
         }
     }
 
-    /// Follows as many redirects as declared, but none to another origin, which must not see the request. A redirect
-    /// that isn't followed is the response.
+    /// Follows as many redirects as declared, but only within the same origin: another origin must not see the request.
+    /// A redirect that isn't followed is the response.
     fn redirect_policy(&self) -> Policy {
         if self.max_redirects == 0 {
             return Policy::none();
@@ -150,8 +150,8 @@ impl ClientKey {
     }
 }
 
-/// Returns the settings that all HTTP clients of toolq share. A client without `tls` loads no certificates, and follows no
-/// redirect unless it is told to.
+/// Returns the settings that all HTTP clients of toolq share. A client without `tls` loads no certificates. By default,
+/// redirects aren't followed.
 pub fn http_client_builder(tls: bool) -> ClientBuilder {
     // If a provider is already installed, that one is used.
     let _ = rustls::crypto::ring::default_provider().install_default();

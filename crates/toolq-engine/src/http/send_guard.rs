@@ -1,5 +1,5 @@
-//! Tracks whether a request may have been sent. A cancellation learns whether it was in time; if so, nothing was sent,
-//! and nothing will be.
+//! Tracks whether a request may have been sent. Canceling it returns whether that was in time. If it was, nothing was
+//! sent, and nothing will be.
 
 use std::pin::Pin;
 use std::sync::Arc;

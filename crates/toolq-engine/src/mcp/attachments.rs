@@ -26,7 +26,7 @@ pub(crate) struct Attachments {
 }
 
 impl Attachments {
-    /// Keeps content in base64, and returns the line that stands for it. `what` names it: `a sound of type audio/wav`.
+    /// Keeps content in base64, and returns the line that replaces it. `what` names it: `a sound of type audio/wav`.
     pub(crate) fn keep(&self, what: &str, mime_type: &str, base64: &str) -> String {
         let Ok(bytes) = BASE64.decode(base64.as_bytes()) else {
             return format!("[{what} that can't be decoded]");

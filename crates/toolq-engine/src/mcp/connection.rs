@@ -31,7 +31,8 @@ pub(crate) use reply::{CallReply, PendingCall, describe_loss};
 #[derive(Debug, Clone)]
 pub(crate) struct ServerConnection {
     requests: mpsc::UnboundedSender<ConnectionRequest>,
-    /// Set once the server is ended because nobody called it. Locked while a request is handed over, so that none is lost.
+    /// Set once the server is ended because it had no calls. Locked while a request is handed over, so that none is
+    /// lost.
     was_idle: Arc<Mutex<bool>>,
     /// The server no longer takes calls on this connection.
     is_expired: Arc<AtomicBool>,
@@ -111,12 +112,12 @@ impl ServerConnection {
     /// Why that isn't known.
     pub(crate) async fn list_tools(&self) -> ListReply {
         let (sender, reply) = oneshot::channel();
-        // If the connection has ended, nobody replies.
+        // If the connection has ended, no reply comes.
         let _ = self.requests.send(ConnectionRequest::ListTools(sender));
         reply.await.unwrap_or_else(|_| Err(CallReply::lost()))
     }
 
-    /// Tells the server that nobody waits for a call any more.
+    /// Tells the server that the result of a call is no longer needed.
     pub(crate) fn cancel(&self, ticket: u64, reason: String) {
         // A connection that has ended has no calls.
         let _ = self
@@ -124,7 +125,7 @@ impl ServerConnection {
             .send(ConnectionRequest::Cancel { ticket, reason });
     }
 
-    /// Returns whether the server was ended because nobody called it.
+    /// Returns whether the server was ended because it had no calls.
     pub(crate) fn was_idle(&self) -> bool {
         *lock(&self.was_idle)
     }

@@ -1,5 +1,5 @@
-//! Responses that are streams of events. In the legacy era, one that breaks off can be resumed: the call isn't sent again,
-//! only the rest of its response is asked for.
+//! Responses that are streams of events. In the legacy era, one that breaks off can be resumed: the call isn't sent
+//! again, only the rest of its response is requested.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl HttpExchange {
         loop {
             let piece = response.chunk().await;
             let Some(piece) = piece.map_err(|error| self.body_failure(&error))? else {
-                // Some streams lack the blank line after their last event. Half a message is none.
+                // Some streams lack the blank line after their last event. An incomplete message is ignored.
                 let last = decoder.finish().ok().flatten();
                 let last = last.filter(|event| parse_messages(event.text.as_bytes()).is_ok());
                 self.pass_on_message(request, last, position).await;
@@ -124,7 +124,7 @@ impl StreamPosition {
     fn advance(&mut self, decoder: &SseDecoder) {
         self.retry = decoder.retry().or(self.retry);
         if let Some(id) = decoder.last_event_id() {
-            // An empty id, or one that no header can have, means that there is nothing to go on from.
+            // An empty id, or one that no header can contain, means that the stream can't be resumed.
             let id = HeaderValue::from_bytes(id).ok();
             self.last_event_id = id.filter(|id| !id.is_empty());
         }

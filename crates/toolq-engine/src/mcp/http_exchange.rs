@@ -52,7 +52,7 @@ impl HttpExchange {
     pub(crate) async fn run(self, request: Request) {
         let ended = self.exchange(request).await;
         if self.method == "notifications/initialized" {
-            // A server that doesn't accept it says so again when it is asked for something.
+            // A server that refuses the notification also refuses the next request.
             self.pass_on(ResponsePart::HandshakeEnded).await;
         }
         let Some(request) = self.request else {
@@ -211,7 +211,7 @@ impl HttpExchange {
     }
 
     async fn pass_on(&self, part: ResponsePart) {
-        // Nobody receives after the connection has ended, which ends this task, too.
+        // The receiver is gone only after the connection has ended, which ends this task, too.
         let _ = self.parts.send(part).await;
     }
 }

@@ -157,8 +157,8 @@ impl HttpTransport {
         }
     }
 
-    /// Returns whether so many requests wait that the server's own ones get no more answers. In the modern era, a server must
-    /// not make any.
+    /// Returns whether so many requests are waiting that the server's own requests get no more answers. In the modern
+    /// era, a server must not make any.
     pub(crate) fn is_behind(&self) -> bool {
         self.version.map(ProtocolVersion::era) == Some(ProtocolEra::Modern)
             || self.tasks.len() >= MAX_WAITING_TASKS
@@ -170,7 +170,7 @@ impl HttpTransport {
     }
 
     fn send_waiting(&mut self) {
-        // Tasks that have ended are kept until they are asked for.
+        // Tasks that have ended are kept until they are joined.
         while self.tasks.try_join_next().is_some() {}
         while !self.is_ending_handshake
             && let Some(message) = self.unsent.pop_front()
@@ -253,7 +253,7 @@ impl HttpTransport {
         request
     }
 
-    /// Returns the request for the rest of a stream. Only the legacy era, with the handshake behind it, has that.
+    /// Returns the request for the rest of a stream, which exists only in the legacy era, after the handshake.
     fn build_resumption(&self) -> Option<Request> {
         let version = self.version?;
         if version.era() != ProtocolEra::Legacy {

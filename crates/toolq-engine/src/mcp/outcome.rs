@@ -16,7 +16,7 @@ use toolq_core::types::{
 use toolq_mcp::client::CallError;
 use toolq_mcp::{CallToolResult, ContentBlock};
 
-/// What a call is told that came with a session which the server no longer knows.
+/// The result of a call whose session the server no longer knows.
 const SESSION_EXPIRED: &str = "The server no longer knew the session, and refused the call without running it. The next call begins another session.";
 /// The types of images that models read.
 const MODEL_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];

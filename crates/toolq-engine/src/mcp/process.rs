@@ -89,13 +89,13 @@ impl ServerProcess {
         }
     }
 
-    /// Returns whether the program hasn't read what it was sent for so long that it shouldn't be sent more.
+    /// Returns whether the program has left so much of its input unread that it shouldn't be sent more.
     pub(crate) fn is_behind(&self) -> bool {
         self.unsent.len() > MAX_UNSENT_BYTES
     }
 
-    /// Serves the pipes for a while. Returns the lines that have come, perhaps none, and `None` once stdout or stdin is
-    /// closed or the program has exited. Cancel safe.
+    /// Serves the pipes for a while. Returns the lines that have arrived, which may be empty, or `None` once stdout or
+    /// stdin is closed or the program has exited. Cancel safe.
     pub(crate) async fn next_lines(&mut self) -> Option<Vec<ServerLine>> {
         self.stdout.as_ref()?;
         let last_read = self.read_until.unwrap_or_else(Instant::now);
@@ -141,7 +141,7 @@ impl ServerProcess {
         last
     }
 
-    /// Says why no more lines come from a program that runs on.
+    /// Says why no more lines come from a program that is still running.
     pub(crate) fn describe_end(&self) -> &'static str {
         match self.read_until {
             Some(_) => "the server closed its stdin",
@@ -235,7 +235,7 @@ pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
     consume_budget().await;
     let reader = pipe.as_mut()?;
     loop {
-        // Nothing is allocated for a pipe that has nothing, since all are asked again whenever one has something.
+        // Allocates only once there is data, since all pipes are polled whenever one of them has some.
         if reader.readable().await.is_err() {
             break;
         }

@@ -1,4 +1,4 @@
-//! A server with which somebody else speaks, as `toolq record` watches one.
+//! A server that another process talks to, such as one that `toolq record` watches.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

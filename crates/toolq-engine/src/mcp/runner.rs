@@ -80,13 +80,13 @@ impl McpRunner {
         let exchange = Exchange {
             invocation,
             backing,
-            // A call that only reads may be made as often as anybody likes.
+            // A call that only reads may be repeated at will.
             idempotency_key: (tool.effect != Effect::Read).then_some(idempotency_key),
             trace,
             progress,
             control: &control,
             commands,
-            // The server says that it has refused the call, but a `write` isn't sent twice on anybody's word.
+            // The server says that it has refused the call, but that isn't enough to send a `write` twice.
             may_repeat: tool.effect != Effect::Write,
         };
         let timed_out = pin!(control.sleep(limit.duration));

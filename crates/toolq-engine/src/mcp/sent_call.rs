@@ -14,7 +14,8 @@ pub(crate) struct SentCall {
 }
 
 impl SentCall {
-    /// Tells the server that nobody waits any more. Returns whether it may have seen the call. If not, it never will.
+    /// Tells the server that the result is no longer needed. Returns whether it may have seen the call. If not, it
+    /// never will.
     pub(crate) fn give_up(&self, reason: String) -> bool {
         let was_sent = !self.guard.try_cancel();
         self.connection.cancel(self.ticket, reason);

@@ -49,7 +49,7 @@ pub(crate) struct ServerConnections {
 /// The connection to one server. Locked while the server starts, so that it starts once, and while the one before it ends.
 type ServerSlot = tokio::sync::Mutex<Option<OpenConnection>>;
 
-/// A connection, and how to learn that its server has ended.
+/// A connection, and the channel that reports the end of its server.
 struct OpenConnection {
     server: Arc<ServerConfig>,
     /// `None` once no more calls use it: it ends when those that do have ended.
@@ -121,7 +121,7 @@ impl ServerConnections {
         Ok(connection)
     }
 
-    /// Returns the connection to a server if there is one that takes calls, and nobody is about to change that.
+    /// Returns the connection to a server if there is one that takes calls, and no task is about to replace it.
     pub(crate) fn find(&self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut slot = slots.get(&server.name)?.try_lock().ok()?;

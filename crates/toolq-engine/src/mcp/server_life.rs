@@ -61,7 +61,7 @@ impl ServerLife {
         self.pid = pid;
     }
 
-    /// Records that the server is ready, and what it announced if it was asked.
+    /// Records that the server is ready, and what it announced if its tools were requested.
     pub(crate) fn record_ready(
         &mut self,
         identity: Option<&ServerIdentity>,

@@ -32,7 +32,7 @@ impl StructuredContentReader {
         }
     }
 
-    /// Returns the structured content of a result, with secrets masked. Returns `None` if there is none, if no schema
+    /// Returns the structured content of a result, with secrets masked. Returns `None` if it has none, if no schema
     /// describes it, or if it is longer than `max_bytes`: JSON can't be cut.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Transport {
         }
     }
 
-    /// Returns whether the server is so far behind that it shouldn't be sent more.
+    /// Returns whether the server has fallen so far behind that it shouldn't be sent more.
     pub(crate) fn is_behind(&self) -> bool {
         match self {
             Self::Program(process) => process.is_behind(),
@@ -92,7 +92,7 @@ impl Transport {
         }
     }
 
-    /// Says why nothing more comes from a server that goes on.
+    /// Says why no more messages come from a server that is still running.
     pub(crate) fn describe_end(&self) -> &'static str {
         match self {
             Self::Program(process) => process.describe_end(),
@@ -115,8 +115,8 @@ impl Transport {
         }
     }
 
-    /// Returns whether a call may be sent, since nobody has given it up. What is written to a program counts as sent from
-    /// here on; an HTTP request, once there is a connection for it.
+    /// Returns whether a call may still be sent, which it may unless it was given up. What is written to a program
+    /// counts as sent from here on; an HTTP request, once there is a connection for it.
     pub(crate) fn admits(&self, guard: &SendGuard) -> bool {
         match self {
             Self::Program(_) => guard.mark_sent(),

@@ -24,7 +24,7 @@ pub(crate) struct OutputCollector {
     limits: CaptureLimits,
     mask: Arc<Mask>,
     select: Option<String>,
-    /// The JSON that stands for an empty output.
+    /// The JSON that replaces an empty output.
     empty: Option<String>,
     schema: Option<Arc<CompiledSchema>>,
     /// Whether one trailing newline is removed: programs end their last line with one.

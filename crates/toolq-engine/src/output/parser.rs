@@ -17,7 +17,7 @@ pub(crate) struct OutputParser<'s> {
     pub(crate) kind: OutputKind,
     /// JSON pointer to the part to return; `None` for the whole document.
     pub(crate) select: Option<&'s str>,
-    /// The JSON that stands for an empty document; `None` if that is an error.
+    /// The JSON that replaces an empty document; `None` if an empty document is an error.
     pub(crate) empty: Option<&'s str>,
     /// What the output must match. It then stays JSON, whole and with its quotes, as clients read it.
     pub(crate) schema: Option<&'s CompiledSchema>,
@@ -41,7 +41,7 @@ impl OutputParser<'_> {
             None if is_empty => return Err("the output is empty".to_owned()),
             _ => parse_json(text)?,
         };
-        // What stands for an empty output is already the part to return.
+        // The replacement of an empty output is already the part to return.
         let value = self
             .select
             .filter(|_| !is_empty)

@@ -15,8 +15,8 @@ pub trait LoggedResults: Debug + Send + Sync {
     /// Returns what was left of them when this run began.
     fn list(&self) -> Vec<LoggedResult>;
 
-    /// Returns the digest that stands for a call: for its tool, `root`, the variables that it uses, its input, and these locks.
-    /// `None` if it can't be made.
+    /// Returns the digest that identifies a call, made from its tool, `root`, the variables that it uses, its input,
+    /// and these locks. `None` if it can't be made.
     fn digest(&self, accepted: &AcceptedCall, locks: Option<&CallLocks>) -> Option<String>;
 
     /// Reads the result with this digest. `None` if it can't be read any more.
@@ -26,7 +26,7 @@ pub trait LoggedResults: Debug + Send + Sync {
 /// A result of an earlier run.
 #[derive(Debug, Clone)]
 pub struct LoggedResult {
-    /// Stands for the call.
+    /// Identifies the call.
     pub digest: String,
     /// The id of the call.
     pub tool_use_id: String,

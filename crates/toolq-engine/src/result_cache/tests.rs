@@ -239,7 +239,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Whatever runs beside what, exactly those results are found that nothing after their start concerned.
+    /// For any interleaving, a result is found exactly if no change since the start of its call concerned it.
     #[test]
     fn a_result_is_found_as_long_as_no_change_concerned_it(steps in prop::collection::vec(any_step(), 0..40)) {
         let cache = SharedResultCache::default();
@@ -275,7 +275,7 @@ proptest! {
     }
 }
 
-/// Reads that run at the same time don't take each other's tickets, and those that have ended leave none.
+/// Reads that run at the same time don't take each other's tickets, and reads that have ended leave no tickets.
 #[test]
 fn each_of_several_reads_at_once_is_kept() {
     let cache = SharedResultCache::default();

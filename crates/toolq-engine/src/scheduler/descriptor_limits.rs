@@ -1,4 +1,4 @@
-//! Limits on calls at once that follow from the limit on open files, whatever `-j` says. Without them, many parallel
+//! Limits on concurrent calls that follow from the limit on open files, regardless of `-j`. Without them, many parallel
 //! calls would use up the descriptors that the session log needs.
 
 use std::num::NonZeroUsize;

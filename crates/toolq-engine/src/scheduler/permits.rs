@@ -1,9 +1,9 @@
 //! Permits for calls that run at the same time, shared by a turn and the turns of all agents in it. The gates decide
 //! the order of calls; permits only limit how many run.
 //!
-//! An agent waits for its own calls, so it must never hold a permit that one of them needs. Agents therefore take
-//! permits of their level of nesting only, and all other calls share one limit. Whatever holds a permit waits at most for
-//! permits of deeper levels, so some call can always continue.
+//! An agent waits for its own calls, so it must never hold a permit that one of them needs. To ensure that, agents take
+//! permits of their level of nesting only, and all other calls share one limit. A call that holds a permit waits at
+//! most for permits of deeper levels, so some call can always continue.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -44,7 +44,7 @@ impl ConcurrencyLimit {
         taken.ok().map(|_| Permit(self.clone()))
     }
 
-    /// Resolves when a permit is released from now on. By then it may have been taken again.
+    /// Resolves when a permit is released from now on. It may already have been taken again.
     pub fn permit_released(&self) -> Notified<'_> {
         self.0.released.notified()
     }

@@ -155,7 +155,7 @@ impl CallQueue {
     }
 
     /// Returns the numbers from the first to the last undelivered call of the batch of this call. The calls of a batch
-    /// follow one another, except that calls that don't run may stand between them.
+    /// are consecutive, except that calls that don't run may be between them.
     pub(crate) fn batch_range(&self, number: usize) -> Range<usize> {
         let Some(batch) = self.get(number).and_then(|entry| entry.call.batch) else {
             return number..number;

@@ -181,7 +181,7 @@ fn a_call_does_not_start_if_its_yes_cannot_be_recorded() {
     assert!(!recorder.has_started("A?"));
 }
 
-/// Calls before it go on, and calls after it wait.
+/// Calls before it continue, and calls after it wait.
 #[test]
 fn a_call_holds_its_place_while_it_waits() {
     let prompt = prompt(&[("b?", decided(ApprovalDecision::Yes))]);
@@ -225,7 +225,7 @@ fn run_with_locks(approver: Approver, ids: &str, script: &str) -> EventRecorder 
     recorder
 }
 
-/// What is decided about a call may matter to all that follow, so locks let none of them pass it before.
+/// A decision about a call may matter to all that follow, so they don't pass it before, even if locks would let them.
 #[test]
 fn a_call_that_locks_let_pass_waits_for_the_decision_about_an_earlier_one() {
     let prompt = prompt(&[]);
@@ -280,7 +280,7 @@ fn an_approver_that_stops_the_run_stops_it() {
     assert_eq!(finished, ["A? needs_approval 0", "b not_executed 0"]);
 }
 
-/// Nobody has to answer a question about a call that will never run.
+/// A question about a call that will never run doesn't need an answer.
 #[test]
 fn a_halt_withdraws_the_question() {
     let prompt = prompt(&[]);
@@ -298,7 +298,7 @@ fn a_halt_withdraws_the_question() {
     assert_eq!(finished, ["A? not_executed 0", "b not_executed 0"]);
 }
 
-/// Among turns that run at the same time, one whose call waits for an approval holds nobody up, not even a call that has to
+/// Among concurrent turns, one whose call waits for an approval doesn't block the others, not even a call that has to
 /// run alone.
 #[test]
 fn a_turn_that_waits_for_an_approval_gives_way() {
@@ -338,7 +338,7 @@ fn a_turn_that_waits_for_an_approval_gives_way() {
     assert!(!recorder.has_started("A?"));
 }
 
-/// What a plan holds is approved; nobody decides about the rest.
+/// The calls of the plan are approved, and the rest have no approver.
 #[test]
 fn a_plan_approves_its_calls_and_no_others() {
     let tools = tools();

@@ -1,4 +1,4 @@
-//! Agents that call tools and other agents, under every limit: nobody waits forever, and no limit is exceeded.
+//! Agents that call tools and other agents, under every limit: no call waits forever, and no limit is exceeded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -94,7 +94,7 @@ fn a_restored_failure_stops_later_calls() {
     assert_eq!(recorder.lines_for("finished"), ends);
 }
 
-/// The siblings of a failed call don't run, whatever their position in the batch. Other batches do.
+/// The siblings of a failed call don't run, regardless of their position in the batch. Other batches do.
 #[test]
 fn a_restored_failure_cancels_its_siblings() {
     let tool = Tool {

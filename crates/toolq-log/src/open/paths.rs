@@ -52,8 +52,8 @@ pub fn default_log_path(
     Ok(dir.join(name))
 }
 
-/// Generates the default path of the log of a run that applies a plan, from what never changes about the plan: whoever
-/// applies it again finds the same log.
+/// Generates the default path of the log of a run that applies a plan. It is made from what never changes about the
+/// plan, so that applying it again finds the same log.
 ///
 /// # Errors
 /// [`LogError::NoHome`].
@@ -86,7 +86,7 @@ pub(crate) fn names_input(name: &[u8], input_sha256: &str) -> bool {
     is_default_log_name(name) && !lacks_input(name) && name.get(17..33) == input
 }
 
-/// Returns whether `name` fits `pattern`, in which `0` stands for a digit and `x` for a hexadecimal digit.
+/// Returns whether `name` fits `pattern`, in which `0` matches a digit and `x` a hexadecimal digit.
 fn has_form(name: &[u8], pattern: &[u8]) -> bool {
     let fits = |(c, expected): (&u8, &u8)| match expected {
         b'0' => c.is_ascii_digit(),

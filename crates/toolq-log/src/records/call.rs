@@ -29,7 +29,7 @@ pub struct CallContent<'a> {
     pub id: Option<Cow<'a, str>>,
 }
 
-/// JSON that is written with its secrets masked, and read as it stands in the log.
+/// JSON that is written with its secrets masked, and read exactly as it is in the log.
 #[derive(Debug)]
 pub enum RecordedJson<'a> {
     /// To be written.

@@ -33,9 +33,9 @@ pub enum RecordKind {
     DescribeStart,
     /// The `describe` program ended.
     DescribeEnd,
-    /// A server that tools.lock doesn't have is about to be asked for its tools.
+    /// The tools of a server that tools.lock doesn't have are about to be requested.
     ListStart,
-    /// It was asked.
+    /// The request for the tools ended.
     ListEnd,
     /// A server is ready for calls, or has ended before it was.
     ServerStart,

@@ -39,9 +39,9 @@ pub fn do_the_same(one: &Tool, other: &Tool) -> bool {
     ToolMeaning::new(one) == ToolMeaning::new(other)
 }
 
-/// Returns digests of all of a tool's definition that decides what a call does and how it runs, by aspect: what
-/// [`do_the_same`] compares, and the keys about time, order, failures, and approvals. They are whole, so that nobody can
-/// make another definition with the same ones. Comments, order and formatting of tools.yaml change nothing.
+/// Returns digests of everything in a tool's definition that decides what a call does and how it runs, by aspect: what
+/// [`do_the_same`] compares, and the keys about time, order, failures, and approvals. The digests aren't shortened, so
+/// that no other definition can be forged to match them. Comments, order and formatting of tools.yaml change nothing.
 pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
     let mut aspects = Aspects::new(tool);
     let mut add = |aspect, setting: &dyn std::fmt::Debug| {

@@ -39,7 +39,7 @@ struct KeptLine {
 /// What is known of a result.
 #[derive(Debug, Clone)]
 pub struct KeptResultEntry {
-    /// Stands for the call.
+    /// Identifies the call.
     pub digest: String,
     /// The id of the call.
     pub tool_use_id: String,
@@ -56,7 +56,7 @@ impl KeptResults {
     /// Its metadata doesn't fit its type.
     pub(crate) fn apply_record(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         if record.kind == RecordKind::Session {
-            // Whatever a run that was killed was doing has ended with it.
+            // The run was killed while these calls ran. They ended with it, but what else they changed is unknown.
             if !self.open_changes.is_empty() {
                 self.results.clear();
                 self.open_changes.clear();

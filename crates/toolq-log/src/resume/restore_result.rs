@@ -51,7 +51,7 @@ impl TaskHistory {
     /// Returns the result of a call exactly as the log has it, even if the call was rejected.
     ///
     /// # Errors
-    /// There is none, or it can't be read.
+    /// There is no result, or it can't be read.
     pub fn logged_result(&self, call: &Call) -> Result<RestoredResult, RestoreError> {
         let logged_call = self.find_logged_call(call).ok_or(RestoreError::NoResult)?;
         if let Some(answer) = &logged_call.answer {

@@ -13,7 +13,7 @@ pub struct TaskKey<'a> {
     pub input_sha256: Option<&'a str>,
     /// The id of the plan that it applies. A task that applied this plan comes before those with the same input.
     pub plan: Option<&'a str>,
-    /// Whether it may use results of earlier runs, whatever their input was.
+    /// Whether it may use results of earlier runs, regardless of their input.
     pub keeps_results: bool,
 }
 
@@ -96,7 +96,7 @@ impl TaskSelector {
         self.current.apply_record(record, end)
     }
 
-    /// Goes on with the task of `session`.
+    /// Continues with the task of `session`.
     fn switch_task(&mut self, session: &SessionRecord) {
         let previous = mem::take(&mut self.current);
         if self.is_same_input && !self.is_partial {

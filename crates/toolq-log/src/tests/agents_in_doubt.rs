@@ -118,7 +118,7 @@ fn only_a_call_that_was_and_is_an_agents_resumes() {
     assert_eq!(describe_state(&history, &lead), "in doubt");
 }
 
-/// Of the three calls that have no result, a user is asked about one.
+/// Of the three calls that have no result, only one is listed for the user.
 #[test]
 fn only_the_call_with_an_effect_is_listed_as_in_doubt() {
     let mut records = records_of_nested_agents();

@@ -1,4 +1,4 @@
-//! Whatever a disk does, every promise is on record, and every record is whole.
+//! Regardless of what a disk does, every promise is on record, and every record is whole.
 
 use std::io::Write as _;
 
@@ -215,7 +215,7 @@ fn promises_hold_if_any_sync_fails() {
 }
 
 /// The price of durability: two syncs for a call that isn't `read`, one each for the beginning and the end of the
-/// session, one for all starts of a batch, none for a `read` call.
+/// session, one for all starts of a batch, and no sync for a `read` call.
 #[test]
 fn a_call_that_writes_costs_two_syncs() {
     let syncs = |sync| {

@@ -429,8 +429,8 @@ fn nothing_is_written_after_a_failed_write() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Readers find as many lines as records were written, whatever those contain and whatever the reader treats as a
-    /// line break.
+    /// Readers find as many lines as records were written, regardless of what the records contain and of what the
+    /// reader treats as a line break.
     #[test]
     fn no_text_forges_a_record(id in hostile_text(), name in hostile_text(), text in hostile_text(), value in hostile_text()) {
         let input = serde_json::to_string_pretty(&serde_json::json!({ value.as_str(): value })).unwrap();

@@ -187,7 +187,7 @@ fn calls_in_doubt_are_listed_from_a_torn_log_but_not_from_a_damaged_one() {
     assert!(list_calls_in_doubt(&path).is_err());
 }
 
-/// A session without an end that another one followed was killed, whatever runs under its process id now.
+/// A session without an end that another one followed was killed, regardless of what runs under its process id now.
 #[test]
 fn a_session_that_was_resumed_without_an_end_counts_as_killed() {
     let calls = calls_of_a_turn();

@@ -55,13 +55,13 @@ fn the_latest_task_with_the_same_input_is_chosen_else_the_last() {
             (1, 2, true, false),
             (1, 2, true, false),
         ),
-        // The task is whole when it goes on after another.
+        // The task is whole when it continues after another.
         (
             &[(1, a, 0), (2, b, 0), (3, b, 1)],
             (1, 2, true, false),
             (1, 2, true, false),
         ),
-        // The records of task 1 or 2 were dropped before it went on.
+        // The records of task 1 or 2 were dropped before it continued.
         (
             &[(1, b, 0), (2, a, 0), (3, b, 1)],
             (2, 1, true, false),
@@ -103,7 +103,7 @@ fn an_unknown_input_is_the_same_as_no_other() {
     }
 }
 
-/// Whatever came after it, and whatever its input was.
+/// This holds regardless of what came after it, and of its input.
 #[test]
 fn the_latest_task_that_applied_a_plan_is_chosen() {
     let session = |id: u128, plan: Option<&str>| -> ListedRecord {

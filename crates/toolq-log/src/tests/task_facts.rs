@@ -40,7 +40,7 @@ fn a_task_ran_in_the_context_of_its_last_start() {
     }
 }
 
-/// There is no file behind this history.
+/// This history has no file to read from.
 #[test]
 fn a_small_result_is_not_read_again() {
     let records = [

@@ -7,10 +7,10 @@ use crate::write::storage::{DiskFile, Storage};
 /// A second place for the records of a log. What they promise may happen as soon as they are there, so this place decides,
 /// and not the disk.
 pub trait LogReplica: Send {
-    /// Stores whole lines behind those that were stored before. Returns once they are sure to stay.
+    /// Stores whole lines after those that were stored before. Returns once they are durable.
     ///
     /// # Errors
-    /// They weren't stored, or nobody knows whether they were. No more records may be written then.
+    /// They weren't stored, or it is unknown whether they were. No more records may be written after this.
     fn store(&mut self, lines: &[u8]) -> io::Result<()>;
 }
 

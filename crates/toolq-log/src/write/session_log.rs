@@ -41,7 +41,7 @@ pub struct SessionLog {
     pub(crate) given_up_calls: VecDeque<(CallKey, Uuid)>,
     /// The `describe_start` records of tools whose `describe` is running, by tool name.
     pub(crate) open_describes: HashMap<String, Uuid>,
-    /// The `list_start` records of servers that are asked for their tools, by name.
+    /// The `list_start` records of servers whose tools are being requested, by name.
     pub(crate) open_lists: HashMap<String, Uuid>,
     /// The `server_start` records of servers that are running, by name and number of earlier starts.
     pub(crate) open_servers: HashMap<(String, u32), Uuid>,

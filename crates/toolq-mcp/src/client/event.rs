@@ -1,4 +1,4 @@
-//! What a client learns from its server.
+//! The events that a client receives from its server.
 
 use crate::call_result::CallToolResult;
 use crate::client::error::{CallError, HandshakeError, ToolListError};

@@ -1,7 +1,7 @@
 //! How client and server agree on a version.
 //!
-//! A modern server answers `server/discover`. Any other answer than a modern error, or none for a while, means a legacy
-//! server, which is asked by `initialize` on the same connection.
+//! A modern server answers `server/discover`. Any answer other than a modern error, or no answer for a while, means a
+//! legacy server, which then gets an `initialize` on the same connection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -25,7 +25,7 @@ pub(crate) struct RequestMeta<'a> {
     client_capabilities: Option<EmptyObject>,
     #[serde(rename = "progressToken", skip_serializing_if = "Option::is_none")]
     pub(crate) progress_token: Option<u64>,
-    /// The key by which a server can tell a repeated call. The protocol has none of its own.
+    /// The key by which a server can recognize a repeated call. The protocol doesn't define one.
     #[serde(
         rename = "dev.toolq/idempotency-key",
         skip_serializing_if = "Option::is_none"

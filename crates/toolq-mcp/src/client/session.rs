@@ -197,7 +197,7 @@ impl ClientSession {
                 let error = ToolListError::InvalidAnswer(reason);
                 Some(SessionEvent::ToolsListed(Err(error)))
             }
-            // Whoever answers like this doesn't know the question.
+            // A server that answers like this doesn't know `server/discover`.
             None if request == DISCOVER_ID && self.give_up_probe() => None,
             None if self.is_waiting_for(request) => {
                 self.has_failed = true;

@@ -83,7 +83,7 @@ impl ToolListPages {
         let tool: Tool = match serde_json::from_str(definition.get()) {
             Ok(tool) => tool,
             Err(error) => {
-                // The position would be one in the definition, which nobody sees alone.
+                // The position is relative to the definition, which is never shown on its own.
                 let error = error.to_string();
                 let reason = error.split(" at line ").next().unwrap_or_default();
                 let name = serde_json::from_str(definition.get())

@@ -111,7 +111,7 @@ fn header_name(name: &Value, property: &Value) -> Result<String, String> {
     Ok(format!("mcp-param-{}", name.to_ascii_lowercase()))
 }
 
-/// Counts `x-mcp-header` in all schemas, wherever they stand. A property may have that name.
+/// Counts the `x-mcp-header` keywords in a schema and all of its subschemas. A property with that name doesn't count.
 fn count_header_keys(schema: &Value) -> usize {
     match schema {
         Value::Array(items) => items.iter().map(count_header_keys).sum(),
@@ -137,7 +137,7 @@ fn find_value<'t>(arguments: &'t RawValue, path: &[String]) -> Option<&'t RawVal
     })
 }
 
-/// Returns the value of the header. `null` has none.
+/// Returns the value of the header. `null` has no value.
 fn header_text(value: &RawValue) -> Option<String> {
     let json = value.get();
     match json.as_bytes().first()? {

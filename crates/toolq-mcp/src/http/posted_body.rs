@@ -27,7 +27,7 @@ pub struct PostedBody<'b> {
 /// Who has to answer what was posted.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PostTarget {
-    /// Nobody knows the client: a message of the modern era stands alone.
+    /// The client is unknown, because a message of the modern era is self-contained.
     Stateless {
         /// What the client calls itself.
         client_name: Option<String>,

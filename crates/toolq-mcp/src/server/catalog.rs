@@ -26,7 +26,7 @@ pub struct ToolCatalog {
 pub struct SharedCatalog(Arc<RwLock<Arc<ToolCatalog>>>);
 
 impl SharedCatalog {
-    /// Returns what clients are told now.
+    /// Returns the catalog that clients currently see.
     pub fn current(&self) -> Arc<ToolCatalog> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -76,7 +76,7 @@ impl ToolCatalog {
         headers.collect()
     }
 
-    /// Returns the headers that the tools ask for over HTTP. If a tool can't be called over HTTP, there are none.
+    /// Returns the headers that the tools require over HTTP. It is empty if a tool can't be called over HTTP.
     pub fn known_param_headers(&self) -> &HashMap<String, ParamHeaders> {
         self.known_param_headers
             .get_or_init(|| self.param_headers().unwrap_or_default())

@@ -93,7 +93,7 @@ impl ElicitationForm {
 }
 
 impl ElicitationReply {
-    /// Reads the result of a question. Whatever can't be understood is no reply.
+    /// Reads the result of a question. A result that can't be understood counts as canceled.
     pub(crate) fn from_json(json: &str) -> Self {
         let result: ElicitationResult = serde_json::from_str(json).unwrap_or_default();
         match result.action.as_str() {

@@ -1,4 +1,4 @@
-//! What a server learns from its client.
+//! The events that a server receives from its client.
 
 use serde_json::value::RawValue;
 
@@ -20,7 +20,7 @@ pub enum ServerEvent {
         /// Why, if the client says so.
         reason: Option<String>,
     },
-    /// A person was asked by a request, and this came back. It needs no answer.
+    /// The reply to a question that was sent to a person as a request. It needs no answer.
     AnswerQuestion {
         /// Which question.
         question: QuestionId,

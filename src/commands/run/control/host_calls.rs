@@ -14,7 +14,7 @@ use toolq_engine::{HostCall, HostFuture, HostReply, HostTools, LateResult, text_
 
 /// How much of a late result is recorded, in bytes.
 const MAX_LATE_BYTES: usize = 64 << 10;
-/// How many calls are remembered that nobody waits for any more, so that their late results are told from others.
+/// How many abandoned calls are remembered, so that their late results can be distinguished from results of unknown calls.
 const MAX_ABANDONED_CALLS: usize = 1024;
 
 /// The calls that the host runs.
@@ -159,7 +159,7 @@ impl HostCalls {
         Some((CallGuard { calls, number }, reply))
     }
 
-    /// Nobody waits for the result of a call any more.
+    /// Abandons a call whose result is no longer awaited, and tells the host to cancel it.
     fn give_up(&self, number: u64) {
         let mut table = self.lock();
         let Some(call) = table.pending.remove(&number) else {
@@ -187,7 +187,7 @@ impl HostTools for HostCalls {
     }
 }
 
-/// Gives a call up when nobody waits for it any more.
+/// When dropped, abandons a call that has no result yet, since nothing awaits the result anymore.
 struct CallGuard<'a> {
     calls: &'a HostCalls,
     number: u64,

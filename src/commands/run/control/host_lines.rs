@@ -74,7 +74,7 @@ impl HostLines {
         Ok(self.ready.pop_front())
     }
 
-    /// Takes the next bytes; none are the end.
+    /// Takes the next bytes. An empty slice means the end of the input.
     fn push(&mut self, bytes: &[u8]) {
         let (ready, max_line_bytes) = (&mut self.ready, self.max_line_bytes);
         let mut take = |frame: Frame<'_>| ready.extend(read_line(&frame, max_line_bytes));

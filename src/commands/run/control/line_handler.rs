@@ -181,7 +181,7 @@ impl<'a> LineHandler<'a> {
     /// Checks the calls of a turn, and adds what an earlier run recorded about them.
     ///
     /// # Errors
-    /// Why the turn doesn't go on with that run.
+    /// Why the turn doesn't continue that run.
     fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, String> {
         let mut calls = self.tools.checker().check_turn(turn);
         let resumed = self.resume.resume_calls(&mut calls);
@@ -225,10 +225,10 @@ impl<'a> LineHandler<'a> {
         }
     }
 
-    /// Returns the only turn of a message with open calls, or `None` if it has none.
+    /// Returns the only turn of a message with open calls, or `None` if no turn has any.
     ///
     /// # Errors
-    /// It is no message, or has several such turns.
+    /// It isn't a message, or it has several such turns.
     fn read_turn(&mut self, message: &RawValue) -> Result<Option<Turn>, String> {
         let mut open = None;
         let Some(recording) = self.read_message(message)? else {

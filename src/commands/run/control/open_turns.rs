@@ -23,7 +23,7 @@ use toolq_engine::{
 /// How many turns may be in flight at once. Each holds its message.
 const MAX_OPEN_TURNS: usize = 1024;
 
-/// The turns in flight. It is also who is asked for approvals.
+/// The turns in flight. As an [`ApprovalPrompt`], it also asks the host for approvals.
 #[derive(Default)]
 pub(crate) struct OpenTurns {
     /// All turns of a host are one conversation.
@@ -56,7 +56,7 @@ struct OpenTurn {
     question: Option<Question>,
 }
 
-/// A call that the host was asked about.
+/// A pending approval question to the host about a call.
 struct Question {
     tool_use_id: String,
     reply: oneshot::Sender<ApprovalReply>,
@@ -174,7 +174,7 @@ impl OpenTurns {
             reason: reason.filter(|reason| !reason.is_empty()),
             user: None,
         };
-        // If the question was withdrawn, nobody needs the reply.
+        // If the question was withdrawn, nothing awaits the reply.
         let _ = question.reply.send(ApprovalReply::Decided(approval));
         Ok(())
     }
@@ -262,7 +262,7 @@ impl OpenTurns {
             return ApprovalReply::Unavailable;
         };
         self.send(approval_line(&id, &question));
-        // Without a host, nobody decides.
+        // Once the host is gone, no decision can arrive.
         decision.await.unwrap_or(ApprovalReply::Unavailable)
     }
 }

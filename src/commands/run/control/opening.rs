@@ -17,7 +17,7 @@ pub(super) struct OpeningTools {
     pub(super) tools: ToolsConfig,
     /// What the host has announced.
     pub(super) host_tools: Option<HostTools>,
-    /// The id of the line that announced it. Both are `None` if there was none.
+    /// The id of the line that announced it. Both are `None` if there was no such line.
     pub(super) line_id: Option<LineId>,
     /// Whether a line wasn't understood.
     pub(super) has_bad_line: bool,
@@ -89,7 +89,7 @@ pub(super) fn open_tools(
 fn refuse_line(error: &MessageError, context: &CommandContext) -> Result<(), CommandError> {
     let message = match context.read_tools_file() {
         Ok(file) => file.mask.apply(&error.message).into_owned(),
-        // Without the file, nobody has said what is secret.
+        // Without the file, it isn't known what is secret.
         Err(_) => error.message.clone(),
     };
     stdout::write_lines(error_line(error.id.as_ref(), &message).as_bytes())?;

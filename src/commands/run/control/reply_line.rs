@@ -66,7 +66,7 @@ pub(super) fn call_line(id: &LineId, number: u64, call: &HostCall) -> serde_json
     ))
 }
 
-/// Returns the line that says that nobody waits for the result of a call any more.
+/// Returns the line that tells the host that the result of a call is no longer needed.
 pub(super) fn cancel_call_line(id: &LineId, number: u64, tool_use_id: &str) -> String {
     let line =
         json!({"type": "cancel_call", "id": id.0, "number": number, "tool_use_id": tool_use_id});

@@ -10,7 +10,7 @@ use toolq_core::check::CallChecker;
 use toolq_core::tools_file::HostTools;
 use toolq_core::types::{DescribeResult, Tool, ToolsChange, ToolsConfig};
 
-/// What the calls of tools are told that would have to describe themselves in the middle of a session.
+/// The error of a tool that came with a reload and whose `describe` program would have to run in the middle of a session.
 const NOT_DESCRIBED: &str =
     "the tool came with a reload; it describes itself when toolq is started again";
 

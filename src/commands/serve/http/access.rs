@@ -1,4 +1,5 @@
-//! Who may send requests: `Host` and `Origin` keep out web pages, and a token everybody who doesn't know it.
+//! Who may send requests: checks of `Host` and `Origin` keep out web pages, and a token keeps out every client that doesn't
+//! know it.
 
 use std::net::{IpAddr, SocketAddr};
 

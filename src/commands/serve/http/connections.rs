@@ -153,7 +153,7 @@ async fn serve_connection(
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    // Whatever breaks a connection, nobody is left to be told.
+    // An error isn't reported: once the connection breaks, the client is gone.
     let patience = tokio::select! {
         _ = connection.as_mut() => return,
         _ = is_closing.wait_for(|is_closing| *is_closing) => OUTPUT_GRACE,

@@ -20,7 +20,7 @@ use crate::commands::serve::http::sessions::Sessions;
 use crate::commands::serve::open_calls::OpenCalls;
 use redact::Mask;
 
-/// The methods that are answered. A GET would be a stream of requests to the client, and there are none.
+/// The supported methods. A GET would open a stream of requests to the client, and there are no such requests.
 pub(super) const METHODS: HeaderValue = HeaderValue::from_static("POST, DELETE, OPTIONS");
 
 /// How much memory the bodies that are being read may take, in KiB.

@@ -8,7 +8,7 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use redact::Mask;
 
-/// A socket that clients can already connect to, although nobody answers yet.
+/// A socket that clients can already connect to, although their requests aren't answered yet.
 pub(crate) struct HttpListener {
     pub(super) socket: TcpListener,
     /// With the port that the system chose, if it was to choose one.

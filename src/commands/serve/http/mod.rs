@@ -58,7 +58,7 @@ impl HttpTransport {
         require_param_headers(&catalog.current())?;
         let address = listener.address;
         let socket = TcpListener::from_std(listener.socket).map_err(CommandError::usage)?;
-        // Even with -q: with port 0, nobody could find the server otherwise.
+        // Printed even with -q: with port 0, the user couldn't find the server otherwise.
         StderrWriter::write_text(&format!("serving on http://{address}{PATH}\n"));
         Ok(Self {
             socket,

@@ -245,7 +245,7 @@ fn event_response(messages: PostMessages) -> Response<ResponseBody> {
     response
 }
 
-/// Waits for all messages. A call that its client has canceled has none.
+/// Waits for all messages. There are no messages for a call that its client has canceled.
 async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<ResponseBody> {
     let lines = messages.collect().await;
     if lines.is_empty() {

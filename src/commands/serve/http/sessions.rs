@@ -22,8 +22,8 @@ struct Session {
 }
 
 impl Sessions {
-    /// Adds a session that begins `now`, and ends those that nobody has used for long. If there are too many, the one that
-    /// was unused for longest ends, too. Returns whether there was room.
+    /// Adds a session that begins `now`, and ends those that have been idle for too long. If there are too many sessions,
+    /// the one that has been idle longest ends, too. Returns whether there was room.
     pub(super) fn insert(
         &self,
         id: String,
@@ -79,7 +79,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Returns whether nobody has used the session for long by `now`.
+    /// Returns whether the session has been idle for too long by `now`.
     fn is_over(&self, now: Instant, calls: &OpenCalls) -> bool {
         let idle = now.saturating_duration_since(self.last_used);
         idle >= MAX_IDLE_TIME && !calls.has_calls_of(&self.client)

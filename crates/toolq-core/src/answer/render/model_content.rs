@@ -1,4 +1,5 @@
-//! Replaces what only MCP clients can receive by text: no model's API takes sounds, resources or links in a result.
+//! Replaces content that only MCP clients can receive with text: no model API accepts sounds, resources or links in a
+//! result.
 
 use std::borrow::Cow;
 

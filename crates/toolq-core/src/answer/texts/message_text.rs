@@ -59,7 +59,7 @@ pub(crate) fn fill_message(
 ) -> String {
     let value = |path: &[String]| match path.join(".").as_str() {
         "tool" => name.to_owned(),
-        // Without its period, so that it can stand inside a sentence.
+        // Without its period, so that it can be used inside a sentence.
         "error" => error_text.error.trim_end_matches('.').to_owned(),
         "details" => error_text.details.clone(),
         "timeout" => limit.map(format_duration).unwrap_or_default(),

@@ -194,7 +194,7 @@ impl CommandFiller<'_> {
             .or_else(|| leading().next())
     }
 
-    /// Refuses an argument that the program could read as an option: for many programs, even behind `--`.
+    /// Refuses an argument that the program could read as an option. Many programs do so even after `--`.
     fn check_not_option(
         &self,
         value: &[String],

@@ -14,7 +14,7 @@ pub(crate) struct FinishedText {
     found: Vec<PathText>,
     /// Where a program may split the text.
     separators: Vec<char>,
-    /// Whether a variable stands before the text.
+    /// Whether a variable precedes the text.
     is_continued: bool,
 }
 
@@ -36,7 +36,7 @@ impl FinishedText {
         self.text.push_str(text);
     }
 
-    /// Adds text that isn't known, so that no path continues behind it.
+    /// Adds text that isn't known, so that no path continues after it.
     pub(crate) fn push_unknown(&mut self) {
         self.collect_paths();
         self.text.clear();
@@ -62,7 +62,8 @@ impl FinishedText {
         self.found
     }
 
-    /// Collects the text from each start to its end, and to each value behind which a program could separate it.
+    /// Collects the text from each start to the end of the text, and to the end of each value after which a program
+    /// could split it.
     fn collect_paths(&mut self) {
         let continues = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
         let whole = self.text.len();
@@ -158,7 +159,7 @@ mod tests {
         assert!(paths.contains(&path("/p", "/etc", true)), "{paths:?}");
     }
 
-    /// What a variable holds isn't known, so a path behind it begins with the value.
+    /// The content of a variable is unknown, so a path after it begins with the value.
     #[test]
     fn pieces_of_a_value_behind_a_variable_are_judged() {
         let mut finished = FinishedText::new(0, vec![':']);

@@ -22,8 +22,8 @@ pub(crate) struct PathText {
     pub(crate) pointer: String,
     /// `None` if the input isn't a string.
     pub(crate) text: Option<String>,
-    /// Whether only some programs would open this: those that see a separator where there may be none. It matters
-    /// only where it leads to something that exists.
+    /// Whether only some programs would open this: those that see a separator where others don't. It matters only where
+    /// it leads to something that exists.
     pub(crate) is_guess: bool,
 }
 
@@ -193,10 +193,9 @@ fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
         .collect()
 }
 
-/// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if the text
-/// has parts that a program could separate: in `{dir}:/data` it could open `{dir}`, or a part of `{dir}` if that has a
-/// `:`, too, and in `@{file}` it could open `{file}`. `list_separators` also separate parts of values. Behind `://`, a
-/// program decodes `%2e`.
+/// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if a program
+/// could split the text: in `{dir}:/data` it could open `{dir}`, or a part of `{dir}` if that contains a `:`, too, and
+/// in `@{file}` it could open `{file}`. `list_separators` split values as well. After `://`, a program decodes `%2e`.
 fn template_path_texts(
     template: &Template,
     paths: &[Vec<String>],

@@ -212,7 +212,7 @@ fn a_path_in_a_variable_or_stdin_is_judged_too() {
     assert_eq!(refused(command, &json!({"p": "out"}), &root), ["/p"]);
 }
 
-/// The program would run there, whatever its arguments are.
+/// The program would run there, regardless of its arguments.
 #[test]
 fn a_working_directory_stays_inside_the_root() {
     let (_dir, root) = sandbox();
@@ -250,7 +250,8 @@ fn a_path_is_judged_again_before_the_call_starts() {
     assert_eq!(details[0].path, "/p");
 }
 
-/// Where stdin or JSON holds a path, the program may open it as it is, not only behind the text of an argument.
+/// If stdin or JSON also contains a path, the program may open it as it is, not only after the text that precedes it in
+/// an argument.
 #[test]
 fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
     let (_dir, root) = sandbox();

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::json::{Input, InvalidInput, JsonEdits, JsonText, MAX_INPUT_VALUES, ParsedObject};
 use crate::json_schema::defaults::{DefaultSchema, ItemSchemas};
 
-/// Fills in the missing values of `input`, to which the first of `schemas` applies, but never the defaults of the schemas
-/// in `skipped`; returns `None` if none is missing.
+/// Fills in the missing values of `input`, to which the first of `schemas` applies, but never the defaults of the
+/// schemas in `skipped`. Returns `None` if no value is missing.
 ///
 /// # Errors
 /// With its defaults, the input would exceed the limits of an input.

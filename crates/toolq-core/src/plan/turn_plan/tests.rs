@@ -301,7 +301,7 @@ fn plan_text_has_no_bars_without_estimates() {
     ");
 }
 
-/// A script that somebody will be asked to approve is shown whole; `-v` shows all of them whole.
+/// A script that needs an approval is shown whole; `-v` shows all of them whole.
 #[test]
 fn scripts_are_folded_unless_they_need_an_approval() {
     let script = "set -e\nrm -rf build\n";

@@ -53,7 +53,7 @@ fn a_call_has_the_limits_of_its_tool_and_of_its_server_or_host() {
         ("limited", &["limited, depth 0: 5"]),
         ("list", &["list, depth 0: 6", "server files, depth 0: 4"]),
         ("free", &[]),
-        // Its own name comes before a pattern, wherever it stands.
+        // An exact name takes precedence over a pattern, regardless of their order.
         ("api", &["host api.example.com, depth 0: 2"]),
         ("www", &["host *.example.com, depth 0: 1"]),
         ("else", &[]),

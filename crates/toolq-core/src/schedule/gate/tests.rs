@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(said, expected);
     }
 
-    /// Whatever changes at the last moment, no two calls run together that conflict, and none waits forever.
+    /// Even if locks change at the last moment, calls that conflict never run together, and no call waits forever.
     #[test]
     fn locks_that_change_at_the_start_are_kept_apart(
         turn in prop::collection::vec(access(), 1..10),
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// Without locks on one side, nobody knows what a write leaves alone.
+/// If one side has no locks, it is unknown what a write leaves unchanged.
 #[test]
 fn only_locks_tell_what_a_write_leaves_alone() {
     let access = |locks| to_access(&TestAccess { safe: false, locks });
@@ -277,7 +277,7 @@ fn calls_are_put_into_the_graph_only_when_they_may_enter() {
     assert!(gate.is_empty() && gate.graph.is_empty());
 }
 
-/// Only a waiting call can be removed; the calls behind it move up.
+/// Only a waiting call can be removed; the calls after it move up.
 #[test]
 fn a_call_that_was_removed_blocks_no_other() {
     let mut gate = Gate::default();

@@ -35,7 +35,7 @@ fn applied(limits: &[(&str, StartLimits)]) -> AppliedLimits {
         .collect()
 }
 
-/// What a call waits for that isn't told when it may start.
+/// The wait of a call whose start time isn't known yet.
 fn waits_for(name: &str) -> Result<(), StartWait> {
     Err(StartWait {
         subject: subject(name),

@@ -50,7 +50,7 @@ pub(crate) fn find_stdin_code_reader(argv: &[&str]) -> Option<String> {
 
 fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> bool {
     let (rest, rest_roles) = (&argv[after..], &roles[after..]);
-    // It starts a shell, whatever file it writes to.
+    // `script` starts a shell, regardless of the file that it writes to.
     if name == "script" {
         return !rest_roles.contains(&ArgRole::Code);
     }
@@ -104,7 +104,7 @@ fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> boo
     }
 }
 
-/// Whether the command on the other machine runs what it reads, or is a shell because there is none.
+/// Whether ssh runs what it reads from stdin: the remote command does, or there is no command and a shell starts.
 fn ssh_runs_stdin(rest: &[&str]) -> bool {
     const VALUE_OPTIONS: &str = "BbcDEeFIiJLlmOopQRSWw";
     let mut takes_value = false;

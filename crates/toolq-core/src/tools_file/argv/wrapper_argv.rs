@@ -4,7 +4,7 @@ use crate::tools_file::argv::classify::{ArgRole, classify_args};
 use crate::tools_file::argv::wrappers::base_name;
 use crate::types::{CommandWrapper, WrapperQuoting};
 
-/// Programs that take shell text, also behind another wrapper.
+/// Programs that take shell text, even if another wrapper precedes them.
 const SHELL_TEXT_PROGRAMS: [&str; 8] = [
     "ssh", "autossh", "rsh", "plink", "adb", "su", "script", "watch",
 ];

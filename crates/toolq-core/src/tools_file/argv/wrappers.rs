@@ -18,7 +18,7 @@ pub(crate) struct Wrapper {
     value_options: &'static str,
     /// Number of operands before the program.
     pub(crate) operands: usize,
-    /// Whether `NAME=value` may stand before the program.
+    /// Whether `NAME=value` may precede the program.
     pub(crate) takes_variables: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn base_name(program: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Returns the wrapper of this name and the index of its first argument, behind its subcommand if it needs one.
+/// Returns the wrapper of this name and the index of its first argument, after its subcommand if it needs one.
 pub(crate) fn find_wrapper(
     name: &str,
     argv: &[&str],

@@ -173,7 +173,7 @@ impl IncludedFile {
         deserialize_node(tree, name, key_hints::find_included_key_hint)
     }
 
-    /// Returns whether the file has none of its keys, apart from the version.
+    /// Returns whether the file declares nothing apart from the version.
     pub fn declares_nothing(&self) -> bool {
         self.rules.is_missing() && self.servers.is_missing() && self.tools.is_missing()
     }

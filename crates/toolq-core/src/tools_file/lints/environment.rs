@@ -1,4 +1,4 @@
-//! Warns about whatever would make calls fail or isn't safe: tools without a backing, missing programs, unset
+//! Warns about anything that would make calls fail or isn't safe: tools without a backing, missing programs, unset
 //! variables, a world-writable file. These aren't errors, because plans and replays work regardless.
 
 mod programs;

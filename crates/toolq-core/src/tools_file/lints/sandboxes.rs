@@ -59,7 +59,8 @@ fn tool_command(tool: &Tool) -> Option<&CommandBacking> {
     tool.probe.as_ref().or(describe)
 }
 
-/// Returns where a key of the sandbox stands: with the tool or server, in `defaults`, or nowhere.
+/// Returns the position of a key of the sandbox: with the tool or server, or in `defaults`. If it is in neither place,
+/// returns the position of the tool or server.
 fn find_span(tree: &YamlNode, [section, name]: [&str; 2], key: &str) -> Span {
     let pointer = format!("/sandbox{key}");
     let owner = tree.key_span_at(&[section, name], "");

@@ -18,8 +18,8 @@ const EVALUATING_SHELLS: [&str; 5] = ["sh", "bash", "zsh", "ksh", "mksh"];
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh"];
 
 impl ToolContext<'_, '_> {
-    /// Warns if the script in `argv` runs a value, or evaluates one. `arguments` are the templates behind the program, and
-    /// `env` the variables that the script can read.
+    /// Warns if the script in `argv` runs a value, or evaluates one. `arguments` are the templates after the program,
+    /// and `env` the variables that the script can read.
     pub(crate) fn warn_about_values_that_scripts_run(
         &mut self,
         argv: &[Field<String>],

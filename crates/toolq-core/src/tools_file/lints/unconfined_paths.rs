@@ -63,7 +63,7 @@ impl ToolContext<'_, '_> {
         false
     }
 
-    /// Warns about a value that begins an argument of curl: it could be `file:///etc/passwd`, or `@/etc/passwd` behind
+    /// Warns about a value that begins an argument of curl: it could be `file:///etc/passwd`, or `@/etc/passwd` after
     /// `--data`. Returns whether there was a warning.
     pub(crate) fn warn_about_fetched_file(
         &mut self,

@@ -1,10 +1,11 @@
-//! Warns about servers whose program fetches a package without a version: what runs changes without anybody's decision.
+//! Warns about servers whose program fetches a package without a version: a new release would change what runs without
+//! a decision by the user.
 
 use crate::tools_file::argv::{CONTAINER_OPTIONS, base_name};
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{FileProblem, ServerConfig, ToolsConfig};
 
-/// Where a package comes from, and thus how its version is written.
+/// Where a package comes from, which determines how its version is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PackageSource {
     Npm,
@@ -15,7 +16,7 @@ enum PackageSource {
 /// A program that fetches a package and runs it.
 struct Fetcher {
     names: &'static [&'static str],
-    /// What stands before the options.
+    /// The words before the options.
     subcommand: &'static [&'static str],
     /// Options that name the package. Without them, it is the first operand.
     package_options: &'static [&'static str],
@@ -76,7 +77,7 @@ const FETCHERS: [Fetcher; 9] = [
     ),
 ];
 
-/// Returns a warning for each server that runs whatever version of a package is the newest.
+/// Returns a warning for each server that runs a package without a pinned version.
 pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     let warning = |server: &ServerConfig| {
         let command = server.program()?;

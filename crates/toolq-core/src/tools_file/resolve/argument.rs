@@ -106,8 +106,8 @@ pub(crate) fn resolve_arguments(
     Some((program, arguments.collect()))
 }
 
-/// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the file
-/// that it stands in.
+/// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the
+/// file that contains it.
 pub(crate) fn place_program(program: &str, key: Span, context: &ToolContext<'_, '_>) -> String {
     let dir = context.diagnostics.sources().dir_of(key);
     let is_beside_file = program.contains('/') && !program.starts_with('/');

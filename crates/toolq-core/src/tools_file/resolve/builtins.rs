@@ -173,7 +173,7 @@ fn max_output(file: &ToolsFile) -> u64 {
     let defaults = file.defaults.value();
     let size = defaults.and_then(|defaults| defaults.max_output.value());
     let size = size.map_or(attempt_limits::DEFAULT_MAX_OUTPUT_BYTES, |size| size.0);
-    // Zero is an error that is reported where it stands.
+    // Zero is an error that is reported at its own position.
     size.max(1)
 }
 

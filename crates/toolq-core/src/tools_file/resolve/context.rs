@@ -21,7 +21,8 @@ pub(crate) struct CheckContext<'c, 't> {
 }
 
 impl CheckContext<'_, '_> {
-    /// Returns the directory of the file in which the node at `keys` stands, in which schemas refer to files.
+    /// Returns the directory of the file that contains the node at `keys`. Schemas in it refer to files in that
+    /// directory.
     pub(crate) fn schema_dir(&self, keys: &[&str]) -> PathBuf {
         let sources = self.diagnostics.sources();
         let span = self.tree.key_span_at(keys, "");

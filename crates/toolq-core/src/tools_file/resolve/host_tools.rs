@@ -131,7 +131,7 @@ impl HostTools {
     }
 }
 
-/// Escapes what may stand in a JSON text, but not in YAML. All of it stands in strings.
+/// Escapes characters that JSON allows, but YAML doesn't. They only occur in strings.
 fn escape_for_yaml(json: &str) -> String {
     let is_refused = |c: char| {
         matches!(
@@ -142,7 +142,7 @@ fn escape_for_yaml(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if is_refused(c) {
-            // A string takes whatever is written.
+            // Writing to a string can't fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
             escaped.push(c);

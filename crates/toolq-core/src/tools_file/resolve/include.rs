@@ -176,8 +176,8 @@ fn merge_lists<T>(list: &mut Field<Vec<T>>, more: Field<Vec<T>>) {
     }
 }
 
-/// Replaces each `when` that refers to files by one that contains them: later, nothing is known of the file that it stands
-/// in.
+/// Replaces each `when` that refers to files with one that contains them, because later the file that it came from is
+/// unknown.
 pub(super) fn bundle_conditions(
     included: &mut IncludedFile,
     dir: &Path,

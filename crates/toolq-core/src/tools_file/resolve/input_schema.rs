@@ -14,9 +14,9 @@ use crate::tools_file::spanned::Spanned;
 /// Accepts every value.
 static ANY_VALUE_SCHEMA: Value = Value::Bool(true);
 
-/// Returns the schema of the tool's input, bundled with the files that it refers to. If there is none, returns a schema
-/// that accepts everything, so that the templates aren't reported too. A tool of a server that gets the input as it is has
-/// the schema in its lock, unless the file has another.
+/// Returns the schema of the tool's input, bundled with the files that it refers to. If the schema is missing, returns
+/// one that accepts everything, so that the templates aren't reported too. If a tool passes its input to a server
+/// unchanged, its schema comes from the lock, unless the file has one.
 pub(crate) fn resolve_input_schema<'f>(
     name: &str,
     file: &'f Spanned<ToolFile>,

@@ -77,7 +77,8 @@ fn first_atom_may_be_dash(rest: &str) -> bool {
     may_be_dash || after_optional(after).is_some_and(first_atom_may_be_dash)
 }
 
-/// Returns the rest of a pattern behind a quantifier that allows nothing at all, or `None` if there is none.
+/// Returns the rest of a pattern after a quantifier that allows zero repetitions. Returns `None` if the pattern doesn't
+/// begin with one.
 fn after_optional(rest: &str) -> Option<&str> {
     let after = match rest.strip_prefix(['*', '?']) {
         Some(after) => after,
@@ -148,7 +149,7 @@ struct PatternScanner {
 }
 
 impl PatternScanner {
-    /// Returns how many groups are open behind `c`.
+    /// Returns how many groups are open after `c`.
     fn advance(&mut self, c: char) -> usize {
         self.is_quoted = self.is_escaped || self.in_class;
         match c {

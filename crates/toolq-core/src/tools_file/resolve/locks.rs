@@ -43,7 +43,7 @@ pub(crate) fn resolve_locks(
     })
 }
 
-/// A tool can't change something and run alongside whatever reads it.
+/// A tool that changes something can't run alongside calls that read it.
 fn check_safety(tool: &ToolFile, only_reads: bool, context: &mut ToolContext<'_, '_>) {
     let Some(safety) = tool.concurrency_safe.spanned() else {
         return;

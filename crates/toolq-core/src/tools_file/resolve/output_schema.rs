@@ -7,8 +7,8 @@ use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::context::CheckContext;
 use crate::types::OutputKind;
 
-/// Returns the compiled schema of the tool's output, bundled with the files that it refers to; `None` if there is none or
-/// it can't be used.
+/// Returns the compiled schema of the tool's output, bundled with the files that it refers to. Returns `None` if there
+/// is no schema, or if it can't be used.
 pub(crate) fn resolve_output_schema(
     name: &str,
     tool: &ToolFile,

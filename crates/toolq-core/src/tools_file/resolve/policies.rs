@@ -1,5 +1,5 @@
-//! Resolves what decides how calls of a tool are treated: whether they may run together, need an approval, are told to be
-//! destructive, or are answered from the cache.
+//! Resolves how calls of a tool are treated: whether they may run together, need an approval, are declared destructive,
+//! or are answered from the cache.
 
 use crate::tools_file::keys::{ApproveForm, ApproveWord, CacheFile, ToolFile};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
@@ -44,7 +44,7 @@ pub(crate) fn resolve_approval(form: Option<&ApproveForm>, effect: Effect) -> Ap
     }
 }
 
-/// Returns whether clients are told that the tool may destroy something. A tool that changes nothing can't.
+/// Returns whether the tool is declared to clients as destructive. A tool that changes nothing can't be.
 pub(crate) fn resolve_destructive(
     field: &Field<bool>,
     effect: Effect,

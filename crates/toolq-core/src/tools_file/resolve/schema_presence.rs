@@ -1,7 +1,8 @@
 //! Looks up what a schema says about one value of the input: whether an input can have it, and whether it must.
 //!
 //! A name that a schema with `properties` doesn't list counts as a mistake. JSON Schema would accept it, but no model
-//! learns about it. If a schema leaves names open (`additionalProperties`, `$ref`, `anyOf` …), the result is unknown.
+//! would know about it. If a schema leaves names open (`additionalProperties`, `$ref`, `anyOf` …), the result is
+//! unknown.
 
 use serde_json::Value;
 

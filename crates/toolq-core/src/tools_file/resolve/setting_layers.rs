@@ -5,7 +5,7 @@ use crate::tools_file::keys::{
 };
 use crate::tools_file::spanned::{Field, Spanned};
 
-/// Returns the settings of `upper` and, where it has none, those of `lower`.
+/// Returns the settings of `upper`, with those that it lacks taken from `lower`.
 pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
     Defaults {
         approve: upper.approve.or(&lower.approve),

@@ -174,7 +174,7 @@ fn resolve_description(tool: &ToolFile, lock: Option<&ToolLock>) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the tool's own field, or the default if it has none.
+/// Returns the tool's own field, or the default if the tool doesn't have it.
 fn pick<'s, T>(own: &'s Field<T>, default: &'s Field<T>) -> &'s Field<T> {
     if own.value().is_some() { own } else { default }
 }
@@ -194,7 +194,7 @@ fn check_attempt_limits(tool: &ToolFile, context: &mut ToolContext<'_, '_>) {
     start_limits::check_start_limits(&tool.max_parallel, &tool.rate, context.diagnostics);
 }
 
-/// Returns the JSON that stands for an empty output.
+/// Returns the JSON that replaces an empty output.
 fn resolve_empty_output(
     field: &Field<String>,
     output: OutputKind,

@@ -160,7 +160,7 @@ impl ToolResolver for ListingResolver {
     }
 }
 
-/// Returns a tool whose calls go to this server, which is asked and called over one connection.
+/// Returns a tool whose calls go to this server, so that listing and calling its tools share one connection.
 fn on_server(tool: &Arc<Tool>, server: &Arc<ServerConfig>) -> Arc<Tool> {
     let mut tool = Tool::clone(tool);
     if let Some(Backing::Mcp(mcp)) = &mut tool.backing {

@@ -13,7 +13,7 @@ const WRAPPER_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
     "it decides how everything runs; pass the value as an argument of `command`",
 );
 
-/// Returns the wrapper; `default` where the key is missing. An empty list stands for none.
+/// Returns the wrapper, or `default` if the key is missing. An empty list means no wrapper.
 pub(crate) fn resolve_wrapper(
     field: &Field<WrapperForm>,
     default: Option<&CommandWrapper>,

@@ -1,4 +1,4 @@
-//! Deserializes a tree of nodes into typed structs. Every invalid value is reported, and none hides the others.
+//! Deserializes a tree of nodes into typed structs. Every invalid value is reported, and no error hides another.
 //!
 //! serde stops at the first error. Here each value that may be invalid is wrapped in a [`Field`]: its error becomes a
 //! problem with a span, and deserialization continues with the next value. Unknown keys are found from the field names

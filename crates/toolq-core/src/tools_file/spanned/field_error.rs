@@ -65,7 +65,7 @@ impl FieldError {
     }
 }
 
-/// Returns "did you mean `timeout`?", or lists all known words if none of them is similar.
+/// Returns "did you mean `timeout`?", or lists all known words if no word is similar.
 pub(crate) fn suggest_known(found: &str, known: &[&str]) -> String {
     if let Some(near) = suggest_name(found, known.iter().copied()) {
         return format!("did you mean `{near}`?");

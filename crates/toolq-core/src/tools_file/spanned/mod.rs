@@ -1,5 +1,5 @@
-//! Deserializes YAML nodes into typed fields that know their position. Every invalid value is reported, and none hides
-//! the others.
+//! Deserializes YAML nodes into typed fields that know their position. Every invalid value is reported, and no error
+//! hides another.
 
 mod access;
 mod field;

@@ -163,7 +163,7 @@ impl YamlNode {
         }
     }
 
-    /// Returns the span of the key of the node that [`Self::span_at`] finds, whatever its value is. An element of a
+    /// Returns the span of the key of the node that [`Self::span_at`] finds, regardless of its value. An element of a
     /// list is its own key.
     pub fn key_span_at(&self, keys: &[&str], pointer: &str) -> Span {
         self.descend(keys, pointer).0

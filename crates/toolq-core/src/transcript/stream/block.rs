@@ -27,7 +27,7 @@ pub(crate) struct Block {
     pub name: Option<String>,
     /// The input in case no piece arrives.
     pub initial_input: Option<String>,
-    /// An error that makes the call invalid, whatever input arrives.
+    /// An error that makes the call invalid, regardless of the input that arrives.
     pub input_error: Option<InvalidInput>,
     /// Its position among the calls of its message, if it's a call.
     pub position: usize,

@@ -235,8 +235,8 @@ impl StreamDecoder {
         self.set_failure((line, 1), EventError::new(kind, message));
     }
 
-    /// Ends decoding with an error, unless there was one before. After the end of a response, which is all that the API
-    /// was asked for, only an error that could lose a call matters.
+    /// Ends decoding with an error, unless there was one before. Only the response was requested from the API, so after
+    /// its end, only an error that could lose a call matters.
     fn set_failure(&mut self, (line, column): (usize, usize), error: EventError) {
         if self.tracker.is_response_complete() && !matches!(error.kind, FailureKind::Unexpected) {
             self.is_finished = true;

@@ -56,7 +56,7 @@ impl MessageTracker {
         self.body.as_ref().is_some_and(|body| body.is_complete)
     }
 
-    /// Returns the id of the open message; empty if there is none or it has no id.
+    /// Returns the id of the open message; empty if no message is open or it has no id.
     pub fn open_message_id(&self) -> &str {
         self.open_message.as_ref().map_or("", OpenMessage::id)
     }
@@ -86,7 +86,7 @@ impl MessageTracker {
         self.open_message.as_ref().map(OpenMessage::blocks)
     }
 
-    /// Opens a message; `id` is empty if it has none.
+    /// Opens a message; `id` is empty if the message has no id.
     pub fn open_message(&mut self, form: AnswerForm, id: String) {
         self.message_count += 1;
         self.open_message = Some(OpenMessage::new(form, id));

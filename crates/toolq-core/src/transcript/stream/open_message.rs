@@ -29,7 +29,7 @@ pub(crate) struct OpenMessage {
 }
 
 impl OpenMessage {
-    /// Creates a message without blocks; `id` is empty if it has none.
+    /// Creates a message without blocks; `id` is empty if the message has no id.
     pub(crate) fn new(form: AnswerForm, id: String) -> Self {
         Self {
             id,

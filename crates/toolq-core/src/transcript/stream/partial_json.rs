@@ -15,9 +15,9 @@ enum ScanState {
 
 /// Completes `text`, a prefix of a JSON object, to the JSON of the object as far as it's known.
 ///
-/// A string that isn't closed ends where the text does. Whatever isn't certain yet is left out: a key without a value,
-/// and a number or literal that may continue. So the result is a prefix of the final object in every part: each string
-/// is a prefix of the final string, each array of the final array.
+/// A string that isn't closed ends where the text does. Anything that isn't certain yet is left out: a key without a
+/// value, and a number or literal that may continue. So the result is a prefix of the final object in every part: each
+/// string is a prefix of the final string, each array of the final array.
 ///
 /// Returns `None` if `text` isn't a prefix of an object, or is too short to tell.
 pub fn complete_partial_json(text: &str) -> Option<String> {

@@ -98,7 +98,7 @@ impl SseDecoder {
         self.line_number
     }
 
-    /// Returns the id of the last whole event with one, by which a server can go on after it.
+    /// Returns the id of the last whole event with one. A server can resume the stream after that event.
     pub fn last_event_id(&self) -> Option<&[u8]> {
         self.last_event_id.as_deref()
     }

@@ -14,7 +14,7 @@ impl ConnectionTask {
     /// Takes what became of a request. Returns what that means for the session.
     ///
     /// # Errors
-    /// Why the connection can't go on.
+    /// Why the connection can't continue.
     pub(super) fn receive_http(&mut self, event: HttpEvent) -> Result<Vec<SessionEvent>, String> {
         let (request, events) = match event {
             HttpEvent::Message { request, body } => (request, self.session.receive(&body)),
@@ -50,7 +50,7 @@ impl ConnectionTask {
     /// Ends a request without an answer.
     ///
     /// # Errors
-    /// Why the connection can't go on: the request wasn't a call.
+    /// Why the connection can't continue: the request wasn't a call.
     fn end_request(
         &mut self,
         request: u64,

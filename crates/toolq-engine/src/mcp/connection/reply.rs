@@ -13,7 +13,7 @@ use toolq_core::types::{ToolDrift, ToolLock, TransportError};
 use toolq_mcp::client::{CallError, CallMeta};
 use toolq_mcp::{CallToolResult, RpcError};
 
-/// How many of the last lines of a server's stderr stand in the failure of a call.
+/// How many of the last lines of a server's stderr are included in the failure of a call.
 const MAX_LAST_LINES: usize = 10;
 
 /// A call that waits for its answer.
@@ -26,7 +26,7 @@ pub(crate) struct PendingCall {
     /// What the tool has to be like. Otherwise, it isn't called.
     pub(crate) lock: Option<Arc<ToolLock>>,
     pub(crate) arguments: Arc<RawValue>,
-    /// What the server learns about it.
+    /// What the server receives about the call.
     pub(crate) meta: CallMeta,
     pub(crate) progress: ProgressSender,
     /// Marked before the first byte of the call can reach the server.
@@ -43,7 +43,7 @@ pub(crate) enum CallReply {
     Drifted(ToolDrift),
     /// There is no connection: why, with the end of the server's stderr.
     Lost { detail: String, stderr: String },
-    /// There is no complete response to the call's request. Other calls may go on.
+    /// There is no complete response to the call's request. Other calls may continue.
     Failed(TransportError),
     /// The response to the call's request has a status that is an error.
     Status {

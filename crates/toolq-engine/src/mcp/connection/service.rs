@@ -14,7 +14,7 @@ use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::format_duration;
 use toolq_core::types::{CallEnding, ServerEndCause, TransportError};
 
-/// After so many lines at once, others get their turn.
+/// After this many lines at once, the task yields to others.
 const MAX_LINES_AT_ONCE: usize = 64;
 
 /// Why a connection ends.
@@ -22,11 +22,11 @@ const MAX_LINES_AT_ONCE: usize = 64;
 enum ConnectionEnd {
     /// The server has ended, or closed its stdout or stdin. Says which.
     ServerEnded(&'static str),
-    /// Nobody calls any more.
+    /// The run has ended, so no more calls will come.
     RunEnded,
-    /// Nobody has called for a while.
+    /// There were no calls for a while.
     Idle,
-    /// The connection can't go on. Says why.
+    /// The connection can't continue. Says why.
     Failed(String),
 }
 
@@ -42,9 +42,10 @@ impl ConnectionEnd {
 }
 
 impl ConnectionTask {
-    /// Serves calls until the server is gone or nobody calls any more.
+    /// Serves calls until the server is gone or no more calls can come.
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
-        // Whoever opens a connection is about to make a request, and has to learn from its answer why the server can't be reached.
+        // A caller opens a connection to make a request. The request is taken first, so that its reply can say why the
+        // server is unreachable.
         if let Some(first) = requests.recv().await {
             self.handle_request(first);
         }
@@ -67,7 +68,7 @@ impl ConnectionTask {
         let listeners = mem::take(&mut self.listeners);
         let calls = self.waiting.into_iter().chain(self.running.into_values());
         let calls: Vec<PendingCall> = calls.collect();
-        // Whoever waits wants to know why the server is gone. Otherwise, it is ended at once.
+        // Callers that wait need to know why the server is gone. If there are none, it is ended at once.
         let is_awaited = !calls.is_empty() || !listeners.is_empty();
         let stderr = if is_awaited {
             self.transport.read_stderr_tail().await
@@ -83,7 +84,7 @@ impl ConnectionTask {
         let has_exited = is_awaited && self.transport.has_exited().await;
         let (mut calls, mut listeners) = (calls, listeners);
         if !has_exited {
-            // Nobody waits until it has.
+            // The callers don't have to wait until it has.
             let (calls, listeners) = (mem::take(&mut calls), mem::take(&mut listeners));
             reply_to_all(calls, listeners, || match &self.failure {
                 Some(error) => CallReply::Failed(TransportError {
@@ -192,7 +193,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Returns whether nobody waits for anything.
+    /// Returns whether no caller waits for anything.
     fn is_unused(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty() && self.listeners.is_empty()
     }

@@ -15,7 +15,7 @@ use toolq_mcp::client::{SessionEvent, ToolList};
 
 impl ConnectionTask {
     /// # Errors
-    /// Why the connection can't go on.
+    /// Why the connection can't continue.
     pub(super) fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
         self.session.set_answering(!self.transport.is_behind());
         let events = match incoming {

@@ -83,7 +83,7 @@ impl TextCapture {
             total_bytes: self.total_bytes,
             cut_bytes: window_text.cut,
             cut_offset: window_text.cut_at,
-            // If the file couldn't be written, none was saved, and the text says so.
+            // If the file couldn't be written, nothing was saved, and the text says so.
             saved_path: (self.retained.file)
                 .and_then(|file| file.persist().ok())
                 .map(Box::new),

@@ -116,7 +116,7 @@ fn each_outcome_is_retried_under_its_conditions_only() {
     }
 }
 
-/// Every attempt waits longer than the one before, and none follows the last or begins without time left.
+/// Every attempt waits longer than the one before, and no attempt follows the last or begins without time left.
 #[test]
 fn attempts_end_with_the_retries_or_the_time() {
     let tool = retrying_tool(

@@ -141,7 +141,7 @@ proptest! {
     }
 }
 
-/// Programs learn how a call ended without parsing its text.
+/// Programs can read how a call ended without parsing its text.
 #[test]
 fn results_say_how_each_call_ended() {
     let mut failed = text_answer("b", "Answer directly.");

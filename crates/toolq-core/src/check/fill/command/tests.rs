@@ -65,7 +65,8 @@ fn a_number_in_code_must_be_digits() {
     assert_eq!(refused, ["/n: must be written with digits only"]);
 }
 
-/// The rule is about how a number is written, wherever in the input it stands. A value that is missing isn't a number.
+/// The rule applies to how a number is written, regardless of where it is in the input. It doesn't apply to a missing
+/// value.
 #[test]
 fn digits_are_judged_as_they_are_written() {
     let refuse = |template: &str, input: &str| {

@@ -14,7 +14,8 @@ impl Interpreter {
         }
     }
 
-    /// Whether an option makes it read its code from stdin: `-s` of a shell, or `-i` of Python, behind its other code.
+    /// Whether an option makes it read code from stdin: `-s` of a shell, or `-i` of Python, which does so after its
+    /// other code.
     pub(crate) fn forces_stdin(&self, arguments: &[&str]) -> bool {
         let reads_on = ["python", "node", "lua"]
             .iter()

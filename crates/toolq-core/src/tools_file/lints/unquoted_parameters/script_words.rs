@@ -85,7 +85,7 @@ impl<'s> ScriptScanner<'s> {
         } else if let Some(inner) = after.strip_prefix('{') {
             let name = parameter_name(inner).unwrap_or_default();
             let len = braced_len(&self.rest()[1..]);
-            // `${1+x}` stands for another text than the value.
+            // `${1+x}` expands to `x` instead of the value.
             let operator = inner[name.len()..].trim_start_matches(':');
             if !name.is_empty() && !operator.starts_with('+') {
                 self.record(1 + len, name, whole);

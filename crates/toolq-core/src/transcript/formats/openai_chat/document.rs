@@ -180,7 +180,7 @@ pub fn parse_call(call: &ParsedObject) -> RawCall {
         .reject_duplicate_keys(call)
 }
 
-/// Returns a text that some servers send empty when they have none.
+/// Returns a text. An empty text counts as missing, because some servers send one instead of leaving it out.
 fn non_empty_text<'a>(object: &ParsedObject<'a>, key: &str) -> Option<Cow<'a, str>> {
     object.get_text(key).filter(|text| !text.is_empty())
 }

@@ -79,11 +79,11 @@ fn call_pieces<'a>(delta: &ParsedObject<'a>) -> Result<Option<ObjectIter<'a>>, D
     Ok(pieces.and_then(JsonText::objects))
 }
 
-/// Returns whether a chunk belongs to the open message, opening one if there is none. After the end of a message, some
-/// servers send another chunk of it, without calls.
+/// Returns whether a chunk belongs to the open message. Opens a message if none is open. After the end of a message,
+/// some servers send another chunk of it, without calls.
 ///
-/// Another id alone doesn't begin another message, because some servers change it with every chunk; a role does, too.
-/// The response to a request is always a single message.
+/// A different id alone doesn't begin another message, because some servers change it with every chunk. It must come
+/// with a role. The response to a request is always a single message.
 fn belongs_to_message<'a>(
     chunk: &ParsedObject<'a>,
     delta: Option<&ParsedObject<'a>>,

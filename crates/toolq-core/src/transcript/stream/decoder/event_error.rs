@@ -12,7 +12,7 @@ pub(crate) enum FailureKind {
     Malformed,
     /// The API sent this error.
     Api(ResponseError),
-    /// An event can't follow those before it, or isn't one of its dialect: going on could lose a call.
+    /// An event can't follow those before it, or isn't one of its dialect. Continuing could lose a call.
     Unexpected,
 }
 

@@ -207,7 +207,7 @@ fn chat_completion_calls_are_emitted_when_the_next_begins() {
     }
 }
 
-/// A stream cut before its last event is aborted. Whatever is cut after that event doesn't matter.
+/// A stream cut before its last event is aborted. A cut after that event doesn't matter.
 #[test]
 fn a_stream_may_be_cut_anywhere() {
     let start = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m\"}}\n\n";

@@ -414,7 +414,7 @@ fn a_call_after_the_end_of_its_message_is_an_error() {
     );
 }
 
-/// The stop reason that was reported stays, even if a later event has none.
+/// The stop reason that was reported is kept, even if a later event lacks one.
 #[test]
 fn a_stop_reason_is_kept() {
     let delta = |reason: &str| {

@@ -200,7 +200,7 @@ fn lines_may_end_in_cr() {
 }
 
 /// A call has the same bytes when it's handed out early, in the body, and in the log's single line of the body,
-/// whatever line separators it or its neighbors contain.
+/// regardless of the line separators that it or its neighbors contain.
 #[test]
 fn a_call_has_the_same_bytes_as_in_the_log() {
     let delta = |index: usize, json: &str| {
