@@ -3,6 +3,7 @@
 mod color_choice;
 mod command_error;
 pub(crate) mod diagnostics;
+mod document_writer;
 mod exit;
 mod line_col;
 pub(crate) mod panics;
@@ -18,6 +19,7 @@ pub(crate) mod trace;
 
 pub(crate) use color_choice::{ColorChoice, ColorPolicy};
 pub(crate) use command_error::{CommandError, RESOURCES_HINT};
+pub(crate) use document_writer::DocumentWriter;
 pub(crate) use exit::Exit;
 pub(crate) use printer::AnswerPrinter;
 pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};

@@ -1,5 +1,5 @@
 //! The only file that writes to stdout. Results are written as whole documents or lines, so stdout never ends in half a
-//! JSON value.
+//! JSON value. Only a long plan is written as it is made.
 
 use std::future::pending;
 use std::io::{self, IsTerminal as _, Write as _};

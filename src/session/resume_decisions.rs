@@ -79,7 +79,7 @@ impl PriorCalls for ResumeDecisions {
         if let Some(history) = &self.history {
             if self.is_repetition {
                 let result = history.logged_result(&checked.call)?;
-                return Ok(ResumeState::Answered(result));
+                return Ok(ResumeState::Answered(Box::new(result)));
             }
             let is_known = if self.is_compared {
                 history.contains(&checked.call)

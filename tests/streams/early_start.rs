@@ -139,6 +139,7 @@ fn a_duplicate_id_revokes_calls_that_have_not_started() {
             + &call_block(3, ("a", "look", r#"{"name":"4"}"#))
             + &message_end("tool_use")),
     );
+    run.wait_until_read();
     run.create_file("1.go");
     let output = run.close_and_wait().assert_exit(0);
     let message = "!Not executed: another call in this turn has the same id.";

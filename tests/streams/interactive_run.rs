@@ -90,6 +90,15 @@ impl InteractiveRun {
         stdin.flush().unwrap();
     }
 
+    /// Waits until toolq has taken all that was sent out of the pipe.
+    #[track_caller]
+    pub fn wait_until_read(&self) {
+        let stdin = self.stdin.as_ref().unwrap();
+        wait_until("the input is read", || {
+            rustix::io::ioctl_fionread(stdin).unwrap() == 0
+        });
+    }
+
     /// Returns the next line on stdout.
     #[track_caller]
     pub fn next_line(&self) -> String {

@@ -27,11 +27,11 @@ pub(crate) async fn restore_conversation(
     });
     let history: Arc<dyn AgentHistory> = Arc::clone(&recorded) as Arc<_>;
     let mut engine = session.engine_with_history(history);
-    let resume_state = ResumeState::Started(PriorAttempts {
+    let resume_state = ResumeState::Started(Box::new(PriorAttempts {
         count: 1,
         idempotency_key: None,
         has_nested_doubt: false,
-    });
+    }));
     let call = CheckedCall {
         resume_state,
         ..checked

@@ -5,6 +5,7 @@ mod log_estimates;
 mod plan_writer;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -15,14 +16,14 @@ use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, DocumentWriter, Exit};
 use crate::pages::PlanPage;
 use crate::session::ToolDescriber;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{
-    MERMAID_HEADER, PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_mermaid,
-    render_plan_text,
+    MERMAID_HEADER, PlanDetail, PlanStyle, TurnPlan, render_plan_mermaid, write_plan_json,
+    write_plan_text,
 };
 use toolq_core::types::{Call, InputState, Tool, ToolsConfig, Turn};
 
@@ -171,15 +172,25 @@ impl PlanPrinter<'_> {
         let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
-        let Some(text) = render_plan(&plan, format, &self.mask, self.context) else {
-            self.page.add_turn(&plan, &self.mask);
-            return Ok(());
+        let mut out = DocumentWriter::default();
+        // What can't be written is reported in the end.
+        let _ = match format {
+            PlanFormat::Html => {
+                self.page.add_turn(&plan, &self.mask);
+                Ok(())
+            }
+            PlanFormat::Json => write_plan_json(&mut out, &plan, &self.mask)
+                .map_err(|_| fmt::Error)
+                .and_then(|()| out.write_char('\n')),
+            PlanFormat::Mermaid => out.write_str(&render_plan_mermaid(&plan, &self.mask)),
+            PlanFormat::Text => {
+                if number > 0 {
+                    stdout::write_line("")?;
+                }
+                write_plan_text(&mut out, &plan, plan_style(self.context), &self.mask)
+            }
         };
-        if number > 0 && format == PlanFormat::Text {
-            stdout::write_line("")?;
-        }
-        stdout::write_line(text.trim_end())?;
-        Ok(())
+        Ok(out.finish()?)
     }
 
     /// Says why no call is planned, if the input has some.
@@ -232,29 +243,15 @@ impl PlanPrinter<'_> {
     }
 }
 
-/// Renders the plan of a turn, except for a page, which has all turns.
-fn render_plan(
-    plan: &TurnPlan<'_>,
-    format: PlanFormat,
-    mask: &Mask,
-    context: &CommandContext,
-) -> Option<String> {
-    match format {
-        PlanFormat::Json => Some(render_plan_json(plan, mask)),
-        PlanFormat::Mermaid => Some(render_plan_mermaid(plan, mask)),
-        PlanFormat::Html => None,
-        PlanFormat::Text => {
-            let style = PlanStyle {
-                width: stdout::width().unwrap_or(FALLBACK_WIDTH),
-                color: context.stderr.is_stdout_colored(),
-                is_unicode: context.stderr.is_unicode,
-                detail: match stdout::width() {
-                    _ if context.verbose => PlanDetail::Whole,
-                    Some(_) => PlanDetail::OneLine,
-                    None => PlanDetail::FoldedScripts,
-                },
-            };
-            Some(render_plan_text(plan, style, mask))
-        }
+fn plan_style(context: &CommandContext) -> PlanStyle {
+    PlanStyle {
+        width: stdout::width().unwrap_or(FALLBACK_WIDTH),
+        color: context.stderr.is_stdout_colored(),
+        is_unicode: context.stderr.is_unicode,
+        detail: match stdout::width() {
+            _ if context.verbose => PlanDetail::Whole,
+            Some(_) => PlanDetail::OneLine,
+            None => PlanDetail::FoldedScripts,
+        },
     }
 }

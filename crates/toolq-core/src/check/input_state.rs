@@ -23,10 +23,10 @@ fn state_of_started_call(accepted: &AcceptedCall) -> ResumeState {
 }
 
 /// Returns attempts by the run whose log is the input. Their key belongs to that run.
-fn prior_attempts(count: u32) -> PriorAttempts {
-    PriorAttempts {
+fn prior_attempts(count: u32) -> Box<PriorAttempts> {
+    Box::new(PriorAttempts {
         count,
         idempotency_key: None,
         has_nested_doubt: false,
-    }
+    })
 }

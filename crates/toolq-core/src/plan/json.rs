@@ -1,6 +1,7 @@
 //! Renders a plan as one line of JSON, for programs. The order of the keys is part of the format.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -20,13 +21,19 @@ use redact::Mask;
 
 /// Renders the line, without a trailing newline. Environment variables appear by name.
 pub fn render_plan_json(plan: &TurnPlan<'_>, mask: &Mask) -> String {
-    let line = PlanJson {
-        turn: plan.turn,
-        batches: BatchesJson(&plan.batches, (plan, mask)),
-        rejected: RejectedCallsJson(&plan.rejected, mask),
-        estimate: EstimateJson::new(&plan.estimate),
-    };
-    expect_json(serde_json::to_string(&line))
+    expect_json(serde_json::to_string(&PlanJson::new(plan, mask)))
+}
+
+/// Writes the line, without a trailing newline. A long plan is never in memory as a whole.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_plan_json(
+    out: impl io::Write,
+    plan: &TurnPlan<'_>,
+    mask: &Mask,
+) -> Result<(), io::Error> {
+    serde_json::to_writer(out, &PlanJson::new(plan, mask)).map_err(io::Error::from)
 }
 
 #[derive(serde::Serialize)]
@@ -35,6 +42,17 @@ struct PlanJson<'a> {
     batches: BatchesJson<'a>,
     rejected: RejectedCallsJson<'a>,
     estimate: EstimateJson,
+}
+
+impl<'a> PlanJson<'a> {
+    fn new(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> Self {
+        Self {
+            turn: plan.turn,
+            batches: BatchesJson(&plan.batches, (plan, mask)),
+            rejected: RejectedCallsJson(&plan.rejected, mask),
+            estimate: EstimateJson::new(&plan.estimate),
+        }
+    }
 }
 
 #[derive(serde::Serialize)]

@@ -25,12 +25,12 @@ mod turn_plan;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
 pub use call_waits::CallWaits;
-pub use json::render_plan_json;
+pub use json::{render_plan_json, write_plan_json};
 pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
 pub use saving::SafeDeclarationSaving;
 pub use schedule::TurnEstimate;
-pub use text::{PlanDetail, PlanStyle, render_plan_text};
+pub use text::{PlanDetail, PlanStyle, render_plan_text, write_plan_text};
 pub use turn_estimator::TurnEstimator;
 pub use turn_plan::{PlannedCall, TurnPlan};

@@ -51,11 +51,20 @@ pub enum PlanDetail {
 pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> String {
     let mut out = String::new();
     // Writing to a string can't fail.
-    let _ = write_plan(&mut out, plan, style, mask);
+    let _ = write_plan_text(&mut out, plan, style, mask);
     out
 }
 
-fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> fmt::Result {
+/// Writes the plan of one turn, with a trailing newline. A long plan is never in memory as a whole.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_plan_text(
+    out: &mut dyn Write,
+    plan: &TurnPlan<'_>,
+    style: PlanStyle,
+    mask: &Mask,
+) -> fmt::Result {
     writeln!(out, "{}", style.bold(&plan.title()))?;
     let timeline = TimelineLayout::new(plan, style, mask);
     let mut is_folded = false;
@@ -89,7 +98,7 @@ fn write_plan(out: &mut String, plan: &TurnPlan<'_>, style: PlanStyle, mask: &Ma
 /// Writes the heading of a batch, with what it waits for, and what decided the safety of all its calls. What doesn't
 /// fit is written on the next line.
 fn write_heading(
-    out: &mut String,
+    out: &mut dyn Write,
     plan: &TurnPlan<'_>,
     number: usize,
     style: PlanStyle,
@@ -116,7 +125,7 @@ fn write_heading(
 }
 
 fn write_rejected(
-    out: &mut String,
+    out: &mut dyn Write,
     rejected: &RejectedCall<'_>,
     style: PlanStyle,
     mask: &Mask,

@@ -102,7 +102,7 @@ impl<'a> TimelineLayout<'a> {
     /// Writes the row of a call, and its notes below it if they don't fit.
     pub(crate) fn write_call(
         &self,
-        out: &mut String,
+        out: &mut dyn Write,
         planned: &PlannedCall<'_>,
         has_own_reason: bool,
         mask: &Mask,
@@ -148,7 +148,7 @@ impl<'a> TimelineLayout<'a> {
     /// Writes what a call runs, below its row. Returns whether something was left out.
     pub(crate) fn write_invocation(
         &self,
-        out: &mut String,
+        out: &mut dyn Write,
         planned: &PlannedCall<'_>,
         mask: &Mask,
     ) -> Result<bool, fmt::Error> {

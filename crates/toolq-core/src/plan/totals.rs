@@ -14,7 +14,7 @@ use redact::Mask;
 const MAX_NAMES: usize = 8;
 
 pub(crate) fn write_totals(
-    out: &mut String,
+    out: &mut dyn Write,
     plan: &TurnPlan<'_>,
     style: PlanStyle,
     mask: &Mask,

@@ -14,18 +14,18 @@ pub enum ResumeState {
     #[default]
     NotStarted,
     /// It was started and may be started again.
-    Started(PriorAttempts),
+    Started(Box<PriorAttempts>),
     /// It was started and may have taken effect. The tool's `probe` finds out.
-    NeedsProbe(PriorAttempts),
+    NeedsProbe(Box<PriorAttempts>),
     /// It was started and may have taken effect, and there is no way to find out.
-    InDoubt(PriorAttempts),
+    InDoubt(Box<PriorAttempts>),
     /// It has a result.
-    Answered(RestoredResult),
+    Answered(Box<RestoredResult>),
 }
 
 impl ResumeState {
     /// Returns the attempts of earlier runs, if there were any.
-    pub fn prior_attempts(self) -> Option<PriorAttempts> {
+    pub fn prior_attempts(self) -> Option<Box<PriorAttempts>> {
         match self {
             Self::Started(prior) | Self::NeedsProbe(prior) | Self::InDoubt(prior) => Some(prior),
             Self::NotStarted | Self::Answered(_) => None,

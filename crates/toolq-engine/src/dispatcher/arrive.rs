@@ -68,7 +68,7 @@ impl Dispatcher<'_> {
         match (resume_state, verdict) {
             (ResumeState::Answered(restored), verdict) => {
                 let completed = !restored.is_error && verdict.is_completion();
-                self.restore_call(&call_ref, &call, &Outcome::Restored(restored), 0);
+                self.restore_call(&call_ref, &call, &Outcome::Restored(*restored), 0);
                 if completed {
                     let tool = call.name;
                     // The calls after it haven't arrived yet.

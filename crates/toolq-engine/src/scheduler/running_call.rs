@@ -24,7 +24,7 @@ pub(crate) struct CallJob {
     pub(crate) accepted: AcceptedCall,
     pub(crate) ticket: Option<Ticket>,
     /// The attempts that earlier runs started.
-    pub(crate) prior_attempts: Option<PriorAttempts>,
+    pub(crate) prior_attempts: Option<Box<PriorAttempts>>,
     /// Whether its tool's probe runs before it starts.
     pub(crate) needs_probe: bool,
 }

@@ -11,21 +11,21 @@ use toolq_core::types::{
 };
 
 fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
-    checked.resume_state = ResumeState::Answered(RestoredResult {
+    checked.resume_state = ResumeState::Answered(Box::new(RestoredResult {
         status: Status::from(status),
         is_error: status != "ok",
         content: ResultContent::Text("from the log".to_owned()),
         cut_output: None,
         agent_usage: None,
-    });
+    }));
 }
 
-fn prior_attempts(attempts: u32) -> PriorAttempts {
-    PriorAttempts {
+fn prior_attempts(attempts: u32) -> Box<PriorAttempts> {
+    Box::new(PriorAttempts {
         count: attempts,
         idempotency_key: Some("the earlier key".to_owned()),
         has_nested_doubt: false,
-    }
+    })
 }
 
 /// Restored calls are answered as they arrive, need no permit, and don't delay other calls. Batches keep their numbers.

@@ -55,13 +55,15 @@ impl TaskHistory {
         let Some(logged_call) = self.find_logged_call(&checked.call) else {
             return Ok(ResumeState::NotStarted);
         };
-        let attempts = || PriorAttempts {
-            count: logged_call.log.attempts(),
-            idempotency_key: logged_call.idempotency_key.as_deref().map(str::to_owned),
-            has_nested_doubt: logged_call.log.is_agent_call()
-                && self
-                    .descendants(logged_call.record_id)
-                    .any(|call| call.log.is_unsettled()),
+        let attempts = || {
+            Box::new(PriorAttempts {
+                count: logged_call.log.attempts(),
+                idempotency_key: logged_call.idempotency_key.as_deref().map(str::to_owned),
+                has_nested_doubt: logged_call.log.is_agent_call()
+                    && self
+                        .descendants(logged_call.record_id)
+                        .any(|call| call.log.is_unsettled()),
+            })
         };
         Ok(match self.decide_call(logged_call, checked) {
             ResumeDecision::Run | ResumeDecision::Conflict => ResumeState::NotStarted,
@@ -69,7 +71,9 @@ impl TaskHistory {
             ResumeDecision::Probe => ResumeState::NeedsProbe(attempts()),
             ResumeDecision::InDoubt => ResumeState::InDoubt(attempts()),
             ResumeDecision::Restore => match &logged_call.answer {
-                Some(answer) => ResumeState::Answered(self.restore_result(logged_call, answer)?),
+                Some(answer) => {
+                    ResumeState::Answered(Box::new(self.restore_result(logged_call, answer)?))
+                }
                 None => ResumeState::InDoubt(attempts()),
             },
         })

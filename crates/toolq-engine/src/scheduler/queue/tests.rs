@@ -72,10 +72,12 @@ fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
     let waiting = |needs_probe, has_nested_doubt: Option<bool>| {
         let job = CallJob {
             needs_probe,
-            prior_attempts: has_nested_doubt.map(|has_nested_doubt| PriorAttempts {
-                count: 1,
-                idempotency_key: None,
-                has_nested_doubt,
+            prior_attempts: has_nested_doubt.map(|has_nested_doubt| {
+                Box::new(PriorAttempts {
+                    count: 1,
+                    idempotency_key: None,
+                    has_nested_doubt,
+                })
             }),
             ..Arc::into_inner(job(None)).unwrap()
         };

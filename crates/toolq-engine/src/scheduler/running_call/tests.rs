@@ -80,10 +80,12 @@ fn attempts_are_counted_over_all_runs() {
     for (prior_count, attempt) in [(None, 1), (Some(1), 2), (Some(3), 4)] {
         let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
         let job = CallJob {
-            prior_attempts: prior_count.map(|count| PriorAttempts {
-                count,
-                idempotency_key: None,
-                has_nested_doubt: false,
+            prior_attempts: prior_count.map(|count| {
+                Box::new(PriorAttempts {
+                    count,
+                    idempotency_key: None,
+                    has_nested_doubt: false,
+                })
             }),
             ..Arc::into_inner(job(None)).unwrap()
         };
