@@ -6,6 +6,7 @@ use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
+use toolq_core::text::decode_text;
 use toolq_core::tools_file;
 use toolq_core::tools_file::{HostTools, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
@@ -137,12 +138,9 @@ impl CommandContext {
         if has_host_tools && bytes.trim_ascii().is_empty() {
             EMPTY_TOOLS_FILE.clone_into(&mut bytes);
         }
-        String::from_utf8(bytes).map_err(|error| {
-            let offset = error.utf8_error().valid_up_to();
-            CommandError::usage(format!(
-                "{} isn't valid UTF-8 (at byte {offset})",
-                path.display()
-            ))
+        decode_text(bytes).map_err(|why| {
+            CommandError::usage(format!("{}: {why}", path.display()))
+                .with_hint("save the file as UTF-8")
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod ansi;
 mod columns;
+mod decode;
 mod escape;
 mod suggest;
 mod truncate;
@@ -10,6 +11,7 @@ mod wrap;
 
 pub use ansi::paint;
 pub use columns::truncate_to_columns;
+pub use decode::decode_text;
 pub use escape::{escape, is_hidden};
 pub use suggest::suggest_name;
 pub(crate) use truncate::MAX_NAME_CHARS;

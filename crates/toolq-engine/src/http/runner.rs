@@ -70,7 +70,7 @@ impl HttpRunner {
         // Owned here rather than by the future that reads the response, so that a timeout doesn't lose what was read.
         let mut pending = PendingResponse { head: None, body };
         let read = tokio::select! {
-            read = self.exchange(request, backing, tool, &mut pending) => read,
+            read = self.exchange((request, &origin), backing, tool, &mut pending) => read,
             () = cancelled(cancel, &control) => return pending.into_cancelled(&send_guard, tool.effect),
             () = control.sleep(limit.duration) => Err(timeout_error(limit.configured, &send_guard, &origin)),
         };
@@ -83,22 +83,21 @@ impl HttpRunner {
     /// Why there is no complete response.
     async fn exchange(
         &self,
-        request: Request,
+        (request, origin): (Request, &str),
         backing: &HttpBacking,
         tool: &Tool,
         pending: &mut PendingResponse,
     ) -> Result<(), HttpError> {
-        let origin = request.url().origin().ascii_serialization();
         let attempt_timeout = tool.timeout.after;
         let client = self
             .clients
             .get(&request, backing, attempt_timeout, &self.environment)?;
         let sent = client.execute(request).await;
-        let mut response = sent.map_err(|error| error::from_reqwest_error(&origin, &error))?;
+        let mut response = sent.map_err(|error| error::from_reqwest_error(origin, &error))?;
         let head = pending
             .head
             .insert(ResponseHead::from_response(&response, backing));
-        response::read_body(&mut response, head, &mut pending.body, &origin).await
+        response::read_body(&mut response, head, &mut pending.body, origin).await
     }
 }
 

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use crate::text::decode_text;
+
 /// Returns the text of a file of up to `max_bytes` bytes, or why it can't be used.
 pub(crate) fn read_regular_file(path: &Path, max_bytes: u64) -> Result<String, String> {
     let found = path.metadata().map_err(|error| error.to_string())?;
@@ -18,8 +20,5 @@ pub(crate) fn read_regular_file(path: &Path, max_bytes: u64) -> Result<String, S
     if bytes.len() as u64 > max_bytes {
         return Err(format!("it is larger than {} MiB", max_bytes >> 20));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        format!("it isn't valid UTF-8 (at byte {offset})")
-    })
+    decode_text(bytes)
 }
