@@ -55,11 +55,11 @@ pub(crate) fn render_sandbox(accepted: &AcceptedCall, mask: &Mask) -> Option<Str
 /// Returns the sandbox of the program that a call starts, or of the server that it calls.
 fn find_sandbox(accepted: &AcceptedCall) -> Option<Cow<'_, SandboxInvocation>> {
     if let Some(Invocation::Command(command)) = &accepted.invocation {
-        return command.sandbox.as_ref().map(Cow::Borrowed);
+        return command.sandbox.as_deref().map(Cow::Borrowed);
     }
     let Some(Backing::Mcp(mcp)) = &accepted.tool.backing else {
         return None;
     };
     let command = build_server_command(mcp.server.program()?);
-    command.sandbox.map(Cow::Owned)
+    command.sandbox.map(|sandbox| Cow::Owned(*sandbox))
 }

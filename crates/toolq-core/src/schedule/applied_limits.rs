@@ -1,7 +1,7 @@
 //! What limits when a call starts: its tool, and its server or host.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::types::{AcceptedCall, Backing, Invocation, StartLimits, ToolsConfig};
 use crate::url::build_request_url;
@@ -31,6 +31,9 @@ impl fmt::Display for LimitedSubject {
 /// The limits that apply to a call.
 pub type AppliedLimits = Arc<[(LimitedSubject, StartLimits)]>;
 
+/// What most calls have. They share it.
+static UNLIMITED: LazyLock<AppliedLimits> = LazyLock::new(|| Arc::from([]));
+
 /// Returns what limits a call, whose agent is nested in `depth` others. `env` looks up environment variables: they may
 /// name the host.
 pub fn applied_limits(
@@ -44,10 +47,10 @@ pub fn applied_limits(
         Some(Invocation::Agent(_)) => depth,
         _ => 0,
     };
-    let own = (
-        LimitedSubject::Tool(tool.name.clone(), depth),
-        tool.start_limits,
-    );
+    let own = (!tool.start_limits.is_empty()).then(|| {
+        let subject = LimitedSubject::Tool(tool.name.clone(), depth);
+        (subject, tool.start_limits)
+    });
     let shared = match (&tool.backing, &accepted.invocation) {
         (Some(Backing::Mcp(mcp)), _) => Some((
             LimitedSubject::Server(mcp.server.name.clone()),
@@ -60,11 +63,11 @@ pub fn applied_limits(
         }
         _ => None,
     };
-    [Some(own), shared]
-        .into_iter()
-        .flatten()
-        .filter(|(_, limits)| !limits.is_empty())
-        .collect()
+    let shared = shared.filter(|(_, limits)| !limits.is_empty());
+    if own.is_none() && shared.is_none() {
+        return Arc::clone(&UNLIMITED);
+    }
+    own.into_iter().chain(shared).collect()
 }
 
 impl ToolsConfig {

@@ -39,7 +39,7 @@ pub struct CommandInvocation {
     /// Declared environment variables.
     pub env: Vec<(String, PartialTemplate)>,
     /// What the program can reach, if it is confined.
-    pub sandbox: Option<SandboxInvocation>,
+    pub sandbox: Option<Box<SandboxInvocation>>,
 }
 
 /// What a command reads from stdin.

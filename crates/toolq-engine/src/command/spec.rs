@@ -113,7 +113,7 @@ impl<'a> CommandSpec<'a> {
         let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
         let mut variables = build_environment(&commands.environment, backing, command)?;
         add_variables(&mut variables);
-        let sandbox = command.sandbox.as_ref();
+        let sandbox = command.sandbox.as_deref();
         if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
             variables.add_dns_over_tcp();
         }

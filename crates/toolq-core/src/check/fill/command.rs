@@ -36,7 +36,9 @@ pub(crate) fn fill_command(
         paths,
         input,
     };
-    let mut argv = vec![command.program.clone()];
+    // Most arguments stay one argument.
+    let mut argv = Vec::with_capacity(1 + command.arguments.len());
+    argv.push(command.program.clone());
     for argument in &command.arguments {
         let arguments = problems.record(filler.fill_argument(argument));
         argv.extend(arguments.into_iter().flatten());
@@ -74,7 +76,7 @@ pub(crate) fn fill_command(
         ));
     }
     let sandbox = command.sandbox.as_ref();
-    let sandbox = sandbox.map(|sandbox| fill_sandbox(sandbox, input, problems));
+    let sandbox = sandbox.map(|sandbox| Box::new(fill_sandbox(sandbox, input, problems)));
     CommandInvocation {
         argv,
         stdin,
