@@ -95,12 +95,14 @@ pub(super) fn problem_line(
     message: &str,
     problems: &[ToolsProblem],
 ) -> String {
-    let mut line =
-        json!({"type": "error", "error": {"type": "invalid_request", "message": message}});
+    let mut error = json!({"type": "invalid_request", "message": message});
     if !problems.is_empty() {
-        line["error"]["problems"] = json!(problems);
+        error["problems"] = json!(problems);
     }
-    finish_line(line, id)
+    match id {
+        Some(id) => line_with("error", id, "error", &error.to_string()),
+        None => format!("{}\n", json!({"type": "error", "error": error})),
+    }
 }
 
 fn line_with(kind: &str, id: &LineId, key: &str, json: &str) -> String {
