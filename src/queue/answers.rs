@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::queue::doubts::CallInDoubt;
 use crate::queue::names::TurnName;
-use crate::queue::record_publisher::{PublishRefusal, publish_after};
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::turn_queue::TurnQueue;
 
 /// The header with the number of calls in doubt.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 
 use crate::output::CommandError;
 use crate::queue::names::TurnName;
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::queue_error;
-use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_log::{CANCELS, find_turn};
 use crate::queue::turn_queue::TurnQueue;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::queue::names::{QueueName, TurnName};
-use crate::queue::record_publisher::{PublishRefusal, publish_only};
+use crate::queue::ordered_publishing::{PublishRefusal, publish_only};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_core::json::expect_json;
 

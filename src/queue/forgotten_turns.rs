@@ -7,8 +7,8 @@ use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
 
 use crate::queue::names::TurnName;
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::presence::call_roll;
-use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_answering::ASKS_AGAIN;
 use crate::queue::turn_queue::{TurnQueue, WORKERS};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::sleep;
 
-use crate::queue::record_publisher::{PublishRefusal, RETRY_INTERVAL};
+use crate::queue::ordered_publishing::{PublishRefusal, RETRY_INTERVAL};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_engine::random_task_id;
 

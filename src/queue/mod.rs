@@ -32,6 +32,7 @@ mod large_bodies;
 mod lease;
 mod message_chain;
 mod names;
+mod ordered_publishing;
 mod planted_bug;
 mod presence;
 mod record_publisher;

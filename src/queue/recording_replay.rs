@@ -16,8 +16,8 @@ use crate::queue::answer_waiter::{AnswerWaiter, read_patiently};
 use crate::queue::answers::CollectedAnswer;
 use crate::queue::large_bodies::MAX_BODY_BYTES;
 use crate::queue::names::TurnName;
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::queue_error;
-use crate::queue::record_publisher::{PublishRefusal, publish_after};
 use crate::queue::recording_message::{
     IS_RECORDING, RECORDING_VERSION, RecordingMessage, RecordingReport, RecordingSettings,
 };

@@ -9,10 +9,9 @@ use tokio::time::sleep;
 use crate::output::{CommandError, StderrWriter};
 use crate::queue::doubts::list_doubts;
 use crate::queue::names::TurnName;
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after, publish_only};
 use crate::queue::queue_error;
-use crate::queue::record_publisher::{
-    PublishRefusal, name_and_publish, publish_after, publish_only,
-};
+use crate::queue::record_publisher::name_and_publish;
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_answering::ASKS_AGAIN;
 use crate::queue::turn_log::{LogFile, StoredRecords};

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::queue::answers::Answer;
 use crate::queue::doubts::{DeadTurn, TurnDoubts, TurnFact as _};
 use crate::queue::names::TurnName;
-use crate::queue::record_publisher::PublishRefusal;
+use crate::queue::ordered_publishing::PublishRefusal;
 use crate::queue::recording_run::replay_recording;
 use crate::queue::stop::StopSignal;
 use crate::queue::turn_holder::TurnHolder;

@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use crate::queue::lease::{self, Lease};
 use crate::queue::names::TurnName;
-use crate::queue::record_publisher::{PublishRefusal, RECORDED_BY, RETRY_INTERVAL};
+use crate::queue::ordered_publishing::{PublishRefusal, RETRY_INTERVAL};
+use crate::queue::record_publisher::RECORDED_BY;
 use crate::queue::turn_queue::TurnQueue;
 use toolq_engine::random_task_id;
 

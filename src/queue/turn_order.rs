@@ -7,7 +7,7 @@ use async_nats::HeaderMap;
 use tokio::time::sleep;
 
 use crate::queue::names::TurnName;
-use crate::queue::record_publisher::{PublishRefusal, RETRY_INTERVAL, publish_after};
+use crate::queue::ordered_publishing::{PublishRefusal, RETRY_INTERVAL, publish_after};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_core::json::expect_json;
 

@@ -8,7 +8,8 @@ use tokio::task::JoinHandle;
 
 use crate::queue::answers::Answer;
 use crate::queue::names::TurnName;
-use crate::queue::record_publisher::{PublishRefusal, RecordPublisher};
+use crate::queue::ordered_publishing::PublishRefusal;
+use crate::queue::record_publisher::RecordPublisher;
 use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_log::{LogFile, RestoreFailure, StoredRecords};
 use crate::queue::turn_queue::TurnQueue;

@@ -1,13 +1,13 @@
 //! The turns that the host waits for, and the approvals that they wait for.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::commands::run::control::message::LineId;
 use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
+use crate::commands::run::control::turn_table::{OpenTurn, TurnTable};
 use crate::commands::serve::stdio::client_output::ClientOutput;
 use redact::Mask;
 use toolq_core::answer::render_answers;
@@ -36,30 +36,6 @@ pub(crate) struct OpenTurns {
 struct Connection {
     output: ClientOutput,
     mask: Arc<Mask>,
-}
-
-#[derive(Default)]
-struct TurnTable {
-    turns: HashMap<usize, OpenTurn>,
-    next_number: usize,
-    /// `None` once no more turns are taken.
-    requests: Option<mpsc::UnboundedSender<TurnRequest>>,
-}
-
-struct OpenTurn {
-    id: LineId,
-    form: AnswerForm,
-    call_count: usize,
-    answers: Vec<CallAnswer>,
-    /// Held from a question to its reply: a reply names a call by its id, and agents may repeat ids.
-    may_ask: Arc<tokio::sync::Mutex<()>>,
-    question: Option<Question>,
-}
-
-/// A pending approval question to the host about a call.
-struct Question {
-    tool_use_id: String,
-    reply: oneshot::Sender<ApprovalReply>,
 }
 
 impl fmt::Debug for OpenTurns {
@@ -270,38 +246,5 @@ impl OpenTurns {
 impl ApprovalPrompt for OpenTurns {
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
         Box::pin(self.ask_host(request))
-    }
-}
-
-impl TurnTable {
-    /// Waits for the decision about a call of a turn from now on. Returns the id of the turn.
-    fn wait_for_decision(
-        &mut self,
-        number: usize,
-        tool_use_id: &str,
-    ) -> Option<(LineId, oneshot::Receiver<ApprovalReply>)> {
-        self.requests.as_ref()?;
-        let turn = self.turns.get_mut(&number)?;
-        let (reply, decision) = oneshot::channel();
-        turn.question = Some(Question {
-            tool_use_id: tool_use_id.to_owned(),
-            reply,
-        });
-        Some((turn.id.clone(), decision))
-    }
-
-    fn number_of(&self, id: &LineId) -> Result<usize, String> {
-        let mut turns = self.turns.iter();
-        turns
-            .find(|(_, turn)| turn.id == *id)
-            .map(|(number, _)| *number)
-            .ok_or_else(|| "no turn with this `id` is in flight".to_owned())
-    }
-
-    fn request(&self, request: TurnRequest) {
-        if let Some(requests) = &self.requests {
-            // The receiver is only gone once the run has ended.
-            let _ = requests.send(request);
-        }
     }
 }

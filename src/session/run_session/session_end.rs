@@ -1,0 +1,113 @@
+//! The end of a session: the summary, the failures, and the exit code.
+
+use std::path::Path;
+
+use crate::output::{CommandError, Exit, StderrWriter};
+use crate::session::run_session::RunSession;
+use toolq_log::exceeds_size;
+
+/// From these sizes of the default directory on, the summary suggests to remove old logs.
+const MAX_SESSION_BYTES: u64 = 1 << 30;
+const MAX_SESSION_FILES: usize = 10_000;
+
+impl RunSession<'_> {
+    /// Closes the session and prints the summary. Returns the most severe of `exits` and of what stopped the run.
+    pub fn finish(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let stopped = self.sinks.summary().is_incomplete();
+        let exits = exits.into_iter().chain(stopped.then_some(Exit::Incomplete));
+        let exit = self.close_sinks(exits);
+        if exit != Exit::Output {
+            self.print_summary(exit);
+        }
+        self.shut_down();
+        exit
+    }
+
+    fn print_summary(&self, exit: Exit) {
+        let stderr = &self.context.stderr;
+        if let Some(why) = self.sinks.summary().approver_stop() {
+            let message = format!("the run was stopped where a call needs an approval: {why}");
+            stderr.print_error(&CommandError::new(Exit::Incomplete, message));
+        }
+        self.print_failures();
+        stderr.print_note(&self.sinks.summary().text());
+        for note in self.sinks.summary().noise_notes() {
+            stderr.print_note(&note);
+        }
+        let Some(log) = self.sinks.log_path() else {
+            return;
+        };
+        stderr.print_note(&format!("session log: {}", log.display()));
+        if let Some(dir) = log
+            .parent()
+            .filter(|_| self.has_default_log && !stderr.quiet)
+            && exceeds_size(dir, MAX_SESSION_BYTES, MAX_SESSION_FILES)
+        {
+            stderr.print_note(&format!(
+                "{} has more than 1 GiB or 10,000 files of session logs; `toolq log prune --older 30d` removes old ones",
+                dir.display()
+            ));
+        }
+        let Some(flags) = self.resume_flags else {
+            return;
+        };
+        let (resume, replaced) = (flags.text(log), flags.replaced());
+        if self.sinks.summary().has_missing_approvals() {
+            stderr.print_note(&format!(
+                "to approve what is missing: the same command with `{resume} --approve ask`, or with `{resume} --approve-with PROGRAM`{replaced}"
+            ));
+        }
+        let is_stopped = self.sinks.summary().has_unanswered_calls();
+        if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
+            stderr.print_note(&format!(
+                "the same command with `{resume}`{replaced} runs what is missing"
+            ));
+        }
+    }
+
+    /// Names each failure, unless a display of progress has done so.
+    fn print_failures(&self) {
+        let Some(failures) = self.sinks.unseen_failures() else {
+            return;
+        };
+        let (shown, omitted) = failures.failures();
+        for failure in shown {
+            self.context
+                .stderr
+                .print_failure(failure.kind, &failure.line);
+            if let Some(repeat) = &failure.repeat {
+                StderrWriter::print_details(repeat);
+            }
+        }
+        if omitted > 0 {
+            let log = self.sinks.log_path().map(Path::display);
+            let listed = log.map(|log| format!("; `toolq log show --errors {log}` lists them"));
+            let listed = listed.unwrap_or_default();
+            let line = format!("{omitted} more calls did not succeed{listed}");
+            self.context.stderr.print_note(&line);
+        }
+    }
+
+    /// Closes the session like [`finish`](Self::finish), but prints no summary: the command has its own.
+    pub fn finish_quietly(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let exit = self.close_sinks(exits);
+        self.shut_down();
+        exit
+    }
+
+    fn close_sinks(&mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let signal = self.termination_signal.get().copied().map(Exit::Signal);
+        let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
+        // If the log can't be written, closing it says so.
+        let _ = self.engine.end_servers(&mut self.sinks);
+        // It ends while the log is synced.
+        self.engine.begin_close();
+        self.sinks.close(exit, &self.context.stderr)
+    }
+
+    fn shut_down(self) {
+        self.engine.close();
+        // Everything is written and no call is running; don't wait for leftover work such as a DNS lookup.
+        self.runtime.shutdown_background();
+    }
+}
