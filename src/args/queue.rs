@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueHint};
 use crate::args::finding::FindingFlags;
 use crate::args::input::InputArguments;
 use crate::args::log::LogFormat;
-use crate::args::values::{FormFlag, parse_jobs};
+use crate::args::values::{FormFlag, parse_ack_wait, parse_jobs};
 use toolq_core::text::parse_duration;
 
 /// Where NATS is.
@@ -66,7 +66,7 @@ pub struct WorkArguments {
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
     /// Give a turn to another worker after this time without a sign of life; for all workers of the queue [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_ack_wait)]
     pub ack_wait: Option<Duration>,
     /// After a signal, take this time to finish the current turn before it is stopped and handed back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
 use crate::replay::ExecutePolicy;
+use toolq_core::text::parse_duration;
 use toolq_core::transcript::StreamVendor;
 use toolq_core::types::{AnswerForm, Dialect};
 
@@ -256,4 +258,13 @@ pub fn parse_http_address(text: &str) -> Result<SocketAddr, &'static str> {
 pub fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse()
         .map_err(|_| "must be a whole number, 1 or more")
+}
+
+/// Parses the time after which a turn goes to another worker. A shorter one would end while a healthy worker renews it.
+pub fn parse_ack_wait(text: &str) -> Result<Duration, String> {
+    let wait = parse_duration(text)?;
+    if wait < Duration::from_secs(1) {
+        return Err("must be 1s or longer".to_owned());
+    }
+    Ok(wait)
 }

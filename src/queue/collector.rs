@@ -118,12 +118,13 @@ impl<'a> Collector<'a> {
         while self.stop.first().is_none() {
             let lists = self.queue.name.order("*");
             let read = || self.queue.next_message(&lists, self.position.list);
-            let Some(list) = read_patiently(read).await.map_err(lost)? else {
+            let Some(list) = self.read_until_stop(read).await? else {
                 self.flush().await?;
                 if until_empty {
                     break;
                 }
                 self.waiter.wait().await;
+                self.require_queue().await?;
                 continue;
             };
             let input = list.subject.rsplit('.').next().unwrap_or_default();
@@ -146,7 +147,7 @@ impl<'a> Collector<'a> {
             return Ok(true);
         };
         let read = || self.queue.next_message(&list.subject, previous + 1);
-        let first = read_patiently(read).await.map_err(lost)?;
+        let first = self.read_until_stop(read).await?;
         Ok(first.is_none_or(|first| {
             first.sequence >= list.sequence || expected_sequence(&first.headers) != expected
         }))
@@ -195,7 +196,7 @@ impl<'a> Collector<'a> {
         let mut begin = Instant::now();
         loop {
             let read = || CollectedAnswer::read(self.queue, turn, after);
-            if let Some(answer) = read_patiently(read).await.map_err(lost)? {
+            if let Some(answer) = self.read_until_stop(read).await? {
                 return Ok(Some(answer));
             }
             self.flush().await?;
@@ -203,7 +204,36 @@ impl<'a> Collector<'a> {
                 return Ok(None);
             }
             self.waiter.wait_for(turn, &mut begin).await;
+            self.require_queue().await?;
         }
+    }
+
+    /// Reads, for a while also from a server that doesn't answer. Returns `None` if there is nothing, or after a signal.
+    async fn read_until_stop<T, F>(&self, read: impl Fn() -> F) -> Result<Option<T>, CommandError>
+    where
+        F: Future<Output = Result<Option<T>, String>>,
+    {
+        tokio::select! {
+            biased;
+            found = read_patiently(read) => found.map_err(lost),
+            _ = self.stop.wait() => Ok(None),
+        }
+    }
+
+    /// Returns an error if the queue was purged: what is collected isn't there, and what was submitted since begins at the first
+    /// sequence again.
+    async fn require_queue(&self) -> Result<(), CommandError> {
+        let known = self.position_message.max(self.position.list - 1);
+        let is_purged = match self.queue.last_sequence().await {
+            Ok(last) => last.is_none_or(|last| last < known),
+            // The server will answer later.
+            Err(_) => false,
+        };
+        if !is_purged {
+            return Ok(());
+        }
+        let error = queue_error("the answers can't be collected", "the queue was purged");
+        Err(error.with_hint("the same command collects what was submitted since"))
     }
 
     fn write_lines(&mut self) -> Result<(), CommandError> {

@@ -1,9 +1,13 @@
 //! The connection to NATS.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::output::{CommandError, Exit, StderrWriter};
@@ -56,27 +60,51 @@ pub(crate) async fn connect(
     runtime: &Handle,
     stderr: &StderrWriter,
 ) -> Result<Client, CommandError> {
-    let options = connect_options(settings, stderr).await?;
     let addresses: Vec<String> = settings.url.split(',').map(str::to_owned).collect();
+    let options = connect_options(settings, stderr).await?;
+    let options = log_in(options, &addresses);
     let connecting = runtime.spawn(async move { options.connect(addresses).await });
     let connected = match connecting.await {
         Ok(connected) => connected.map_err(|error| error.to_string()),
         Err(panicked) => Err(panicked.to_string()),
     };
     connected.map_err(|why| {
-        queue_error(
-            &format!("NATS can't be reached at {}", masked_url(&settings.url)),
-            why,
-        )
-        .with_hint("name a server with `--nats URL` or NATS_URL; `nats-server -js` starts one here")
+        let hint = connect_hint(&why);
+        let doing = format!("NATS can't be reached at {}", masked_url(&settings.url));
+        queue_error(&doing, why).with_hint(hint)
     })
+}
+
+/// Logs in with what the first URL with a user says: a user and a password, or a token. The library leaves that out.
+fn log_in(options: ConnectOptions, urls: &[String]) -> ConnectOptions {
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let mut addresses = urls.iter().filter_map(|url| url.parse::<ServerAddr>().ok());
+    let Some(address) = addresses.find(ServerAddr::has_user_pass) else {
+        return options;
+    };
+    match (address.username(), address.password()) {
+        (Some(user), Some(password)) => options.user_and_password(decode(user), decode(password)),
+        (Some(token), None) => options.token(decode(token)),
+        (None, _) => options,
+    }
+}
+
+fn connect_hint(why: &str) -> &'static str {
+    let why = why.to_ascii_lowercase();
+    if why.contains("authorization") || why.contains("authentication") {
+        "log in with `--credentials FILE`, or with a user and a password in the URL: `nats://USER:PASSWORD@HOST`"
+    } else if why.contains("tls") || why.contains("certificate") {
+        "a server with TLS needs `--tls-ca FILE`, unless its certificate is one that the system trusts, and perhaps `--tls-cert` and `--tls-key`"
+    } else {
+        "name a server with `--nats URL` or NATS_URL, such as `nats://127.0.0.1:4222`; `nats-server -js` starts one here"
+    }
 }
 
 async fn connect_options(
     settings: &NatsSettings,
     stderr: &StderrWriter,
 ) -> Result<ConnectOptions, CommandError> {
-    let stderr = stderr.clone();
+    let (stderr, is_lost) = (stderr.clone(), Arc::new(AtomicBool::new(false)));
     let mut options = ConnectOptions::new()
         .name("toolq")
         .connection_timeout(CONNECT_TIMEOUT)
@@ -86,13 +114,17 @@ async fn connect_options(
             Duration::from_millis(10 << exponent).min(MAX_RECONNECT_DELAY)
         })
         .event_callback(move |event| {
-            let stderr = stderr.clone();
-            async move { report_event(&event, &stderr) }
+            let (stderr, is_lost) = (stderr.clone(), Arc::clone(&is_lost));
+            async move { report_event(&event, &is_lost, &stderr) }
         });
     if let Some(ca) = &settings.tls_ca {
-        options = options.add_root_certificates(ca.clone());
+        require_readable(ca)?;
+        options = options.require_tls(true).add_root_certificates(ca.clone());
     }
     if let Some((certificate, key)) = &settings.tls_identity {
+        require_readable(certificate)?;
+        require_readable(key)?;
+        options = options.require_tls(true);
         options = options.add_client_certificate(certificate.clone(), key.clone());
     }
     match &settings.credentials {
@@ -104,9 +136,22 @@ async fn connect_options(
     }
 }
 
-fn report_event(event: &Event, stderr: &StderrWriter) {
+/// The library names no file that it can't read.
+fn require_readable(path: &Path) -> Result<(), CommandError> {
+    let opened = File::open(path).map(drop);
+    opened
+        .map_err(|error| CommandError::usage(format!("{} can't be read: {error}", path.display())))
+}
+
+fn report_event(event: &Event, is_lost: &AtomicBool, stderr: &StderrWriter) {
     match event {
-        Event::Disconnected => stderr.print_warning("the connection to NATS is lost"),
+        Event::Disconnected => {
+            is_lost.store(true, Ordering::SeqCst);
+            stderr.print_warning("the connection to NATS is lost");
+        }
+        Event::Connected if is_lost.swap(false, Ordering::SeqCst) => {
+            stderr.print_note("the connection to NATS is back");
+        }
         Event::ServerError(error) => stderr.print_warning(&format!("NATS: {error}")),
         _ => {}
     }

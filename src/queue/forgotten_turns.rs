@@ -19,9 +19,7 @@ const LEASES_TO_WAIT: u32 = 3;
 /// Returns how long to wait for an answer before checking whether its turn was forgotten, or `None` if no worker has ever
 /// used this queue.
 pub(super) async fn patience(queue: &TurnQueue) -> Option<Duration> {
-    let consumer = queue.stream.get_consumer::<pull::Config>(WORKERS).await;
-    let ack_wait = consumer.ok()?.cached_info().config.ack_wait;
-    Some(ack_wait * LEASES_TO_WAIT)
+    Some(queue.ack_wait().await? * LEASES_TO_WAIT)
 }
 
 /// Requests another run of a turn that was handed out, but that no worker has. If it wasn't forgotten after all, that is

@@ -60,7 +60,7 @@ impl Worker<'_> {
         let payload = payload.map_err(|why| hand_back(name, &why))?;
         let parsed = TurnWork::parse(headers.as_ref(), &payload);
         let (work, requirements) = parsed.map_err(|why| unreadable(name, &why))?;
-        self.require_same(name, &requirements)?;
+        self.require_same(name, &requirements, delivered)?;
         let last = stored.answer;
         let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
         let answer = self.run(name, &work, stored.records, (holder, is_hopeless));
@@ -87,10 +87,11 @@ impl Worker<'_> {
         &mut self,
         name: &TurnName,
         requirements: &WorkRequirements,
+        delivered: i64,
     ) -> Result<(), TurnNotAnswered> {
         if requirements.needs_newer {
-            let why = format!("{} was submitted by a newer toolq", name.short());
-            return Err(TurnNotAnswered::HandedBack(Some(why)));
+            let why = Some(format!("{} was submitted by a newer toolq", name.short()));
+            return Err(TurnNotAnswered::Foreign { why, delivered });
         }
         let tools_sha256 = &requirements.tools_sha256;
         if *tools_sha256 == self.turns.setup.tools.digest {
@@ -98,13 +99,14 @@ impl Worker<'_> {
         }
         let is_new = self.foreign_tools.insert(tools_sha256.clone());
         let path = self.turns.context.tools_path.display();
-        Err(TurnNotAnswered::HandedBack(is_new.then(|| {
+        let why = is_new.then(|| {
             format!(
                 "turns that were submitted with other tools than those of {path} are handed back: their digest is {}, this one's is {}",
                 shorten(tools_sha256),
                 shorten(&self.turns.setup.tools.digest)
             )
-        })))
+        });
+        Err(TurnNotAnswered::Foreign { why, delivered })
     }
 
     /// Runs a turn. If it `is_hopeless`, it was handed out so often that what can't be continued is given up.
@@ -201,6 +203,8 @@ fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {
 pub(super) enum TurnNotAnswered {
     /// Another worker may take it. With what there is to say.
     HandedBack(Option<String>),
+    /// Only a worker with other tools, or a newer toolq, can take it. With what there is to say, and how often it was delivered.
+    Foreign { why: Option<String>, delivered: i64 },
     /// It is or will be another worker's.
     Lost(String),
 }

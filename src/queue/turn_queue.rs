@@ -88,6 +88,12 @@ impl TurnQueue {
         Self::open(client, name).await
     }
 
+    /// Returns the time until an unanswered turn goes to another worker, or `None` if no worker has ever used this queue.
+    pub(super) async fn ack_wait(&self) -> Option<Duration> {
+        let consumer = self.stream.get_consumer::<pull::Config>(WORKERS).await;
+        Some(consumer.ok()?.cached_info().config.ack_wait)
+    }
+
     /// Opens the consumer that all workers share, with this time until an unanswered turn goes to another worker. `None` keeps
     /// the time that it has.
     ///
@@ -120,6 +126,18 @@ impl TurnQueue {
                 error,
             )
         })
+    }
+
+    /// Returns the sequence of the stream's last message, or `None` if the queue was removed.
+    ///
+    /// # Errors
+    /// The server doesn't answer.
+    pub(super) async fn last_sequence(&self) -> Result<Option<u64>, String> {
+        match self.jetstream.get_stream(self.name.stream()).await {
+            Ok(stream) => Ok(Some(stream.cached_info().state.last_sequence)),
+            Err(error) if is_not_found(&error.kind()) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Removes the queue with all that it has.
@@ -205,7 +223,7 @@ fn new_context(client: &Client) -> Context {
 }
 
 /// There is no stream of this name.
-pub(super) fn is_not_found(kind: &GetStreamErrorKind) -> bool {
+fn is_not_found(kind: &GetStreamErrorKind) -> bool {
     match kind {
         GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
         _ => false,

@@ -12,12 +12,13 @@ use tokio::time::sleep;
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::queue::lease;
 use crate::queue::names::TurnName;
-use crate::queue::presence::Presence;
+use crate::queue::presence::{Presence, call_roll};
 use crate::queue::queue_error;
 use crate::queue::turn_answering::TurnNotAnswered;
 use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_queue::{TurnQueue, is_not_found};
+use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
+use toolq_core::text::format_duration;
 
 /// How long a turn stays with a worker that gives no sign of life.
 pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
@@ -27,6 +28,12 @@ const MAX_PULL_WAIT: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a turn that was handed back waits for another worker.
 const HAND_BACK_DELAY: Duration = Duration::from_millis(500);
+/// The same for a turn that needs other tools. It doubles each time up to this, because as long as such a turn is due, the server
+/// gives it out before all turns that came later.
+const MAX_FOREIGN_DELAY: Duration = Duration::from_secs(8);
+/// Longest time to wait with one request while turns that need other tools may come back. The server gives a turn to whichever
+/// worker has waited longest, so with young requests, workers that have the tools go first.
+const YOUNG_PULL_WAIT: Duration = Duration::from_millis(200);
 /// Longest time that a worker leaves turns to others after it has handed one back.
 const MAX_REST: Duration = Duration::from_secs(8);
 
@@ -54,6 +61,8 @@ pub(crate) struct Worker<'a> {
     pub(super) foreign_tools: HashSet<String>,
     /// How many turns it has handed back since it last answered one.
     handed_back: u32,
+    /// Until when a turn that needs other tools may come back, by [`lease::now`].
+    foreign_until: Duration,
     /// Tells those who ask about it.
     presence: Presence,
 }
@@ -68,6 +77,9 @@ impl<'a> Worker<'a> {
         settings: WorkerSettings,
         turns: TurnSettings<'a>,
     ) -> Result<Self, CommandError> {
+        if let Some(ack_wait) = settings.ack_wait {
+            refuse_shorter_wait(queue, ack_wait).await?;
+        }
         let consumer = queue.workers(settings.ack_wait).await?;
         let presence = Presence::announce(queue, &turns.nats_runtime).await?;
         Ok(Self {
@@ -78,6 +90,7 @@ impl<'a> Worker<'a> {
             turns,
             foreign_tools: HashSet::new(),
             handed_back: 0,
+            foreign_until: Duration::ZERO,
             presence,
         })
     }
@@ -108,8 +121,14 @@ impl<'a> Worker<'a> {
                 Ok(None) => {}
                 Err(why) => {
                     self.warn(&format!("no turns can be pulled: {why}"));
-                    self.require_queue().await?;
-                    sleep(RETRY_INTERVAL).await;
+                    tokio::select! {
+                        is_there = self.require_queue() => is_there?,
+                        _ = stop.wait() => continue,
+                    }
+                    tokio::select! {
+                        () = sleep(RETRY_INTERVAL) => {}
+                        _ = stop.wait() => {}
+                    }
                 }
             }
         }
@@ -118,12 +137,13 @@ impl<'a> Worker<'a> {
     /// Waits a moment for the next turn.
     async fn pull(&self) -> Result<Option<Message>, String> {
         // A lease begins when the turn is requested, so some of it must be left when the turn arrives.
-        let wait = (self.ack_wait / 3).min(MAX_PULL_WAIT);
-        let wait = if self.settings.until_empty {
-            wait.min(RETRY_INTERVAL)
-        } else {
-            wait
-        };
+        let mut wait = (self.ack_wait / 3).min(MAX_PULL_WAIT);
+        if self.settings.until_empty {
+            wait = wait.min(RETRY_INTERVAL);
+        }
+        if lease::now() < self.foreign_until {
+            wait = wait.min(YOUNG_PULL_WAIT);
+        }
         let batch = self.consumer.batch().max_messages(1).expires(wait);
         let mut messages = batch.messages().await.map_err(|error| error.to_string())?;
         let message = messages.next().await.transpose();
@@ -137,13 +157,12 @@ impl<'a> Worker<'a> {
 
     /// Returns an error if the queue was removed: no turn will ever come.
     async fn require_queue(&self) -> Result<(), CommandError> {
-        let name = &self.queue.name;
-        let opened = self.queue.jetstream.get_stream(name.stream()).await;
-        match opened {
-            Err(error) if is_not_found(&error.kind()) => {
-                Err(queue_error(&format!("the queue {name} is gone"), error))
+        match self.queue.last_sequence().await {
+            Ok(None) => {
+                let doing = format!("the queue {} is gone", self.queue.name);
+                Err(queue_error(&doing, "it was purged"))
             }
-            _ => Ok(()),
+            Ok(Some(_)) | Err(_) => Ok(()),
         }
     }
 
@@ -200,6 +219,14 @@ impl<'a> Worker<'a> {
                 }
                 AckKind::Nak(Some(HAND_BACK_DELAY.min(self.ack_wait)))
             }
+            Err(TurnNotAnswered::Foreign { why, delivered }) => {
+                if let Some(why) = why {
+                    self.warn(&why);
+                }
+                let delay = foreign_delay(delivered);
+                self.foreign_until = lease::now() + delay + MAX_FOREIGN_DELAY;
+                AckKind::Nak(Some(delay))
+            }
             Err(TurnNotAnswered::Lost(why)) => {
                 self.warn(&why);
                 return;
@@ -214,5 +241,44 @@ impl<'a> Worker<'a> {
     pub(super) fn warn(&self, message: &str) {
         let stderr: &StderrWriter = &self.turns.context.stderr;
         stderr.print_warning(message);
+    }
+}
+
+/// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
+/// would lose their turns.
+async fn refuse_shorter_wait(queue: &TurnQueue, ack_wait: Duration) -> Result<(), CommandError> {
+    let Some(current) = queue.ack_wait().await.filter(|current| ack_wait < *current) else {
+        return Ok(());
+    };
+    let client = queue.jetstream.client();
+    let workers = call_roll(&client, &queue.name).await;
+    let count = workers
+        .map_err(|why| queue_error("workers can't be asked", why))?
+        .len();
+    if count == 0 {
+        return Ok(());
+    }
+    let current = format_duration(current);
+    Err(CommandError::usage(format!(
+        "`--ack-wait` can't be shorter than the {current} of the queue {} while workers run ({count}): they would lose their turns",
+        queue.name
+    ))
+    .with_hint("end them first, or leave `--ack-wait` out"))
+}
+
+/// Returns how long a turn that needs other tools waits after it was delivered this many times.
+fn foreign_delay(delivered: i64) -> Duration {
+    let exponent = u32::try_from(delivered.clamp(1, 8) - 1).unwrap_or_default();
+    (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_FOREIGN_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_turns_are_due_less_and_less_often() {
+        let delays = [1, 2, 3, 7, 100].map(|delivered| foreign_delay(delivered).as_millis());
+        assert_eq!(delays, [500, 1_000, 2_000, 8_000, 8_000]);
     }
 }

@@ -1,8 +1,10 @@
 //! When a worker hands a turn back to the queue.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 
-use crate::queue_sandbox::QueueSandbox;
+use crate::queue_sandbox::{QUEUE, QueueSandbox};
 use crate::support::waiting::wait_until;
 
 #[test]
@@ -33,6 +35,81 @@ fn a_worker_with_other_tools_hands_the_turn_back_and_says_so() {
         1,
         "once for all turns"
     );
+}
+
+/// The server gives out what was handed back before what came later.
+#[test]
+fn turns_for_other_tools_do_not_hold_up_a_worker() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    let other = "version: 1\ntools:\n  write: {input_schema: {type: object}, effect: write, command: [touch, effects]}\n";
+    sandbox.write("other.yaml", other);
+    let turns: Vec<String> = (0..40).map(|number| format!("x{number}")).collect();
+    let turns: Vec<(&str, &str)> = turns.iter().map(|text| ("write", &**text)).collect();
+    sandbox.write_turns("foreign.jsonl", &turns);
+    let submitted = sandbox.run(&["-c", "other.yaml", "submit", QUEUE, "foreign.jsonl"]);
+    submitted.assert_exit(0);
+    sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&[]);
+    sandbox.wait_for_effects(2);
+    worker.end(Signal::TERM);
+    assert_eq!(sandbox.effects(), ["a", "b"]);
+}
+
+#[test]
+fn an_idle_worker_ends_although_its_server_is_gone() {
+    let Some(mut sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&[]);
+    sandbox.wait_for_effects(1);
+    let collector = sandbox.start_into("collected", &["collect", QUEUE]);
+    let collected = sandbox.path("collected");
+    wait_until("the answer is collected", || {
+        std::fs::read_to_string(&collected).is_ok_and(|lines| !lines.is_empty())
+    });
+    sandbox.stop_server();
+    for process in [worker, collector] {
+        let began = Instant::now();
+        let output = process.end(Signal::TERM);
+        assert_eq!(output.code, Some(143), "{}", output.stderr);
+        // They would wait for a minute, or forever, until a server is back.
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn workers_that_run_keep_their_lease() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("slow_write", "a")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&[]);
+    sandbox.wait_for_effects(1);
+    let refused = sandbox
+        .run(&["work", QUEUE, "--ack-wait", "3s"])
+        .assert_exit(2);
+    assert!(
+        refused.stderr.contains("while workers run (1)"),
+        "{}",
+        refused.stderr
+    );
+    let refused = sandbox
+        .run(&["work", QUEUE, "--ack-wait", "10ms"])
+        .assert_exit(2);
+    assert!(
+        refused.stderr.contains("must be 1s or longer"),
+        "{}",
+        refused.stderr
+    );
+    sandbox.go();
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["did a"]);
+    worker.end(Signal::TERM);
 }
 
 #[test]

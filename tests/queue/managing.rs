@@ -1,5 +1,6 @@
 //! `toolq queue`.
 
+use crate::nats_server::NatsServer;
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
 
 #[test]
@@ -58,4 +59,82 @@ fn a_name_that_no_subject_can_have_is_refused() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn a_collect_of_a_purged_queue_ends_and_the_next_one_begins_anew() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker(&["--until-empty"]);
+    let collector = sandbox.start(&["collect", QUEUE]);
+    worker.wait().assert_exit(0);
+    sandbox
+        .run(&["queue", "purge", QUEUE, "--force"])
+        .assert_exit(0);
+    sandbox.write_turns("next.jsonl", &[("write", "c")]);
+    sandbox.submit("next.jsonl");
+    let output = collector.wait().assert_exit(4);
+    assert!(
+        output.stderr.contains("the queue was purged"),
+        "{}",
+        output.stderr
+    );
+    let worker = sandbox.start_worker(&["--until-empty"]);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["wrote c"]);
+    worker.wait().assert_exit(0);
+}
+
+/// The library of the connection ignores them there.
+#[test]
+fn a_user_and_a_password_or_a_token_may_be_part_of_the_url() {
+    let logins = [
+        (vec!["--user", "u", "--pass", "p@ss:w"], "u:p%40ss%3Aw"),
+        (vec!["--auth", "t0ken"], "t0ken"),
+    ];
+    for (flags, login) in logins {
+        let flags = [&["--jetstream"], &*flags].concat();
+        let Some(server) = NatsServer::start_with(&flags) else {
+            return;
+        };
+        let Some(sandbox) = QueueSandbox::new() else {
+            return;
+        };
+        sandbox.write_turns("in.jsonl", &[("write", "a")]);
+        let url = server.url.replace("nats://", &format!("nats://{login}@"));
+        sandbox
+            .run(&["submit", QUEUE, "in.jsonl", "--nats", &url])
+            .assert_exit(0);
+        let wrong = server.url.replace("nats://", "nats://u:wrong@");
+        let refused = sandbox
+            .run(&["submit", QUEUE, "in.jsonl", "--nats", &wrong])
+            .assert_exit(4);
+        assert!(refused.stderr.contains("log in with"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("wrong@"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn certificates_are_not_ignored() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    let submit = ["submit", QUEUE, "in.jsonl", "--tls-ca"];
+    let missing = sandbox
+        .run(&[&submit[..], &["nosuch.pem"]].concat())
+        .assert_exit(2);
+    assert!(
+        missing.stderr.contains("nosuch.pem can't be read"),
+        "{}",
+        missing.stderr
+    );
+    // This server has no TLS.
+    let ca = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
+    sandbox.write("ca.pem", ca);
+    sandbox
+        .run(&[&submit[..], &["ca.pem"]].concat())
+        .assert_exit(4);
 }

@@ -73,9 +73,15 @@ fn read_url(ports: &Path) -> Option<String> {
     ports["nats"][0].as_str().map(str::to_owned)
 }
 
-impl Drop for NatsServer {
-    fn drop(&mut self) {
+impl NatsServer {
+    pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

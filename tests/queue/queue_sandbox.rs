@@ -57,6 +57,11 @@ impl QueueSandbox {
         &self.server.url
     }
 
+    /// Kills the server.
+    pub fn stop_server(&mut self) {
+        self.server.kill();
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
@@ -95,6 +100,12 @@ impl QueueSandbox {
     /// Starts a command in the background.
     pub fn start(&self, arguments: &[&str]) -> QueueProcess {
         QueueProcess(Some(self.command(arguments).spawn().unwrap()))
+    }
+
+    /// Starts a command in the background whose output goes to a file.
+    pub fn start_into(&self, file: &str, arguments: &[&str]) -> QueueProcess {
+        let file = fs::File::create(self.path(file)).unwrap();
+        QueueProcess(Some(self.command(arguments).stdout(file).spawn().unwrap()))
     }
 
     /// Starts a worker.

@@ -171,9 +171,10 @@ fn status_text(status: &QueueStatus) -> String {
         replicas,
         ..
     } = status;
+    let copies = if *replicas == 1 { "copy" } else { "copies" };
     line(
         "stream",
-        format!("{messages} messages, {bytes} bytes, {replicas} copies"),
+        format!("{messages} messages, {bytes} bytes, {replicas} {copies}"),
     );
     let sync = match status.sync {
         SyncMode::Always => "written before it is confirmed (`sync_interval: always`)",

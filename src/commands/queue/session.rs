@@ -1,13 +1,18 @@
 //! What the commands of a queue have in common: the connection, its runtime, and the signals that end them.
 
+use std::time::Duration;
+
 use async_nats::Client;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::args::NatsFlags;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect, plant_bug};
 
+/// How long to wait at the end until the server has received everything.
+const MAX_FLUSH_TIME: Duration = Duration::from_secs(1);
 /// The default address of NATS.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
@@ -31,8 +36,9 @@ impl NatsSession {
 
     /// Waits until everything was sent, and closes the connection.
     pub(crate) fn end(self) {
-        // What matters was confirmed; this is for the rest.
-        let _ = self.runtime.block_on(self.client.flush());
+        // What matters was confirmed; this is for the rest. Without a connection, it would wait for the next one.
+        let flushing = async { timeout(MAX_FLUSH_TIME, self.client.flush()).await };
+        let _ = self.runtime.block_on(flushing);
         self.runtime.shutdown_background();
     }
 }
