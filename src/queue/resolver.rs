@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::output::{CommandError, StderrWriter};
@@ -135,7 +136,10 @@ async fn record(
     match resolved {
         Ok(_) => {}
         // An earlier attempt got this far.
-        Err(ResolveError::NotInDoubt(..)) => return Ok(Ok(())),
+        Err(ResolveError::NotInDoubt(..)) => {
+            refuse_other_finding(&records.lines, id, finding)?;
+            return Ok(Ok(()));
+        }
         Err(error) => return Err(CommandError::usage(error)),
     }
     let lines = std::fs::read(file.path()).map_err(|error| unreadable(error.to_string()))?;
@@ -157,6 +161,37 @@ async fn record(
     let message = (HeaderMap::new(), payload);
     let published = name_and_publish(queue, &subject, message, &new_files, records.last).await;
     Ok(published.map(drop))
+}
+
+/// Refuses to settle a call in another way than before: the first finding is on record, and its turn may be answered by now.
+fn refuse_other_finding(lines: &[u8], id: &str, finding: &Finding<'_>) -> Result<(), CommandError> {
+    let ids = [id, &finding.mask.apply(id)];
+    let records = lines.split(|byte| *byte == b'\n');
+    let records = records.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let of_call = |record: &Value| {
+        let call = record["metadata"]["tool_use_id"].as_str();
+        record["type"] == "resolve" && call.is_some_and(|call| ids.contains(&call))
+    };
+    let Some(earlier) = records.filter(of_call).last() else {
+        return Ok(());
+    };
+    let is_same = match &finding.resolution {
+        Resolution::NotDone => earlier["metadata"]["done"] == false,
+        Resolution::Done { result, is_error } => {
+            earlier["metadata"]["is_error"] == *is_error
+                && earlier["content"].as_str() == Some(&finding.mask.apply(result))
+        }
+    };
+    if is_same {
+        return Ok(());
+    }
+    let found = match earlier["metadata"]["done"] == true {
+        true => "done: the first result stays",
+        false => "not done",
+    };
+    Err(CommandError::usage(format!(
+        "the call {id} was settled already, as {found}"
+    )))
 }
 
 /// Returns how long a worker that lost the turn may still believe that it has it. By half a lease more, since the clocks of

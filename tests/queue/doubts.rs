@@ -99,6 +99,12 @@ fn settling_a_call_twice_runs_its_turn_once() {
     for _ in 0..2 {
         resolve(&sandbox, &["--not-done"]).assert_exit(0);
     }
+    let other = resolve(&sandbox, &["--done", "--result", "did a"]).assert_exit(2);
+    assert!(
+        other.stderr.contains("settled already, as not done"),
+        "{}",
+        other.stderr
+    );
     work(&sandbox);
     assert_eq!(sandbox.collect().assert_exit(0).texts(), ["did a"]);
     assert_eq!(sandbox.effects(), ["a", "a"]);
