@@ -91,6 +91,25 @@ fn a_call_that_is_not_in_doubt_cannot_be_settled() {
 }
 
 #[test]
+fn a_call_that_was_done_keeps_its_first_result() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    leave_in_doubt(&sandbox);
+    for _ in 0..2 {
+        resolve(&sandbox, &["--done", "--result", "A"]).assert_exit(0);
+    }
+    for other in [&["--done", "--result", "B"][..], &["--not-done"]] {
+        let refused = resolve(&sandbox, other).assert_exit(2);
+        let expected = "was settled already, as done: the first result stays";
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+    work(&sandbox);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["A"]);
+    assert_eq!(sandbox.effects(), ["a"]);
+}
+
+#[test]
 fn settling_a_call_twice_runs_its_turn_once() {
     let Some(sandbox) = QueueSandbox::new() else {
         return;
@@ -99,12 +118,6 @@ fn settling_a_call_twice_runs_its_turn_once() {
     for _ in 0..2 {
         resolve(&sandbox, &["--not-done"]).assert_exit(0);
     }
-    let other = resolve(&sandbox, &["--done", "--result", "did a"]).assert_exit(2);
-    assert!(
-        other.stderr.contains("settled already, as not done"),
-        "{}",
-        other.stderr
-    );
     work(&sandbox);
     assert_eq!(sandbox.collect().assert_exit(0).texts(), ["did a"]);
     assert_eq!(sandbox.effects(), ["a", "a"]);
