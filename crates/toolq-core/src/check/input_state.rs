@@ -8,7 +8,7 @@ pub(crate) fn state_in_input(verdict: &Verdict, input_state: InputState) -> Resu
         (InputState::Open, _) => ResumeState::NotStarted,
         (InputState::Started, Verdict::Accepted(accepted)) => state_of_started_call(accepted),
         (InputState::Started, Verdict::Rejected(_)) | (InputState::InDoubt, _) => {
-            ResumeState::InDoubt(prior_attempts(1))
+            ResumeState::InDoubt(Box::new(prior_attempts(1)))
         }
     }
 }
@@ -16,17 +16,19 @@ pub(crate) fn state_in_input(verdict: &Verdict, input_state: InputState) -> Resu
 /// Returns the state of a call that started but didn't end.
 fn state_of_started_call(accepted: &AcceptedCall) -> ResumeState {
     match accepted.probe {
-        _ if accepted.tool.effect != Effect::Write => ResumeState::Started(prior_attempts(0)),
-        Some(_) => ResumeState::NeedsProbe(prior_attempts(0)),
-        None => ResumeState::InDoubt(prior_attempts(1)),
+        _ if accepted.tool.effect != Effect::Write => {
+            ResumeState::Started(Box::new(prior_attempts(0)))
+        }
+        Some(_) => ResumeState::NeedsProbe(Box::new(prior_attempts(0))),
+        None => ResumeState::InDoubt(Box::new(prior_attempts(1))),
     }
 }
 
 /// Returns attempts by the run whose log is the input. Their key belongs to that run.
-fn prior_attempts(count: u32) -> Box<PriorAttempts> {
-    Box::new(PriorAttempts {
+fn prior_attempts(count: u32) -> PriorAttempts {
+    PriorAttempts {
         count,
         idempotency_key: None,
         has_nested_doubt: false,
-    })
+    }
 }

@@ -10,9 +10,9 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub fn decode_text(bytes: Vec<u8>) -> Result<String, String> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let line_start = before.iter().rposition(|byte| *byte == b'\n');
-        let column = before.len() - line_start.map_or(0, |at| at + 1) + 1;
+        let lines: Vec<&[u8]> = before.split(|byte| *byte == b'\n').collect();
+        let line = lines.len();
+        let column = lines.last().map_or(0, |line| line.len()) + 1;
         format!("line {line} isn't valid UTF-8 (at byte {column} of the line)")
     })?;
     if text.starts_with(BYTE_ORDER_MARK) {

@@ -20,12 +20,12 @@ fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
     }));
 }
 
-fn prior_attempts(attempts: u32) -> Box<PriorAttempts> {
-    Box::new(PriorAttempts {
+fn prior_attempts(attempts: u32) -> PriorAttempts {
+    PriorAttempts {
         count: attempts,
         idempotency_key: Some("the earlier key".to_owned()),
         has_nested_doubt: false,
-    })
+    }
 }
 
 /// Restored calls are answered as they arrive, need no permit, and don't delay other calls. Batches keep their numbers.
@@ -61,7 +61,7 @@ fn a_restored_call_is_no_barrier() {
 fn a_call_in_doubt_does_not_start() {
     let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A b", &tool);
-    calls[0].resume_state = ResumeState::InDoubt(prior_attempts(2));
+    calls[0].resume_state = ResumeState::InDoubt(Box::new(prior_attempts(2)));
     let recorder = run_and_record(&[&tool], 8, calls, "b");
     assert_eq!(recorder.lines_for("finished"), ["A in_doubt 2", "b ok 1"]);
     assert_eq!(recorder.lines_for("delivered"), ["A", "b"]);
@@ -73,7 +73,7 @@ fn attempts_are_counted_over_runs_and_retried_by_run() {
     tool.retry.max_retries = 1;
     tool.retry.conditions = vec![toolq_core::types::RetryCondition::Exit(1)];
     let mut calls = calls("a", &tool);
-    calls[0].resume_state = ResumeState::Started(prior_attempts(3));
+    calls[0].resume_state = ResumeState::Started(Box::new(prior_attempts(3)));
     let recorder = run_and_record(&[&tool], 8, calls, "!a !a");
     assert_eq!(recorder.lines_for("started"), ["a 5"]);
     assert_eq!(recorder.lines_for("batch"), ["0 [a] + started a 4"]);
@@ -140,7 +140,7 @@ fn restored_calls_use_no_budget() {
     let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A B C", &tool);
     mark_answered(&mut calls[0], "ok");
-    calls[1].resume_state = ResumeState::InDoubt(prior_attempts(1));
+    calls[1].resume_state = ResumeState::InDoubt(Box::new(prior_attempts(1)));
     let budgets = BudgetLimits {
         calls: Some(1),
         ..BudgetLimits::default()
@@ -184,7 +184,7 @@ fn a_probe_runs_before_anything_starts() {
         ),
     ] {
         let mut calls = calls("A", &tool);
-        calls[0].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+        calls[0].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
         let mut recorder = EventRecorder::default();
         let (mut engine, mut attempts) = engine(&[&tool], 8);
         run_turn_with(&mut engine, calls, &mut recorder, async {
@@ -199,7 +199,7 @@ fn a_probe_runs_before_anything_starts() {
         assert_eq!(recorded.join("|"), lines);
     }
     let mut calls = calls("A", &tool);
-    calls[0].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+    calls[0].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
     let recorder = run_and_record(&[&tool], 8, calls, "!A A");
     assert_eq!(recorder.lines_for("probed"), ["A not_done"]);
     assert_eq!(recorder.lines_for("started"), ["A 2"]);
@@ -215,7 +215,7 @@ fn a_call_whose_probe_could_not_run_is_in_doubt() {
     };
     let mut calls = calls("A B", &tool);
     mark_answered(&mut calls[0], "failed");
-    calls[1].resume_state = ResumeState::NeedsProbe(prior_attempts(1));
+    calls[1].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
     let recorder = run_and_record(&[&tool], 8, calls, "");
     assert_eq!(
         recorder.lines_for("finished"),
