@@ -166,13 +166,13 @@ async fn record(
 /// Refuses to settle a call in another way than before: the first finding is on record, and its turn may be answered by now.
 fn refuse_other_finding(lines: &[u8], id: &str, finding: &Finding<'_>) -> Result<(), CommandError> {
     let ids = [id, &finding.mask.apply(id)];
-    let records = lines.split(|byte| *byte == b'\n');
-    let records = records.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let records = lines.rsplit(|byte| *byte == b'\n');
+    let mut records = records.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let of_call = |record: &Value| {
         let call = record["metadata"]["tool_use_id"].as_str();
         record["type"] == "resolve" && call.is_some_and(|call| ids.contains(&call))
     };
-    let Some(earlier) = records.filter(of_call).last() else {
+    let Some(earlier) = records.find(of_call) else {
         return Ok(());
     };
     let is_same = match &finding.resolution {
@@ -185,9 +185,10 @@ fn refuse_other_finding(lines: &[u8], id: &str, finding: &Finding<'_>) -> Result
     if is_same {
         return Ok(());
     }
-    let found = match earlier["metadata"]["done"] == true {
-        true => "done: the first result stays",
-        false => "not done",
+    let found = if earlier["metadata"]["done"] == true {
+        "done: the first result stays"
+    } else {
+        "not done"
     };
     Err(CommandError::usage(format!(
         "the call {id} was settled already, as {found}"
