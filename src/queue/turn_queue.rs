@@ -79,10 +79,13 @@ impl TurnQueue {
             Ok(_) => {}
             Err(error) if is_name_taken(error.kind()) => {}
             Err(error) => {
-                return Err(
-                    queue_error(&format!("the queue {name} can't be created"), error)
-                        .with_hint("the server needs JetStream: `nats-server -js`"),
-                );
+                let hint = if replicas > 1 {
+                    "so many copies need as many servers in a cluster, each with JetStream: leave `--replicas` out for one server"
+                } else {
+                    "the server needs JetStream: `nats-server -js`"
+                };
+                let failure = queue_error(&format!("the queue {name} can't be created"), error);
+                return Err(failure.with_hint(hint));
             }
         }
         Self::open(client, name).await

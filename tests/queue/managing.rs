@@ -138,3 +138,18 @@ fn certificates_are_not_ignored() {
         .run(&[&submit[..], &["ca.pem"]].concat())
         .assert_exit(4);
 }
+
+#[test]
+fn several_copies_need_several_servers() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    let refused = sandbox.run(&["submit", QUEUE, "in.jsonl", "--replicas", "3"]);
+    let refused = refused.assert_exit(4);
+    assert!(
+        refused.stderr.contains("servers in a cluster"),
+        "{}",
+        refused.stderr
+    );
+}
