@@ -15,13 +15,19 @@ pub(crate) struct DocumentWriter {
 }
 
 impl DocumentWriter {
-    /// Writes what is left.
+    /// Writes what is left. `made` says whether the document was made to its end.
     ///
     /// # Errors
-    /// A part of the document couldn't be written, for one of the reasons of [`stdout::write_lines`].
-    pub(crate) fn finish(mut self) -> Result<(), StdoutError> {
+    /// A part of the document couldn't be written, for one of the reasons of [`stdout::write_lines`], or it couldn't be made.
+    pub(crate) fn finish<E: std::error::Error + Send + Sync + 'static>(
+        mut self,
+        made: Result<(), E>,
+    ) -> Result<(), StdoutError> {
         self.write_piece();
-        self.failure.map_or(Ok(()), Err)
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => made.map_err(|error| StdoutError::Failed(io::Error::other(error))),
+        }
     }
 
     /// Adds to the document. Returns whether it is still being written.

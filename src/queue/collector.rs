@@ -220,16 +220,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns an error if the queue was purged: what is collected isn't there, and what was submitted since begins at the first
-    /// sequence again.
+    /// Returns an error if the queue was purged: what is collected isn't there, and what was submitted since is in another one.
     async fn require_queue(&self) -> Result<(), CommandError> {
-        let known = self.position_message.max(self.position.list - 1);
-        let is_purged = match self.queue.last_sequence().await {
-            Ok(last) => last.is_none_or(|last| last < known),
-            // The server will answer later.
-            Err(_) => false,
-        };
-        if !is_purged {
+        if !self.queue.is_gone().await {
             return Ok(());
         }
         let error = queue_error("the answers can't be collected", "the queue was purged");

@@ -1,10 +1,10 @@
 //! Settles a call in doubt: what a person found out becomes a record of the turn's log, and the turn is answered again.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::output::{CommandError, StderrWriter};
@@ -20,7 +20,8 @@ use crate::queue::turn_order::list_again;
 use crate::queue::turn_queue::TurnQueue;
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_log::{Resolution, ResolveError};
+use toolq_log::records::ResolveRecord;
+use toolq_log::{RecordContent, RecordKind, RecordReader, Resolution, ResolveError};
 
 /// How often to start over if another process writes to the turn meanwhile.
 const MAX_TRIES: usize = 5;
@@ -137,7 +138,7 @@ async fn record(
         Ok(_) => {}
         // An earlier attempt got this far.
         Err(ResolveError::NotInDoubt(..)) => {
-            refuse_other_finding(&records.lines, id, finding)?;
+            refuse_other_finding(&file.path(), id, finding)?;
             return Ok(Ok(()));
         }
         Err(error) => return Err(CommandError::usage(error)),
@@ -164,35 +165,47 @@ async fn record(
 }
 
 /// Refuses to settle a call in another way than before: the first finding is on record, and its turn may be answered by now.
-fn refuse_other_finding(lines: &[u8], id: &str, finding: &Finding<'_>) -> Result<(), CommandError> {
-    let ids = [id, &finding.mask.apply(id)];
-    let records = lines.rsplit(|byte| *byte == b'\n');
-    let mut records = records.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let of_call = |record: &Value| {
-        let call = record["metadata"]["tool_use_id"].as_str();
-        record["type"] == "resolve" && call.is_some_and(|call| ids.contains(&call))
-    };
-    let Some(earlier) = records.find(of_call) else {
-        return Ok(());
-    };
-    let is_same = match &finding.resolution {
-        Resolution::NotDone => earlier["metadata"]["done"] == false,
-        Resolution::Done { result, is_error } => {
-            earlier["metadata"]["is_error"] == *is_error
-                && earlier["content"].as_str() == Some(&finding.mask.apply(result))
-        }
-    };
-    if is_same {
-        return Ok(());
-    }
-    let found = if earlier["metadata"]["done"] == true {
-        "done: the first result stays"
-    } else {
-        "not done"
+fn refuse_other_finding(log: &Path, id: &str, finding: &Finding<'_>) -> Result<(), CommandError> {
+    let earlier = read_finding(log, id, finding.mask).map_err(unreadable)?;
+    let found = match (earlier, &finding.resolution) {
+        (None, _) | (Some(Resolution::NotDone), Resolution::NotDone) => return Ok(()),
+        (Some(Resolution::NotDone), Resolution::Done { .. }) => "not done",
+        (Some(done), new) if done == new.masked(finding.mask) => return Ok(()),
+        (Some(_), _) => "done: the first result stays",
     };
     Err(CommandError::usage(format!(
         "the call {id} was settled already, as {found}"
     )))
+}
+
+/// Returns what a person found out last about a call of this log, as it was recorded.
+fn read_finding(log: &Path, id: &str, mask: &Mask) -> Result<Option<Resolution>, String> {
+    let masked = mask.apply(id);
+    let mut records = RecordReader::open(log).map_err(|error| error.to_string())?;
+    let mut found = None;
+    while let Some(record) = records.next_borrowed() {
+        let record = record.map_err(|corruption| corruption.to_string())?;
+        if record.kind != RecordKind::Resolve {
+            continue;
+        }
+        let fields: ResolveRecord<'_> = record
+            .parse_metadata()
+            .map_err(|corruption| corruption.to_string())?;
+        if ![id, &*masked].contains(&&*fields.tool_use_id) {
+            continue;
+        }
+        found = Some(match (fields.done, &record.content) {
+            (true, RecordContent::Inline(result)) => Resolution::Done {
+                result: serde_json::from_str(result.get()).unwrap_or_default(),
+                is_error: fields.is_error.unwrap_or_default(),
+            },
+            (true, RecordContent::Stored(_)) => {
+                return Err("its result isn't in the log".to_owned());
+            }
+            (false, _) => Resolution::NotDone,
+        });
+    }
+    Ok(found)
 }
 
 /// Returns how long a worker that lost the turn may still believe that it has it. By half a lease more, since the clocks of

@@ -131,15 +131,12 @@ impl TurnQueue {
         })
     }
 
-    /// Returns the sequence of the stream's last message, or `None` if the queue was removed.
-    ///
-    /// # Errors
-    /// The server doesn't answer.
-    pub(super) async fn last_sequence(&self) -> Result<Option<u64>, String> {
+    /// Returns whether the queue was removed since it was opened. Another one of the same name may be there. While the server
+    /// doesn't answer, it counts as there.
+    pub(super) async fn is_gone(&self) -> bool {
         match self.jetstream.get_stream(self.name.stream()).await {
-            Ok(stream) => Ok(Some(stream.cached_info().state.last_sequence)),
-            Err(error) if is_not_found(&error.kind()) => Ok(None),
-            Err(error) => Err(error.to_string()),
+            Ok(stream) => stream.cached_info().created != self.stream.cached_info().created,
+            Err(error) => is_not_found(&error.kind()),
         }
     }
 

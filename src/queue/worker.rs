@@ -157,13 +157,11 @@ impl<'a> Worker<'a> {
 
     /// Returns an error if the queue was removed: no turn will ever come.
     async fn require_queue(&self) -> Result<(), CommandError> {
-        match self.queue.last_sequence().await {
-            Ok(None) => {
-                let doing = format!("the queue {} is gone", self.queue.name);
-                Err(queue_error(&doing, "it was purged"))
-            }
-            Ok(Some(_)) | Err(_) => Ok(()),
+        if !self.queue.is_gone().await {
+            return Ok(());
         }
+        let doing = format!("the queue {} is gone", self.queue.name);
+        Err(queue_error(&doing, "it was purged"))
     }
 
     /// Leaves turns to others for a while after handing one back. The server gives a turn to the worker that has waited

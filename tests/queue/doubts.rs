@@ -96,8 +96,10 @@ fn a_call_that_was_done_keeps_its_first_result() {
         return;
     };
     leave_in_doubt(&sandbox);
+    // More than a record takes of an input.
+    let long = "A".repeat(50_000);
     for _ in 0..2 {
-        resolve(&sandbox, &["--done", "--result", "A"]).assert_exit(0);
+        resolve(&sandbox, &["--done", "--result", &long]).assert_exit(0);
     }
     for other in [&["--done", "--result", "B"][..], &["--not-done"]] {
         let refused = resolve(&sandbox, other).assert_exit(2);
@@ -105,7 +107,7 @@ fn a_call_that_was_done_keeps_its_first_result() {
         assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     }
     work(&sandbox);
-    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["A"]);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), [long]);
     assert_eq!(sandbox.effects(), ["a"]);
 }
 

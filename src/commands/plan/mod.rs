@@ -173,8 +173,7 @@ impl PlanPrinter<'_> {
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
         let mut out = DocumentWriter::default();
-        // What can't be written is reported in the end.
-        let _ = match format {
+        let made = match format {
             PlanFormat::Html => {
                 self.page.add_turn(&plan, &self.mask);
                 Ok(())
@@ -190,7 +189,7 @@ impl PlanPrinter<'_> {
                 write_plan_text(&mut out, &plan, plan_style(self.context), &self.mask)
             }
         };
-        Ok(out.finish()?)
+        Ok(out.finish(made)?)
     }
 
     /// Says why no call is planned, if the input has some.

@@ -23,7 +23,7 @@ const MAX_LISTED_CALLS: usize = 5;
 const MAX_NAME_COLUMNS: usize = 60;
 
 /// What a user found out about a call in doubt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
     /// The call did its work, and this is its result from now on.
     Done {
@@ -34,6 +34,20 @@ pub enum Resolution {
     },
     /// The call had no effect: the next resume runs it.
     NotDone,
+}
+
+impl Resolution {
+    /// Returns it as it is recorded, with secrets masked.
+    #[must_use]
+    pub fn masked(&self, mask: &Mask) -> Self {
+        match self {
+            Self::Done { result, is_error } => Self::Done {
+                result: mask.apply(result).into_owned(),
+                is_error: *is_error,
+            },
+            Self::NotDone => Self::NotDone,
+        }
+    }
 }
 
 /// A call that was resolved.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::tools_file::keys::tool::JsonObject;
 use crate::tools_file::spanned::Field;
 
-/// Whether calls start only after somebody said yes.
+/// Whether calls start only after they are approved.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(
     rename = "$kind",
@@ -37,7 +37,7 @@ pub enum ApproveWord {
 #[serde(default)]
 #[schemars(deny_unknown_fields, extend("required" = ["when"]))]
 pub struct ApproveTable {
-    /// JSON Schema of the inputs whose calls start only after somebody said yes.
+    /// JSON Schema of the inputs whose calls start only after they are approved.
     #[schemars(with = "Field<JsonObject>")]
     pub when: Field<Value>,
 }

@@ -90,7 +90,7 @@ pub struct RuleFile {
     pub concurrency_safe: Field<bool>,
     /// What they do to the world.
     pub effect: Field<Effect>,
-    /// Whether their calls start only after somebody said yes.
+    /// Whether their calls start only after they are approved.
     pub approve: Field<ApproveForm>,
     /// Maximum number of calls of each tool that run at once.
     #[schemars(range(min = 1))]

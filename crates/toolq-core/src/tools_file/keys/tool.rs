@@ -38,7 +38,7 @@ pub struct ToolFile {
     pub effect: Field<Effect>,
     /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
     pub concurrency_safe: Field<SafetyForm>,
-    /// Whether calls start only after somebody said yes: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
+    /// Whether calls start only after they are approved: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
     /// of the inputs that need it. Default: false.
     pub approve: Field<ApproveForm>,
     /// What calls read and change: `file:PATH`, or any other text. Calls with locks wait only for calls before them that
@@ -159,7 +159,7 @@ pub struct NormalizeFile {
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub struct Defaults {
-    /// Whether calls start only after somebody said yes.
+    /// Whether calls start only after they are approved.
     pub approve: Field<ApproveForm>,
     /// Maximum number of calls of each tool that run at once.
     #[schemars(range(min = 1))]
