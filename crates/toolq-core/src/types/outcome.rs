@@ -1,5 +1,7 @@
 //! Outcomes: every way in which a call can end.
 
+mod classify;
+
 use std::time::Duration;
 
 use crate::types::agent::AgentFailure;
@@ -7,10 +9,8 @@ use crate::types::answer::{ClientContent, ResultContent};
 use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
-use crate::types::outcome_kind::OutcomeKind;
 use crate::types::output_request::OutputUnavailable;
 use crate::types::resume_state::RestoredResult;
-use crate::types::status::Status;
 use crate::types::tool_lock::ToolDrift;
 use crate::types::transport::{SpawnError, TransportError};
 use crate::types::verdict::{Rejection, Verdict};
@@ -126,119 +126,6 @@ impl Outcome {
         match verdict {
             Verdict::Accepted(_) => None,
             Verdict::Rejected(rejection) => Some(Self::Rejected(rejection.clone())),
-        }
-    }
-
-    /// Whether the model receives the result as an error.
-    pub fn is_error(&self) -> bool {
-        match self {
-            Self::Succeeded { .. } => false,
-            Self::Restored(restored) => restored.is_error,
-            _ => true,
-        }
-    }
-
-    /// Whether the call ran to completion, successfully or not.
-    pub fn is_completed(&self) -> bool {
-        match self {
-            Self::Succeeded { .. }
-            | Self::Failed { .. }
-            | Self::BadOutput { .. }
-            | Self::OutputUnavailable(_)
-            | Self::AgentFailed { .. } => true,
-            Self::Restored(restored) => restored.status.is_completed(),
-            _ => false,
-        }
-    }
-
-    /// Whether the call was answered without being started, so that a later run may start it.
-    pub fn is_skipped(&self) -> bool {
-        matches!(
-            self,
-            Self::NotExecuted(_) | Self::Paused { .. } | Self::NeedsApproval | Self::LogRefused(_)
-        )
-    }
-
-    /// Whether the call may have taken effect.
-    pub fn is_in_doubt(&self) -> bool {
-        match self {
-            Self::InDoubt { .. } => true,
-            Self::Restored(restored) => restored.status == Status::InDoubt,
-            _ => false,
-        }
-    }
-
-    /// Whether the call was stopped for a reason outside of it, so it counts neither as a success nor as a failure.
-    pub fn is_stopped_externally(&self) -> bool {
-        match self {
-            Self::Cancelled { .. }
-            | Self::Interrupted { .. }
-            | Self::InDoubt {
-                cause: DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_),
-                ..
-            } => true,
-            Self::Restored(restored) => restored.status.is_stopped_externally(),
-            _ => false,
-        }
-    }
-
-    /// Whether the result was restored from an earlier run.
-    pub fn is_restored(&self) -> bool {
-        matches!(self, Self::Restored(_))
-    }
-
-    /// The word for how it ended, as users see it.
-    pub fn kind(&self) -> OutcomeKind {
-        match self {
-            _ if !self.is_error() => OutcomeKind::Ok,
-            _ if self.is_in_doubt() => OutcomeKind::InDoubt,
-            _ if self.is_skipped() => OutcomeKind::Skipped,
-            Self::Rejected(_) => OutcomeKind::Rejected,
-            Self::Restored(restored) if restored.status.is_rejected() => OutcomeKind::Rejected,
-            Self::Restored(restored) if restored.status.is_skipped() => OutcomeKind::Skipped,
-            _ => OutcomeKind::Failed,
-        }
-    }
-
-    /// The status used in logs and events.
-    pub fn status(&self) -> Status {
-        match self {
-            Self::Succeeded { .. } => Status::Ok,
-            Self::Failed { .. } | Self::OutputUnavailable(_) => Status::Failed,
-            Self::BadOutput { .. } => Status::BadOutput,
-            Self::TimedOut { .. } => Status::Timeout,
-            Self::NotStarted(_) | Self::MissingVariable(_) | Self::ToolDrifted(_) => {
-                Status::NotStarted
-            }
-            Self::TransportFailed(_) => Status::Unavailable,
-            Self::InDoubt { .. } => Status::InDoubt,
-            Self::NoBacking => Status::NoBacking,
-            Self::LogRefused(_)
-            | Self::AgentFailed {
-                failure: AgentFailure::LogRefused(_),
-                ..
-            } => Status::LogRefused,
-            Self::Cancelled { .. } => Status::Cancelled,
-            Self::AgentFailed {
-                failure: AgentFailure::OverBudget { .. },
-                ..
-            }
-            | Self::Interrupted {
-                cause: HaltCause::OverBudget(_),
-                ..
-            }
-            | Self::NotExecuted(NotExecutedCause::Halted(HaltCause::OverBudget(_))) => {
-                Status::OverBudget
-            }
-            Self::AgentFailed { .. } => Status::AgentFailed,
-            Self::Interrupted { .. } => Status::Interrupted,
-            Self::NotExecuted(_) => Status::NotExecuted,
-            Self::Paused { .. } => Status::Paused,
-            Self::NeedsApproval => Status::NeedsApproval,
-            Self::Denied { .. } => Status::Denied,
-            Self::Rejected(rejection) => rejection.reason.status(),
-            Self::InternalError(_) => Status::InternalError,
-            Self::Restored(restored) => restored.status.clone(),
         }
     }
 
