@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::json::{Input, InvalidInput};
 use crate::types::dialect::AnswerForm;
-use crate::types::trace_context::{CallPath, TraceParent};
+use crate::types::trace_context::CallPath;
+use crate::types::trace_parent::TraceParent;
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]

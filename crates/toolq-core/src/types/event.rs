@@ -12,6 +12,7 @@ use crate::types::approval::Approval;
 use crate::types::cache_policy::CacheNote;
 use crate::types::call::{CallRef, TurnOrigin};
 use crate::types::outcome::Outcome;
+use crate::types::probe_finding::ProbeFinding;
 use crate::types::server_event::{ServerEnd, ServerStart};
 use crate::types::tool::Tool;
 use crate::types::tools_change::ToolsChange;
@@ -245,35 +246,4 @@ pub enum Event<'a> {
         /// The turn.
         turn: usize,
     },
-}
-
-/// What a probe found out about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeFinding {
-    /// The call took effect. The probe's output is its result.
-    Done,
-    /// The call didn't take effect.
-    NotDone,
-    /// The probe couldn't find out.
-    Unknown,
-}
-
-impl ProbeFinding {
-    /// Returns the finding with this name. A name that a newer toolq added is read as [`Unknown`](Self::Unknown).
-    pub fn from_name(name: &str) -> Self {
-        match name {
-            "done" => Self::Done,
-            "not_done" => Self::NotDone,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// The name used in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::NotDone => "not_done",
-            Self::Unknown => "unknown",
-        }
-    }
 }
