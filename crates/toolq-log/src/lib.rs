@@ -11,6 +11,7 @@
 //! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
 //! terminal.
 
+mod call_event;
 mod call_log;
 mod error;
 mod open;
@@ -24,7 +25,8 @@ mod stale_blobs;
 mod tests;
 mod write;
 
-pub use call_log::{CallEvent, CallLog, CallState};
+pub use call_event::CallEvent;
+pub use call_log::{CallLog, CallState};
 pub use error::{Access, LogError};
 pub use open::{
     BeginMode, PreparedLog, UnsettledSession, blob_dir_for, combine_digests, default_log_path,

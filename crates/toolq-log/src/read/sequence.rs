@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use crate::call_log::{CallEvent, CallLog};
+use crate::call_event::CallEvent;
+use crate::call_log::CallLog;
 use crate::read::corruption::{Corruption, CorruptionKind};
 use crate::records::{CallRecord, ModelResponseRecord, Record, RecordKind, TurnRecord};
 use toolq_core::types::Effect;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use crate::call_log::{CallEvent, CallLog};
+use crate::call_event::CallEvent;
+use crate::call_log::CallLog;
 use crate::error::LogError;
 use crate::read::{Corruption, RecordReader};
 use crate::records::{

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use crate::call_log::CallEvent;
+use crate::call_event::CallEvent;
 use crate::read::{Corruption, RecordReader};
 use crate::records::{CallEndRecord, LocksRecord, Record, RecordKind};
 use crate::resume::logged_call::LineExtent;

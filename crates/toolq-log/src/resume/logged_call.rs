@@ -2,7 +2,8 @@
 
 use uuid::Uuid;
 
-use crate::call_log::{CallEvent, CallLog};
+use crate::call_event::CallEvent;
+use crate::call_log::CallLog;
 use crate::read::Corruption;
 use crate::records::{CallRecord, Record};
 use toolq_core::types::{CutOutput, Status};
