@@ -4,11 +4,11 @@
 //! that ran alongside isn't kept. With locks on both sides, this is only about what they meet. What other programs change
 //! meanwhile isn't noticed. With `over_runs`, results of earlier runs count that the log has: `logged_results` finds them.
 
+mod cache_entries;
 mod logged_results;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,19 +17,11 @@ use sha2::{Digest, Sha256};
 
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::CallAccess;
-use toolq_core::types::{
-    AcceptedCall, CacheHit, CallLocks, CallRef, CaptureStats, ClientContent, Effect, KeptResult,
-    Outcome, ResultContent,
-};
+use toolq_core::types::{AcceptedCall, CacheHit, CallLocks, CallRef, Effect, KeptResult, Outcome};
 
+use cache_entries::{CacheEntries, CacheEntry, keepable_bytes};
 use logged_results::RemainingResults;
 pub use logged_results::{LoggedResult, LoggedResults};
-
-/// Maximum size of all results together, in bytes.
-const MAX_TOTAL_BYTES: usize = 32 << 20;
-
-/// What an entry takes besides its content, roughly.
-const ENTRY_BYTES: usize = 1 << 10;
 
 /// A cache that all turns, agents and clients of an engine share.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +29,7 @@ pub(crate) struct SharedResultCache(Arc<Mutex<ResultCache>>);
 
 #[derive(Debug, Default)]
 struct ResultCache {
-    entries: HashMap<CacheKey, CacheEntry>,
-    total_bytes: usize,
+    entries: CacheEntries,
     /// The reads that are running, as long as their calls hold their tickets.
     running: Vec<Weak<CacheTicket>>,
     /// Those of earlier runs.
@@ -47,15 +38,6 @@ struct ResultCache {
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
 pub(crate) type CacheKey = [u8; 32];
-
-#[derive(Debug)]
-struct CacheEntry {
-    outcome: Outcome,
-    tool_use_id: String,
-    taken: Moment,
-    bytes: usize,
-    access: CallAccess,
-}
 
 /// A read that is running. Its result may be kept, as long as the cache knows the ticket.
 #[derive(Debug)]
@@ -113,7 +95,7 @@ impl SharedResultCache {
         };
         let age = now.since(entry.taken);
         if age > max_age {
-            cache.remove(&key);
+            cache.entries.remove(&key);
             return None;
         }
         let mut outcome = entry.outcome.clone();
@@ -166,16 +148,6 @@ impl SharedResultCache {
         let kept = logged_results::is_loggable(outcome)
             .then(|| ticket.kept())
             .flatten();
-        cache.remove(&ticket.key);
-        while cache.total_bytes + bytes > MAX_TOTAL_BYTES {
-            let entries = cache.entries.iter();
-            let oldest = entries.min_by_key(|(_, entry)| entry.taken.monotonic);
-            let Some(oldest) = oldest.map(|(key, _)| *key) else {
-                return kept;
-            };
-            cache.remove(&oldest);
-        }
-        cache.total_bytes += bytes;
         let entry = CacheEntry {
             outcome: outcome.clone(),
             tool_use_id: call.tool_use_id.clone(),
@@ -200,8 +172,7 @@ impl SharedResultCache {
         cache
             .running
             .retain(|read| read.upgrade().is_some_and(|read| !may_change(&read.access)));
-        cache.entries.retain(|_, entry| !may_change(&entry.access));
-        cache.total_bytes = cache.entries.values().map(|entry| entry.bytes).sum();
+        cache.entries.retain(|read| !may_change(read));
         cache.earlier.retain(|read| !may_change(read));
         checked.locks != now.locks
     }
@@ -217,14 +188,6 @@ impl CacheTicket {
             digest: self.digest.clone()?,
             locks: self.access.locks.clone(),
         })
-    }
-}
-
-impl ResultCache {
-    fn remove(&mut self, key: &CacheKey) {
-        if let Some(entry) = self.entries.remove(key) {
-            self.total_bytes -= entry.bytes;
-        }
     }
 }
 
@@ -246,40 +209,4 @@ fn cache_key(accepted: &AcceptedCall, access: &CallAccess) -> CacheKey {
     hasher.update([0]);
     hasher.update(accepted.input.text());
     hasher.finalize().into()
-}
-
-/// Returns the size of a complete success without files; `None` for any other outcome.
-fn keepable_bytes(outcome: &Outcome) -> Option<usize> {
-    let Outcome::Succeeded {
-        content,
-        captured:
-            CaptureStats {
-                cut_bytes: 0,
-                saved_path: None,
-                attachments,
-                cached: None,
-                ..
-            },
-        for_clients,
-        ..
-    } = outcome
-    else {
-        return None;
-    };
-    let content_bytes = match content {
-        ResultContent::Text(text) => text.len(),
-        ResultContent::Blocks(blocks) => blocks.iter().map(|block| block.get().len()).sum(),
-    };
-    let client_bytes = for_clients
-        .as_ref()
-        .map_or(0, |content| client_bytes(content));
-    let bytes = ENTRY_BYTES + content_bytes + client_bytes;
-    (attachments.is_empty() && bytes <= MAX_TOTAL_BYTES).then_some(bytes)
-}
-
-fn client_bytes(content: &ClientContent) -> usize {
-    let structured = content.structured.as_ref();
-    let blocks = content.blocks.iter().flatten();
-    structured.map_or(0, |json| json.get().len())
-        + blocks.map(|block| block.get().len()).sum::<usize>()
 }

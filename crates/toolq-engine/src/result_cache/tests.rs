@@ -1,8 +1,13 @@
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
-use toolq_core::types::{CachePolicy, CallLock, LockMode, LockedResource, Tool, Verdict};
+use toolq_core::types::{
+    CachePolicy, CallLock, ClientContent, LockMode, LockedResource, ResultContent, Tool, Verdict,
+};
 
+use super::cache_entries::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 use super::*;
 
 const ROOT: &str = "/nowhere";
@@ -180,8 +185,11 @@ fn only_complete_successes_are_kept_and_memory_is_bounded() {
         assert!(keep(&format!(r#"{{"n":{number}}}"#), &large));
     }
     // Four fill it to the last byte.
-    let cached = cache.lock().entries.len();
-    assert_eq!((cached, cache.lock().total_bytes), (4, MAX_TOTAL_BYTES));
+    let cached = cache.lock().entries.by_key.len();
+    assert_eq!(
+        (cached, cache.lock().entries.total_bytes),
+        (4, MAX_TOTAL_BYTES)
+    );
     assert!(!keep(
         "[]",
         &success_outcome(&"x".repeat(MAX_TOTAL_BYTES + 1))
@@ -286,7 +294,7 @@ fn each_of_several_reads_at_once_is_kept() {
     for (call, ticket) in calls.iter().zip(&tickets) {
         cache.keep(ticket, &call_ref(), &success_outcome(call.input.text()));
     }
-    assert_eq!(cache.lock().entries.len(), 3);
+    assert_eq!(cache.lock().entries.by_key.len(), 3);
     drop(tickets);
     cache.ticket(&calls[0], ROOT.as_ref()).unwrap();
     assert_eq!(cache.lock().running.len(), 1);
@@ -304,15 +312,15 @@ fn results_that_just_fit_are_all_kept() {
         let outcome = success_outcome(&"x".repeat(half));
         cache.keep_at(begin, &ticket, &call_ref(), &outcome);
     }
-    assert_eq!(cache.lock().entries.len(), 2);
-    assert_eq!(cache.lock().total_bytes, MAX_TOTAL_BYTES);
+    assert_eq!(cache.lock().entries.by_key.len(), 2);
+    assert_eq!(cache.lock().entries.total_bytes, MAX_TOTAL_BYTES);
     // Results that are too old make room.
     let late = Moment {
         monotonic: begin.monotonic + Duration::from_hours(1),
         ..begin
     };
     assert!(cache.find_at(late, &calls[1], ROOT.as_ref()).is_none());
-    assert_eq!(cache.lock().total_bytes, MAX_TOTAL_BYTES / 2);
+    assert_eq!(cache.lock().entries.total_bytes, MAX_TOTAL_BYTES / 2);
 }
 
 #[test]
