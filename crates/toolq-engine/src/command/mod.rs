@@ -9,6 +9,7 @@ mod pipes;
 mod process_groups;
 mod program_lookup;
 mod proxied;
+mod run_to_exit;
 mod runner;
 mod sandbox;
 mod spec;

@@ -1,8 +1,9 @@
-//! Everything a program is started with: its file, arguments, environment, working directory and stdin.
+//! Everything a program is started with: its file, arguments, environment, working directory and stdin. Starts the
+//! program with that, or says why it can't be started.
 
-use std::ffi::CString;
+mod resolve;
+
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -10,20 +11,12 @@ use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use crate::command::supervised_child::SupervisedChild;
 
-use crate::attempt::Attempt;
 use crate::command::child::ChildProcess;
 use crate::command::direct_child::DirectChild;
-use crate::command::environment::{ChildEnvironment, add_call_variables, build_environment};
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
-use crate::command::runner::CommandRunner;
-use crate::command::sandbox::{self, SandboxContext};
-use crate::scheduler::CallJob;
-use crate::timing::SERVER_GRACE;
 use procfence::{ResourceLimits, SpawnRequest, Supervisor, spawn};
-use toolq_core::types::{
-    CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SpawnError, StdinContent,
-};
+use toolq_core::types::{Leftovers, Outcome, SpawnError};
 
 /// A program and everything it is started with.
 #[derive(Debug)]
@@ -50,120 +43,7 @@ pub(crate) enum ProgramInput<'a> {
     Open,
 }
 
-impl<'a> CommandSpec<'a> {
-    /// Resolves the program of a call and everything it is started with.
-    ///
-    /// # Errors
-    /// The outcome of the call, because nothing can be started.
-    pub(crate) fn new(
-        commands: &'a CommandRunner,
-        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
-        job: &'a CallJob,
-        attempt: &Attempt,
-    ) -> Result<Self, Outcome> {
-        let accepted = &job.accepted;
-        let stdin = match &command.stdin {
-            StdinContent::Input => accepted.input.text().as_bytes(),
-            StdinContent::None => b"",
-            StdinContent::Text(text) => text.as_bytes(),
-        };
-        let add_variables = |variables: &mut ChildEnvironment| {
-            add_call_variables(variables, &job.call, attempt);
-        };
-        let mut spec = Self::resolve(commands, (command, backing), add_variables)?;
-        spec.request.host_exit_grace = accepted.tool.timeout.kill_grace;
-        spec.stdin = ProgramInput::Bytes(stdin);
-        Ok(spec)
-    }
-
-    /// Resolves a program that serves many calls, and everything it is started with.
-    ///
-    /// # Errors
-    /// The outcome of the call that needs it, because nothing can be started.
-    pub(crate) fn for_server(
-        commands: &'a CommandRunner,
-        command: &'a CommandInvocation,
-        backing: &'a CommandBacking,
-    ) -> Result<Self, Outcome> {
-        let mut spec = Self::resolve(commands, (command, Some(backing)), |_| {})?;
-        spec.request.reports_pid = true;
-        Ok(spec)
-    }
-
-    fn resolve(
-        commands: &'a CommandRunner,
-        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
-        add_variables: impl FnOnce(&mut ChildEnvironment),
-    ) -> Result<Self, Outcome> {
-        let program = command.argv.first().map_or("", String::as_str);
-        let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
-        let declared_path = command.program_path(&commands.tools.dir);
-        let path_variable = commands.environment.get_own("PATH");
-        let argv = command
-            .argv
-            .iter()
-            .map(|argument| CString::new(argument.as_str()));
-        let path = program_lookup::find_program(program, &declared_path, path_variable)
-            .map_err(start_error)?;
-        let wrapped = backing.filter(|backing| backing.wrapper.is_some());
-        let wrapped = wrapped.and_then(|backing| {
-            let declared_path = commands.tools.dir.join(&backing.program);
-            program_lookup::find_program(&backing.program, &declared_path, path_variable).ok()
-        });
-        let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
-        let mut variables = build_environment(&commands.environment, backing, command)?;
-        add_variables(&mut variables);
-        let sandbox = command.sandbox.as_deref();
-        if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
-            variables.add_dns_over_tcp();
-        }
-        let located = sandbox.map(|sandbox| {
-            let context = SandboxContext {
-                root: &commands.tools.root,
-                cwd,
-                programs: std::iter::once(&path)
-                    .chain(&wrapped)
-                    .map(PathBuf::as_path)
-                    .collect(),
-                environment: &commands.environment,
-            };
-            sandbox::locate_sandbox(sandbox, &context)
-        });
-        let request = SpawnRequest {
-            path: to_c_path(&path).map_err(start_error)?,
-            cwd: to_c_path(cwd).map_err(start_error)?,
-            argv: argv
-                .collect::<Result<_, _>>()
-                .map_err(|_| start_error(Errno::INVAL))?,
-            env: variables
-                .into_strings()
-                .map_err(|_| start_error(Errno::INVAL))?,
-            limits: backing
-                .map(|backing| to_resource_limits(backing.limits))
-                .unwrap_or_default(),
-            sandbox: located.transpose()?,
-            host_exit_grace: SERVER_GRACE,
-            reports_pid: false,
-        };
-        Ok(Self {
-            program,
-            path,
-            root: &commands.tools.root,
-            cwd: cwd.clone(),
-            request,
-            confinement_problem: sandbox.and_then(|sandbox| {
-                sandbox::find_confinement_problem(sandbox, commands.supervisor.is_some())
-            }),
-            leftovers: match backing.map(|backing| backing.leftovers) {
-                // A copy is removed, or copied again, as soon as its calls have ended.
-                Some(Leftovers::Allow) if commands.requires_supervisor => Leftovers::Kill,
-                leftovers => leftovers.unwrap_or_default(),
-            },
-            success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
-            stdin: ProgramInput::Open,
-        })
-    }
-
+impl CommandSpec<'_> {
     /// Starts the program. If a reaper starts it, a failure only shows in its exit: `ChildExit::NotStarted`.
     ///
     /// # Errors
@@ -262,26 +142,4 @@ fn not_started_outcome(program: &str, directory: Option<&Path>, errno: i32) -> O
 
 fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())
-}
-
-fn to_c_path(path: &Path) -> Result<CString, Errno> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
-}
-
-/// Converts the limits of tools.yaml to those of procfence.
-fn to_resource_limits(limits: CommandLimits) -> ResourceLimits {
-    let CommandLimits {
-        cpu,
-        memory,
-        files,
-        processes,
-        file_size,
-    } = limits;
-    ResourceLimits {
-        cpu,
-        memory,
-        files,
-        processes,
-        file_size,
-    }
 }

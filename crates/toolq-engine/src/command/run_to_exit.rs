@@ -1,0 +1,119 @@
+//! Serves a started program until it ends, times out or is canceled, and makes an outcome of its end.
+
+use std::time::Duration;
+
+use tracing::debug;
+
+use crate::attempt::{Attempt, AttemptResult, cancelled};
+use crate::command::child::{ChildExit, ChildProcess};
+use crate::command::pipe_io::CommandStreams;
+use crate::command::spec::CommandSpec;
+use crate::control::RunControl;
+use toolq_core::types::{CallEnding, DoubtCause, Effect, Outcome, Tool};
+
+/// Why waiting for a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitResult {
+    Exited,
+    TimedOut,
+    Cancelled,
+}
+
+/// Serves the pipes of a started program until it ends, times out or is canceled.
+pub(super) async fn run_to_exit(
+    mut child: ChildProcess,
+    mut streams: CommandStreams,
+    spec: &CommandSpec<'_>,
+    tool: &Tool,
+    attempt: Attempt,
+) -> AttemptResult {
+    let limit = attempt.timeout;
+    let waiting = streams.pump_until(async {
+        tokio::select! {
+            // A program that has exited didn't time out and wasn't canceled.
+            biased;
+            () = child.wait_for_exit() => WaitResult::Exited,
+            () = attempt.control.sleep(limit.duration) => WaitResult::TimedOut,
+            () = cancelled(attempt.cancel, &attempt.control) => WaitResult::Cancelled,
+        }
+    });
+    let wait_result = waiting.await;
+    let ending = async {
+        if wait_result != WaitResult::Exited {
+            let termination = terminate(&mut child, tool.timeout.kill_grace, &attempt.control);
+            streams.pump_until(termination).await;
+        }
+        streams.drain().await;
+        child.close(spec.leftovers(), &attempt.control).await
+    };
+    // What the program printed is in its result even if its reaper doesn't respond.
+    let exit = tokio::select! {
+        biased;
+        exit = ending => exit,
+        () = attempt.control.wait_for_kill_deadline() => {
+            return AttemptResult::cancelled_while_running(streams.into_output());
+        }
+    };
+    debug!(?wait_result, ?exit, "the program's processes have ended");
+    match (wait_result, exit) {
+        (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),
+        (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
+        (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
+        (WaitResult::Exited, exit) => {
+            outcome_of_exit(streams, exit, spec.success_codes(), tool.effect).into()
+        }
+        (WaitResult::TimedOut, _) => Outcome::TimedOut {
+            no_calls_started: false,
+            limit: limit.configured,
+            output: streams.into_output(),
+        }
+        .into(),
+    }
+}
+
+/// Terminates a program with a grace period, which is cut short when the run requests an immediate kill.
+async fn terminate(child: &mut ChildProcess, grace: Duration, control: &RunControl) {
+    tokio::select! {
+        biased;
+        () = control.wait_for_kill() => {}
+        () = child.terminate(grace, control) => return,
+    }
+    child.terminate(Duration::ZERO, control).await;
+}
+
+/// Returns the outcome of a program that ended by itself.
+fn outcome_of_exit(
+    streams: CommandStreams,
+    exit: ChildExit,
+    success: &[i32],
+    effect: Effect,
+) -> Outcome {
+    let ChildExit::Exited { ending, leftovers } = exit else {
+        if effect == Effect::Write {
+            return Outcome::InDoubt {
+                cause: DoubtCause::ReaperKilled,
+                output: streams.into_output(),
+            };
+        }
+        return Outcome::InternalError(
+            "the program's reaper process was killed, and the program with it".to_owned(),
+        );
+    };
+    let mut outcome = outcome_of_ending(streams, ending, success);
+    if let Some(captured) = outcome.captured_mut() {
+        captured.killed_leftovers = leftovers;
+    }
+    outcome
+}
+
+fn outcome_of_ending(streams: CommandStreams, ending: CallEnding, success: &[i32]) -> Outcome {
+    if matches!(ending, CallEnding::ExitCode(code) if success.contains(&code)) {
+        return streams
+            .output
+            .into_outcome(ending, || streams.stderr_tail.finish());
+    }
+    Outcome::Failed {
+        output: streams.into_output(),
+        ending,
+    }
+}

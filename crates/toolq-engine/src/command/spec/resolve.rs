@@ -1,0 +1,180 @@
+//! Resolves what a program is started with: from a call or a server, the settings of its tool, and the environment.
+
+use std::ffi::CString;
+use std::iter;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::attempt::Attempt;
+use crate::command::environment::{ChildEnvironment, add_call_variables, build_environment};
+use crate::command::program_lookup;
+use crate::command::runner::CommandRunner;
+use crate::command::sandbox::{self, SandboxContext};
+use crate::command::spec::{CommandSpec, ProgramInput, not_started_outcome};
+use crate::scheduler::CallJob;
+use crate::timing::SERVER_GRACE;
+use procfence::{ProgramSandbox, ResourceLimits, SpawnRequest};
+use toolq_core::types::{
+    CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SandboxInvocation,
+    StdinContent,
+};
+
+impl<'a> CommandSpec<'a> {
+    /// Resolves the program of a call and everything it is started with.
+    ///
+    /// # Errors
+    /// The outcome of the call, because nothing can be started.
+    pub(crate) fn new(
+        commands: &'a CommandRunner,
+        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
+        job: &'a CallJob,
+        attempt: &Attempt,
+    ) -> Result<Self, Outcome> {
+        let accepted = &job.accepted;
+        let stdin = match &command.stdin {
+            StdinContent::Input => accepted.input.text().as_bytes(),
+            StdinContent::None => b"",
+            StdinContent::Text(text) => text.as_bytes(),
+        };
+        let add_variables = |variables: &mut ChildEnvironment| {
+            add_call_variables(variables, &job.call, attempt);
+        };
+        let mut spec = Self::resolve(commands, (command, backing), add_variables)?;
+        spec.request.host_exit_grace = accepted.tool.timeout.kill_grace;
+        spec.stdin = ProgramInput::Bytes(stdin);
+        Ok(spec)
+    }
+
+    /// Resolves a program that serves many calls, and everything it is started with.
+    ///
+    /// # Errors
+    /// The outcome of the call that needs it, because nothing can be started.
+    pub(crate) fn for_server(
+        commands: &'a CommandRunner,
+        command: &'a CommandInvocation,
+        backing: &'a CommandBacking,
+    ) -> Result<Self, Outcome> {
+        let mut spec = Self::resolve(commands, (command, Some(backing)), |_| {})?;
+        spec.request.reports_pid = true;
+        Ok(spec)
+    }
+
+    fn resolve(
+        commands: &'a CommandRunner,
+        (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
+        add_variables: impl FnOnce(&mut ChildEnvironment),
+    ) -> Result<Self, Outcome> {
+        let program = command.argv.first().map_or("", String::as_str);
+        let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
+        let declared_path = command.program_path(&commands.tools.dir);
+        let path_variable = commands.environment.get_own("PATH");
+        let path = program_lookup::find_program(program, &declared_path, path_variable)
+            .map_err(start_error)?;
+        let cwd = backing.map_or(&commands.tools.root, |backing| &backing.cwd);
+        let mut variables = build_environment(&commands.environment, backing, command)?;
+        add_variables(&mut variables);
+        let sandbox = command.sandbox.as_deref();
+        if sandbox.is_some_and(sandbox::needs_dns_over_tcp) {
+            variables.add_dns_over_tcp();
+        }
+        let wrapped = backing.and_then(|backing| find_wrapped_program(commands, backing));
+        let programs = iter::once(&path).chain(&wrapped).map(PathBuf::as_path);
+        let located =
+            sandbox.map(|sandbox| locate_sandbox(commands, sandbox, cwd, programs.collect()));
+        let mut request =
+            spawn_request(&path, cwd, command, backing, variables).map_err(start_error)?;
+        request.sandbox = located.transpose()?;
+        Ok(Self {
+            program,
+            path,
+            root: &commands.tools.root,
+            cwd: cwd.clone(),
+            request,
+            confinement_problem: sandbox.and_then(|sandbox| {
+                sandbox::find_confinement_problem(sandbox, commands.supervisor.is_some())
+            }),
+            leftovers: match backing.map(|backing| backing.leftovers) {
+                // A copy is removed, or copied again, as soon as its calls have ended.
+                Some(Leftovers::Allow) if commands.requires_supervisor => Leftovers::Kill,
+                leftovers => leftovers.unwrap_or_default(),
+            },
+            success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
+            stdin: ProgramInput::Open,
+        })
+    }
+}
+
+/// Returns the program that a wrapper starts, if there is one and it exists.
+fn find_wrapped_program(commands: &CommandRunner, backing: &CommandBacking) -> Option<PathBuf> {
+    backing.wrapper.as_ref()?;
+    let declared_path = commands.tools.dir.join(&backing.program);
+    let path_variable = commands.environment.get_own("PATH");
+    program_lookup::find_program(&backing.program, &declared_path, path_variable).ok()
+}
+
+/// Returns where the places of a sandbox are for a program in `cwd`.
+fn locate_sandbox(
+    commands: &CommandRunner,
+    sandbox: &SandboxInvocation,
+    cwd: &Path,
+    programs: Vec<&Path>,
+) -> Result<ProgramSandbox, Outcome> {
+    let context = SandboxContext {
+        root: &commands.tools.root,
+        cwd,
+        programs,
+        environment: &commands.environment,
+    };
+    sandbox::locate_sandbox(sandbox, &context)
+}
+
+/// Returns what the system needs to start the program, still without a sandbox.
+///
+/// # Errors
+/// A text contains a NUL character.
+fn spawn_request(
+    path: &Path,
+    cwd: &Path,
+    command: &CommandInvocation,
+    backing: Option<&CommandBacking>,
+    variables: ChildEnvironment,
+) -> Result<SpawnRequest, Errno> {
+    let argv = command.argv.iter();
+    let argv = argv.map(|argument| CString::new(argument.as_str()));
+    Ok(SpawnRequest {
+        path: to_c_path(path)?,
+        cwd: to_c_path(cwd)?,
+        argv: argv.collect::<Result<_, _>>().map_err(|_| Errno::INVAL)?,
+        env: variables.into_strings().map_err(|_| Errno::INVAL)?,
+        limits: backing
+            .map(|backing| to_resource_limits(backing.limits))
+            .unwrap_or_default(),
+        sandbox: None,
+        host_exit_grace: SERVER_GRACE,
+        reports_pid: false,
+    })
+}
+
+fn to_c_path(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// Converts the limits of tools.yaml to those of procfence.
+fn to_resource_limits(limits: CommandLimits) -> ResourceLimits {
+    let CommandLimits {
+        cpu,
+        memory,
+        files,
+        processes,
+        file_size,
+    } = limits;
+    ResourceLimits {
+        cpu,
+        memory,
+        files,
+        processes,
+        file_size,
+    }
+}
