@@ -10,6 +10,7 @@ mod http_exchange;
 mod http_transport;
 mod lister;
 mod notices;
+mod open_connection;
 mod outcome;
 mod process;
 mod proxied_server;
@@ -19,6 +20,7 @@ mod runner;
 mod sent_call;
 mod server_connections;
 mod server_life;
+mod server_pipes;
 mod structured_content;
 mod transport;
 

@@ -13,7 +13,7 @@ use crate::control::RunControl;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::connection::CallReply;
 use crate::mcp::outcome::outcome_of_reply;
-use crate::mcp::process::{read_chunk, write_some};
+use crate::mcp::server_pipes::{read_chunk, write_some};
 use crate::output::OutputCollector;
 use crate::settings::EngineSettings;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};

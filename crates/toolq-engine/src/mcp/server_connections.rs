@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
 use crate::command::CommandRunner;
 use crate::control::RunControl;
@@ -18,20 +16,16 @@ use crate::mcp::connection::ServerConnection;
 use crate::mcp::http_endpoint::HttpEndpoint;
 use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::notices::{ServerNotice, ServerNotices};
+use crate::mcp::open_connection::{END_TIMEOUT, OpenConnection};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::process::ServerProcess;
-use crate::mcp::restart_budget::{RESTART_WINDOW, RestartBudget};
+use crate::mcp::restart_budget::RestartBudget;
 use crate::mcp::server_life::ServerLife;
 use crate::mcp::transport::Transport;
 use crate::settings::EngineSettings;
-use crate::timing::SERVER_GRACE;
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
-
-/// How long all servers together may take to end: each first ends by itself, then after SIGTERM, then by SIGKILL.
-const END_TIMEOUT: Duration = SERVER_GRACE.saturating_mul(3);
 
 /// Starts servers or connects to them, each when it is first needed.
 pub(crate) struct ServerConnections {
@@ -48,18 +42,6 @@ pub(crate) struct ServerConnections {
 
 /// The connection to one server. Locked while the server starts, so that it starts once, and while the one before it ends.
 type ServerSlot = tokio::sync::Mutex<Option<OpenConnection>>;
-
-/// A connection, and the channel that reports the end of its server.
-struct OpenConnection {
-    server: Arc<ServerConfig>,
-    /// `None` once no more calls use it: it ends when those that do have ended.
-    connection: Option<ServerConnection>,
-    ended: mpsc::Receiver<()>,
-    task: JoinHandle<()>,
-    /// How often the server was started before.
-    earlier_starts: u32,
-    restart_budget: RestartBudget,
-}
 
 impl ServerConnections {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
@@ -208,64 +190,10 @@ impl ServerConnections {
     }
 }
 
-impl OpenConnection {
-    /// Returns the connection if calls of `server` can use it.
-    fn usable_connection(&mut self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
-        let connection = self.connection.as_ref()?;
-        if connection.has_ended() {
-            return None;
-        }
-        if !Arc::ptr_eq(&self.server, server) {
-            if !self.server.is_same_as(server) {
-                self.connection = None;
-                return None;
-            }
-            self.server = Arc::clone(server);
-        }
-        self.connection.clone()
-    }
-
-    /// Waits until an idle server has ended, or one that is configured differently now, and counts the restart of one that has ended by itself.
-    ///
-    /// # Errors
-    /// The server has ended too often.
-    async fn prepare_restart(&mut self, server: &ServerConfig) -> Result<(), Outcome> {
-        // There are never two. Once it has ended, it isn't waited for again.
-        let Some(connection) = &self.connection else {
-            if !self.task.is_finished() {
-                let _ = (&mut self.task).await;
-            }
-            self.restart_budget = RestartBudget::default();
-            return Ok(());
-        };
-        if connection.was_idle() {
-            if !self.task.is_finished() {
-                let _ = timeout(END_TIMEOUT, &mut self.task).await;
-            }
-        } else if server.program().is_some() {
-            let restart = self
-                .restart_budget
-                .count_restart(server.restarts, Instant::now());
-            restart.map_err(|restarts| refuse_restart(server, restarts))?;
-        }
-        Ok(())
-    }
-}
-
 /// Returns the outcome of a call that was checked with a server which isn't configured like that any more.
 fn refuse_start(server: &ServerConfig) -> Outcome {
     let detail = "tools.yaml was read again, and doesn't have this server any more, or has it with another configuration";
     Outcome::TransportFailed(transport_error(&server.name, false, detail.to_owned()))
-}
-
-/// Returns the outcome of a call of a server that has ended too often.
-fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
-    let detail = format!(
-        "it has ended {} within {}, and isn't started again for now",
-        format_count(restarts + 1, "time"),
-        format_duration(RESTART_WINDOW)
-    );
-    Outcome::TransportFailed(transport_error(&server.name, false, detail))
 }
 
 /// Waits until all servers have ended, or for as long as they may take.
