@@ -11,6 +11,7 @@ mod compare;
 mod policy;
 mod recording_files;
 mod relocation;
+mod replay_turn;
 mod replayer;
 mod reports;
 mod result_collector;

@@ -1,0 +1,124 @@
+//! Replays one turn: checks its calls, runs those that should run, and reports each of them.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::replay::case::ReplayCase;
+use crate::replay::policy::{self, ExecutePolicy};
+use crate::replay::replayer::{RecordingContext, RecordingReplayer, ReplayError};
+use crate::replay::reports::ReplayReport;
+use crate::replay::result_collector::{DiscardDelivery, ResultCollector};
+use crate::replay::unapplied_call::find_unapplied;
+use toolq_core::check::undescribed_tools;
+use toolq_core::json::Input;
+use toolq_core::transcript::{InputError, Recording};
+use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ResumeState, Verdict};
+use toolq_engine::Engine;
+
+/// How much of an input is masked to show its beginning in a report, in bytes.
+const MAX_MASKED_INPUT_BYTES: usize = 64 << 10;
+
+impl RecordingReplayer {
+    /// Replays a turn of a recording. `number` is counted within the recording.
+    pub(super) async fn replay_turn(
+        &mut self,
+        number: usize,
+        file: &mut RecordingContext<'_>,
+        engine: &mut Engine,
+        sink: &mut dyn EventSink,
+        report: &mut dyn ReplayReport,
+    ) -> Result<(), ReplayError> {
+        let turn = file.recording.turn(number, true)?;
+        if turn.calls.is_empty() {
+            return Ok(());
+        }
+        // With `--execute none`, `describe` programs don't run either, and their tools accept any object.
+        if self.settings.execute != ExecutePolicy::None {
+            let undescribed = undescribed_tools(&self.tools, &turn.calls);
+            engine.schema_discovery().discover(&undescribed, sink).await;
+        }
+        let checked = self
+            .checker
+            .check_turn(turn.with_number(self.previous_turns + number));
+        let mut collector = ResultCollector::new(sink);
+        let to_run = self.calls_to_run(number, file.recording, &checked)?;
+        if !to_run.is_empty() {
+            let number = self.previous_turns + number;
+            engine
+                .run_turn(number, to_run, &mut collector, &mut DiscardDelivery)
+                .await;
+        }
+        for checked in &checked {
+            let actual = collector.results.remove(&checked.call.position);
+            self.halted |= actual.as_ref().is_some_and(|actual| actual.halted);
+            self.incomplete |= self.halted || actual.as_ref().is_some_and(|actual| actual.in_doubt);
+            let call = self.masked_call_ref(&checked.call, number);
+            let input = self.masked_input_beginning(&checked.call);
+            let case = ReplayCase {
+                input: &input,
+                file: file.name,
+                executed: actual.as_ref().is_some_and(|actual| !actual.halted),
+                duration: actual
+                    .as_ref()
+                    .map_or(Duration::ZERO, |actual| actual.duration),
+                result: self.classify_call(checked, actual, number, file)?,
+                call: &call,
+            };
+            self.totals.count_case(&case);
+            report.add_case(&case)?;
+            let was_skipped = file.recording.is_skipped(number, checked.call.position);
+            if let Some(latest) = find_unapplied(checked, &case, was_skipped, &self.tools) {
+                file.unapplied = Some(latest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the beginning of a call's input for reports.
+    fn masked_input_beginning(&self, call: &Call) -> String {
+        let input = call.input.as_ref().map_or("", Input::text);
+        let beginning = &input[..input.floor_char_boundary(MAX_MASKED_INPUT_BYTES)];
+        self.mask.apply(beginning).into_owned()
+    }
+
+    /// Returns a reference to a call for reports, with masked names and the turn number within its recording.
+    fn masked_call_ref(&self, call: &Call, turn: usize) -> CallRef {
+        CallRef {
+            turn,
+            position: call.position,
+            tool_use_id: self.mask.apply(&call.id).into_owned(),
+            tool_name: self.mask.apply(&call.name).into_owned(),
+            batch: None,
+            parent: None,
+        }
+    }
+
+    /// Returns the calls of a turn that will run.
+    fn calls_to_run(
+        &self,
+        turn: usize,
+        recording: &Recording,
+        checked: &[CheckedCall],
+    ) -> Result<Vec<CheckedCall>, InputError> {
+        let is_run = |checked: &&CheckedCall| match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                let skipped = recording.is_skipped(turn, checked.call.position);
+                policy::should_run(accepted, skipped, self.settings.execute)
+            }
+            Verdict::Rejected(_) => false,
+        };
+        let mut to_run: Vec<CheckedCall> = checked.iter().filter(is_run).cloned().collect();
+        if let Some(relocation) = &self.relocation {
+            let wanted: HashSet<usize> =
+                to_run.iter().map(|checked| checked.call.position).collect();
+            let turn_again = recording.turn(turn, true)?;
+            to_run = relocation.relocate(turn_again.with_number(self.previous_turns + turn));
+            to_run.retain(|moved| wanted.contains(&moved.call.position));
+        }
+        for checked in &mut to_run {
+            // A recording that is replayed isn't resumed.
+            checked.resume_state = ResumeState::NotStarted;
+        }
+        Ok(to_run)
+    }
+}
