@@ -7,8 +7,8 @@ use crate::output::CommandError;
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::queue_error;
+use crate::queue::stored_records::{CANCELS, find_turn};
 use crate::queue::submitter::limit_repeats;
-use crate::queue::turn_log::{CANCELS, find_turn};
 use crate::queue::turn_queue::TurnQueue;
 
 /// Cancels the turn that people call `turn`.

@@ -11,11 +11,11 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::queue::large_bodies::MAX_BODY_BYTES;
+use crate::queue::log_files::{LogFiles, name_files};
 use crate::queue::ordered_publishing::{PublishRefusal, publish_after, publish_behind};
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_log::{LogFiles, name_files};
 use crate::queue::turn_queue::TurnQueue;
 use toolq_log::LogReplica;
 

@@ -15,6 +15,7 @@ use crate::output::CommandError;
 use crate::queue::answer_waiter::{AnswerWaiter, read_patiently};
 use crate::queue::answers::CollectedAnswer;
 use crate::queue::large_bodies::MAX_BODY_BYTES;
+use crate::queue::log_files::{LogFiles, name_files};
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::queue_error;
@@ -23,7 +24,6 @@ use crate::queue::recording_message::{
 };
 use crate::queue::stop::StopSignal;
 use crate::queue::submitter::limit_repeats;
-use crate::queue::turn_log::{LogFiles, name_files};
 use crate::queue::turn_queue::TurnQueue;
 
 /// How many recordings may be on their way to the server. Each is in memory meanwhile.

@@ -4,11 +4,11 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use crate::queue::answers::Answer;
+use crate::queue::log_files::named_files;
 use crate::queue::recording_message::{
     IS_RECORDING, RECORDING_VERSION, RecordingMessage, RecordingReport,
 };
 use crate::queue::recording_run::TakenRecording;
-use crate::queue::turn_log::named_files;
 use crate::queue::turn_message::{MESSAGE_VERSION, TurnMessage};
 use toolq_core::json::expect_json;
 use toolq_core::types::{HaltCause, Turn};

@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use tokio::time::sleep;
 
 use crate::output::{CommandError, Exit, StderrWriter};
+use crate::queue::hand_back_pace::HandBackPace;
 use crate::queue::lease;
 use crate::queue::names::TurnName;
 use crate::queue::presence::{Presence, call_roll};
@@ -26,16 +27,6 @@ pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
 const MAX_PULL_WAIT: Duration = Duration::from_secs(5);
 /// Time between attempts while the server doesn't answer.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a turn that was handed back waits for another worker.
-const HAND_BACK_DELAY: Duration = Duration::from_millis(500);
-/// The same for a turn that needs other tools. It doubles each time up to this, because as long as such a turn is due, the server
-/// gives it out before all turns that came later.
-const MAX_FOREIGN_DELAY: Duration = Duration::from_secs(8);
-/// Longest time to wait with one request while turns that need other tools may come back. The server gives a turn to whichever
-/// worker has waited longest, so with young requests, workers that have the tools go first.
-const YOUNG_PULL_WAIT: Duration = Duration::from_millis(200);
-/// Longest time that a worker leaves turns to others after it has handed one back.
-const MAX_REST: Duration = Duration::from_secs(8);
 
 /// How a worker works.
 #[derive(Debug, Clone, Copy)]
@@ -59,10 +50,7 @@ pub(crate) struct Worker<'a> {
     pub(super) turns: TurnSettings<'a>,
     /// The digests of tools that turns asked for and this worker doesn't have.
     pub(super) foreign_tools: HashSet<String>,
-    /// How many turns it has handed back since it last answered one.
-    handed_back: u32,
-    /// Until when a turn that needs other tools may come back, by [`lease::now`].
-    foreign_until: Duration,
+    pace: HandBackPace,
     /// Tells those who ask about it.
     presence: Presence,
 }
@@ -89,8 +77,7 @@ impl<'a> Worker<'a> {
             settings,
             turns,
             foreign_tools: HashSet::new(),
-            handed_back: 0,
-            foreign_until: Duration::ZERO,
+            pace: HandBackPace::default(),
             presence,
         })
     }
@@ -141,9 +128,7 @@ impl<'a> Worker<'a> {
         if self.settings.until_empty {
             wait = wait.min(RETRY_INTERVAL);
         }
-        if lease::now() < self.foreign_until {
-            wait = wait.min(YOUNG_PULL_WAIT);
-        }
+        let wait = self.pace.pull_wait(wait);
         let batch = self.consumer.batch().max_messages(1).expires(wait);
         let mut messages = batch.messages().await.map_err(|error| error.to_string())?;
         let message = messages.next().await.transpose();
@@ -164,14 +149,11 @@ impl<'a> Worker<'a> {
         Err(queue_error(&doing, "it was purged"))
     }
 
-    /// Leaves turns to others for a while after handing one back. The server gives a turn to the worker that has waited
-    /// longest, so without a pause it could be the same worker each time.
+    /// Leaves turns to others for a while after handing one back.
     async fn rest(&self) {
-        if self.handed_back == 0 {
+        let Some(rest) = self.pace.rest() else {
             return;
-        }
-        let exponent = self.handed_back.min(4);
-        let rest = (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_REST);
+        };
         let stop = self.turns.stop.clone();
         tokio::select! {
             () = sleep(rest) => {}
@@ -203,11 +185,11 @@ impl<'a> Worker<'a> {
         };
         let kind = match end {
             Ok(()) => {
-                self.handed_back = 0;
+                self.pace.note_answer();
                 AckKind::Ack
             }
             Err(TurnNotAnswered::HandedBack(why)) => {
-                self.handed_back = self.handed_back.saturating_add(1);
+                let delay = self.pace.hand_back(self.ack_wait);
                 if let Some(why) = why {
                     self.warn(&why);
                 }
@@ -215,15 +197,13 @@ impl<'a> Worker<'a> {
                     // It may be another worker's, which is not to lose it by this.
                     return;
                 }
-                AckKind::Nak(Some(HAND_BACK_DELAY.min(self.ack_wait)))
+                AckKind::Nak(Some(delay))
             }
             Err(TurnNotAnswered::Foreign { why, delivered }) => {
                 if let Some(why) = why {
                     self.warn(&why);
                 }
-                let delay = foreign_delay(delivered);
-                self.foreign_until = lease::now() + delay + MAX_FOREIGN_DELAY;
-                AckKind::Nak(Some(delay))
+                AckKind::Nak(Some(self.pace.hand_back_foreign(delivered)))
             }
             Err(TurnNotAnswered::Lost(why)) => {
                 self.warn(&why);
@@ -262,21 +242,4 @@ async fn refuse_shorter_wait(queue: &TurnQueue, ack_wait: Duration) -> Result<()
         queue.name
     ))
     .with_hint("end them first, or leave `--ack-wait` out"))
-}
-
-/// Returns how long a turn that needs other tools waits after it was delivered this many times.
-fn foreign_delay(delivered: i64) -> Duration {
-    let exponent = u32::try_from(delivered.clamp(1, 8) - 1).unwrap_or_default();
-    (HAND_BACK_DELAY * 2_u32.pow(exponent)).min(MAX_FOREIGN_DELAY)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn foreign_turns_are_due_less_and_less_often() {
-        let delays = [1, 2, 3, 7, 100].map(|delivered| foreign_delay(delivered).as_millis());
-        assert_eq!(delays, [500, 1_000, 2_000, 8_000, 8_000]);
-    }
 }
