@@ -10,6 +10,7 @@ mod error_messages;
 mod exact_keywords;
 mod exact_numbers;
 mod keywords;
+mod lazy_pattern;
 mod library;
 mod meta_schemas;
 mod patterns;

@@ -13,6 +13,7 @@ use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::SchemaDefaults;
 use crate::json_schema::exact_keywords::with_exact_keywords;
 use crate::json_schema::exact_numbers::InexactNumbers;
+use crate::json_schema::lazy_pattern::with_lazy_patterns;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;
@@ -106,6 +107,7 @@ impl CompiledSchema {
     fn compile_simple(schema: &Value) -> Option<Self> {
         let (library, formats) = (SchemaLibrary::default(), FormatPolicy::Annotate);
         let options = validation_options(library.clone(), formats).with_draft(Draft::Draft7);
+        let options = with_lazy_patterns(options);
         Some(Self {
             source: schema.clone(),
             validator: options.build(schema).ok()?,
