@@ -70,7 +70,20 @@ fn a_client_that_goes_away_takes_its_calls_with_it() {
     // stdin stays open.
     drop(server.stdout.take());
     wait_until_gone(&pids);
-    server.wait().unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(74));
+}
+
+#[test]
+fn a_client_that_goes_away_before_its_first_call_is_exit_74_without_a_message() {
+    let sandbox = CliSandbox::new().tools(TOOLS);
+    let mut server = sandbox.command(&["serve", "-q"]).spawn().unwrap();
+    drop(server.stdout.take());
+    // stdin stays open.
+    let stdin = server.stdin.take();
+    let ended = server.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(74));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    drop(stdin);
 }
 
 /// It can be asked to end, and neither takes memory without end nor reads what it can't answer.

@@ -131,7 +131,11 @@ async fn serve(
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
             let transport = PipeTransport::new(input, output, protocol, &context.stderr);
-            serve_clients(session, transport, Some("-"), reloader, approver).await
+            let served = serve_clients(session, transport, Some("-"), reloader, approver).await;
+            if session.engine.control().halt_cause() == Some(HaltCause::OutputLost) {
+                return Err(CommandError::silent(Exit::Output));
+            }
+            served
         }
         Endpoint::Http(listener) => {
             let transport = HttpTransport::start(listener, catalog, mask)?;
