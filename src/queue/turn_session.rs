@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::output::Exit;
 use crate::queue::answers::Answer;
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
@@ -114,7 +115,13 @@ impl TurnSession {
         let _ = engine.end_servers(&mut sink);
         engine.close();
         let was_stopped = self.halted_by.is_none() && self.control.halt_cause().is_some();
-        let finished = sink.log.finish(0);
+        let is_complete = sink.doubts.is_empty() && self.control.halt_cause().is_none();
+        let exit = if is_complete {
+            Exit::Ok
+        } else {
+            Exit::Incomplete
+        };
+        let finished = sink.log.finish(exit.code());
         let refused = self.refused.borrow().clone();
         match (answered, finished) {
             (Err(why), _) => TurnEnd::Unusable(why),

@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 
 use crate::queue_sandbox::{QUEUE, QueueOutput, QueueSandbox};
+use crate::support::parse_json_lines;
 
 /// Kills a worker in the middle of a write, and answers its turn with another one, so that the write is in doubt.
 fn leave_in_doubt(sandbox: &QueueSandbox) {
@@ -31,6 +32,16 @@ fn status(sandbox: &QueueSandbox) -> String {
     status.stdout
 }
 
+/// Returns the exit code with which the log of the turn in doubt ends. `status` has the turn's name.
+fn last_exit_code(sandbox: &QueueSandbox, status: &str) -> u64 {
+    let (_, rest) = status.split_once("toolu_0 (slow_write) of ").unwrap();
+    let turn = rest.split_whitespace().next().unwrap();
+    let log = sandbox.run(&["queue", "log", QUEUE, turn]).assert_exit(0);
+    let end = parse_json_lines(&log.stdout).pop().unwrap();
+    assert_eq!(end["type"], "session_end", "{}", log.stdout);
+    end["metadata"]["exit_code"].as_u64().unwrap()
+}
+
 #[test]
 fn a_call_that_was_done_gets_the_result_that_a_person_knows() {
     let Some(sandbox) = QueueSandbox::new() else {
@@ -40,6 +51,7 @@ fn a_call_that_was_done_gets_the_result_that_a_person_knows() {
     let before = status(&sandbox);
     assert!(before.contains("in doubt     1\n"), "{before}");
     assert!(before.contains("toolu_0 (slow_write) of "), "{before}");
+    assert_eq!(last_exit_code(&sandbox, &before), 3);
     let output = resolve(&sandbox, &["--done", "--result", "receipt 4711"]).assert_exit(0);
     assert!(
         output.stderr.contains("toolu_0 has this result now"),
@@ -52,6 +64,7 @@ fn a_call_that_was_done_gets_the_result_that_a_person_knows() {
     assert_eq!(sandbox.effects(), ["a"]);
     let after = status(&sandbox);
     assert!(after.contains("in doubt     0\n"), "{after}");
+    assert_eq!(last_exit_code(&sandbox, &before), 0);
     // From the start, both answers are there, and the later one counts.
     let all = sandbox.run(&["collect", QUEUE, "--until-empty", "--from-start"]);
     let texts = all.assert_exit(0).texts();
