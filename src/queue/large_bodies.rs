@@ -167,6 +167,13 @@ impl TurnQueue {
         objects.is_ok()
     }
 
+    /// Returns how many bytes the object store holds, if there is one.
+    pub(super) async fn object_bytes(&self) -> Option<u64> {
+        let stream = format!("OBJ_{}", self.name.bucket());
+        let stream = self.jetstream.get_stream(stream).await.ok()?;
+        Some(stream.cached_info().state.bytes)
+    }
+
     /// Removes the body of a message, if it is an object.
     pub(super) async fn remove_body(&self, message: &StreamMessage) {
         let is_object = message.headers.get(IS_OBJECT).is_some();

@@ -28,6 +28,8 @@ pub(crate) struct QueueStatus {
     /// Messages and bytes that the stream keeps.
     pub messages: u64,
     pub bytes: u64,
+    /// Bytes of what is too large for messages.
+    pub object_bytes: u64,
     /// Copies of the stream.
     pub replicas: usize,
     /// When the server writes to its disk.
@@ -84,6 +86,7 @@ pub(crate) async fn read_status(
         dead: list_dead_turns(queue).await.map_err(unreadable)?.len(),
         messages: info.state.messages,
         bytes: info.state.bytes,
+        object_bytes: queue.object_bytes().await.unwrap_or(0),
         replicas: info.config.num_replicas,
         sync: find_sync_mode(client).await,
     })

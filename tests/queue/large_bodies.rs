@@ -54,8 +54,25 @@ fn a_result_of_five_mebibytes_arrives() {
     work(&sandbox);
     let texts = sandbox.collect().assert_exit(0).texts();
     assert_eq!(texts[0].trim_end(), text.trim_end());
+    let status = sandbox
+        .run(&["queue", "status", QUEUE, "--format", "json"])
+        .assert_exit(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert!(
+        status["object_bytes"].as_u64().unwrap() > LARGE_BYTES as u64,
+        "{status}"
+    );
     // It is gone with the queue, of which nothing is left to open.
-    sandbox.run(&["queue", "purge", QUEUE]).assert_exit(0);
+    let purge = sandbox.run(&["queue", "purge", QUEUE]).assert_exit(0);
+    let bytes: u64 = purge
+        .stderr
+        .split_whitespace()
+        .rev()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(bytes > LARGE_BYTES as u64, "{}", purge.stderr);
     sandbox.submit("in");
     assert_eq!(message_count(&sandbox), 2);
 }

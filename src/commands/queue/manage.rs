@@ -128,7 +128,8 @@ fn purge_queue(
         Ok(status)
     })?;
     session.end();
-    let note = format!("the queue {name} is gone, with {} bytes", removed.bytes);
+    let bytes = removed.bytes + removed.object_bytes;
+    let note = format!("the queue {name} is gone, with {bytes} bytes");
     context.stderr.print_note(&note);
     Ok(())
 }
@@ -176,6 +177,9 @@ fn status_text(status: &QueueStatus) -> String {
         "stream",
         format!("{messages} messages, {bytes} bytes, {replicas} {copies}"),
     );
+    if status.object_bytes > 0 {
+        line("objects", format!("{} bytes", status.object_bytes));
+    }
     let sync = match status.sync {
         SyncMode::Always => "written before it is confirmed (`sync_interval: always`)",
         SyncMode::Lazy => "written some time after it is confirmed: a loss of power can take it",
