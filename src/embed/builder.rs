@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use toolq_core::os::{Clock, Environment};
+use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
 use toolq_engine::{Approver, EngineSettings};
 use toolq_log::{BeginMode, PreparedLog, TaskKey};
 
@@ -154,7 +155,8 @@ impl ToolqBuilder {
         warnings.extend(log.durability_warning());
         if let Some(in_doubt) = log.in_doubt_calls() {
             warnings.extend(in_doubt.in_log_order().iter().map(|call| {
-                let (id, path) = (in_doubt.resolve_id(call), path.display());
+                let id = quote_for_shell(&escape(&in_doubt.resolve_id(call)));
+                let path = quote_path_for_shell(path);
                 format!(
                     "an earlier run left a call in doubt; `toolq log resolve {id} {path}` resolves it"
                 )

@@ -9,19 +9,25 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{FdFlags, fcntl_getfd};
 
-use crate::output::CommandError;
+use crate::output::{CommandError, check_output_file, follow_links};
 
 const STDOUT_IS_TAKEN: &str = "stdout is reserved for results";
 const LOG_IS_TAKEN: &str = "it is the session log, which may contain only records";
 
-/// How many symbolic links are followed, as on Linux.
-const MAX_LINKS: usize = 40;
-
-/// Opens `target`, a path or `fd:N`. `log` is the path of the session log, if one was named.
+/// Opens `target`, a path or `fd:N`. `log` is the path of the session log, if one was named, and `tools` that of tools.yaml.
 ///
 /// # Errors
-/// The target can't be written, or is stdout or the session log.
-pub fn open(target: &str, log: Option<&Path>) -> Result<Box<dyn Write + Send>, CommandError> {
+/// The target can't be written, or is stdout, tools.yaml or a session log.
+pub fn open(
+    target: &str,
+    log: Option<&Path>,
+    tools: &Path,
+) -> Result<Box<dyn Write + Send>, CommandError> {
+    if !target.starts_with("fd:")
+        && !log.is_some_and(|log| is_same_new_file(Path::new(target), log))
+    {
+        check_output_file(Path::new(target), [tools])?;
+    }
     let opened = match target.strip_prefix("fd:") {
         _ if target == "-" => Err(STDOUT_IS_TAKEN.to_owned()),
         Some(number) => open_descriptor(number, log),
@@ -79,21 +85,8 @@ fn reject_results_and_log(file: &File, log: Option<&Path>) -> Result<(), String>
 
 /// Returns whether opening both paths would create the same file.
 fn is_same_new_file(path: &Path, log: &Path) -> bool {
-    let new = new_file(path);
-    new.is_some() && new == new_file(log)
-}
-
-/// Returns the path of the file that opening `path` would create: where symbolic links lead, in an existing directory.
-fn new_file(path: &Path) -> Option<PathBuf> {
-    let mut path = std::path::absolute(path).ok()?;
-    for _ in 0..MAX_LINKS {
-        let dir = path.parent()?.canonicalize().ok()?;
-        match fs::read_link(&path) {
-            Ok(target) => path = dir.join(target),
-            Err(_) => return Some(dir.join(path.file_name()?)),
-        }
-    }
-    None
+    let new = follow_links(path);
+    new.is_some() && new == follow_links(log)
 }
 
 /// Duplicates a descriptor. The copy shares its file offset with the shell's.

@@ -3,7 +3,9 @@
 use std::iter;
 use std::path::Path;
 
-use toolq_core::text::{escape, truncate_to_columns, wrap_words};
+use toolq_core::text::{
+    escape, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
+};
 use toolq_log::{CallInDoubt, LogError, list_calls_in_doubt};
 
 use crate::log_view::session_view::format_time;
@@ -25,8 +27,8 @@ impl DoubtNotice {
     /// Returns the notice in one line.
     pub(crate) fn line(&self) -> String {
         let command = self.command.as_ref();
-        let command =
-            command.map(|command| format!(" {command} --done --result TEXT | --not-done"));
+        let command = command
+            .map(|command| format!(" `{command}`, adding `--done --result TEXT` or `--not-done`"));
         format!("{}{}", self.text, command.unwrap_or_default())
     }
 
@@ -60,6 +62,12 @@ pub(crate) fn doubt_notices(path: &Path) -> Result<Vec<DoubtNotice>, LogError> {
     Ok(notices)
 }
 
+/// Returns the command that settles a call, up to the flags that say how. Without them, it does nothing.
+pub(crate) fn resolve_command(id: &str, path: &Path) -> String {
+    let (id, path) = (quote_for_shell(&escape(id)), quote_path_for_shell(path));
+    format!("toolq log resolve {id} {path}")
+}
+
 fn doubt_notice(call: &CallInDoubt, path: &Path) -> DoubtNotice {
     let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
     let (tool, id) = (shorten(&call.tool_name), shorten(&call.tool_use_id));
@@ -75,10 +83,6 @@ fn doubt_notice(call: &CallInDoubt, path: &Path) -> DoubtNotice {
         text: format!(
             "in doubt: {tool} {id}{input}, started {started}{killed}. Check whether it happened, then:"
         ),
-        command: Some(format!(
-            "toolq log resolve {} {}",
-            call.resolve_id,
-            escape(&path.display().to_string())
-        )),
+        command: Some(resolve_command(&call.resolve_id, path)),
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 
 use crate::output::exit::Exit;
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::transcript::InputError;
 use toolq_log::{Access, CallConflict, LogError, RestoreError};
 
@@ -108,7 +109,7 @@ impl From<RestoreError> for CommandError {
         let failure = Self::new(Exit::Log, &error);
         match error.log_path() {
             Some(path) => {
-                let path = path.display();
+                let path = quote_path_for_shell(&path);
                 let hint = format!("`toolq log verify {path}` says what is wrong with it");
                 failure.with_hint(hint)
             }

@@ -1,9 +1,8 @@
 //! The form of a plan file. Its id is a digest of everything else in it, so a plan can't be changed under its id.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::output::CommandError;
+use crate::output::{CommandError, replace_file};
 use toolq_core::json::to_json_line;
 
 /// The version of the form.
@@ -140,19 +139,11 @@ impl PlanFile {
     /// # Errors
     /// The file can't be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let dir = match path.parent() {
-            Some(dir) if !dir.as_os_str().is_empty() => dir,
-            _ => Path::new("."),
-        };
-        // The plan has no secrets, so it gets the permissions of any other new file.
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(dir)?;
-        serde_json::to_writer_pretty(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        // The plan has no secrets, so anybody may read it.
+        replace_file(path, |file| {
+            serde_json::to_writer_pretty(&mut *file, self)?;
+            file.write_all(b"\n")
+        })
     }
 
     /// Checks that the plan is neither too old nor from the future.

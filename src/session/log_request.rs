@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
+use crate::log_view::resolve_command;
 use crate::output::CommandError;
 use crate::plan_file::PlannedCalls;
 use crate::session::history_comparison::compare_with_history;
@@ -136,7 +137,11 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
     if let Some(plan) = request.plan {
         // Only now: an old plan that was applied in time is answered from the log.
         let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
-        plan.check_time(Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX))?;
+        let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX);
+        if let Err(error) = plan.check_time(now) {
+            log.discard();
+            return Err(error);
+        }
     }
     let kept_results = log.take_kept_results();
     let log = log.begin_session(&header, Arc::clone(&setup.mask), clock.clone())?;
@@ -159,7 +164,7 @@ fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
     let path = log.path().display();
     let calls = in_doubt_calls.in_log_order();
     let Some(first) = calls.first() else { return };
-    let first = in_doubt_calls.resolve_id(first);
+    let resolve = resolve_command(&in_doubt_calls.resolve_id(first), log.path());
     let shown = calls.iter().take(MAX_LISTED_CALLS);
     let shown = shown.map(|call| {
         format!(
@@ -176,7 +181,7 @@ fn warn_in_doubt(log: &PreparedLog, context: &CommandContext) {
         count => (format!("{count} calls"), "settle them, starting with"),
     };
     context.stderr.print_warning(&format!(
-        "an earlier run in {path} left {count} in doubt: {listed}; {advice} `toolq log resolve {first} {path} --done --result TEXT | --not-done`"
+        "an earlier run in {path} left {count} in doubt: {listed}; {advice} `{resolve}`, adding `--done --result TEXT` or `--not-done`"
     ));
 }
 

@@ -4,9 +4,10 @@
 use std::path::Path;
 
 use crate::input::CommandInput;
-use crate::output::{CommandError, quote_for_shell};
+use crate::output::CommandError;
 use crate::settings::{LogSettings, LogTarget};
 use toolq_core::json::Input;
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::types::{Call, CheckedCall};
 use toolq_log::BeginMode;
 
@@ -54,7 +55,7 @@ impl ResumeFlags {
     /// Returns `--resume`, with `--log` if it is needed.
     pub(super) fn text(self, log: &Path) -> String {
         if self.names_log {
-            format!("--resume --log {}", quote_for_shell(&log.to_string_lossy()))
+            format!("--resume --log {}", quote_path_for_shell(log))
         } else {
             "--resume".to_owned()
         }

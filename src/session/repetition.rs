@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::log_view::resolve_command;
 use crate::output::{CommandError, Exit};
 use crate::session::log_request::LogRequest;
 use crate::session::log_subject::LogSubject;
@@ -97,8 +98,9 @@ fn repeated_doubt_error(in_doubt: &InDoubtCalls, call: &InDoubtCall, log: &Path)
         "an earlier run in the session log {path} left {id} ({}) in doubt, and this run would repeat it",
         escape(&call.tool_name)
     );
+    let resolve = resolve_command(&id, log);
     CommandError::new(Exit::Log, message).with_hint(format!(
-        "settle it with `toolq log resolve {id} {path} --done --result TEXT | --not-done`; `--new` runs it again"
+        "settle it with `{resolve}`, adding `--done --result TEXT` or `--not-done`; `--new` runs it again"
     ))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::args::ReplayArguments as Arguments;
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
-use crate::output::{CommandError, StderrWriter};
+use crate::output::{CommandError, StderrWriter, check_output_file};
 use crate::replay::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
 };
@@ -19,11 +19,12 @@ use toolq_core::types::Span;
 /// that an old report can't be mistaken for a new one.
 ///
 /// # Errors
-/// A file can't be written, or several reports would go to stdout.
+/// A file can't be written, is a recording, tools.yaml or a session log, or several reports would go to stdout.
 pub fn open_reports(
     arguments: &Arguments,
     context: &CommandContext,
     tools: &ToolsFile,
+    recordings: &[PathBuf],
 ) -> Result<Vec<Box<dyn ReplayReport>>, CommandError> {
     let wanted = [
         &arguments.json,
@@ -37,6 +38,10 @@ pub fn open_reports(
             .with_hint("name a file for each of the others"));
     }
     let stderr = Box::new(io::stderr());
+    for path in wanted.into_iter().flatten() {
+        let inputs = recordings.iter().chain([&context.tools_path]);
+        check_output_file(path, inputs.map(PathBuf::as_path))?;
+    }
     let screen = TerminalReport::new(
         stderr,
         context.stderr.is_colored(),

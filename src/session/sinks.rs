@@ -57,7 +57,9 @@ impl RunSinks {
         let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
         let events = settings.watch.events.as_deref();
-        let events = events.map(|to| target::open(to, log)).transpose()?;
+        let events = events
+            .map(|to| target::open(to, log, &context.tools_path))
+            .transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
         let events = events.transpose().map_err(|error| {
             CommandError::usage(format!("failed to start writing --events: {error}"))
@@ -125,6 +127,11 @@ impl RunSinks {
     /// Returns the path of the log, if there is one.
     pub fn log_path(&self) -> Option<&Path> {
         self.log.as_ref().map(SessionLog::path)
+    }
+
+    /// Returns whether another process deleted, replaced or changed the log.
+    pub fn has_lost_log(&self) -> bool {
+        self.log.as_ref().is_some_and(SessionLog::is_lost)
     }
 
     /// Closes all sinks but the summary. Returns `exit`, or a more severe one if the log can't be closed.

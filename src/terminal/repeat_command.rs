@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::output::quote_for_shell;
 use redact::Mask;
 use toolq_core::json::Input;
-use toolq_core::text::is_hidden;
+use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
 use toolq_core::types::{Backing, CallEnding, CheckedCall, Effect, Outcome, Verdict};
 
 /// Longer inputs are no help on a command line.
@@ -27,8 +26,7 @@ impl RepeatCommand {
         Self(if is_default {
             "toolq call".to_owned()
         } else {
-            let path = tools_path.to_string_lossy();
-            format!("toolq call -c {}", quote_for_shell(&path))
+            format!("toolq call -c {}", quote_path_for_shell(tools_path))
         })
     }
 

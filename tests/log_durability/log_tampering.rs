@@ -22,8 +22,12 @@ fn a_replaced_log_stops_calls_with_effects() {
             ("look", json!({})),
         ];
         let toolq = toolq().stdin(model_response(&calls));
-        let ended = toolq.run(&["run", "-q", "--log", "log"]).assert_exit(4);
+        let ended = toolq.run(&["run", "--log", "log"]).assert_exit(4);
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
+        // A resumed run would find nothing to resume, and begin anew.
+        let warning = "running its input again repeats what its calls did";
+        assert!(ended.stderr.contains(warning), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("--resume"), "{}", ended.stderr);
         let texts = ended.result_texts();
         assert_eq!(texts.len(), 4);
         assert_eq!(texts[0], ("paid".to_owned(), false));
@@ -31,7 +35,7 @@ fn a_replaced_log_stops_calls_with_effects() {
         assert!(texts[2].1 && texts[3].1, "{script}: {texts:?}");
         assert_eq!(count_runs(ended.dir.path(), "pay"), 1, "{script}");
         assert_eq!(
-            ended.stderr.matches("can't be written").count(),
+            ended.stderr.matches("error: the session log").count(),
             1,
             "{}",
             ended.stderr

@@ -86,7 +86,7 @@ fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
     for (text, commands) in [
         (
             &resumed.stderr,
-            format!(" {command} --done --result TEXT | --not-done\n"),
+            format!(" `{command}`, adding `--done --result TEXT` or `--not-done`\n"),
         ),
         (
             &shown.assert_exit(0).stdout,
@@ -213,7 +213,7 @@ fn an_unfinished_log_is_refused() {
     assert_eq!(new.result_texts(), ["looked 1", "done 2", "paid 3"]);
     assert!(
         new.stderr
-            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl --done --result TEXT | --not-done`"),
+            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl`, adding `--done --result TEXT` or `--not-done`"),
         "{}",
         new.stderr
     );

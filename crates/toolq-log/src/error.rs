@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::read::{Corruption, CorruptionKind};
+use toolq_core::text::quote_path_for_shell;
 
 /// Why a session log can't be used. [`LogError::hint`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +112,7 @@ impl LogError {
             }
             Self::Unfinished(_) => "`--resume` finishes it; `--new` starts a new run after it",
             Self::Corrupt { path, .. } => {
-                let path = path.display();
+                let path = quote_path_for_shell(path);
                 return format!(
                     "`toolq log verify {path}` names the first damaged line; restore the log from a copy, or check what has already run (`toolq log show {path}` shows everything before the damage) before you start over with a new log"
                 );
@@ -145,13 +146,13 @@ impl LogError {
             Self::Symlink(_) => "use the path of the file itself: the target of a link may change",
             Self::InUse(_) => "wait until the run that is writing it ends",
             Self::Corrupt { path, corruption } if access == Access::Resolve => {
-                let (path, line) = (path.display(), corruption.line);
+                let (path, line) = (quote_path_for_shell(path), corruption.line);
                 return format!(
                     "restore it from a copy: nothing can be appended after the damage at line {line}; `toolq log show {path}` shows everything before it"
                 );
             }
             Self::Corrupt { path, corruption } if corruption.line > 1 => {
-                let (path, whole) = (path.display(), corruption.line - 1);
+                let (path, whole) = (quote_path_for_shell(path), corruption.line - 1);
                 let (records, them) = match whole {
                     1 => ("record before it is intact".to_owned(), "it"),
                     _ => (format!("{whole} records before it are intact"), "them"),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE};
 use crate::commands::init::write_new_file;
 use crate::context::CommandContext;
-use crate::output::{CommandError, quote_for_shell};
+use crate::output::CommandError;
+use toolq_core::text::quote_path_for_shell;
 
 /// The name, the text and the program of a loop.
 struct AgentLoop {
@@ -80,7 +81,7 @@ pub(super) fn write_agent_loop(
     let tools_name = context.tools_path.file_name().map(Path::new);
     let tools_variable = match tools_name {
         Some(tools) if tools != Path::new(DEFAULT_TOOLS_FILE) => {
-            format!("TOOLQ_TOOLS={} ", quote_for_shell(&tools.to_string_lossy()))
+            format!("TOOLQ_TOOLS={} ", quote_path_for_shell(tools))
         }
         _ => String::new(),
     };

@@ -10,7 +10,8 @@ use std::path::Path;
 use crate::args::{DEFAULT_TOOLS_FILE, InitArguments};
 use crate::context::CommandContext;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit, quote_for_shell};
+use crate::output::{CommandError, Exit};
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::tools_file;
 
 /// The starter file: commented examples of tools.
@@ -84,7 +85,7 @@ fn first_call_step(path: &Path) -> String {
     let flag = if path == Path::new(DEFAULT_TOOLS_FILE) {
         String::new()
     } else {
-        format!(" -c {}", quote_for_shell(&path.to_string_lossy()))
+        format!(" -c {}", quote_path_for_shell(path))
     };
     format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}")
 }

@@ -7,7 +7,7 @@ use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, check_output_file};
 use crate::timeline::{LogTimeline, TimelineReader};
 use toolq_core::text::format_bytes;
 use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
@@ -145,18 +145,21 @@ pub(crate) fn read_timeline(
     Ok((reader.finish(), torn_end))
 }
 
-/// Writes a text to a file, or to stdout without one or for `-`.
+/// Writes what was made of `log` to a file, or to stdout without one or for `-`.
 ///
 /// # Errors
-/// It can't be written.
-pub(crate) fn write_output(file: Option<&Path>, text: &str) -> Result<(), CommandError> {
-    match file.filter(|file| *file != Path::new("-")) {
-        None => Ok(stdout::write_line(text)?),
-        Some(path) => std::fs::write(path, format!("{text}\n")).map_err(|error| {
-            CommandError::new(
-                Exit::Output,
-                format!("{} can't be written: {error}", path.display()),
-            )
-        }),
-    }
+/// It can't be written, or is a log.
+pub(crate) fn write_output(
+    file: Option<&Path>,
+    log: &Path,
+    text: &str,
+) -> Result<(), CommandError> {
+    let Some(path) = file.filter(|file| *file != Path::new("-")) else {
+        return Ok(stdout::write_line(text)?);
+    };
+    check_output_file(path, [log])?;
+    std::fs::write(path, format!("{text}\n")).map_err(|error| {
+        let message = format!("{} can't be written: {error}", path.display());
+        CommandError::new(Exit::Output, message)
+    })
 }

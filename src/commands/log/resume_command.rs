@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::args::DEFAULT_TOOLS_FILE;
-use crate::output::quote_for_shell;
-use toolq_core::text::escape;
+use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
 use toolq_log::records::{SessionRecord, TurnRecord};
 
 /// What the log says about how a session was started.
@@ -44,8 +43,7 @@ impl ResumeCommand {
         if session.plan.is_some() {
             words.push("--plan PLAN".to_owned());
         }
-        let path = path.to_string_lossy();
-        words.push(format!("--log {}", quote_for_shell(&path)));
+        words.push(format!("--log {}", quote_path_for_shell(path)));
         words.push(match input {
             "-" => "< INPUT".to_owned(),
             input => quote_for_shell(input),

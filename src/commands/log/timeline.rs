@@ -1,8 +1,6 @@
 //! `toolq log timeline`: a log as a page.
 
-use std::fs::{self, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
@@ -10,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::args::LogTimelineArguments as Arguments;
 use crate::commands::log::log_files::{read_timeline, select_log, warn_torn, write_output};
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, check_output_file, replace_file};
 use crate::pages::timeline_page;
 use crate::timeline::LogTimeline;
 
@@ -36,7 +34,7 @@ pub fn print_timeline(
         warn_torn(&path, &torn_end, context);
     }
     let page = timeline_page(&timeline, &path.display().to_string(), None);
-    write_output(output, &page)?;
+    write_output(output, &path, &page)?;
     Ok(Exit::Ok)
 }
 
@@ -53,6 +51,7 @@ fn follow_log(
                 .with_hint("name both: `toolq log timeline --follow LOG -o PAGE`"),
         );
     };
+    check_output_file(output, [path])?;
     let mut written = None;
     loop {
         let state = file_state(path);
@@ -62,7 +61,9 @@ fn follow_log(
         if has_ended || written != Some(state) {
             let reload_after = (!has_ended).then_some(RELOAD_SECONDS);
             let page = timeline_page(&timeline, &path.display().to_string(), reload_after);
-            replace_file(output, &page).map_err(|error| {
+            // No browser reads half of it.
+            let replaced = replace_file(output, |file| writeln!(file, "{page}"));
+            replaced.map_err(|error| {
                 let message = format!("{} can't be written: {error}", output.display());
                 CommandError::new(Exit::Output, message)
             })?;
@@ -88,15 +89,4 @@ fn file_state(path: &Path) -> Option<(u64, SystemTime)> {
 fn has_ended(timeline: &LogTimeline) -> bool {
     let last = timeline.runs.last();
     last.is_some_and(|run| run.end.is_some() || run.session.process().has_exited())
-}
-
-/// Replaces a file as a whole, so that no browser reads half of it.
-fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir.unwrap_or(Path::new(".")))?;
-    writeln!(file, "{text}")?;
-    file.persist(path).map_err(|refused| refused.error)?;
-    Ok(())
 }

@@ -47,7 +47,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let file = arguments
         .out
         .as_ref()
-        .map(|path| PlanWriter::new(path, arguments.valid, &tools, &mask, context));
+        .map(|path| PlanWriter::new(path, arguments, &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, |source| source)?;
     let mut printer = PlanPrinter {
         arguments,

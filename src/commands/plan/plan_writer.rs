@@ -1,15 +1,17 @@
 //! Writes a plan to a file, for review.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::args::PlanArguments as Arguments;
 use crate::context::CommandContext;
-use crate::output::CommandError;
+use crate::output::{CommandError, check_output_file};
 use crate::plan_file::{PlanBuilder, PlanDigester, PlanFile};
 use redact::Mask;
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::types::{CheckedCall, ToolsConfig};
 
 /// The file that `--out` names.
@@ -22,19 +24,26 @@ pub(super) struct PlanWriter<'a> {
 }
 
 impl<'a> PlanWriter<'a> {
+    /// `path` is where the plan will be.
+    ///
+    /// # Errors
+    /// The file is one that the command reads, or a session log.
     pub(super) fn new(
         path: &'a Path,
-        valid: Duration,
+        arguments: &Arguments,
         tools: &Arc<ToolsConfig>,
         mask: &Arc<Mask>,
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
+        let inputs = arguments.input.files.iter().chain(&arguments.estimates);
+        let inputs = inputs.chain([&context.tools_path]);
+        check_output_file(path, inputs.map(PathBuf::as_path))?;
         let salt = PlanDigester::random_salt().map_err(CommandError::usage)?;
         let environment = Arc::clone(&context.environment);
         let digester = PlanDigester::new(salt.clone(), tools, Arc::clone(mask), environment);
         Ok(Self {
             path,
-            valid,
+            valid: arguments.valid,
             salt,
             builder: PlanBuilder::new(Arc::clone(tools), Arc::clone(mask), digester),
             context,
@@ -81,6 +90,7 @@ impl<'a> PlanWriter<'a> {
         let path = self.path.display();
         file.write(self.path)
             .map_err(|error| CommandError::usage(format!("{path} can't be written: {error}")))?;
+        let path = quote_path_for_shell(self.path);
         let calls = if count == 1 { "call" } else { "calls" };
         stderr.print_note(&format!(
             "plan {} of {count} {calls}, valid until {valid_until}: `toolq run --plan {path}` with the same input runs exactly this",

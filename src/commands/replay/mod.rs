@@ -56,7 +56,7 @@ pub fn replay_recordings(
         let given = (arguments, context);
         return replay_on_queue(queue, given, (&tools, &file), recordings);
     }
-    let reports = replay_reports::open_reports(arguments, context, &file)?;
+    let reports = replay_reports::open_reports(arguments, context, &file, &recordings)?;
     let tools = Arc::new(tools);
     let copy = arguments
         .on_copy

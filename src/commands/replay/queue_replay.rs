@@ -32,7 +32,7 @@ pub(super) fn replay_on_queue(
     recordings: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(name)?;
-    let reports = replay_reports::open_reports(arguments, context, file)?;
+    let reports = replay_reports::open_reports(arguments, context, file, &recordings)?;
     let settings = replay_settings(arguments, true);
     let dialect = arguments.from.map(Into::into);
     let settings = RecordingSettings::new(&settings, dialect, arguments.max_document);

@@ -1,9 +1,8 @@
 //! The end of a session: the summary, the failures, and the exit code.
 
-use std::path::Path;
-
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::session::run_session::RunSession;
+use toolq_core::text::quote_path_for_shell;
 use toolq_log::exceeds_size;
 
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
@@ -37,6 +36,12 @@ impl RunSession<'_> {
         let Some(log) = self.sinks.log_path() else {
             return;
         };
+        if self.sinks.has_lost_log() {
+            stderr.print_warning(
+                "another process deleted, replaced or changed the session log, so no run can resume this one: running its input again repeats what its calls did",
+            );
+            return;
+        }
         stderr.print_note(&format!("session log: {}", log.display()));
         if let Some(dir) = log
             .parent()
@@ -80,7 +85,7 @@ impl RunSession<'_> {
             }
         }
         if omitted > 0 {
-            let log = self.sinks.log_path().map(Path::display);
+            let log = self.sinks.log_path().map(quote_path_for_shell);
             let listed = log.map(|log| format!("; `toolq log show --errors {log}` lists them"));
             let listed = listed.unwrap_or_default();
             let line = format!("{omitted} more calls did not succeed{listed}");

@@ -171,6 +171,11 @@ impl PreparedLog {
         std::mem::take(&mut self.kept_results)
     }
 
+    /// Closes the log without a session. Its file is removed if it has no records.
+    pub fn discard(self) {
+        self.log.discard_if_empty();
+    }
+
     /// Returns the path of the log.
     pub fn path(&self) -> &Path {
         self.log.path()

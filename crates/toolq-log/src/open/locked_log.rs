@@ -97,6 +97,14 @@ impl LockedLog {
         self.chain.seq == 0
     }
 
+    /// Removes the file if nothing was ever recorded in it, since no session is going to begin.
+    pub(crate) fn discard_if_empty(self) {
+        if self.has_no_records() && self.torn_end.is_none() {
+            // A file that stays is only untidy: it says nothing about any call.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
     /// Returns whether the last run has no end, for example because toolq was killed.
     pub fn is_unfinished(&self) -> bool {
         self.is_unfinished

@@ -133,7 +133,7 @@ impl Journal {
 
     /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
     /// afterwards it is too late to find out that the record is in a file that is gone.
-    pub(crate) fn check_file(&mut self) -> io::Result<()> {
+    pub(crate) fn check_file(&self) -> io::Result<()> {
         self.file.check_unchanged()
     }
 

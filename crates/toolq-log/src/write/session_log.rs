@@ -148,6 +148,11 @@ impl SessionLog {
         })
     }
 
+    /// Returns whether the file isn't what this session wrote anymore: another process deleted, replaced or changed it.
+    pub fn is_lost(&self) -> bool {
+        self.write_error.is_some() && self.journal.check_file().is_err()
+    }
+
     /// Removes the file if this session is the only one in it, and nothing has happened in it. Returns whether it did.
     ///
     /// # Errors

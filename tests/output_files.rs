@@ -1,0 +1,107 @@
+//! Files that flags name for what a command writes: nothing that toolq reads or records is lost to one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
+
+mod support;
+
+use serde_json::json;
+
+use support::{CliOutput, CliSandbox, model_response};
+
+const TOOLS: &str = "version: 1
+tools:
+  look: {input_schema: {type: object}, effect: read, command: [echo, looked]}
+";
+
+/// A sandbox with an input, a log of it, and a recording.
+fn sandbox() -> CliSandbox {
+    let call = json!({"type": "tool_use", "id": "t", "name": "look", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": "looked"});
+    let recording = [
+        json!({"role": "assistant", "content": [call]}),
+        json!({"role": "user", "content": [result]}),
+    ];
+    let recording: Vec<String> = recording.iter().map(ToString::to_string).collect();
+    CliSandbox::new()
+        .tools(TOOLS)
+        .file("in.json", model_response(&[("look", json!({}))]))
+        .file("recording.jsonl", recording.join("\n"))
+}
+
+/// Runs a command after one that leaves a log.
+fn run(command: &str) -> CliOutput {
+    sandbox().run_shell(&format!(
+        r#""$TOOLQ" run -q --log log.jsonl in.json > results.json || exit 99
+        cp log.jsonl kept.jsonl
+        {command}"#
+    ))
+}
+
+#[test]
+fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
+    for command in [
+        "log timeline log.jsonl -o log.jsonl",
+        "log timeline log.jsonl -o ./log.jsonl --follow",
+        "log trace log.jsonl -o log.jsonl",
+        "plan --out log.jsonl in.json",
+        "plan --out in.json in.json",
+        "plan --out tools.yaml in.json",
+        "replay recording.jsonl --json recording.jsonl",
+        "replay recording.jsonl --junit log.jsonl",
+        "replay recording.jsonl --markdown tools.yaml",
+        "replay . --html recording.jsonl",
+        "run --no-log --events tools.yaml in.json",
+        "run --no-log --events log.jsonl in.json",
+    ] {
+        let output = run(&format!(r#""$TOOLQ" {command}"#)).assert_exit(2);
+        assert_eq!(output.stdout, "", "{command}");
+        let refusal = output.stderr.contains("isn't overwritten: ");
+        assert!(refusal, "{command}: {}", output.stderr);
+        let before = sandbox();
+        for name in ["in.json", "recording.jsonl", "tools.yaml"] {
+            let original = std::fs::read_to_string(before.path().join(name)).ok();
+            assert_eq!(output.file(name), original, "{command}: {name}");
+        }
+        assert_eq!(
+            output.file("log.jsonl"),
+            output.file("kept.jsonl"),
+            "{command}"
+        );
+    }
+}
+
+/// The same outputs may go to any other file, also to one that is there.
+#[test]
+fn any_other_file_is_written() {
+    for (command, name) in [
+        ("log timeline log.jsonl -o", "page.html"),
+        ("log timeline log.jsonl --follow -o", "page.html"),
+        ("log trace log.jsonl -o", "trace.json"),
+        ("plan in.json --out", "plan.json"),
+        ("replay recording.jsonl --json", "report.json"),
+        ("run --no-log in.json --events", "events.ndjson"),
+    ] {
+        let output = run(&format!(r#"touch {name}; "$TOOLQ" {command} {name}"#)).assert_exit(0);
+        assert_ne!(output.file(name).unwrap(), "", "{command}");
+    }
+}
+
+#[test]
+fn a_plan_and_a_page_go_where_a_link_leads_and_into_a_pipe() {
+    for command in [
+        "plan -q in.json --out",
+        "log timeline log.jsonl --follow -o",
+    ] {
+        let output = run(&format!(
+            r#"ln -s target link && mkfifo pipe || exit 98
+            "$TOOLQ" {command} link > /dev/null && test -L link || exit 97
+            cat pipe > piped & "$TOOLQ" {command} pipe > /dev/null && wait && test -p pipe"#
+        ))
+        .assert_exit(0);
+        let (target, piped) = (
+            output.file("target").unwrap(),
+            output.file("piped").unwrap(),
+        );
+        assert!(!target.is_empty() && !piped.is_empty(), "{command}");
+    }
+}
