@@ -26,9 +26,17 @@ pub struct PlanArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// How long the plan can be applied
-    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration, requires = "out")]
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_validity, requires = "out")]
     pub valid: Duration,
     /// Exit 1 if any call is rejected
     #[arg(long)]
     pub strict: bool,
+}
+
+/// Parses how long a plan can be applied, which is longer than no time.
+fn parse_validity(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a plan that is valid for no time can't be applied".to_owned()),
+        duration => Ok(duration),
+    }
 }

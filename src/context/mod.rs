@@ -12,6 +12,7 @@ use crate::output::diagnostics::DiagnosticStyle;
 use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::os::Environment;
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, ToolsConfig};
 
@@ -33,6 +34,15 @@ pub struct CommandContext {
 }
 
 impl CommandContext {
+    /// Returns the flag that makes another command use the same tools.yaml, with a space before it, for hints. Nothing if
+    /// the command finds the file by itself.
+    pub(crate) fn tools_flag(&self) -> String {
+        if self.tools_path == Path::new(DEFAULT_TOOLS_FILE) {
+            return String::new();
+        }
+        format!(" -c {}", quote_path_for_shell(&self.tools_path))
+    }
+
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());

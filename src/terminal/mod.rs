@@ -34,7 +34,7 @@ use std::borrow::Cow;
 
 use crate::terminal::labels::MAX_MASKED_BYTES;
 use redact::Mask;
-use toolq_core::json::Input;
+use toolq_core::json::{Input, join_json_lines};
 use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{CallKey, CallRef, CheckedCall, OutcomeKind};
 
@@ -116,7 +116,7 @@ fn short_input(checked: &CheckedCall, mask: &Mask, columns: usize) -> String {
         return String::new();
     }
     let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
-    let input = mask_and_escape(beginning, mask);
+    let input = mask_and_escape(&join_json_lines(beginning), mask);
     truncate_closed(&input, columns).into_owned()
 }
 

@@ -238,7 +238,7 @@ fn an_agent_that_cannot_start_exits_2() {
         ("look", INPUT, "is a tool, but not an agent"),
         ("expert", "{why?", "not valid JSON"),
         ("expert", "{}", "/query: is required"),
-        ("expert", "", "not valid JSON"),
+        ("expert", "", "the input is empty"),
     ] {
         let api = look_then_answer();
         let ran = toolq(&api, "")

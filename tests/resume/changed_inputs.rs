@@ -126,7 +126,7 @@ fn a_call_in_doubt_is_not_begun_anew_in_another_place() {
         let refused = sandbox.run_toolq(arguments).assert_exit(4);
         for text in [
             "left toolu_1 (fatal) in doubt, and this run would repeat it",
-            "`toolq log resolve toolu_1 log.jsonl --done",
+            "`toolq log resolve toolu_1 log.jsonl`, adding `--done",
         ] {
             assert!(refused.stderr.contains(text), "{}", refused.stderr);
         }

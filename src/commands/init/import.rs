@@ -18,10 +18,26 @@ const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
 /// Maximum size of a configuration with servers.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// What to do with a file that declares tools.
-const CHECK_STEP: &str = "run `toolq check` to see what is left to do";
-/// What to do with a file that declares servers alone.
-const LOCK_STEP: &str = "run `toolq servers lock` to ask its servers for their tools";
+/// What to do with a new tools.yaml.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NextStep {
+    /// It declares tools, which lack what the import doesn't know.
+    Check,
+    /// It declares servers alone.
+    Lock,
+}
+
+impl NextStep {
+    /// Returns the command, with the flag that names the file, and what it is for.
+    pub(super) fn text(self, flag: &str) -> String {
+        match self {
+            Self::Check => format!("run `toolq check{flag}` to see what is left to do"),
+            Self::Lock => {
+                format!("run `toolq servers lock{flag}` to ask its servers for their tools")
+            }
+        }
+    }
+}
 
 /// Returns the text of a tools.yaml with what the file declares, and what to do next.
 ///
@@ -30,17 +46,20 @@ const LOCK_STEP: &str = "run `toolq servers lock` to ask its servers for their t
 pub(super) fn import_file(
     from: &Path,
     context: &CommandContext,
-) -> Result<(String, &'static str), CommandError> {
+) -> Result<(String, NextStep), CommandError> {
     if let Some(config) = read_client_config(from)? {
         for note in &config.notes {
             context.stderr.print_warning(&escape(note));
         }
-        return Ok((tools_file::servers_tools_file(&config), LOCK_STEP));
+        return Ok((tools_file::servers_tools_file(&config), NextStep::Lock));
     }
     let source = files::open_source(from)?;
     let declared = transcript::read_declarations(source, MAX_DECLARATIONS_BYTES)?;
     warn_of_omissions(&declared, &context.stderr);
-    Ok((tools_file::starter_tools_file(&declared.tools), CHECK_STEP))
+    Ok((
+        tools_file::starter_tools_file(&declared.tools),
+        NextStep::Check,
+    ))
 }
 
 /// Reads the MCP servers that another program's configuration names. Returns `None` if the file is something else.

@@ -7,11 +7,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::args::{DEFAULT_TOOLS_FILE, InitArguments};
+use crate::args::InitArguments;
 use crate::context::CommandContext;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use toolq_core::text::quote_path_for_shell;
 use toolq_core::tools_file;
 
 /// The starter file: commented examples of tools.
@@ -71,23 +70,16 @@ fn create_tools_file(
     };
     write_new_file(path, &text, arguments.force)?;
     let wrote = format!("wrote {}", path.display());
+    let flag = context.tools_flag();
     if let Some(step) = next_step {
+        let step = step.text(&flag);
         context.stderr.print_note(&format!("{wrote}; {step}"));
     } else {
         context.stderr.print_note(&wrote);
-        context.stderr.print_note(&first_call_step(path));
+        let first_call = format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}");
+        context.stderr.print_note(&first_call);
     }
     Ok(())
-}
-
-/// Returns what to do with the starter file: the command that answers a first call.
-fn first_call_step(path: &Path) -> String {
-    let flag = if path == Path::new(DEFAULT_TOOLS_FILE) {
-        String::new()
-    } else {
-        format!(" -c {}", quote_path_for_shell(path))
-    };
-    format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}")
 }
 
 /// Writes the schema of tools.yaml beside it, unless that would replace a file that the user may have written. Returns

@@ -10,6 +10,7 @@ use crate::log_view::WholeCallRenderer;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
+use toolq_core::text::quote_path_for_shell;
 use toolq_log::LogError;
 
 /// Prints the records of the call with this id, for people or verbatim.
@@ -33,8 +34,12 @@ pub(super) fn show_call(
         [path] => path.display().to_string(),
         _ => "these logs".to_owned(),
     };
-    Err(CommandError::usage(format!("no call {id} in {place}"))
-        .with_hint("`toolq log show --format json` prints the ids of all calls"))
+    let log = match paths {
+        [path] => quote_path_for_shell(path),
+        _ => "LOG".to_owned(),
+    };
+    let hint = format!("`toolq log show --format json {log}` prints the ids of all calls");
+    Err(CommandError::usage(format!("no call {id} in {place}")).with_hint(hint))
 }
 
 /// Returns whether the log has the call.

@@ -24,7 +24,7 @@ pub(super) fn lock_servers(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let (tools, old) = context.load_servers()?;
-    let servers = select_servers(&tools, &arguments.names)?;
+    let servers = select_servers(&tools, &arguments.names, &context.tools_path)?;
     let replies = survey_servers(&servers, &tools, context)?;
     let mut lock = old.clone();
     let is_declared = |name: &String| tools.servers.iter().any(|server| server.name == *name);

@@ -5,6 +5,7 @@ mod lock;
 mod report;
 mod report_json;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::args::{ServersArguments, ServersCommand, ServersFormat};
@@ -35,7 +36,7 @@ fn show_servers(
 ) -> Result<Exit, CommandError> {
     let names = &arguments.names;
     let (tools, lock) = context.load_servers()?;
-    let servers = select_servers(&tools, names)?;
+    let servers = select_servers(&tools, names, &context.tools_path)?;
     let replies = survey_servers(&servers, &tools, context)?;
     let color = context.stderr.is_stdout_colored();
     let text = match arguments.format {
@@ -61,9 +62,14 @@ fn show_servers(
 fn select_servers(
     tools: &ToolsConfig,
     names: &[String],
+    tools_path: &Path,
 ) -> Result<Vec<Arc<ServerConfig>>, CommandError> {
+    let file = tools_path.display();
     if tools.servers.is_empty() {
-        return Err(CommandError::usage("tools.yaml has no `servers`"));
+        let error = CommandError::usage(format!("{file} has no `servers`"));
+        return Err(error.with_hint(
+            "declare them there, or import those of a client: `toolq init --from mcp.json`",
+        ));
     }
     if names.is_empty() {
         return Ok(tools.servers.clone());
@@ -72,11 +78,11 @@ fn select_servers(
         let found = tools.servers.iter().find(|server| server.name == *name);
         found.cloned().ok_or_else(|| {
             let known = tools.servers.iter().map(|server| &*server.name);
-            let error = CommandError::usage(format!("there is no server {name:?} in tools.yaml"));
-            match suggest_name(name, known) {
-                Some(near) => error.with_hint(format!("did you mean {near:?}?")),
-                None => error,
-            }
+            let error = CommandError::usage(format!("there is no server {name:?} in {file}"));
+            error.with_hint(match suggest_name(name, known.clone()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("it has {}", known.collect::<Vec<_>>().join(", ")),
+            })
         })
     };
     names.iter().map(find).collect()

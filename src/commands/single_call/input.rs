@@ -25,7 +25,10 @@ pub(crate) fn read_call(
     text: InputText<'_>,
     command: &str,
 ) -> Result<Call, CommandError> {
-    let hint = format!("pipe it in: `echo '{}' | {command}`", example(tool));
+    let hint = match text {
+        InputText::Argument(_) => format!("write it as in `{command} '{}'`", example(tool)),
+        InputText::Stdin => format!("pipe it in: `echo '{}' | {command}`", example(tool)),
+    };
     let text = match text {
         InputText::Argument(text) => text.to_owned(),
         InputText::Stdin if !io::stdin().is_terminal() => read_stdin()?,
@@ -77,6 +80,7 @@ fn parse_input(tool: &Tool, text: &str) -> Result<Input, CommandError> {
                 "the input of {name} is a JSON object, and this is none"
             )));
         }
+        _ if text.trim().is_empty() => return Err(CommandError::usage("the input is empty")),
         _ => text.to_owned(),
     };
     Input::parse(&text).map_err(CommandError::usage)

@@ -39,7 +39,11 @@ impl<'c> SingleCallSession<'c> {
         settings: &SessionSettings,
     ) -> Result<Self, CommandError> {
         stdout::check_open()?;
-        let call = read_call(tool, text, &format!("toolq {command} {}", tool.name))?;
+        let call = read_call(
+            tool,
+            text,
+            &format!("toolq {command}{} {}", context.tools_flag(), tool.name),
+        )?;
         let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
         // The schema of a tool with a `describe` program isn't known yet.
         if !tool.needs_describe() {

@@ -26,7 +26,7 @@ pub(crate) use lost_digits::rounded_integer;
 pub(crate) use parse_error::describe_parse_error;
 pub(crate) use pointer::unescape_pointer_token;
 pub use pointer::{escape_pointer_token, json_pointer, pointer_tokens};
-pub use pretty::indent_json;
+pub use pretty::{indent_json, join_json_lines};
 pub(crate) use shallow::ShallowJson;
 pub use strict::check_json;
 pub(crate) use value::{DuplicateKey, ObjectIter};

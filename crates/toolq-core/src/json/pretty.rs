@@ -1,6 +1,24 @@
-//! Pretty-printing.
+//! Whitespace of JSON that people read.
+
+use std::borrow::Cow;
 
 use crate::json::cursor::find_string_end;
+
+/// Puts JSON, or the beginning of it, on one line. Strings have no line breaks, so they stay as they are.
+pub fn join_json_lines(json: &str) -> Cow<'_, str> {
+    let is_break = |c: char| matches!(c, '\n' | '\r');
+    if !json.contains(is_break) {
+        return Cow::Borrowed(json);
+    }
+    let lines: Vec<&str> = json.split(is_break).map(str::trim).collect();
+    let joined = lines
+        .iter()
+        .filter(|line| !line.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ");
+    Cow::Owned(joined)
+}
 
 /// Indents `compact`, which must be one valid JSON value. Only whitespace changes; digits and escapes are preserved.
 pub fn indent_json(compact: &str) -> String {
@@ -47,7 +65,21 @@ fn push_line_break(out: &mut String, depth: usize) {
 #[cfg(test)]
 mod tests {
 
-    use crate::json::pretty::indent_json;
+    use crate::json::pretty::{indent_json, join_json_lines};
+
+    #[test]
+    fn lines_are_joined_and_strings_kept() {
+        for (json, joined) in [
+            (r#"{"a": "b  c"}"#, r#"{"a": "b  c"}"#),
+            (
+                "{\n  \"a\": \"b  \\n c\",\r\n\n  \"d\": 1.0\n}\n",
+                r#"{ "a": "b  \n c", "d": 1.0 }"#,
+            ),
+            ("{\n  \"a\": \"b ", "{ \"a\": \"b"),
+        ] {
+            assert_eq!(join_json_lines(json), joined);
+        }
+    }
 
     #[test]
     fn only_whitespace_changes() {

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::json::Input;
+use crate::json::{Input, join_json_lines};
 use crate::plan::text::PlanStyle;
 use crate::text::{escape, truncate_to_columns};
 use crate::types::Call;
@@ -42,7 +42,8 @@ pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanS
         return String::new();
     }
     let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
-    style.truncate(&escape(&mask.apply(beginning)), columns)
+    let line = join_json_lines(beginning);
+    style.truncate(&escape(&mask.apply(&line)), columns)
 }
 
 #[cfg(test)]
