@@ -55,8 +55,9 @@ mod tests {
             let mut progress = CallProgress::default();
             let steps = fractions.map(|fraction| progress.advance(fraction));
             assert!(steps.is_sorted_by(|one, next| one.0 < next.0), "{steps:?}");
-            let known: Vec<_> = steps.iter().filter_map(|step| step.1).collect();
-            assert!(known.iter().all(|total| *total == known[0]), "{steps:?}");
+            let mut known: Vec<_> = steps.iter().filter_map(|step| step.1).collect();
+            known.dedup();
+            assert!(known.len() <= 1, "{steps:?}");
         }
     }
 
