@@ -42,6 +42,12 @@ const FOREIGN_TYPE_NAMES: [(&str, &[&str]); 6] = [
     ("boolean", &["bool"]),
 ];
 
+/// Keywords that the compiler reads in a draft whose meta-schema doesn't say which values they may have.
+const UNDESCRIBED_KEYWORDS: [(Draft, &str); 2] = [
+    (Draft::Draft6, "contentEncoding"),
+    (Draft::Draft6, "contentMediaType"),
+];
+
 /// Finds everything that makes `schema` unusable. Files that it refers to are read from `dir`, the directory of
 /// tools.yaml.
 pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
@@ -118,7 +124,7 @@ fn find_cross_document_errors(
             "use fewer `anyOf`, `oneOf` and `allOf` that refer to the same schema twice",
         )];
     }
-    if graph.is_none() && !has_ids_or_references(schema) {
+    if graph.is_none() && !needs_compiler(schema, draft) {
         return Vec::new();
     }
     let built = validation_options(library, FormatPolicy::Annotate).build(schema);
@@ -129,17 +135,20 @@ fn find_cross_document_errors(
         .collect()
 }
 
-/// Returns whether a part of `schema` has its own address or draft, or a reference (even one that isn't a string).
-fn has_ids_or_references(schema: &Value) -> bool {
-    let addressed = |subschema: &Subschema<'_>| {
+/// Returns whether only the compiler finds all errors: a part of `schema` has its own address or draft, a reference (even one
+/// that isn't a string), or a keyword that the meta-schema of `draft` doesn't describe.
+fn needs_compiler(schema: &Value, draft: Draft) -> bool {
+    let needs = |subschema: &Subschema<'_>| {
         let has = |key| subschema.schema.contains_key(key);
         let nested = subschema.parent.is_some();
-        has("$id") || has("id") || has("$ref") || nested && has("$schema")
+        let mut undescribed = UNDESCRIBED_KEYWORDS.iter();
+        has("$id")
+            || has("id")
+            || has("$ref")
+            || nested && has("$schema")
+            || undescribed.any(|(of_draft, keyword)| *of_draft == draft && has(keyword))
     };
-    let draft = Draft::default();
-    find_subschemas(schema, BASE_URI, draft)
-        .iter()
-        .any(addressed)
+    find_subschemas(schema, BASE_URI, draft).iter().any(needs)
 }
 
 /// Converts an error of the compiler, located in `schema` if possible.
@@ -151,6 +160,7 @@ pub(crate) fn from_build_error(error: &ValidationError<'_>, schema: &Value) -> S
         (ValidationErrorKind::Format { .. }, Some(pattern)) => {
             rejected_pattern_error(pointer, pattern)
         }
+        (ValidationErrorKind::Type { .. }, _) => SchemaError::new(pointer, error_message(error)),
         _ => SchemaError::new(pointer, truncate(&error.to_string(), 2 * MAX_NAME_CHARS)),
     }
 }

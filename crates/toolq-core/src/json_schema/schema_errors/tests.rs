@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 
+use crate::json_schema::keywords::all_keywords;
 use crate::json_schema::schema::CompiledSchema;
 
 fn error_lines(schema: &Value) -> Vec<String> {
@@ -338,6 +339,56 @@ fn data_is_not_read_as_a_schema() {
         "default": {"$ref": "file:///x"}, "examples": [{"pattern": "("}]
     });
     assert_eq!(error_lines(&schema), Vec::<String>::new());
+}
+
+#[test]
+fn a_wrong_type_that_the_meta_schema_of_draft_6_allows_is_an_error() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-06/schema#",
+        "properties": {"a": {"contentEncoding": 1}},
+    });
+    assert_eq!(
+        error_lines(&schema),
+        ["/properties/a/contentEncoding: must be string, not integer ()"]
+    );
+}
+
+/// Whatever a draft's meta-schema leaves out, no keyword fails only when its tool is called.
+#[test]
+fn a_keyword_of_any_draft_with_any_value_is_an_error_or_compiles() {
+    let drafts = [
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ];
+    let values = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(1e20),
+        json!("a"),
+        json!([]),
+        json!([1]),
+        json!(["a", "a"]),
+        json!([{}]),
+        json!({"a": 1}),
+        json!({"a": ["b", "b"]}),
+    ];
+    let keywords: Vec<&str> = all_keywords().filter(|key| *key != "$schema").collect();
+    for (draft, keyword) in drafts
+        .iter()
+        .flat_map(|draft| keywords.iter().map(move |keyword| (draft, *keyword)))
+    {
+        for value in &values {
+            let schema = json!({"$schema": draft, "minimum": 1, keyword: value});
+            let found = find_schema_errors(&schema, Path::new("/nonexistent"));
+            let compiled = CompiledSchema::compile(&schema, Path::new("/nonexistent"));
+            assert_eq!(found.is_empty(), compiled.is_ok(), "{schema} {found:?}");
+        }
+    }
 }
 
 /// Anything that a file could have in place of a schema or of a part of one.
