@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].0.contains(expected), "{found:?}");
         }
-        assert_eq!(problems("a: !!str x")[0].1, "x");
+        assert_eq!(problems("a: !!str x")[0].1, "!!str");
         assert_eq!(problems("ab: {b: 1\n")[0].1, "");
     }
 

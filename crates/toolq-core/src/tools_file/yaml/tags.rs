@@ -1,6 +1,5 @@
 //! Finds the tags of a document. Deserializing rejects unknown tags, but applies YAML's own (`!!str`, `!!binary`) without a word.
 
-use serde_saphyr::granit_parser;
 use serde_saphyr::granit_parser::{Event, Parser};
 
 use crate::tools_file::yaml::simple_yaml::to_span;
@@ -13,8 +12,7 @@ pub(crate) fn find_tags(text: &str) -> Vec<FileProblem> {
     if !text.contains('!') {
         return Vec::new();
     }
-    let options = granit_parser::options! { strict_indentation: true };
-    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut parser = Parser::new_from_str(text);
     let mut problems = Vec::new();
     while let Some(Ok((event, span))) = parser.next_event() {
         let is_tagged = match event {
@@ -24,8 +22,8 @@ pub(crate) fn find_tags(text: &str) -> Vec<FileProblem> {
             Event::StreamEnd => break,
             _ => false,
         };
-        if let Some(span) = to_span(&span).filter(|_| is_tagged) {
-            let problem = FileProblem::error(span, "tags are not supported", "tagged");
+        if let Some(span) = to_span(&span.tag_span().unwrap_or(span)).filter(|_| is_tagged) {
+            let problem = FileProblem::error(span, "tags are not supported", "this tag");
             problems.push(problem.with_hint(NO_TAGS_HINT));
         }
     }
@@ -56,8 +54,28 @@ mod tests {
             let problems = parse_yaml(&format!("a: {value}\n")).expect_err(value);
             assert_eq!(problems[0].message, "tags are not supported", "{value}");
         }
+        // The closing bracket may stand where strict YAML has it indented.
+        let problems = parse_yaml("a:\n  b: [\n  1\n  ]\n  c: !!str 1\n").expect_err("tagged");
+        assert_eq!(problems[0].message, "tags are not supported");
         for text in ["a: hi!", "a: \"!!int 1\"", "a: b !c", "a: |\n  !x"] {
             assert!(parse_yaml(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_tag_points_at_the_tag() {
+        for (text, tags) in [
+            ("a: !foo bar", &["!foo"][..]),
+            (
+                "é: !<tag:x,2002:a>\n  - !b 1\n  - ! c",
+                &["!<tag:x,2002:a>", "!b", "!"],
+            ),
+            ("a: &x !!map\n  b: 1", &["!!map"]),
+        ] {
+            let problems = parse_yaml(text).expect_err(text);
+            let spans = problems.iter().map(|problem| problem.span);
+            let found: Vec<&str> = spans.map(|span| &text[span.start..][..span.len]).collect();
+            assert_eq!(found, tags, "{text}");
         }
     }
 
