@@ -1,5 +1,6 @@
 //! Parses YAML text into a tree of nodes with their positions, or reports every syntax problem.
 
+mod indentation;
 mod number;
 mod parse;
 mod raw_node;

@@ -9,6 +9,7 @@ use serde_json::Number;
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, alias_limits, budget, options};
 
+use crate::tools_file::yaml::indentation::find_indenting_tabs;
 use crate::tools_file::yaml::number::{find_rounding, is_number};
 use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
 use crate::tools_file::yaml::simple_yaml::parse_simple_yaml;
@@ -29,17 +30,18 @@ const MAX_REPLAYED_EVENTS: usize = 20_000;
 /// Parses one YAML 1.2 document. Recurses into nested values, at most 64 levels deep.
 ///
 /// # Errors
-/// One problem for each tag. Without tags, a single problem if the text isn't valid YAML or exceeds a limit. Otherwise one for
-/// each key that isn't text, each duplicate key and each integer that would lose digits.
+/// One problem for each tag and each tab in the indentation. Without those, a single problem if the text isn't valid YAML or
+/// exceeds a limit. Otherwise one for each key that isn't text, each duplicate key and each integer that would lose digits.
 pub fn parse_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
     parse_simple_yaml(text).map_or_else(|| parse_checked_yaml(text), Ok)
 }
 
 /// Parses a document that may be wrong, or isn't simple.
 pub(crate) fn parse_checked_yaml(text: &str) -> Result<YamlNode, Vec<FileProblem>> {
-    let tagged = tags::find_tags(text);
-    if !tagged.is_empty() {
-        return Err(tagged);
+    let mut unsupported = tags::find_tags(text);
+    unsupported.extend(find_indenting_tabs(text));
+    if !unsupported.is_empty() {
+        return Err(unsupported);
     }
     let raw: RawNode = serde_saphyr::from_str_with_options(text, parser_options())
         .map_err(|error| vec![syntax_error::to_problem(&error, text)])?;

@@ -21,7 +21,7 @@ const MAX_ENTRIES: usize = 1_000;
 
 /// Parses a simple document. Returns `None` if it isn't simple, or wrong.
 pub(crate) fn parse_simple_yaml(text: &str) -> Option<YamlNode> {
-    if text.len() > MAX_TEXT_BYTES || text.starts_with('\u{feff}') {
+    if text.len() > MAX_TEXT_BYTES || text.starts_with('\u{feff}') || text.contains('\t') {
         return None;
     }
     let options = granit_parser::options! { strict_indentation: true };
