@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use toolq_core::text::line_starts;
 use toolq_core::tools_file::{HostToolProblem, SourceMap, SourcePosition};
 use toolq_core::transcript::InputError;
 use toolq_core::types::FileProblem;
@@ -114,13 +115,14 @@ impl ToolsFileProblem {
             span,
         } = sources.locate(problem.span);
         let before = text.get(..span.start).unwrap_or(text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let starts = || line_starts(text, 0..before.len());
+        let line_start = starts().last().unwrap_or_default();
         Self {
             path: match included {
                 Some(included) => path.with_file_name("").join(included),
                 None => path.to_owned(),
             },
-            line: before.matches('\n').count() + 1,
+            line: starts().count() + 1,
             column: before[line_start..].chars().count() + 1,
             message: problem.message.clone(),
             hint: problem.hint.clone(),

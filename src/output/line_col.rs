@@ -1,5 +1,7 @@
 //! Converts byte offsets to lines and columns.
 
+use toolq_core::text::line_starts;
+
 /// A position in a text. Offsets are in bytes; `line` and `column` (in characters) count from 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LineCol {
@@ -19,16 +21,17 @@ impl LineCol {
         } else {
             self
         };
-        let skipped = text.get(from.offset..offset)?;
-        let (line_start, column) = match skipped.rfind('\n') {
-            Some(newline) => (from.offset + newline + 1, 0),
+        text.get(from.offset..offset)?;
+        let starts = || line_starts(text, from.offset..offset);
+        let (line_start, column) = match starts().last() {
+            Some(start) => (start, 0),
             None => (from.line_start, from.column),
         };
         let column_start = line_start.max(from.offset);
         Some(Self {
             offset,
             line_start,
-            line: from.line + skipped.matches('\n').count(),
+            line: from.line + starts().count(),
             column: column + text[column_start..offset].chars().count(),
         })
     }
@@ -40,7 +43,7 @@ mod tests {
 
     #[test]
     fn advancing_equals_counting_from_the_start() {
-        let text = "a\n名前: x\r\n\n  {é: 1, é: 2}\nend";
+        let text = "a\n名前: x\r\n\n  {é: 1, é: 2}\nend\r\r\nx";
         let places: Vec<usize> = (0..=text.len())
             .filter(|at| text.is_char_boundary(*at))
             .collect();
@@ -51,10 +54,13 @@ mod tests {
             let place = LineCol::default().advance_to(text, from).unwrap();
             let place = place.advance_to(text, to).unwrap();
             let before = &text[..to];
-            let line = before.rsplit('\n').next().unwrap();
-            assert_eq!(place.line, before.matches('\n').count());
-            assert_eq!(place.line_start, to - line.len());
-            assert_eq!(place.column, line.chars().count());
+            let is_within_break = before.ends_with('\r') && text[to..].starts_with('\n');
+            let counted = &before[..to - usize::from(is_within_break)];
+            let line_start = counted.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+            let breaks = counted.replace("\r\n", "\n").replace('\r', "\n");
+            assert_eq!(place.line, breaks.matches('\n').count());
+            assert_eq!(place.line_start, line_start);
+            assert_eq!(place.column, before[line_start..].chars().count());
         }
         assert!(
             LineCol::default().advance_to(text, 3).is_none(),

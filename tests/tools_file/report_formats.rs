@@ -89,3 +89,24 @@ fn a_file_without_problems_has_an_empty_report() {
     assert_eq!(check("github").stdout, "");
     assert_eq!(check("json").json()["problems"], Value::Array(Vec::new()));
 }
+
+/// YAML ends lines with it, too.
+#[test]
+fn a_lone_carriage_return_begins_a_line() {
+    let tools =
+        "version: 1\rtools:\r\n  a: {input_schema: {type: object}, effect: reads}\r  a: {}\n";
+    let report = CliSandbox::new()
+        .tools(tools)
+        .run(&["check", "--format", "json"])
+        .assert_exit(1)
+        .json();
+    let problems = report["problems"].as_array().unwrap();
+    let repeated = |problem: &&Value| problem["message"] == "duplicate key `a`";
+    let problem = problems.iter().find(repeated).unwrap();
+    assert_eq!(
+        (&problem["line"], &problem["column"]),
+        (&4.into(), &3.into())
+    );
+    let hint = problem["hint"].as_str().unwrap();
+    assert!(hint.starts_with("the first one is on line 3"), "{hint}");
+}

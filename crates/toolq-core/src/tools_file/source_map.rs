@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::text::line_starts;
 use crate::types::Span;
 
 /// The name that replaces a path for the tools of the host process.
@@ -142,8 +143,7 @@ impl SourceMap {
 impl SourcePosition<'_> {
     /// Returns the number of the line, counted from 1.
     pub fn line(&self) -> usize {
-        let before = self.text.get(..self.span.start).unwrap_or(self.text);
-        before.matches('\n').count() + 1
+        line_starts(self.text, 0..self.span.start).count() + 1
     }
 }
 

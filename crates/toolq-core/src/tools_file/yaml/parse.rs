@@ -9,6 +9,7 @@ use serde_json::Number;
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, alias_limits, budget, options};
 
+use crate::text::line_starts;
 use crate::tools_file::yaml::indentation::find_indenting_tabs;
 use crate::tools_file::yaml::number::{find_rounding, is_number};
 use crate::tools_file::yaml::raw_node::{RawContent, RawNode};
@@ -147,7 +148,7 @@ impl NodeBuilder<'_> {
 }
 
 fn duplicate_key_problem(name: &str, first_span: Span, span: Span, text: &str) -> FileProblem {
-    let line = 1 + text[..first_span.start].matches('\n').count();
+    let line = 1 + line_starts(text, 0..first_span.start).count();
     FileProblem::error(span, format!("duplicate key `{name}`"), "repeated here")
         .with_hint(format!("the first one is on line {line}; keep one of them"))
 }

@@ -3,6 +3,7 @@
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
+use crate::text::line_starts;
 use crate::tools_file::yaml::parse::{MAX_NESTING_LEVELS, MAX_NODES};
 use crate::tools_file::yaml::raw_node;
 use crate::types::{FileProblem, Span};
@@ -102,9 +103,9 @@ fn error_span(error: &Error, text: &str) -> Span {
 
 fn offset_of_position(text: &str, line: u64, column: u64) -> usize {
     let before = |count: u64| usize::try_from(count.saturating_sub(1)).unwrap_or(usize::MAX);
-    let mut lines = text.split_inclusive('\n');
-    let start: usize = lines.by_ref().take(before(line)).map(str::len).sum();
-    let line_text = lines.next().unwrap_or_default();
+    let mut starts = std::iter::once(0).chain(line_starts(text, 0..text.len()));
+    let start = starts.nth(before(line)).unwrap_or(text.len());
+    let line_text = &text[start..starts.next().unwrap_or(text.len())];
     let column = line_text.char_indices().nth(before(column));
     start + column.map_or(line_text.trim_end().len(), |(index, _)| index)
 }
