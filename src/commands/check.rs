@@ -11,10 +11,11 @@ use crate::output::stdout;
 use crate::output::{
     CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif,
 };
+use redact::Mask;
 use toolq_core::text::format_count;
 use toolq_core::tools_file;
 use toolq_core::tools_file::SandboxSurroundings;
-use toolq_core::types::{FileProblem, Severity};
+use toolq_core::types::{FileProblem, Severity, Span};
 use toolq_engine::find_sandbox_gaps;
 use toolq_mcp::http::ParamHeaders;
 
@@ -26,7 +27,13 @@ pub fn check_tools_file(
     arguments: &CheckArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let file = context.read_tools_file()?;
+    let file = match context.read_tools_file() {
+        Ok(file) => file,
+        Err(error) => {
+            print_read_error(arguments.format, &error, context)?;
+            return Err(error);
+        }
+    };
     let mut problems = file.loaded.problems.clone();
     if let (Some(tools), Some(tree)) = (&file.loaded.tools, &file.loaded.tree) {
         problems.extend(tools_file::find_warnings(
@@ -91,14 +98,38 @@ fn print_report(
         };
         PlacedProblem::new(&problem, &path, place.text, &file.mask)
     });
-    let placed: Vec<PlacedProblem> = placed.collect();
+    print_placed(format, &placed.collect::<Vec<_>>())
+}
+
+fn print_placed(format: CheckFormat, placed: &[PlacedProblem]) -> Result<(), CommandError> {
     let report = match format {
         CheckFormat::Github if placed.is_empty() => return Ok(()),
-        CheckFormat::Github => problems_for_github(&placed),
-        CheckFormat::Sarif => problems_sarif(&placed),
-        CheckFormat::Text | CheckFormat::Json => problems_json(&placed),
+        CheckFormat::Github => problems_for_github(placed),
+        CheckFormat::Sarif => problems_sarif(placed),
+        CheckFormat::Text | CheckFormat::Json => problems_json(placed),
     };
     Ok(stdout::write_line(&report)?)
+}
+
+/// Prints to stdout, for another program, why the file can't be read. People read it on stderr.
+fn print_read_error(
+    format: CheckFormat,
+    error: &CommandError,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    if format == CheckFormat::Text {
+        return Ok(());
+    }
+    let problem = FileProblem {
+        hint: error.hint.clone(),
+        ..FileProblem::error(Span::default(), error.message.clone(), "")
+    };
+    let path = context.tools_path.display().to_string();
+    let path = if path == "-" { "stdin" } else { &path };
+    print_placed(
+        format,
+        &[PlacedProblem::new(&problem, path, "", &Mask::default())],
+    )
 }
 
 /// Returns why a tool with this input schema can't be called over HTTP, if so.

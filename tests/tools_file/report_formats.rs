@@ -90,6 +90,40 @@ fn a_file_without_problems_has_an_empty_report() {
     assert_eq!(check("json").json()["problems"], Value::Array(Vec::new()));
 }
 
+#[test]
+fn a_file_that_cannot_be_read_is_the_only_problem_of_the_report() {
+    for (path, why) in [
+        ("missing.yaml", "missing.yaml can't be read: No such file"),
+        (".", ". can't be read: Is a directory"),
+        ("latin1.yaml", "latin1.yaml: line 1 isn't valid UTF-8"),
+    ] {
+        let check = |format| {
+            CliSandbox::new()
+                .file("latin1.yaml", b"# \xe9\n")
+                .run(&["check", "-c", path, "--format", format])
+                .assert_exit(2)
+        };
+        let report = check("json").json();
+        assert_eq!(
+            (&report["errors"], &report["warnings"]),
+            (&1.into(), &0.into())
+        );
+        let problem = &report["problems"][0];
+        let message = problem["message"].as_str().unwrap();
+        assert!(message.starts_with(why), "{message}");
+        assert_eq!(
+            (&problem["file"], &problem["line"]),
+            (&path.into(), &1.into())
+        );
+        assert!(check("github").stdout.starts_with("::error file="));
+        assert_eq!(
+            check("sarif").json()["runs"][0]["results"][0]["level"],
+            "error"
+        );
+        assert_eq!(check("text").stdout, "");
+    }
+}
+
 /// YAML ends lines with it, too.
 #[test]
 fn a_lone_carriage_return_begins_a_line() {
