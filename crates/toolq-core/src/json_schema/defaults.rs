@@ -56,10 +56,11 @@ fn find_violated_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDetail> {
 
 /// Returns whether `default` is a key anywhere in `schema`, or could be one in a file that it refers to.
 fn may_have_defaults(schema: &Value) -> bool {
+    let is_within = |reference: &Value| reference.as_str().is_some_and(|to| to.starts_with('#'));
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| {
             key == "default"
-                || REFERENCE_KEYWORDS.contains(&key.as_str())
+                || REFERENCE_KEYWORDS.contains(&key.as_str()) && !is_within(value)
                 || may_have_defaults(value)
         }),
         Value::Array(items) => items.iter().any(may_have_defaults),

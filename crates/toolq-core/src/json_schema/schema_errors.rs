@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::json_schema::error_messages::error_message;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
 use crate::json_schema::patterns;
-use crate::json_schema::patterns::rejected_pattern_error;
+use crate::json_schema::patterns::{rejected_pattern_error, with_short_patterns};
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_graph::SchemaGraph;
 use crate::json_schema::simple_schema::{TYPE_NAMES, is_simple_schema};
@@ -109,7 +109,7 @@ pub(crate) fn find_unknown_drafts(document: &Value, draft: Draft) -> Vec<SchemaE
 fn find_cross_document_errors(
     schema: &Value,
     draft: Draft,
-    library: SchemaLibrary,
+    mut library: SchemaLibrary,
 ) -> Vec<SchemaError> {
     let graph = match SchemaGraph::build(schema, draft, &library) {
         Err(dangling) => return dangling,
@@ -127,7 +127,11 @@ fn find_cross_document_errors(
     if graph.is_none() && !needs_compiler(schema, draft) {
         return Vec::new();
     }
-    let built = validation_options(library, FormatPolicy::Annotate).build(schema);
+    for file in library.files.values_mut() {
+        file.value = with_short_patterns(&file.value);
+    }
+    let options = validation_options(library, FormatPolicy::Annotate);
+    let built = options.build(&with_short_patterns(schema));
     built
         .err()
         .iter()

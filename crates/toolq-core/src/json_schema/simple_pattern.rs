@@ -18,7 +18,7 @@ const SMALL_ATOM_BYTES: usize = 1 << 10;
 /// More bytes than any engine uses for any character but a line break.
 const ANY_ATOM_BYTES: usize = 2 << 10;
 /// More bytes than any engine uses for a class whose members aren't only ASCII letters.
-const LARGE_ATOM_BYTES: usize = 32 << 10;
+const LARGE_ATOM_BYTES: usize = 4 << 10;
 
 /// Returns whether `pattern` is simple. One that isn't may be valid all the same.
 pub(crate) fn is_simple_pattern(pattern: &str) -> bool {
@@ -84,8 +84,8 @@ impl PatternReader<'_> {
     fn read_escape(&mut self) -> Option<usize> {
         match self.rest.next()? {
             'D' | 'S' | 'W' | 's' => Some(LARGE_ATOM_BYTES),
-            'd' | 'w' | '$' | '(' | ')' | '*' | '+' | '-' | '.' | '/' | '?' | '[' | '\\' | ']'
-            | '^' | '{' | '|' | '}' => Some(SMALL_ATOM_BYTES),
+            'd' | 'n' | 'r' | 't' | 'w' | '$' | '(' | ')' | '*' | '+' | '-' | '.' | '/' | '?'
+            | '[' | '\\' | ']' | '^' | '{' | '|' | '}' => Some(SMALL_ATOM_BYTES),
             _ => None,
         }
     }
@@ -157,7 +157,7 @@ impl PatternReader<'_> {
             _ => return None,
         };
         // One more for what joins the copies.
-        (min <= max && self.ends_repetition()).then_some(2 * max + 1)
+        (min <= max && self.ends_repetition()).then_some(max + 1)
     }
 
     fn read_count(&mut self) -> Option<usize> {

@@ -200,3 +200,21 @@ fn a_default_that_would_make_a_valid_input_invalid_is_left_out_alone() {
         assert_eq!(fill_valid(&schema, input).as_deref(), filled);
     }
 }
+
+/// A schema with definitions of its own would have to be compiled otherwise.
+#[test]
+fn only_a_reference_to_another_document_may_lead_to_defaults() {
+    for (schema, may) in [
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}),
+            false,
+        ),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"default": 1}}}),
+            true,
+        ),
+        (json!({"items": [{"$ref": "a.json#/b"}]}), true),
+    ] {
+        assert_eq!(may_have_defaults(&schema), may, "{schema}");
+    }
+}

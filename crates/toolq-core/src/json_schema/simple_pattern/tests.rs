@@ -24,6 +24,10 @@ fn patterns_of_tools_are_simple() {
         r"^[^\s@]+@[^\s@]+\.[a-z]{2,}$",
         r"^(?:\d+|\w*)/?$",
         "^.+$",
+        "^.{1,255}$",
+        "^[^/]{1,200}$",
+        r"^[^\s@]{1,64}@[^\s@]{1,128}$",
+        r"^[^\n\r\t]+\n$",
     ] {
         assert!(is_simple_pattern(pattern), "{pattern}");
     }
@@ -58,7 +62,7 @@ fn other_patterns_are_not_simple() {
         r"\cA",
         "é",
         "(?i)a",
-        "[^x]{100}",
+        "[^x]{300}",
     ] {
         assert!(!is_simple_pattern(pattern), "{pattern}");
     }
@@ -86,6 +90,8 @@ fn arbitrary_pattern() -> impl Strategy<Value = String> {
         r"[^\s@]",
         r"[\w.-]",
         r"[\S\D]",
+        r"[^\n\t]",
+        r"\r",
         "[a-",
         "]",
         "[",
@@ -145,8 +151,13 @@ fn the_largest_simple_patterns_compile() {
         "[^a]",
         r"\s",
         r"[\s\S]",
+        // A class with as many ranges as one can have here.
+        r"[^\s!#%'+\-/13579;=?ACEGIKMOQSUWY\[\]_acegikmoqsuwy\{\}]",
+        r"[\s!#%'+\-/13579;=?ACEGIKMOQSUWY\[\]_acegikmoqsuwy\{\}]",
         "[acegikmoqsuwy]",
         "a",
+        "(a?|b)",
+        "(.{0,9}x*|y+)",
         "(a|b)",
     ] {
         let pattern = |count: usize| format!("{atom}{{0,{count}}}");
