@@ -94,3 +94,55 @@ pub(crate) fn rejected_pattern_error(pointer: String, pattern: &str) -> SchemaEr
     )
     .with_hint("balance its brackets, escape with `\\\\`, and keep counts such as `{1000}` small")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::json_schema::CompiledSchema;
+
+    /// docs/tools-yaml.md describes the dialect, with these examples.
+    #[test]
+    fn patterns_have_the_documented_dialect() {
+        for (pattern, accepted, rejected) in [
+            ("[0-9]{4}", &["in 2026"][..], &["in 26"][..]),
+            (r"^\p{Lu}\w*$", &["Éa_1"], &["éa", "Éé"]),
+            (
+                r"^[^\s/]{1,64}$",
+                &["naïve"],
+                &["a b", "a/b", "", "a\u{a0}b", "a\u{feff}"],
+            ),
+            ("(?i:^yes$)", &["YES"], &["yes!"]),
+            ("^a$", &["a"], &["a\n", "b\na", "A"]),
+            (r"^\d$", &["1"], &["٣"]),
+            ("^.$", &["𝄞", "\r", "\u{2028}"], &["\n"]),
+            (r"\bfoo\b", &["-foo-"], &["éfoo"]),
+            (r"^\p{Script=Greek}$", &["α"], &["a"]),
+            (r"^\p{L}{1,20}$", &["é"], &[]),
+            ("(?m:^a$)", &["b\na"], &["ba"]),
+            ("^(?s:.)$", &["\n"], &[]),
+        ] {
+            let schema = json!({"pattern": pattern});
+            let schema = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+            for text in accepted {
+                assert!(schema.accepts(&json!(text)), "{pattern} {text:?}");
+            }
+            for text in rejected {
+                assert!(!schema.accepts(&json!(text)), "{pattern} {text:?}");
+            }
+        }
+        for pattern in [
+            "(?=a)",
+            "(?!a)",
+            "(?<=a)",
+            "(?<!a)",
+            r"(a)\1",
+            r"(?<n>a)\k<n>",
+            r"^\p{L}{1,50}$",
+        ] {
+            let found = find_rejected_patterns(&json!({"pattern": pattern}));
+            assert_eq!(found.len(), 1, "{pattern}");
+        }
+    }
+}
