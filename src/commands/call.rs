@@ -33,6 +33,11 @@ fn find_tool<'t>(tools: &'t ToolsConfig, name: &str) -> Result<&'t Arc<Tool>, Co
         let known: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
         let hint = match suggest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
+            None if !tools.unlocked.is_empty() => {
+                let servers = tools.unlocked.iter().map(|unlocked| &*unlocked.server.name);
+                let servers = servers.collect::<Vec<_>>().join(" ");
+                format!("if it is a tool of a server: `toolq servers lock {servers}` asks for its tools first")
+            }
             None => "`toolq tools --format table` lists the tools".to_owned(),
         };
         CommandError::usage(format!("no tool is called {name}")).with_hint(hint)

@@ -180,7 +180,7 @@ impl SourceCode for DiagnosticSource<'_> {
             (self.excerpt.text.as_bytes(), self.excerpt.start, 0)
         };
         Ok(Box::new(MietteSpanContents::new_named(
-            self.file_name.to_owned(),
+            escape(self.file_name).into_owned(),
             data,
             (start, data.len()).into(),
             place.line,

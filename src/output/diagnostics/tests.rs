@@ -27,6 +27,20 @@ fn style(color: bool, width: usize) -> DiagnosticStyle {
 }
 
 #[test]
+fn the_name_of_the_file_cannot_steer_a_terminal() {
+    let text = "version: 1\ntools: {a: {sandbox: {network: [99999]}}}\n";
+    let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));
+    let (mask, style) = (Mask::default(), style(false, 100));
+    let rendered = render(&loaded.problems, "e\x1b[31m\n.yaml", text, &mask, style);
+    assert!(rendered.contains(r"[e\x1b[31m\n.yaml:2:"), "{rendered}");
+    assert!(!rendered.contains('\x1b'), "{rendered}");
+    assert!(
+        rendered.contains("a whole number from 0 to 65535"),
+        "{rendered}"
+    );
+}
+
+#[test]
 fn an_ascii_locale_gets_ascii() {
     let text = "version: 1\ntools: {a: {timout: 5s}}\n";
     let loaded = parse_tools_file(text, Path::new("/srv"), Path::new("/srv"));

@@ -14,8 +14,8 @@ while :; do
         '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
     # The key comes from stdin: every user of the machine can read arguments.
     printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |
-        curl -sS -f -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
-            -d "@$dir/request.json" "$url" > "$dir/response.json"
+        curl -sS --fail-with-body -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
+            -d "@$dir/request.json" "$url" > "$dir/response.json" || { cat "$dir/response.json" >&2; exit 1; }
     status=0
     toolq run -q "$dir/response.json" > "$dir/results.json" || status=$?
     case $status in

@@ -84,7 +84,9 @@ impl Error for FieldError {
         let number = expected.strip_prefix(['u', 'i']);
         let is_whole = number.is_some_and(|bits| bits.parse::<u8>().is_ok());
         Self::WrongType {
-            expected: if is_whole {
+            expected: if expected == "u16" {
+                "a whole number from 0 to 65535".to_owned()
+            } else if is_whole {
                 "a whole number, 0 or more".to_owned()
             } else if expected == "f64" {
                 "a number".to_owned()
