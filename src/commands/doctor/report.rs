@@ -12,11 +12,21 @@ const YELLOW: &str = "33";
 pub(super) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
     let mut lines = Vec::new();
     if !survey.machine.is_empty() {
-        lines.extend(render_needs("every tool", &survey.machine, color));
+        lines.extend(render_needs(
+            "this machine",
+            &survey.machine,
+            "ready",
+            color,
+        ));
     }
+    let ready = if is_ready(&survey.machine) {
+        "ready"
+    } else {
+        "ready once this machine is"
+    };
     let render = |subject: &str, report: &NeedsReport| {
         let name = format!("{subject} {}", escape(&report.name));
-        render_needs(&name, &report.missing, color)
+        render_needs(&name, &report.missing, ready, color)
     };
     lines.extend(survey.tools.iter().flat_map(|tool| render("tool", tool)));
     let servers = survey.servers.iter();
@@ -27,11 +37,20 @@ pub(super) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
     lines.join("\n")
 }
 
-fn render_needs(name: &str, missing: &[MissingRequirement], color: bool) -> Vec<String> {
+fn is_ready(missing: &[MissingRequirement]) -> bool {
+    missing.iter().all(|missing| missing.optional)
+}
+
+/// `ready` is the state of what lacks nothing.
+fn render_needs(
+    name: &str,
+    missing: &[MissingRequirement],
+    ready: &str,
+    color: bool,
+) -> Vec<String> {
     let painted = |code: &str, text: &str| paint(text, code, color);
-    let is_ready = missing.iter().all(|missing| missing.optional);
-    let state = if is_ready {
-        painted(GREEN, "ready")
+    let state = if is_ready(missing) {
+        painted(GREEN, ready)
     } else {
         painted(RED, "not ready")
     };
@@ -64,6 +83,10 @@ pub(super) fn summarize(survey: &NeedsSurvey, path: &str) -> String {
         1 => "1 thing is missing".to_owned(),
         missing => format!("{} are missing", count(missing, "thing")),
     };
+    if survey.tools.is_empty() && !survey.machine.is_empty() {
+        // The tools aren't known without it.
+        return format!("{path}: {missing}");
+    }
     let tools = count(survey.tools.len(), "tool");
     match survey.servers.len() {
         0 => format!("{path}: {tools}, {missing}"),
