@@ -189,6 +189,39 @@ fn a_change_after_the_plan_runs_nothing() {
     }
 }
 
+/// Where a command runs is part of its digest, which under another root says nothing about the tool.
+#[test]
+fn a_plan_under_another_root_names_no_tool_that_is_the_same() {
+    let elsewhere = "mkdir other; cp tools.yaml other; mv calls.json plan.json other; cd other";
+    let output = planned(elsewhere);
+    assert_refused(&output, "root is ");
+    let named = output.stderr.contains("has changed");
+    assert!(!named, "{}", output.stderr);
+    let output = planned(&format!(
+        "{elsewhere}; sed -i 's/minimum: 0/minimum: 1/' tools.yaml"
+    ));
+    assert_refused(&output, "the tool pay has changed: input_schema\n");
+}
+
+/// The calls of agents aren't in a plan, but their tools are.
+#[test]
+fn a_plan_names_the_tool_that_an_agent_has_gained() {
+    let expert = r#"  expert:
+    input_schema: {type: object}
+    agent: {endpoint: "http://127.0.0.1:9", model: m, tools: [look]}
+"#;
+    let sandbox = CliSandbox::new()
+        .tools(&format!("{TOOLS}{expert}"))
+        .file("calls.json", model_response(&[("expert", json!({}))]));
+    let output = plan_then(
+        sandbox,
+        "sed -i 's/\\[look\\]/[look, pay]/' tools.yaml",
+        "--plan plan.json calls.json",
+    );
+    let gained = "the tool expert has changed: agent; an agent has the tool pay now\n";
+    assert_refused(&output, gained);
+}
+
 /// What decides nothing may change.
 #[test]
 fn layout_and_comments_change_nothing() {
