@@ -1,5 +1,8 @@
 //! Results of earlier runs, which the log has.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -10,9 +10,9 @@ use toolq_core::types::{
 use super::cache_entries::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 use super::*;
 
-const ROOT: &str = "/nowhere";
+pub(super) const ROOT: &str = "/nowhere";
 
-fn read_call(input: &str) -> AcceptedCall {
+pub(super) fn read_call(input: &str) -> AcceptedCall {
     let tool = Tool {
         cache: Some(CachePolicy {
             max_age: Duration::from_mins(1),
@@ -27,7 +27,7 @@ fn read_call(input: &str) -> AcceptedCall {
     }
 }
 
-fn call_ref() -> CallRef {
+pub(super) fn call_ref() -> CallRef {
     CallRef::new(&sample_call(0, "read", "{}"), None)
 }
 
@@ -93,7 +93,7 @@ fn a_change_empties_the_cache_and_refuses_what_is_being_read() {
     assert!(cache.find(&call, ROOT.as_ref()).is_none());
 }
 
-fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) -> AcceptedCall {
+pub(super) fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) -> AcceptedCall {
     let lock = CallLock {
         name: name.to_owned(),
         mode,
