@@ -61,3 +61,43 @@ pub(crate) fn trailing_base64_digits(bytes: &[u8], digits_before: usize) -> usiz
 pub(crate) fn is_line_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_begins_an_escape_only_before_what_may_continue_it() {
+        for begin in [
+            "\\", "\\q", "%", "%4", "%f", "%\\", "%&", "&", "&#", "&lt;", "&\\",
+        ] {
+            assert!(
+                may_begin_escape(begin.as_bytes()[0], &begin.as_bytes()[1..]),
+                "{begin}"
+            );
+        }
+        for innocent in ["% ", "%g", "%%", "& ", "&&", "&b", "#", "a"] {
+            let (sign, rest) = innocent.as_bytes().split_at(1);
+            assert!(!may_begin_escape(sign[0], rest), "{innocent}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_plain_up_to_its_first_escape_or_the_end_of_a_base64_line() {
+        let line = "A".repeat(MIN_BASE64_LINE_DIGITS);
+        let (short, long) = (&line[1..], &line[..]);
+        for (plain, rest) in [
+            ("an innocent text: 100 % & more\n", ""),
+            ("an innocent text: 100 % & more\n", "%41"),
+            (&format!("{short}\n\r{short}!"), r"\n"),
+            (&format!("{short}\n{long}"), "\n"),
+            (&format!("!{long}"), "\r\n"),
+        ] {
+            let text = format!("{plain}{rest}");
+            assert_eq!(plain_prefix_len(text.as_bytes(), 0), plain.len(), "{text}");
+        }
+        // With the digit before it, the line is long enough.
+        let text = format!("{short}\n");
+        assert_eq!(plain_prefix_len(text.as_bytes(), 1), short.len());
+    }
+}

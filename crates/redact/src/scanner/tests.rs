@@ -1,11 +1,13 @@
-//! Secrets in long texts, in texts that arrive in pieces, and in base64 that spans lines.
+//! Secrets in long texts, in texts that arrive in pieces, and in base64 that spans lines. And what is skipped.
 
 use std::sync::Arc;
+
+use super::*;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::mask::{MASKED, Mask};
+use crate::mask::{MASKED, Mask, MaskScope};
 use crate::stream::MaskedStream;
 
 fn mask_in_pieces(mask: &Arc<Mask>, text: &str, size: usize) -> String {
@@ -135,4 +137,69 @@ fn short_lines_are_not_joined() {
     assert_eq!(mask.apply(&join_lines(&base64, 16, " ")), MASKED);
     let text = format!("AAAA{}", join_lines(&format!("AAAAAAAA{base64}"), 16, " "));
     assert_eq!(mask.apply(&text), text);
+}
+
+fn patterns_of(mask: &Mask) -> &Patterns {
+    match &mask.scope {
+        MaskScope::Secrets(patterns) => patterns,
+        scope => panic!("{scope:?} has no patterns"),
+    }
+}
+
+/// What comes last may still be the start of a secret.
+#[test]
+fn a_long_text_is_skipped_up_to_its_last_bytes() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let patterns = patterns_of(&mask);
+    let longest = patterns.max_pattern_bytes;
+    let text = " ".repeat(MIN_SEARCH_FACTOR * longest).into_bytes();
+    let (mut scanner, before) = (SecretScanner::new(patterns), b"The text: ");
+    scanner.push(patterns, before);
+    assert_eq!(scanner.skip_unmatched(patterns, &text[1..]), 0);
+    assert_eq!(scanner.searched_until, before.len() + text.len() - 1);
+    let skipped = scanner.skip_unmatched(patterns, &text);
+    assert_eq!(skipped, text.len() - longest);
+    assert_eq!(scanner.searched_until, before.len() + text.len());
+    assert_eq!(scanner.position, before.len() + skipped);
+    let mut scanner = SecretScanner::new(patterns);
+    scanner.push(patterns, &text);
+    assert_eq!(scanner.searched_until, text.len());
+}
+
+/// JSON is full of escaped quotes.
+#[test]
+fn text_with_escaped_quotes_is_read_in_all_views_at_once() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    let patterns = patterns_of(&mask);
+    let text = br#"{\"a\": \\\"an innocent text.\\\"}"#;
+    let mut scanner = SecretScanner::new(patterns);
+    assert_eq!(scanner.read_in_sync(patterns, text), text.len());
+}
+
+#[test]
+fn bytes_that_begin_neither_a_secret_nor_an_escape_are_skipped() {
+    let mask = Mask::new(["s3cr3t-value"]);
+    for rest in ["", "s3cr3t", "%41", "&amp;", r"\n"] {
+        let text = format!("  {{}}: {rest}");
+        let skipped = patterns_of(&mask).skippable_prefix_len(text.as_bytes());
+        assert_eq!(skipped, text.len() - rest.len(), "{rest}");
+    }
+}
+
+/// Unless a secret may begin there.
+#[test]
+fn a_quote_is_skipped_with_its_backslashes() {
+    let (plain, quoted, escaped) = ("s3cr3t-value", "\"s3cr3t\"", r"\s3cr3t");
+    for (secret, text, skipped) in [
+        (plain, r#"\"a"#, Some(2)),
+        (plain, r#"\\\\\\\"a"#, Some(8)),
+        (plain, r#"\\\\\\\\"a"#, None),
+        (plain, r"\n", None),
+        (quoted, r#"\"a"#, None),
+        (escaped, r#"\"a"#, None),
+    ] {
+        let mask = Mask::new([secret]);
+        let len = escaped_quote_len(patterns_of(&mask), text.as_bytes());
+        assert_eq!(len, skipped, "{secret}: {text}");
+    }
 }
