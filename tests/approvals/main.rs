@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may panic")]
 
+mod changed_plan;
+mod forged_plan;
 mod killed;
 mod plan;
 mod program;

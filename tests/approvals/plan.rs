@@ -1,11 +1,9 @@
 //! Plans that are written, reviewed, and applied.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use toolq_core::json_schema::CompiledSchema;
 
 use super::support::shell_server::shell_server;
@@ -13,7 +11,7 @@ use super::support::{CliOutput, repository_root};
 use super::{CliSandbox, TOOLS, decisions, four_calls, model_response, sandbox};
 
 /// Writes a plan of `calls.json`, runs `between`, and applies the plan.
-fn plan_then(sandbox: CliSandbox, between: &str, run: &str) -> CliOutput {
+pub(super) fn plan_then(sandbox: CliSandbox, between: &str, run: &str) -> CliOutput {
     sandbox.run_shell(&format!(
         r#""$TOOLQ" plan -q --out plan.json calls.json > /dev/null || exit 99
         {between}
@@ -21,13 +19,13 @@ fn plan_then(sandbox: CliSandbox, between: &str, run: &str) -> CliOutput {
     ))
 }
 
-fn planned(between: &str) -> CliOutput {
+pub(super) fn planned(between: &str) -> CliOutput {
     let sandbox = sandbox().file("calls.json", four_calls());
     plan_then(sandbox, between, "--plan plan.json calls.json")
 }
 
 /// Asserts that nothing ran, and that the message has these words.
-fn assert_refused(output: &CliOutput, words: &str) {
+pub(super) fn assert_refused(output: &CliOutput, words: &str) {
     assert_eq!(output.code, 2, "{}", output.stderr);
     assert_eq!(output.file("ran"), None, "{}", output.stderr);
     assert_eq!(output.stdout, "", "{words}");
@@ -111,252 +109,6 @@ fn two_runs_at_once_apply_a_plan_once() {
     );
 }
 
-/// Each says which and why.
-#[test]
-fn a_change_after_the_plan_runs_nothing() {
-    for (change, words) in [
-        (
-            "sed -i 's/echo paid/echo stolen/' tools.yaml",
-            "the tool pay has changed: command",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    timeout: 1s/' tools.yaml",
-            "the tool look has changed: timeout",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    cache: {for: 1m}/' tools.yaml",
-            "the tool look has changed: cache",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    rate: 1\\/m/' tools.yaml",
-            "the tool look has changed: rate",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    max_parallel: 1/' tools.yaml",
-            "the tool look has changed: max_parallel",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    locks: {read: [desk]}/' tools.yaml",
-            "the tool look has changed: locks",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    sandbox: {}/' tools.yaml",
-            "the tool look has changed: command",
-        ),
-        (
-            "sed -i 's/effect: read/effect: read\\n    wrapper: [nice]/' tools.yaml",
-            "the tool look has changed: command",
-        ),
-        (
-            "sed -i 's/minimum: 0/minimum: 1/' tools.yaml",
-            "the tool pay has changed: input_schema",
-        ),
-        (
-            "sed -i 's/approve: writes/approve: false/' tools.yaml",
-            "the tool pay has changed: approve",
-        ),
-        (
-            "sed -i 's/^  look:/  watch:/' tools.yaml",
-            "the call toolu_0 of look would run something else",
-        ),
-        (
-            "sed -i 's/\"amount\": *5/\"amount\":6/' calls.json",
-            "the call toolu_1 of pay has another input",
-        ),
-        (
-            r#"jq '.content += [.content[1] | .id = "more"]' calls.json > c && mv c calls.json"#,
-            "it doesn't have the call more of pay",
-        ),
-        (
-            "jq 'del(.content[3])' calls.json > c && mv c calls.json",
-            "the input doesn't have the call toolu_3 of pay",
-        ),
-        (
-            "jq '.content |= reverse' calls.json > c && mv c calls.json",
-            "its calls are in another order",
-        ),
-        (
-            r#"jq '.content[1].name = "look"' calls.json > c && mv c calls.json"#,
-            "it has the call toolu_1 of pay where the input has the call toolu_1 of look",
-        ),
-        (
-            "mkdir -p other; cp tools.yaml other; mv calls.json plan.json other; cd other",
-            "root is ",
-        ),
-    ] {
-        let output = planned(change);
-        assert_refused(&output, words);
-    }
-}
-
-/// Where a command runs is part of its digest, which under another root says nothing about the tool.
-#[test]
-fn a_plan_under_another_root_names_no_tool_that_is_the_same() {
-    let elsewhere = "mkdir other; cp tools.yaml other; mv calls.json plan.json other; cd other";
-    let output = planned(elsewhere);
-    assert_refused(&output, "root is ");
-    let named = output.stderr.contains("has changed");
-    assert!(!named, "{}", output.stderr);
-    let output = planned(&format!(
-        "{elsewhere}; sed -i 's/minimum: 0/minimum: 1/' tools.yaml"
-    ));
-    assert_refused(&output, "the tool pay has changed: input_schema\n");
-}
-
-/// The calls of agents aren't in a plan, but their tools are.
-#[test]
-fn a_plan_names_the_tool_that_an_agent_has_gained() {
-    let expert = r#"  expert:
-    input_schema: {type: object}
-    agent: {endpoint: "http://127.0.0.1:9", model: m, tools: [look]}
-"#;
-    let sandbox = CliSandbox::new()
-        .tools(&format!("{TOOLS}{expert}"))
-        .file("calls.json", model_response(&[("expert", json!({}))]));
-    let output = plan_then(
-        sandbox,
-        "sed -i 's/\\[look\\]/[look, pay]/' tools.yaml",
-        "--plan plan.json calls.json",
-    );
-    let gained = "the tool expert has changed: agent; an agent has the tool pay now\n";
-    assert_refused(&output, gained);
-}
-
-/// What decides nothing may change.
-#[test]
-fn layout_and_comments_change_nothing() {
-    let rewrite = r#"jq -c . plan.json > p && mv p plan.json
-        python3 - <<'EOF'
-text = open("tools.yaml").read()
-text = text.replace("    effect: read\n", "").replace("  look:\n", "  look: # looks\n    effect:   read\n    description: Looks around.\n    category: eyes\n")
-text += "\n# the end\n  other: {input_schema: {type: object}, command: [date]}\n"
-open("tools.yaml", "w").write(text)
-EOF"#;
-    // The calls need approvals, so the plan must count.
-    let output = planned(rewrite);
-    assert_eq!(
-        (output.code, output.stderr.contains("4 ok")),
-        (0, true),
-        "{}",
-        output.stderr
-    );
-}
-
-/// However the file is changed, it approves only what it was made for.
-#[test]
-fn a_plan_that_was_changed_approves_nothing() {
-    for (change, words) in [
-        (
-            "sed -i 's/\"amount\":5/\"amount\":6/' plan.json",
-            "was changed after it was written",
-        ),
-        (
-            "sed -i 's/valid_until\": \"20/valid_until\": \"30/' plan.json",
-            "was changed after it was written",
-        ),
-        (
-            "sed -i 's/\"id\": \"./\"id\": \"/' plan.json",
-            "was changed after it was written",
-        ),
-        (
-            r#"jq '.id = "x" | .plan.more = 1' plan.json > p && mv p plan.json"#,
-            "isn't a plan",
-        ),
-        ("echo '{}' > plan.json", "isn't a plan"),
-        (": > plan.json", "isn't a plan"),
-        ("rm plan.json", "can't be read"),
-        ("rm plan.json; mkdir plan.json", "can't be read"),
-    ] {
-        assert_refused(&planned(change), words);
-    }
-    let cut = r#"for bytes in 1 100 500 1000 2000 3000; do head -c $bytes plan.json > cut.json; "$TOOLQ" run -q --plan cut.json calls.json; test $? = 2 || exit 9; done; rm plan.json"#;
-    assert_refused(&planned(cut), "can't be read");
-}
-
-/// Gives an edited plan the id that fits.
-fn forge(plan: &str, edit: impl FnOnce(&mut Value)) -> String {
-    let mut file: Value = serde_json::from_str(plan).unwrap();
-    edit(&mut file["plan"]);
-    let mut id = String::new();
-    for byte in Sha256::digest(file["plan"].to_string()) {
-        write!(id, "{byte:02x}").unwrap();
-    }
-    file["id"] = json!(id[..40]);
-    file.to_string()
-}
-
-/// Writes a plan of `calls.json`, edits it, gives it the id that fits, and applies it.
-fn apply_forged(edit: impl FnOnce(&mut Value)) -> CliOutput {
-    let sandbox = sandbox().file("calls.json", four_calls());
-    let plan = sandbox.path().join("plan.json");
-    let mut write = sandbox.command(&["plan", "-q", "--out", "plan.json", "calls.json"]);
-    assert!(write.output().unwrap().status.success());
-    let forged = forge(&fs::read_to_string(&plan).unwrap(), edit);
-    fs::write(&plan, forged).unwrap();
-    let run = [
-        "run",
-        "--log",
-        "log.jsonl",
-        "--plan",
-        "plan.json",
-        "calls.json",
-    ];
-    sandbox.run(&run)
-}
-
-/// What people read in a plan is what it approves, even if its id was recomputed after a change.
-#[test]
-fn a_plan_cannot_show_other_calls_than_it_approves() {
-    type Edit = fn(&mut Value);
-    let edits: [(Edit, &str); 4] = [
-        (
-            |plan| plan["turns"][0]["batches"][1]["calls"][0]["input"]["amount"] = json!(1),
-            "what it shows for reading isn't what would run",
-        ),
-        (
-            |plan| plan["calls"][1]["input"] = json!("00"),
-            "has another input",
-        ),
-        (|plan| plan["salt"] = json!("00"), "has another input"),
-        (
-            |plan| plan["toolq"] = json!("0.0.1"),
-            "it was made by toolq 0.0.1",
-        ),
-    ];
-    for (edit, words) in edits {
-        assert_refused(&apply_forged(edit), words);
-    }
-}
-
-/// A forged plan with its own id is a plan like any other: this shows that `forge` finds the right id.
-#[test]
-fn a_plan_with_a_fitting_id_is_a_plan() {
-    let output = apply_forged(|plan| {
-        plan["valid_until"] = json!("2999-01-01T00:00:00Z");
-    });
-    assert_eq!(output.code, 0, "{}", output.stderr);
-}
-
-#[test]
-fn an_old_plan_approves_nothing_and_one_from_the_future_neither() {
-    let output = plan_then(
-        sandbox().file("calls.json", four_calls()),
-        r#""$TOOLQ" plan -q --valid 1ms --out plan.json calls.json > plan.txt"#,
-        "--log log.jsonl --plan plan.json calls.json",
-    );
-    assert_refused(&output, "was valid until");
-    assert_eq!(
-        output.file("log.jsonl"),
-        None,
-        "an empty log looks like one of a killed run"
-    );
-    let output = apply_forged(|plan| {
-        plan["created"] = json!("2998-01-01T00:00:00Z");
-        plan["valid_until"] = json!("2999-01-01T00:00:00Z");
-    });
-    assert_refused(&output, "in the future");
-}
-
 /// A plan that was applied in time is answered from the log for good.
 #[test]
 fn an_old_plan_that_was_applied_is_answered_from_the_log() {
@@ -430,33 +182,6 @@ fn a_killed_run_goes_on_with_its_plan() {
     }
 }
 
-/// An input in a file can change while the run reads it. What isn't in the plan doesn't run.
-#[test]
-fn an_input_that_changes_while_it_runs_is_found() {
-    let tools = TOOLS.replace("echo look >> ran;", "echo look >> ran; ./swap;");
-    let swap = "#!/usr/bin/env python3\nwith open('calls.jsonl', 'r+') as file:\n    text = file.read()\n    file.seek(0)\n    file.write(text.replace('EUR', 'USD'))\n";
-    let turn = |name, input: Value| {
-        let call = json!({"type": "tool_use", "id": name, "name": name, "input": input});
-        format!("{}\n", json!({"role": "assistant", "content": [call]}))
-    };
-    let pay = turn("pay", json!({"to": "EUR"}));
-    let output = CliSandbox::new()
-        .tools(&tools)
-        .program("swap", swap)
-        .file("calls.jsonl", turn("look", json!({})) + &pay)
-        .run_shell(
-            r#""$TOOLQ" plan -q --out plan.json calls.jsonl > plan.txt
-            "$TOOLQ" run --log log.jsonl --plan plan.json calls.jsonl"#,
-        );
-    assert_eq!(output.file("ran").unwrap(), "look\n", "{}", output.stderr);
-    assert_eq!(output.code, 2);
-    assert!(
-        output.stderr.contains("isn't the one in the plan"),
-        "{}",
-        output.stderr
-    );
-}
-
 #[test]
 fn what_is_not_known_beforehand_is_not_planned() {
     let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"role\":\"assistant\",\"content\":[]}}\n\n";
@@ -495,66 +220,6 @@ fn what_is_not_known_beforehand_is_not_planned() {
         .assert_exit(0);
     let warning = "the plan doesn't approve the calls of pay that agents make";
     assert!(output.stderr.contains(warning), "{}", output.stderr);
-}
-
-const SECRET_TOOLS: &str = r#"
-version: 1
-env_file: .env
-defaults: {approve: true}
-tools:
-  pay:
-    input_schema: {type: object, properties: {to: {type: string}}}
-    command: {argv: [sh, -c, 'echo pay >> ran'], env: {PIN: "${PIN}", ACCOUNT: "${ACCOUNT}"}}
-"#;
-
-/// Values of variables are neither in the plan nor can they be found by trying, and another value is found.
-#[test]
-fn variables_are_compared_under_a_key() {
-    let pay = model_response(&[("pay", json!({"to": "the pin is 314159"}))]);
-    let sandbox = || {
-        let sandbox = CliSandbox::new().tools(SECRET_TOOLS);
-        sandbox
-            .file(".env", "ACCOUNT=112233\n")
-            .file("calls.json", &pay)
-            .env("PIN", "314159")
-    };
-    let run = "--log log.jsonl --plan plan.json calls.json";
-    let output = plan_then(sandbox(), "", run).assert_exit(0);
-    let plan = output.file("plan.json").unwrap();
-    assert!(!plan.contains("314159"), "{plan}");
-    let key = output.file("state/toolq/plan.key").unwrap();
-    assert!(!plan.contains(key.trim()) && key.len() >= 32, "{plan}");
-    let mode = "stat -c %a state/toolq/plan.key; true";
-    let output = plan_then(sandbox(), mode, run).assert_exit(0);
-    assert!(output.stdout.starts_with("600"), "{}", output.stdout);
-
-    for (change, words) in [
-        ("export PIN=314150", "the variable PIN has another value"),
-        ("unset PIN", "the variable PIN has another value"),
-        (
-            "echo ACCOUNT=223344 > .env",
-            "the variable ACCOUNT has another value",
-        ),
-        ("rm state/toolq/plan.key", "under another key"),
-        (
-            "export TOOLQ_PLAN_KEY=0123456789abcdef",
-            "under another key",
-        ),
-        ("chmod 644 state/toolq/plan.key", "others can read"),
-        ("export TOOLQ_PLAN_KEY=short", "fewer than 16"),
-    ] {
-        assert_refused(&plan_then(sandbox(), change, run), words);
-    }
-    // On another machine, the same key is needed.
-    let sandbox = sandbox().env("TOOLQ_PLAN_KEY", "0123456789abcdef");
-    plan_then(sandbox, "export XDG_STATE_HOME=$PWD/elsewhere", run).assert_exit(0);
-}
-
-/// Without variables, a plan can be applied anywhere.
-#[test]
-fn a_plan_without_variables_needs_no_key() {
-    let output = planned("test ! -e state/toolq/plan.key || exit 9");
-    assert_eq!(output.code, 0, "{}", output.stderr);
 }
 
 /// The plan can't know what such a server announces, but how it is started is up to tools.yaml.
