@@ -77,6 +77,8 @@ pub enum LogTarget {
 pub struct WatchSettings {
     /// The target of `--events`: a path or `fd:N`.
     pub events: Option<String>,
+    /// The files that the command reads, which it doesn't write events to.
+    pub inputs: Vec<PathBuf>,
     pub progress: ProgressFlag,
 }
 
@@ -106,7 +108,16 @@ impl SessionSettings {
         Self {
             jobs: arguments.input.jobs,
             log: LogSettings::new(&arguments.log, environment),
-            watch: (&arguments.watch).into(),
+            watch: WatchSettings {
+                inputs: arguments
+                    .input
+                    .files
+                    .iter()
+                    .chain(&arguments.plan)
+                    .cloned()
+                    .collect(),
+                ..(&arguments.watch).into()
+            },
             budgets: (&arguments.budgets).into(),
             approval: (&arguments.approval).into(),
             otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
@@ -174,6 +185,7 @@ impl SessionSettings {
             log: LogSettings::of_new_session(&arguments.log, environment),
             watch: WatchSettings {
                 events: None,
+                inputs: Vec::new(),
                 progress: ProgressFlag::None,
             },
             budgets: BudgetLimits::default(),
@@ -199,6 +211,7 @@ impl SessionSettings {
             },
             watch: WatchSettings {
                 events: None,
+                inputs: Vec::new(),
                 progress: ProgressFlag::None,
             },
             budgets: (&arguments.budgets).into(),
@@ -257,6 +270,7 @@ impl From<&WatchFlags> for WatchSettings {
     fn from(flags: &WatchFlags) -> Self {
         Self {
             events: flags.events.clone(),
+            inputs: Vec::new(),
             progress: flags.progress,
         }
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use support::{CliOutput, CliSandbox, model_response};
 
 const TOOLS: &str = "version: 1
+include: [included.yaml]
 tools:
   look: {input_schema: {type: object}, effect: read, command: [echo, looked]}
 ";
@@ -26,6 +27,7 @@ fn sandbox() -> CliSandbox {
         .tools(TOOLS)
         .file("in.json", model_response(&[("look", json!({}))]))
         .file("recording.jsonl", recording.join("\n"))
+        .file("included.yaml", "rules: [{tools: look, timeout: 10s}]\n")
 }
 
 /// Runs a command after one that leaves a log.
@@ -52,13 +54,17 @@ fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
         "replay . --html recording.jsonl",
         "run --no-log --events tools.yaml in.json",
         "run --no-log --events log.jsonl in.json",
+        "run --no-log --events in.json in.json",
+        "plan --out included.yaml in.json",
+        "plan --out in.json < in.json",
+        "log trace - -o log.jsonl < log.jsonl",
     ] {
         let output = run(&format!(r#""$TOOLQ" {command}"#)).assert_exit(2);
         assert_eq!(output.stdout, "", "{command}");
         let refusal = output.stderr.contains("isn't overwritten: ");
         assert!(refusal, "{command}: {}", output.stderr);
         let before = sandbox();
-        for name in ["in.json", "recording.jsonl", "tools.yaml"] {
+        for name in ["in.json", "recording.jsonl", "tools.yaml", "included.yaml"] {
             let original = std::fs::read_to_string(before.path().join(name)).ok();
             assert_eq!(output.file(name), original, "{command}: {name}");
         }
@@ -68,6 +74,23 @@ fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
             "{command}"
         );
     }
+}
+
+#[test]
+fn two_outputs_get_two_files() {
+    for command in [
+        "replay recording.jsonl --execute all --log new --json new",
+        "replay recording.jsonl --json new --html ./new",
+    ] {
+        let output = run(&format!(r#""$TOOLQ" {command}"#)).assert_exit(2);
+        assert!(
+            output.stderr.contains("two outputs would go to"),
+            "{}",
+            output.stderr
+        );
+        assert_eq!(output.file("new"), None, "{command}");
+    }
+    run(r#""$TOOLQ" replay recording.jsonl --json /dev/null --html /dev/null"#).assert_exit(0);
 }
 
 /// The same outputs may go to any other file, also to one that is there.
@@ -98,10 +121,21 @@ fn a_plan_and_a_page_go_where_a_link_leads_and_into_a_pipe() {
             cat pipe > piped & "$TOOLQ" {command} pipe > /dev/null && wait && test -p pipe"#
         ))
         .assert_exit(0);
+        let shown = run(&format!(r#""$TOOLQ" {command} /dev/stdout | cat"#)).assert_exit(0);
+        assert_ne!(shown.stdout, "", "{command}: {}", shown.stderr);
         let (target, piped) = (
             output.file("target").unwrap(),
             output.file("piped").unwrap(),
         );
         assert!(!target.is_empty() && !piped.is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_says_what_the_system_says() {
+    for command in ["plan in.json --out", "log trace log.jsonl -o"] {
+        let output = run(&format!(r#""$TOOLQ" {command} missing/new"#));
+        let reason = "missing/new can't be written: No such file or directory (os error 2)";
+        assert!(output.stderr.contains(reason), "{}", output.stderr);
     }
 }

@@ -9,6 +9,7 @@ use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::settings::SessionSettings;
 use toolq_core::answer::render_answers;
+use toolq_core::text::quote_for_shell;
 use toolq_core::text::suggest_name;
 use toolq_core::types::{AnswerForm, Tool, ToolsConfig};
 
@@ -19,7 +20,7 @@ use toolq_core::types::{AnswerForm, Tool, ToolsConfig};
 /// can't be written.
 pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
-    let tool = Arc::clone(find_tool(&tools, &arguments.name)?);
+    let tool = Arc::clone(find_tool(&tools, &arguments.name, context)?);
     let settings = SessionSettings::of_call(arguments, &context.environment);
     let text = arguments.input.as_deref();
     let input = ("call", text.map_or(InputText::Stdin, InputText::Argument));
@@ -28,17 +29,23 @@ pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     call.finish(result, None, |answer, _| print_answer(answer, arguments.to))
 }
 
-fn find_tool<'t>(tools: &'t ToolsConfig, name: &str) -> Result<&'t Arc<Tool>, CommandError> {
+fn find_tool<'t>(
+    tools: &'t ToolsConfig,
+    name: &str,
+    context: &CommandContext,
+) -> Result<&'t Arc<Tool>, CommandError> {
     tools.get(name).ok_or_else(|| {
+        let flag = context.tools_flag();
         let known: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
         let hint = match suggest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
             None if !tools.unlocked.is_empty() => {
-                let servers = tools.unlocked.iter().map(|unlocked| &*unlocked.server.name);
+                let servers = tools.unlocked.iter();
+                let servers = servers.map(|unlocked| quote_for_shell(&unlocked.server.name));
                 let servers = servers.collect::<Vec<_>>().join(" ");
-                format!("if it is a tool of a server: `toolq servers lock {servers}` asks for its tools first")
+                format!("if it is a tool of a server: `toolq servers lock{flag} {servers}` asks for its tools first")
             }
-            None => "`toolq tools --format table` lists the tools".to_owned(),
+            None => format!("`toolq tools{flag} --format table` lists the tools"),
         };
         CommandError::usage(format!("no tool is called {name}")).with_hint(hint)
     })

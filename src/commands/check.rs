@@ -30,7 +30,8 @@ pub fn check_tools_file(
     let file = match context.read_tools_file() {
         Ok(file) => file,
         Err(error) => {
-            print_read_error(arguments.format, &error, context)?;
+            // Why it can't be read matters more than that nobody reads the report.
+            let _ = print_read_error(arguments.format, &error, context);
             return Err(error);
         }
     };

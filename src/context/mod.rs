@@ -37,7 +37,7 @@ impl CommandContext {
     /// Returns the flag that makes another command use the same tools.yaml, with a space before it, for hints. Nothing if
     /// the command finds the file by itself.
     pub(crate) fn tools_flag(&self) -> String {
-        if self.tools_path == Path::new(DEFAULT_TOOLS_FILE) {
+        if !self.has_named_tools {
             return String::new();
         }
         format!(" -c {}", quote_path_for_shell(&self.tools_path))

@@ -25,6 +25,17 @@ pub struct ToolsFile {
 }
 
 impl ToolsFile {
+    /// Returns the files that it was read from: tools.yaml, what it includes, and tools.lock.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let dir = self.path.with_file_name("");
+        let included = self.loaded.sources.included();
+        let included = included.map(|(path, _)| dir.join(path));
+        [self.path.clone(), dir.join("tools.lock")]
+            .into_iter()
+            .chain(included)
+            .collect()
+    }
+
     /// Returns the path of the file in which a span is: tools.yaml, or one that it includes.
     pub fn path_of(&self, span: Span) -> PathBuf {
         match self.loaded.sources.locate(span).included {

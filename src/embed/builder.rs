@@ -158,7 +158,7 @@ impl ToolqBuilder {
                 let id = quote_for_shell(&escape(&in_doubt.resolve_id(call)));
                 let path = quote_path_for_shell(path);
                 format!(
-                    "an earlier run left a call in doubt; `toolq log resolve {id} {path}` resolves it"
+                    "an earlier run left a call in doubt; settle it with `toolq log resolve {id} {path}`, adding `--done --result TEXT` or `--not-done`"
                 )
             }));
         }

@@ -2,7 +2,7 @@
 //! is lost to one, and devices, pipes and symbolic links stay what they are.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read as _, Write};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,13 @@ use crate::output::CommandError;
 
 /// How many symbolic links are followed, as on Linux.
 const MAX_LINKS: usize = 40;
-/// How a session log begins, and what its first record says within the first bytes.
+/// How a session log begins, and what its first record says within the first bytes: a log can have any name, so it is told by
+/// its content.
 const RECORD_START: &[u8] = br#"{"seq":0,"id":""#;
 const SESSION_TYPE: &[u8] = br#""type":"session""#;
 const RECORD_START_BYTES: u64 = 256;
 
-/// Checks that nothing is lost if `path` is written. `inputs` are the files that the command reads.
+/// Checks that nothing is lost if `path` is written. `inputs` are the files that the command reads, besides stdin.
 ///
 /// # Errors
 /// It is one of them, or a session log.
@@ -31,7 +32,7 @@ pub(crate) fn check_output_file<'p>(
         |input: &Path| fs::metadata(input).is_ok_and(|input| identity(&input) == identity(&output));
     let why = if !output.is_file() {
         return Ok(());
-    } else if inputs.into_iter().any(is_output) {
+    } else if inputs.into_iter().any(is_output) || is_stdin(&output) {
         "this command reads it"
     } else if is_session_log(path) {
         "it is a session log"
@@ -40,6 +41,12 @@ pub(crate) fn check_output_file<'p>(
     };
     let error = format!("{} isn't overwritten: {why}", path.display());
     Err(CommandError::usage(error).with_hint("name another file"))
+}
+
+/// Returns whether the shell opened this file as stdin.
+fn is_stdin(file: &Metadata) -> bool {
+    let stdin = rustix::fs::fstat(rustix::stdio::stdin());
+    stdin.is_ok_and(|stdin| (stdin.st_dev, stdin.st_ino) == (file.dev(), file.ino()))
 }
 
 /// Returns whether a file begins as session logs do.
@@ -64,21 +71,39 @@ pub(crate) fn replace_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let target = follow_links(path).unwrap_or_else(|| path.to_owned());
-    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-        return fill(&mut OpenOptions::new().write(true).open(&target)?);
+    // Some links, such as `/dev/stdout`, lead to what has no path.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fill_buffered(OpenOptions::new().write(true).open(path)?, fill).map(drop);
     }
+    let target = follow_links(path).unwrap_or_else(|| path.to_owned());
     let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty());
     // It gets the permissions of any other new file.
     let file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir.unwrap_or(Path::new(".")));
-    // The name of the temporary file would only be confusing.
-    let mut file = file.map_err(|error| io::Error::from(error.kind()))?;
-    fill(&mut file)?;
+    let file = fill_buffered(file.map_err(without_path)?, fill)?;
     file.as_file().sync_data()?;
     file.persist(&target).map_err(|refused| refused.error)?;
     Ok(())
+}
+
+fn fill_buffered<F: Write>(
+    file: F,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<F> {
+    let mut file = BufWriter::new(file);
+    fill(&mut file)?;
+    file.into_inner().map_err(IntoInnerError::into_error)
+}
+
+/// Returns the error of the system, without the name of the temporary file, which would only be confusing.
+fn without_path(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(std::error::Error::source);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    match cause.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
 }
 
 /// Returns the path of the file that writing `path` would write or create: where symbolic links lead, in an existing

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::output::line_col::LineCol;
 use redact::Mask;
+use toolq_core::text::escape;
 use toolq_core::types::{FileProblem, Severity};
 
 /// The specification that the report follows: SARIF 2.1.0 of OASIS.
@@ -91,15 +92,20 @@ pub fn problems_for_github(problems: &[PlacedProblem]) -> String {
         format!(
             "::{} file={},line={},col={},endLine={},endColumn={},title=toolq check::{}",
             problem.severity,
-            github_property(&problem.file),
+            github_property(&escape(&problem.file)),
             problem.line,
             problem.column,
             problem.end_line,
             problem.end_column,
-            github_data(&problem.whole_text()),
+            github_data(&escape_lines(&problem.whole_text())),
         )
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Escapes what a terminal would interpret, except for line breaks.
+fn escape_lines(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
 /// Escapes the message of a workflow command.

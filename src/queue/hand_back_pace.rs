@@ -31,14 +31,14 @@ impl HandBackPace {
     }
 
     /// Notes that a turn is handed back to a queue with this `ack_wait`. Returns how long the turn waits.
-    pub(super) fn hand_back(&mut self, ack_wait: Duration) -> Duration {
+    pub(super) fn note_hand_back(&mut self, ack_wait: Duration) -> Duration {
         self.handed_back = self.handed_back.saturating_add(1);
         HAND_BACK_DELAY.min(ack_wait)
     }
 
     /// Notes that a turn is handed back that needs other tools, after it was delivered this many times. Returns how long
     /// the turn waits.
-    pub(super) fn hand_back_foreign(&mut self, delivered: i64) -> Duration {
+    pub(super) fn note_foreign_hand_back(&mut self, delivered: i64) -> Duration {
         let delay = foreign_delay(delivered);
         self.foreign_until = lease::now() + delay + MAX_FOREIGN_DELAY;
         delay

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::sleep;
 
 use crate::queue::ordered_publishing::{PublishRefusal, RETRY_INTERVAL};
-use crate::queue::turn_queue::TurnQueue;
+use crate::queue::turn_queue::{TurnQueue, is_not_found};
 use toolq_engine::random_task_id;
 
 /// Largest body of a message. A server takes 1 MiB unless it is configured otherwise, headers included.
@@ -168,10 +168,16 @@ impl TurnQueue {
     }
 
     /// Returns how many bytes the object store holds, if there is one.
-    pub(super) async fn object_bytes(&self) -> Option<u64> {
+    ///
+    /// # Errors
+    /// The server doesn't say.
+    pub(super) async fn object_bytes(&self) -> Result<u64, String> {
         let stream = format!("OBJ_{}", self.name.bucket());
-        let stream = self.jetstream.get_stream(stream).await.ok()?;
-        Some(stream.cached_info().state.bytes)
+        match self.jetstream.get_stream(stream).await {
+            Ok(stream) => Ok(stream.cached_info().state.bytes),
+            Err(error) if is_not_found(&error.kind()) => Ok(0),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Removes the body of a message, if it is an object.

@@ -86,7 +86,7 @@ pub(crate) async fn read_status(
         dead: list_dead_turns(queue).await.map_err(unreadable)?.len(),
         messages: info.state.messages,
         bytes: info.state.bytes,
-        object_bytes: queue.object_bytes().await.unwrap_or(0),
+        object_bytes: queue.object_bytes().await.map_err(unreadable)?,
         replicas: info.config.num_replicas,
         sync: find_sync_mode(client).await,
     })

@@ -223,7 +223,7 @@ fn new_context(client: &Client) -> Context {
 }
 
 /// There is no stream of this name.
-fn is_not_found(kind: &GetStreamErrorKind) -> bool {
+pub(super) fn is_not_found(kind: &GetStreamErrorKind) -> bool {
     match kind {
         GetStreamErrorKind::JetStream(error) => error.error_code() == ErrorCode::STREAM_NOT_FOUND,
         _ => false,

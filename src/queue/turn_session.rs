@@ -115,11 +115,10 @@ impl TurnSession {
         let _ = engine.end_servers(&mut sink);
         engine.close();
         let was_stopped = self.halted_by.is_none() && self.control.halt_cause().is_some();
-        let is_complete = sink.doubts.is_empty() && self.control.halt_cause().is_none();
-        let exit = if is_complete {
-            Exit::Ok
-        } else {
-            Exit::Incomplete
+        let exit = match self.control.halt_cause() {
+            Some(HaltCause::Signal(signal)) => Exit::Signal(signal),
+            None if !sink.is_incomplete && answered.is_ok() => Exit::Ok,
+            _ => Exit::Incomplete,
         };
         let finished = sink.log.finish(exit.code());
         let refused = self.refused.borrow().clone();

@@ -13,6 +13,8 @@ pub(super) struct TurnSink {
     pub lost_lease: bool,
     /// The calls that are in doubt.
     pub doubts: Vec<CallInDoubt>,
+    /// A call has no result of its own: it is in doubt, was paused, or had no approval.
+    pub is_incomplete: bool,
 }
 
 impl TurnSink {
@@ -22,6 +24,7 @@ impl TurnSink {
             lease,
             lost_lease: false,
             doubts: Vec::new(),
+            is_incomplete: false,
         }
     }
 }
@@ -37,6 +40,8 @@ impl EventSink for TurnSink {
             return Err(EmitError(why.to_owned()));
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
+        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if outcome.status().stops_run());
+        self.is_incomplete |= !self.doubts.is_empty() || events.iter().any(stops);
         Ok(())
     }
 

@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
                 AckKind::Ack
             }
             Err(TurnNotAnswered::HandedBack(why)) => {
-                let delay = self.pace.hand_back(self.ack_wait);
+                let delay = self.pace.note_hand_back(self.ack_wait);
                 if let Some(why) = why {
                     self.warn(&why);
                 }
@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
                 if let Some(why) = why {
                     self.warn(&why);
                 }
-                AckKind::Nak(Some(self.pace.hand_back_foreign(delivered)))
+                AckKind::Nak(Some(self.pace.note_foreign_hand_back(delivered)))
             }
             Err(TurnNotAnswered::Lost(why)) => {
                 self.warn(&why);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::args::ReplayArguments as Arguments;
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
-use crate::output::{CommandError, StderrWriter, check_output_file};
+use crate::output::{CommandError, StderrWriter, check_output_file, follow_links};
 use crate::replay::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
 };
@@ -38,10 +38,7 @@ pub fn open_reports(
             .with_hint("name a file for each of the others"));
     }
     let stderr = Box::new(io::stderr());
-    for path in wanted.into_iter().flatten() {
-        let inputs = recordings.iter().chain([&context.tools_path]);
-        check_output_file(path, inputs.map(PathBuf::as_path))?;
-    }
+    check_report_files(&wanted, arguments, tools, recordings)?;
     let screen = TerminalReport::new(
         stderr,
         context.stderr.is_colored(),
@@ -64,6 +61,32 @@ pub fn open_reports(
         reports.push(Box::new(HtmlReport::new(open_writer(path)?)));
     }
     Ok(reports)
+}
+
+/// Checks that each report gets a file of its own, of which nothing else is lost.
+fn check_report_files(
+    wanted: &[&Option<PathBuf>],
+    arguments: &Arguments,
+    tools: &ToolsFile,
+    recordings: &[PathBuf],
+) -> Result<(), CommandError> {
+    let mut taken = vec![arguments.log.as_deref().and_then(follow_links)];
+    for path in wanted.iter().filter_map(|path| path.as_deref()) {
+        let files = tools.files();
+        let inputs = recordings.iter().chain(&files);
+        check_output_file(path, inputs.map(PathBuf::as_path))?;
+        let file = follow_links(path);
+        // What has no path, and devices, may get several.
+        let is_new = file
+            .as_ref()
+            .is_some_and(|file| !file.exists() || file.is_file());
+        if is_new && taken.contains(&file) {
+            let error = format!("two outputs would go to {}", path.display());
+            return Err(CommandError::usage(error).with_hint("name a file for each of them"));
+        }
+        taken.push(file);
+    }
+    Ok(())
 }
 
 fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {

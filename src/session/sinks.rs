@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::{DEFAULT_TOOLS_FILE, ProgressFlag};
+use crate::args::ProgressFlag;
 use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::events::target;
@@ -57,9 +57,10 @@ impl RunSinks {
         let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
         let events = settings.watch.events.as_deref();
-        let events = events
-            .map(|to| target::open(to, log, &context.tools_path))
-            .transpose()?;
+        let inputs = settings.watch.inputs.iter().chain([&context.tools_path]);
+        let inputs: Vec<&Path> = inputs.map(PathBuf::as_path).collect();
+        let events = events.map(|to| target::open(to, log, &inputs));
+        let events = events.transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
         let events = events.transpose().map_err(|error| {
             CommandError::usage(format!("failed to start writing --events: {error}"))
@@ -219,8 +220,7 @@ fn open_display(
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<ProgressDisplay> {
-    let is_default = context.tools_path == Path::new(DEFAULT_TOOLS_FILE);
-    let repeat = RepeatCommand::new(&context.tools_path, is_default);
+    let repeat = RepeatCommand::new(&context.tools_flag());
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),

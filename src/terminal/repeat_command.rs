@@ -1,11 +1,10 @@
 //! The command line with which a person repeats a call.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use redact::Mask;
 use toolq_core::json::Input;
-use toolq_core::text::{is_hidden, quote_for_shell, quote_path_for_shell};
+use toolq_core::text::{is_hidden, quote_for_shell};
 use toolq_core::types::{Backing, CallEnding, CheckedCall, Effect, Outcome, Verdict};
 
 /// Longer inputs are no help on a command line.
@@ -21,13 +20,9 @@ const CHECK_LABEL: &str = "may have done part of its work; after checking: ";
 pub(crate) struct RepeatCommand(String);
 
 impl RepeatCommand {
-    /// Creates it for the tools of this file. `is_default` says that toolq finds the file by itself.
-    pub(crate) fn new(tools_path: &Path, is_default: bool) -> Self {
-        Self(if is_default {
-            "toolq call".to_owned()
-        } else {
-            format!("toolq call -c {}", quote_path_for_shell(tools_path))
-        })
+    /// `tools_flag` is the flag that names the tools file, with a space before it, if a flag is needed.
+    pub(crate) fn new(tools_flag: &str) -> Self {
+        Self(format!("toolq call{tools_flag}"))
     }
 
     /// Returns the command line for a call. `None` if it was rejected, only the host process can run it, or its input has a secret or
@@ -148,7 +143,7 @@ mod tests {
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
-        let command = RepeatCommand::new(Path::new("my tools.yaml"), false);
+        let command = RepeatCommand::new(" -c 'my tools.yaml'");
         let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
         let repeat = command.repeat_of(&call, &mask)?;
         Some(repeat.command)
@@ -183,7 +178,7 @@ mod tests {
                 effect,
                 ..sample_tool("edit")
             };
-            let command = RepeatCommand::new(Path::new("tools.yaml"), true);
+            let command = RepeatCommand::new("");
             let call = accepted_call(0, tool, true, "{}");
             let repeat = command.repeat_of(&call, &Mask::default()).unwrap();
             repeat.line_after(outcome)
@@ -231,7 +226,7 @@ mod tests {
             line(&format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000))),
             None
         );
-        let command = RepeatCommand::new(Path::new("tools.yaml"), true);
+        let command = RepeatCommand::new("");
         let of_host = Tool {
             backing: Some(Backing::Host),
             ..sample_tool("read")

@@ -86,6 +86,28 @@ fn a_client_that_goes_away_before_its_first_call_is_exit_74_without_a_message() 
     drop(stdin);
 }
 
+#[test]
+fn a_stdout_that_cannot_be_written_is_exit_74_with_the_reason() {
+    let sandbox = CliSandbox::new().tools(TOOLS);
+    let list =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern(&json!({}))});
+    let mut command = sandbox.command(&["serve"]);
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut server = command.stdout(full).spawn().unwrap();
+    // stdin stays open.
+    let mut stdin = server.stdin.take().unwrap();
+    writeln!(stdin, "{list}").unwrap();
+    let ended = server.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    let reason = "stdout can't be written: No space left on device";
+    assert_eq!(ended.status.code(), Some(74), "{stderr}");
+    assert!(stderr.contains(reason), "{stderr}");
+    drop(stdin);
+}
+
 /// It can be asked to end, and neither takes memory without end nor reads what it can't answer.
 #[test]
 fn a_client_that_never_reads_keeps_no_server_alive() {

@@ -1,26 +1,25 @@
 //! What `toolq doctor` prints.
 
-use crate::commands::doctor::missing::{MissingRequirement, NeedsReport, NeedsSurvey};
+use crate::commands::doctor::missing::{
+    MissingRequirement, NeedsReport, NeedsSurvey, RequirementKind,
+};
 use toolq_core::text::{escape, format_count, paint};
 
 /// SGR codes of a line's first word.
 const RED: &str = "31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
+/// The state of what lacks nothing.
+const READY: &str = "ready";
 
 /// Renders a line per tool and server, with what it lacks below it.
 pub(super) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
     let mut lines = Vec::new();
     if !survey.machine.is_empty() {
-        lines.extend(render_needs(
-            "this machine",
-            &survey.machine,
-            "ready",
-            color,
-        ));
+        lines.extend(render_needs("this machine", &survey.machine, READY, color));
     }
     let ready = if is_ready(&survey.machine) {
-        "ready"
+        READY
     } else {
         "ready once this machine is"
     };
@@ -50,7 +49,7 @@ fn render_needs(
 ) -> Vec<String> {
     let painted = |code: &str, text: &str| paint(text, code, color);
     let state = if is_ready(missing) {
-        painted(GREEN, ready)
+        painted(if ready == READY { GREEN } else { YELLOW }, ready)
     } else {
         painted(RED, "not ready")
     };
@@ -83,7 +82,8 @@ pub(super) fn summarize(survey: &NeedsSurvey, path: &str) -> String {
         1 => "1 thing is missing".to_owned(),
         missing => format!("{} are missing", count(missing, "thing")),
     };
-    if survey.tools.is_empty() && !survey.machine.is_empty() {
+    let lacks_file = |missing: &MissingRequirement| missing.kind == RequirementKind::EnvFile;
+    if survey.machine.iter().any(lacks_file) {
         // The tools aren't known without it.
         return format!("{path}: {missing}");
     }

@@ -7,7 +7,7 @@ use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit, check_output_file};
+use crate::output::{CommandError, Exit, check_output_file, replace_file};
 use crate::timeline::{LogTimeline, TimelineReader};
 use toolq_core::text::format_bytes;
 use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
@@ -158,7 +158,7 @@ pub(crate) fn write_output(
         return Ok(stdout::write_line(text)?);
     };
     check_output_file(path, [log])?;
-    std::fs::write(path, format!("{text}\n")).map_err(|error| {
+    replace_file(path, |file| writeln!(file, "{text}")).map_err(|error| {
         let message = format!("{} can't be written: {error}", path.display());
         CommandError::new(Exit::Output, message)
     })

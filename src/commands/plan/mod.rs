@@ -35,7 +35,7 @@ const FALLBACK_WIDTH: usize = 100;
 /// # Errors
 /// tools.yaml or an input is invalid, or stdout can't be written.
 pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let mut tools = context.load_tools()?;
+    let (mut tools, tools_file) = context.load_tools_file()?;
     if let Some(log) = &arguments.estimates {
         apply_log_estimates(&mut tools, log, context)?;
     }
@@ -47,7 +47,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let file = arguments
         .out
         .as_ref()
-        .map(|path| PlanWriter::new(path, arguments, &tools, &mask, context));
+        .map(|path| PlanWriter::new(path, (arguments, &tools_file), &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, |source| source)?;
     let mut printer = PlanPrinter {
         arguments,
@@ -212,8 +212,9 @@ impl PlanPrinter<'_> {
         for (server, called) in &self.unlocked {
             let names: Vec<&str> = called.iter().map(String::as_str).collect();
             self.context.stderr.print_note(&format!(
-                "any input is accepted for {}, and not checked: tools.lock doesn't have the server {server}, and a plan asks none; `toolq servers lock {server}` does",
-                names.join(", ")
+                "any input is accepted for {}, and not checked: tools.lock doesn't have the server {server}, and a plan asks none; `toolq servers lock{} {server}` does",
+                names.join(", "),
+                self.context.tools_flag(),
             ));
         }
     }

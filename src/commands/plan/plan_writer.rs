@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::args::PlanArguments as Arguments;
-use crate::context::CommandContext;
+use crate::context::{CommandContext, ToolsFile};
 use crate::output::{CommandError, check_output_file};
 use crate::plan_file::{PlanBuilder, PlanDigester, PlanFile};
 use redact::Mask;
@@ -30,13 +30,14 @@ impl<'a> PlanWriter<'a> {
     /// The file is one that the command reads, or a session log.
     pub(super) fn new(
         path: &'a Path,
-        arguments: &Arguments,
+        (arguments, tools_file): (&Arguments, &ToolsFile),
         tools: &Arc<ToolsConfig>,
         mask: &Arc<Mask>,
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
         let inputs = arguments.input.files.iter().chain(&arguments.estimates);
-        let inputs = inputs.chain([&context.tools_path]);
+        let tools_files = tools_file.files();
+        let inputs = inputs.chain(&tools_files);
         check_output_file(path, inputs.map(PathBuf::as_path))?;
         let salt = PlanDigester::random_salt().map_err(CommandError::usage)?;
         let environment = Arc::clone(&context.environment);
@@ -93,8 +94,9 @@ impl<'a> PlanWriter<'a> {
         let path = quote_path_for_shell(self.path);
         let calls = if count == 1 { "call" } else { "calls" };
         stderr.print_note(&format!(
-            "plan {} of {count} {calls}, valid until {valid_until}: `toolq run --plan {path}` with the same input runs exactly this",
-            file.id
+            "plan {} of {count} {calls}, valid until {valid_until}: `toolq run{} --plan {path}` with the same input runs exactly this",
+            file.id,
+            self.context.tools_flag(),
         ));
         Ok(())
     }

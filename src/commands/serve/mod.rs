@@ -128,14 +128,18 @@ async fn serve(
         Endpoint::Pipe(input) => {
             let (control, screen) = (session.engine.control(), session.sinks.screen());
             let output = ClientOutput::start(control, screen).map_err(CommandError::usage)?;
+            let failure = output.failure();
             let protocol = ServerSession::new(catalog).with_mask(mask);
             let context = session.context;
             let transport = PipeTransport::new(input, output, protocol, &context.stderr);
-            let served = serve_clients(session, transport, Some("-"), reloader, approver).await;
+            serve_clients(session, transport, Some("-"), reloader, approver).await?;
+            if let Some(error) = failure.get() {
+                return Err(CommandError::new(Exit::Output, error));
+            }
             if session.engine.control().halt_cause() == Some(HaltCause::OutputLost) {
                 return Err(CommandError::silent(Exit::Output));
             }
-            served
+            Ok(())
         }
         Endpoint::Http(listener) => {
             let transport = HttpTransport::start(listener, catalog, mask)?;

@@ -68,7 +68,7 @@ fn select_servers(
     if tools.servers.is_empty() {
         let error = CommandError::usage(format!("{file} has no `servers`"));
         return Err(error.with_hint(
-            "declare them there, or import those of a client: `toolq init --from mcp.json`",
+            "declare them there; `toolq init -c - --from mcp.json` prints those of a client",
         ));
     }
     if names.is_empty() {

@@ -38,7 +38,7 @@ impl RunSession<'_> {
         };
         if self.sinks.has_lost_log() {
             stderr.print_warning(
-                "another process deleted, replaced or changed the session log, so no run can resume this one: running its input again repeats what its calls did",
+                "another process deleted, replaced or changed the session log, so no run can resume this one: running its input again may repeat what its calls did",
             );
             return;
         }
@@ -85,7 +85,8 @@ impl RunSession<'_> {
             }
         }
         if omitted > 0 {
-            let log = self.sinks.log_path().map(quote_path_for_shell);
+            let log = self.sinks.log_path().filter(|_| !self.sinks.has_lost_log());
+            let log = log.map(quote_path_for_shell);
             let listed = log.map(|log| format!("; `toolq log show --errors {log}` lists them"));
             let listed = listed.unwrap_or_default();
             let line = format!("{omitted} more calls did not succeed{listed}");

@@ -193,10 +193,10 @@ fn dropping_the_bars_clears_rows_that_still_run() {
 #[test]
 fn a_failure_can_be_repeated_by_hand() {
     let (bars, terminal) = new_bars(false);
-    let mut bars = bars.with_repeat_command(RepeatCommand::new("tools.yaml".as_ref(), true));
+    let mut bars = bars.with_repeat_command(RepeatCommand::new(""));
     let output = OutputBuffer::default();
     let lines = ProgressLines::new(Box::new(output.clone()), JOBS, mask(), ticking_clock());
-    let repeat = RepeatCommand::new("it's.yaml".as_ref(), false);
+    let repeat = RepeatCommand::new(r" -c 'it'\''s.yaml'");
     let mut lines = lines.with_repeat_command(repeat).with_characters(false);
     let inputs = [r#"{"path":"a"}"#, r#"{"key":"s3cr3t-value"}"#];
     for (position, input) in inputs.into_iter().enumerate() {

@@ -135,8 +135,8 @@ impl CallChecker {
         // Others may read what it changes, so it runs alongside no call that doesn't say what it reads.
         let writes = |lock: &CallLock| lock.mode == LockMode::Write;
         let is_locked = locks.as_ref().is_some_and(|locks| locks.iter().any(writes));
-        let decides = safe || decided_by == SafetySource::Default;
-        let (safe, decided_by) = if is_locked && decides {
+        let is_decided_by_locks = safe || decided_by == SafetySource::Default;
+        let (safe, decided_by) = if is_locked && is_decided_by_locks {
             (false, SafetySource::Locks)
         } else {
             (safe, decided_by)

@@ -10,14 +10,9 @@ pub fn join_json_lines(json: &str) -> Cow<'_, str> {
     if !json.contains(is_break) {
         return Cow::Borrowed(json);
     }
-    let lines: Vec<&str> = json.split(is_break).map(str::trim).collect();
-    let joined = lines
-        .iter()
-        .filter(|line| !line.is_empty())
-        .copied()
-        .collect::<Vec<_>>()
-        .join(" ");
-    Cow::Owned(joined)
+    let lines = json.split(is_break).map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    Cow::Owned(lines.join(" "))
 }
 
 /// Indents `compact`, which must be one valid JSON value. Only whitespace changes; digits and escapes are preserved.

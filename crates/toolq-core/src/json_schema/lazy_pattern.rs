@@ -1,4 +1,4 @@
-//! `pattern` in simple schemas: a pattern is compiled when a text is first held against it. Most calls leave out most of the
+//! `pattern` in simple schemas: a pattern is compiled when a text is first matched against it. Most calls leave out most of the
 //! properties that a tool has, and compiling a class of Unicode letters takes longer than all the rest of a short call.
 
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::validation_options::validation_options;
 use crate::types::FormatPolicy;
 
-/// Compiles each pattern when it is first needed. It has to be evidently valid, since nobody reports the error of one that
-/// isn't: no text matches it.
+/// Compiles each pattern when it is first needed. It has to be evidently valid, since the error of an invalid one isn't
+/// reported: no text matches it.
 pub(crate) fn with_lazy_patterns(
     options: ValidationOptions<'static>,
 ) -> ValidationOptions<'static> {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_compiled_once_a_text_is_held_against_it() {
+    fn a_pattern_is_compiled_once_a_text_is_matched_against_it() {
         let pattern = LazyPattern {
             pattern: json!("^a"),
             validator: OnceLock::new(),

@@ -1,15 +1,15 @@
 //! Writes to the client on a thread of its own: a client that doesn't read must not keep toolq from ending its calls.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tokio::sync::Notify;
 
 use crate::commands::serve::served_client::ReplyChannel;
-use crate::output::stdout;
+use crate::output::{StdoutError, stdout};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
 use toolq_engine::RunControl;
@@ -22,6 +22,7 @@ const MAX_PENDING_BYTES: usize = 1 << 20;
 pub(crate) struct ClientOutput {
     sender: Sender<Vec<u8>>,
     pending: Arc<PendingBytes>,
+    failure: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]
@@ -39,7 +40,8 @@ impl ClientOutput {
     pub(crate) fn start(control: RunControl, screen: Option<ProgressScreen>) -> io::Result<Self> {
         let (sender, lines) = channel::<Vec<u8>>();
         let pending = Arc::new(PendingBytes::default());
-        let written = Arc::clone(&pending);
+        let failure = Arc::<OnceLock<String>>::default();
+        let (written, first_failure) = (Arc::clone(&pending), Arc::clone(&failure));
         let write_all = move || {
             let mut is_lost = false;
             for lines in lines {
@@ -50,6 +52,9 @@ impl ClientOutput {
                         None => write(),
                     };
                     is_lost = result.is_err();
+                    if let Err(StdoutError::Failed(error)) = result {
+                        let _ = first_failure.set(format!("stdout can't be written: {error}"));
+                    }
                 }
                 if is_lost {
                     control.halt(HaltCause::OutputLost);
@@ -61,7 +66,16 @@ impl ClientOutput {
         thread::Builder::new()
             .name("output".to_owned())
             .spawn(write_all)?;
-        Ok(Self { sender, pending })
+        Ok(Self {
+            sender,
+            pending,
+            failure,
+        })
+    }
+
+    /// Returns why the client can't be written to, once that is known. A client that closed its end isn't a failure.
+    pub(crate) fn failure(&self) -> Arc<OnceLock<String>> {
+        Arc::clone(&self.failure)
     }
 
     /// Sends whole lines, without waiting.

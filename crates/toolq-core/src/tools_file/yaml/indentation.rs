@@ -1,5 +1,5 @@
-//! Finds tabs in the indentation, where YAML 1.2 has only spaces (section 6.1). The library finds most of them itself, but takes
-//! one before the first entry of a nested list or table for a space.
+//! Finds tabs in the indentation, where YAML 1.2 has only spaces (section 6.1). The library finds most of them itself, but treats
+//! one before the first entry of a nested list or table as a space.
 
 use serde_saphyr::granit_parser::{Scanner, StrInput, TokenType};
 
