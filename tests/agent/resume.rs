@@ -197,7 +197,7 @@ fn a_masked_response_cannot_be_resumed() {
     );
     for remedy in [
         "Start over with `--new`",
-        "`toolq log resolve toolu_0 --done --result TEXT`",
+        "`toolq log resolve toolu_0`, adding `--done --result TEXT`",
     ] {
         assert!(stuck.result_texts()[0].contains(remedy), "{}", stuck.stdout);
     }
