@@ -188,3 +188,26 @@ fn the_formats_of_streams_are_no_recordings() {
         .assert_exit(2);
     assert!(ran.stderr.contains("`toolq plan` checks"), "{}", ran.stderr);
 }
+
+/// Some programs record only the payloads of a stream. The hint says what makes it a stream again, and that works.
+#[test]
+fn the_payloads_of_a_stream_are_named_with_what_makes_them_a_stream() {
+    let events = [
+        json!({"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "look", "input": {}}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_stop"}),
+    ];
+    let payloads = events.map(|event| format!("{event}\n")).concat();
+    let toolq = || {
+        CliSandbox::new()
+            .tools("version: 1\ntools: {look: {input_schema: {type: object}, command: [pwd]}}\n")
+            .file("payloads", &payloads)
+    };
+    let refused = toolq().run(&["plan", "payloads"]).assert_exit(2);
+    let hint = r#"`awk 'NF {print "data: " $0 "\n"}' FILE | toolq plan`"#;
+    assert!(refused.stderr.contains(hint), "{}", refused.stderr);
+    let script = r#"awk 'NF {print "data: " $0 "\n"}' payloads | "$TOOLQ" plan"#;
+    let planned = toolq().run_shell(script).assert_exit(0);
+    assert!(planned.stdout.contains("look"), "{}", planned.stdout);
+}

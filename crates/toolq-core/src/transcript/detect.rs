@@ -143,10 +143,23 @@ pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> Documen
         None => document.json.kind().to_owned(),
     };
     let message = format!("{found} isn't a model response");
+    if document.object.as_ref().is_some_and(is_stream_event) {
+        return DocumentError::new(document.json, message).with_hint(
+            "this is an event of a stream, without its `data: `. To plan or run such lines: \
+             `awk 'NF {print \"data: \" $0 \"\\n\"}' FILE | toolq plan`",
+        );
+    }
     DocumentError::new(document.json, message).with_hint(
         "expected a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
          session log",
     )
+}
+
+/// Returns whether an object is what an API sends in one event of a stream.
+fn is_stream_event(object: &ParsedObject<'_>) -> bool {
+    let kind = object.get_text("type");
+    kind.is_some_and(|kind| kind == "message_start" || kind.starts_with("response."))
+        || object.get_text("object").as_deref() == Some("chat.completion.chunk")
 }
 
 /// Returns the error for a document in which `given`, the dialect that the user named, finds no calls, if its form shows

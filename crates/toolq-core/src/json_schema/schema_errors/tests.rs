@@ -9,6 +9,14 @@ use crate::json_schema::keywords::all_keywords;
 use crate::json_schema::patterns::with_short_patterns;
 use crate::json_schema::schema::CompiledSchema;
 
+const DRAFTS: [&str; 5] = [
+    "http://json-schema.org/draft-04/schema#",
+    "http://json-schema.org/draft-06/schema#",
+    "http://json-schema.org/draft-07/schema#",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+];
+
 fn error_lines(schema: &Value) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let found = find_schema_errors(schema, dir.path());
@@ -265,15 +273,8 @@ fn a_schema_may_refer_to_the_meta_schema_of_its_draft() {
 
 #[test]
 fn a_schema_may_refer_to_the_meta_schema_of_another_draft() {
-    let drafts = [
-        "http://json-schema.org/draft-04/schema#",
-        "http://json-schema.org/draft-06/schema#",
-        "http://json-schema.org/draft-07/schema#",
-        "https://json-schema.org/draft/2019-09/schema",
-        "https://json-schema.org/draft/2020-12/schema",
-    ];
-    for own in drafts {
-        for other in drafts {
+    for own in DRAFTS {
+        for other in DRAFTS {
             let schema = json!({"$schema": own, "properties": {"a": {"$ref": other}}});
             assert_eq!(
                 error_lines(&schema),
@@ -357,13 +358,6 @@ fn a_wrong_type_that_the_meta_schema_of_draft_6_allows_is_an_error() {
 /// Whatever a draft's meta-schema leaves out, no keyword fails only when its tool is called.
 #[test]
 fn a_keyword_of_any_draft_with_any_value_is_an_error_or_compiles() {
-    let drafts = [
-        "http://json-schema.org/draft-04/schema#",
-        "http://json-schema.org/draft-06/schema#",
-        "http://json-schema.org/draft-07/schema#",
-        "https://json-schema.org/draft/2019-09/schema",
-        "https://json-schema.org/draft/2020-12/schema",
-    ];
     let values = [
         json!(null),
         json!(true),
@@ -379,7 +373,7 @@ fn a_keyword_of_any_draft_with_any_value_is_an_error_or_compiles() {
         json!({"a": ["b", "b"]}),
     ];
     let keywords: Vec<&str> = all_keywords().filter(|key| *key != "$schema").collect();
-    for (draft, keyword) in drafts
+    for (draft, keyword) in DRAFTS
         .iter()
         .flat_map(|draft| keywords.iter().map(move |keyword| (draft, *keyword)))
     {
