@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::args::{Command, parse_arguments};
+use crate::args::{Command, ProgramArguments, parse_arguments};
 use crate::commands::agent;
 use crate::commands::call;
 use crate::commands::check;
@@ -48,10 +48,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     procfence::ignore_file_size_signal();
     let exit = match parse_arguments(&arguments) {
         Ok(arguments) => {
-            let context = CommandContext::new(&arguments.common);
+            // Both are needed until the program exits, also by threads that it doesn't wait for.
+            let arguments: &'static ProgramArguments = Box::leak(Box::new(arguments));
+            let context = Box::leak(Box::new(CommandContext::new(&arguments.common)));
             arm_failpoints(&context.environment);
             trace::install(&context.environment)
-                .and_then(|()| run_command(&arguments.command, &context))
+                .and_then(|()| run_command(&arguments.command, context))
                 .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
         Err(message) => stdout::print_clap_message(&message).unwrap_or_else(|lost| {
@@ -62,7 +64,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit.into()
 }
 
-fn run_command(command: &Command, context: &CommandContext) -> Result<Exit, CommandError> {
+fn run_command(
+    command: &'static Command,
+    context: &'static CommandContext,
+) -> Result<Exit, CommandError> {
     match command {
         Command::Run(arguments) => run::run(arguments, context),
         Command::Agent(arguments) => agent::run_agent(arguments, context),

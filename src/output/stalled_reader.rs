@@ -1,4 +1,4 @@
-//! Waits for the reader of stdout, but not forever once toolq is shutting down.
+//! Waits for the readers of stdout and stderr: for that of stdout, not forever once toolq is shutting down.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// What a pipe takes without blocking once it is ready: its `PIPE_BUF`.
 pub(super) const PIECE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
@@ -27,18 +29,46 @@ pub(super) fn limit_waiting() {
 
 /// Waits until `stdout` takes [`PIECE_BYTES`]. Returns `false` if it should no longer be waited for.
 pub(super) fn wait_until_writable(stdout: &impl AsFd) -> io::Result<bool> {
+    if is_writable(stdout, Timespec::default())? {
+        return Ok(true);
+    }
     let waiting_since = Instant::now();
-    loop {
-        let mut polled = [PollFd::new(stdout, PollFlags::OUT)];
-        match poll(&mut polled, Some(&CHECK_INTERVAL)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(true),
-            Err(error) => return Err(error.into()),
+    without_worker(|| {
+        loop {
+            if is_writable(stdout, CHECK_INTERVAL)? {
+                return Ok(true);
+            }
+            let is_over =
+                |ending: &Instant| waiting_since.max(*ending).elapsed() >= STALLED_READER_TIMEOUT;
+            if ENDING_SINCE.get().is_some_and(is_over) {
+                return Ok(false);
+            }
         }
-        let is_over =
-            |ending: &Instant| waiting_since.max(*ending).elapsed() >= STALLED_READER_TIMEOUT;
-        if ENDING_SINCE.get().is_some_and(is_over) {
-            return Ok(false);
-        }
+    })
+}
+
+/// Waits until `stderr` takes [`PIECE_BYTES`], however long that takes. After an error, writing fails as well.
+pub(super) fn wait_until_stderr_writable(stderr: &impl AsFd) {
+    if let Ok(false) = is_writable(stderr, Timespec::default()) {
+        without_worker(|| while let Ok(false) = is_writable(stderr, CHECK_INTERVAL) {});
+    }
+}
+
+/// Returns whether `output` takes [`PIECE_BYTES`] within `timeout`.
+fn is_writable(output: &impl AsFd, timeout: Timespec) -> io::Result<bool> {
+    let mut polled = [PollFd::new(output, PollFlags::OUT)];
+    match poll(&mut polled, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits with `wait`. If this is a worker of the runtime, another thread takes its place, so that timeouts still end calls.
+fn without_worker<T>(wait: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(wait),
+        _ => wait(),
     }
 }

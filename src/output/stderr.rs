@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use crate::output::color_choice::{ColorChoice, ColorPolicy, is_dumb_terminal};
 use crate::output::command_error::CommandError;
 use crate::output::exit::Exit;
+use crate::output::stderr_stream::StderrStream;
 use crate::terminal::kind_style;
 use redact::Mask;
 use toolq_core::os::Environment;
@@ -92,7 +93,7 @@ impl StderrWriter {
 
     /// Writes text without masking or a label. Errors are ignored: there is no place left to report them.
     pub fn write_text(text: &str) {
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        let _ = StderrStream.write_all(text.as_bytes());
     }
 
     /// Prints `warning: …`, unless quiet.

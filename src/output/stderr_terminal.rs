@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::TermLike;
 
+use crate::output::stalled_reader;
 use crate::output::stderr::StderrWriter;
 
 /// Standard error as a terminal.
@@ -80,7 +81,9 @@ impl TermLike for StderrTerminal {
     }
 
     fn flush(&self) -> io::Result<()> {
-        io::stderr().lock().write_all(self.take_frame().as_bytes())
+        let mut stderr = io::stderr().lock();
+        stalled_reader::wait_until_stderr_writable(&stderr);
+        stderr.write_all(self.take_frame().as_bytes())
     }
 }
 

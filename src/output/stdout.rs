@@ -102,7 +102,7 @@ pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
 }
 
 /// Returns a buffered writer, for a document that is written in parts.
-pub fn buffered_writer() -> Box<dyn io::Write> {
+pub fn buffered_writer() -> Box<dyn io::Write + Send> {
     Box::new(io::BufWriter::new(io::stdout()))
 }
 

@@ -1,13 +1,13 @@
 //! Opens the reports of a replay.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::args::ReplayArguments as Arguments;
 use crate::context::{CommandContext, ToolsFile};
 use crate::output::stdout;
-use crate::output::{CommandError, StderrWriter, check_output_file, follow_links};
+use crate::output::{CommandError, StderrStream, StderrWriter, check_output_file, follow_links};
 use crate::replay::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
 };
@@ -37,7 +37,7 @@ pub fn open_reports(
         return Err(CommandError::usage("only one report can go to stdout")
             .with_hint("name a file for each of the others"));
     }
-    let stderr = Box::new(io::stderr());
+    let stderr = Box::new(StderrStream);
     check_report_files(&wanted, arguments, tools, recordings)?;
     let screen = TerminalReport::new(
         stderr,
@@ -89,7 +89,7 @@ fn check_report_files(
     Ok(())
 }
 
-fn open_writer(path: &Path) -> Result<Box<dyn Write>, CommandError> {
+fn open_writer(path: &Path) -> Result<Box<dyn Write + Send>, CommandError> {
     if path == Path::new("-") {
         stdout::check_open()?;
         return Ok(stdout::buffered_writer());

@@ -3,9 +3,12 @@
 
 mod session_end;
 
+use std::panic;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 use crate::approval::build_approver;
 use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM};
@@ -36,7 +39,7 @@ pub struct RunSession<'a> {
     pub resume: Arc<ResumeDecisions>,
     /// The only turn of the input, if it was already read for the comparison with the log.
     pub compared_turn: Option<Turn>,
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     /// `None` once the handlers run.
     signals: Option<SignalHandler>,
     /// The signal that stopped the run.
@@ -47,6 +50,9 @@ pub struct RunSession<'a> {
     /// The log is in the default directory.
     has_default_log: bool,
 }
+
+/// What a session does until its calls are answered.
+pub type SessionWork<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
 /// The parts of a session that answer a turn.
 pub(crate) struct TurnParts<'s> {
@@ -140,7 +146,7 @@ impl<'a> RunSession<'a> {
             sinks,
             resume: Arc::new(resume),
             compared_turn: opened.compared_turn,
-            runtime,
+            runtime: Arc::new(runtime),
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
@@ -151,23 +157,28 @@ impl<'a> RunSession<'a> {
 
     /// Runs `work` to its end. A signal or a lost stdout stops running calls, and their answers say so.
     pub fn block_on<T>(&mut self, work: impl AsyncFnOnce(&mut Self) -> T) -> T {
-        let runtime = self.runtime.handle().clone();
+        let runtime = Arc::clone(&self.runtime);
         runtime.block_on(async {
-            let (control, screen) = (self.engine.control(), self.sinks.screen());
-            // Both tasks live until the program exits, because it can be interrupted while it closes the log, too.
-            if let Some(signals) = self.signals.take() {
-                tokio::spawn(signals.handle_signals(control.clone(), screen.clone()));
-            }
-            if self.prints_results {
-                tokio::spawn(halt_when_stdout_closes(control));
-            }
-            let ticking = screen.map(spawn_ticker);
+            let ticking = self.begin_tasks();
             let result = work(self).await;
             if let Some(ticking) = ticking {
                 ticking.abort();
             }
             result
         })
+    }
+
+    /// Lets signals stop the run, and starts the tasks that watch for a lost stdout and redraw the progress bars. Returns
+    /// the last. The others go on until the program exits, because it can be interrupted while it closes the log, too.
+    fn begin_tasks(&mut self) -> Option<JoinHandle<()>> {
+        let (control, screen) = (self.engine.control(), self.sinks.screen());
+        if let Some(signals) = self.signals.take() {
+            signals.begin(control.clone(), screen.clone());
+        }
+        if self.prints_results {
+            tokio::spawn(halt_when_stdout_closes(control));
+        }
+        screen.map(spawn_ticker)
     }
 
     /// Runs the `describe` programs that these calls need and that haven't run yet. Events also go to `sink`.
@@ -214,5 +225,30 @@ impl<'a> RunSession<'a> {
     pub fn warning_sink(&mut self) -> DescribeWarningSink<'_> {
         let screen = self.sinks.screen();
         DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen)
+    }
+}
+
+impl RunSession<'static> {
+    /// As [`block_on`](Self::block_on), but on a thread of the runtime, for calls that exchange messages: there, `work`
+    /// takes turns with the connections to servers, where this thread would have to be woken for each answer. Also
+    /// returns the session.
+    pub fn run_on_worker<T: Send + 'static>(
+        mut self,
+        work: impl for<'s> FnOnce(&'s mut Self) -> SessionWork<'s, T> + Send + 'static,
+    ) -> (Self, T) {
+        // If `work` panics, the session is dropped there, which the runtime must outlive.
+        let runtime = Arc::clone(&self.runtime);
+        let task = runtime.spawn(async move {
+            let ticking = self.begin_tasks();
+            let result = work(&mut self).await;
+            if let Some(ticking) = ticking {
+                ticking.abort();
+            }
+            (self, result)
+        });
+        match runtime.block_on(task) {
+            Ok(done) => done,
+            Err(error) => panic::resume_unwind(error.into_panic()),
+        }
     }
 }

@@ -18,12 +18,12 @@ use crate::terminal::ProgressScreen;
 use toolq_core::types::{HaltCause, ToolsConfig};
 use toolq_engine::RunControl;
 
-/// Threads that a run may start in addition to its workers: for stdin, event files and blocking operations.
-const OTHER_THREADS: usize = 4;
+/// Threads that a run may start in addition to its workers: for signals, stdin, event files and blocking operations.
+const OTHER_THREADS: usize = 5;
 /// Threads that `--otlp` starts in addition: one for spans, one for metrics, and one that waits for both at the end.
 const EXPORT_THREADS: usize = 3;
-/// The number of descriptors that a runtime opens, and some that the first call needs.
-const RUNTIME_DESCRIPTORS: usize = 8;
+/// The number of descriptors that the runtimes of calls and of signals open, and some that the first call needs.
+const RUNTIME_DESCRIPTORS: usize = 12;
 /// Time between two frames of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 

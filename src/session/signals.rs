@@ -1,13 +1,16 @@
 //! Signal handling: the first termination signal stops the run gracefully, the second immediately. Ctrl-Z suspends the
-//! running programs and toolq.
+//! running programs and toolq. All this happens on a thread of its own, because the others may be blocked.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
+use std::thread;
 
 use rustix::process::{Signal as UnixSignal, getpid, kill_process};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::output::{Exit, stdout};
@@ -26,24 +29,39 @@ const TERMINATION_SIGNALS: [UnixSignal; 4] = [
 
 /// Handles the signals that would otherwise kill toolq.
 pub struct SignalHandler {
-    listeners: Vec<(UnixSignal, Signal)>,
+    run_sender: oneshot::Sender<StoppableRun>,
     termination_signal: Arc<OnceLock<u8>>,
 }
 
+/// The run that signals stop, and what is on the terminal meanwhile.
+type StoppableRun = (RunControl, Option<ProgressScreen>);
+
 impl SignalHandler {
     /// Installs handlers for all signals except those that were already ignored when toolq started, as under `nohup`.
-    /// Must be called within a tokio runtime.
+    /// A signal that comes is kept until [`Self::begin`].
     ///
     /// # Errors
-    /// A handler can't be installed.
+    /// A handler can't be installed, or the thread can't be started.
     pub fn install() -> io::Result<Self> {
-        let ignored = ignored_signals();
-        let wanted = TERMINATION_SIGNALS.into_iter().chain([UnixSignal::TSTP]);
-        let wanted = wanted.filter(|wanted| ignored >> (wanted.as_raw() - 1) & 1 == 0);
-        let listeners = wanted.map(|wanted| Ok((wanted, listen_for(wanted)?)));
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let entered = runtime.enter();
+        let listeners = SignalListeners::install()?;
+        drop(entered);
+        let (run_sender, run_receiver) = oneshot::channel();
+        let termination_signal = Arc::<OnceLock<u8>>::default();
+        let first_signal = Arc::clone(&termination_signal);
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    if let Ok(run) = run_receiver.await {
+                        listeners.handle_signals(run, &first_signal).await;
+                    }
+                });
+            })?;
         Ok(Self {
-            listeners: listeners.collect::<io::Result<_>>()?,
-            termination_signal: Arc::default(),
+            run_sender,
+            termination_signal,
         })
     }
 
@@ -52,8 +70,31 @@ impl SignalHandler {
         Arc::clone(&self.termination_signal)
     }
 
+    /// Handles signals from now on, until the program ends.
+    pub fn begin(self, control: RunControl, screen: Option<ProgressScreen>) {
+        // The thread ends only after this.
+        let _ = self.run_sender.send((control, screen));
+    }
+}
+
+/// What signals arrive at.
+struct SignalListeners(Vec<(UnixSignal, Signal)>);
+
+impl SignalListeners {
+    fn install() -> io::Result<Self> {
+        let ignored = ignored_signals();
+        let wanted = TERMINATION_SIGNALS.into_iter().chain([UnixSignal::TSTP]);
+        let wanted = wanted.filter(|wanted| ignored >> (wanted.as_raw() - 1) & 1 == 0);
+        let listeners = wanted.map(|wanted| Ok((wanted, listen_for(wanted)?)));
+        Ok(Self(listeners.collect::<io::Result<_>>()?))
+    }
+
     /// Handles signals until the program ends.
-    pub async fn handle_signals(mut self, control: RunControl, screen: Option<ProgressScreen>) {
+    async fn handle_signals(
+        mut self,
+        (control, screen): StoppableRun,
+        termination_signal: &OnceLock<u8>,
+    ) {
         let first = loop {
             match self.next_signal().await {
                 UnixSignal::TSTP => suspend_run(&control, screen.as_ref()).await,
@@ -61,7 +102,7 @@ impl SignalHandler {
             }
         };
         let halted_at = Instant::now();
-        let _ = self.termination_signal.set(first);
+        let _ = termination_signal.set(first);
         control.halt(HaltCause::Signal(first));
         // After Ctrl-C, a pager stays open and may keep reading. The sender of any other signal expects toolq to exit.
         if i32::from(first) != UnixSignal::INT.as_raw() {
@@ -81,7 +122,7 @@ impl SignalHandler {
 
     async fn next_signal(&mut self) -> UnixSignal {
         poll_fn(|context| {
-            let mut listeners = self.listeners.iter_mut();
+            let mut listeners = self.0.iter_mut();
             let next = listeners.find_map(|(number, listener)| {
                 listener.poll_recv(context).is_ready().then_some(*number)
             });

@@ -1,6 +1,5 @@
 //! The event sinks of a run: session log, `--events`, progress display, and summary.
 
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
 use crate::log_view::doubt_notices;
 use crate::otlp::OtlpSink;
-use crate::output::{CommandError, Exit, StderrTerminal, StderrWriter};
+use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
 use crate::settings::SessionSettings;
 use crate::terminal::{
     BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
@@ -236,7 +235,7 @@ fn open_display(
         ProgressDisplay::Bars(bars.with_repeat_command(repeat.clone()))
     };
     let lines = || {
-        let stderr = Box::new(io::stderr());
+        let stderr = Box::new(StderrStream);
         let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
         let lines = lines
             .with_characters(context.stderr.is_unicode)

@@ -11,9 +11,9 @@
 mod budgets;
 mod killed;
 mod marked_run;
+mod output_readers;
 #[cfg(target_os = "linux")]
 mod pid_namespaces;
-mod stdout_reader;
 #[path = "../support/mod.rs"]
 mod support;
 mod suspend;

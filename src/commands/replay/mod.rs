@@ -30,8 +30,8 @@ use crate::settings::SessionSettings;
 /// # Errors
 /// tools.yaml is invalid, a path has no recordings, or the log or a report can't be written.
 pub fn replay_recordings(
-    arguments: &Arguments,
-    context: &CommandContext,
+    arguments: &'static Arguments,
+    context: &'static CommandContext,
 ) -> Result<Exit, CommandError> {
     if arguments
         .from
@@ -77,7 +77,7 @@ pub fn replay_recordings(
         ..SessionSettings::of_replay(arguments, &context.environment)
     };
     let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
-    let mut session = RunSession::begin(
+    let session = RunSession::begin(
         context,
         Arc::clone(tools_that_run),
         &settings,
@@ -91,7 +91,12 @@ pub fn replay_recordings(
     );
     let replayer = replayer.with_relocation(relocation);
     let mut replay = ReplayRun::new(arguments, replayer, copy, reports);
-    let result = session.block_on(async |session| replay.replay_all(session, &recordings).await);
+    let (session, (replay, result)) = session.run_on_worker(move |session| {
+        Box::pin(async move {
+            let result = replay.replay_all(session, &recordings).await;
+            (replay, result)
+        })
+    });
     replay.finish(session, result)
 }
 

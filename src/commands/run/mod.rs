@@ -30,7 +30,10 @@ use toolq_log::BeginMode;
 /// # Errors
 /// tools.yaml or an input is invalid, or the log can't be used: then nothing ran. Or stdout can't be written: then the
 /// results are in the log.
-pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn run(
+    arguments: &'static Arguments,
+    context: &'static CommandContext,
+) -> Result<Exit, CommandError> {
     stdout::check_open()?;
     if arguments.control {
         return control::run(arguments, context);
@@ -57,13 +60,16 @@ pub fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, Comm
         inputs: &inputs,
         include_answered: run_settings.include_answered,
     };
-    let mut session = RunSession::begin(context, tools, &settings, subject)?;
+    let session = RunSession::begin(context, tools, &settings, subject)?;
     let paths = arguments.input.paths().into_iter();
     let paths = paths.map(|path| path.display().to_string());
-    let answered = session.block_on(async |session| {
-        let mut answerer = InputAnswerer::new(session, run_settings);
-        let result = answerer.answer_inputs(paths.zip(inputs)).await;
-        (result, answerer.into_failures())
+    let inputs = paths.zip(inputs);
+    let (session, answered) = session.run_on_worker(move |session| {
+        Box::pin(async move {
+            let mut answerer = InputAnswerer::new(session, run_settings);
+            let result = answerer.answer_inputs(inputs).await;
+            (result, answerer.into_failures())
+        })
     });
     let has_log = settings.log.target != LogTarget::Disabled;
     finish(session, run_settings, has_log, answered)

@@ -64,7 +64,10 @@ enum Endpoint {
 ///
 /// # Errors
 /// tools.yaml or a flag is invalid, or the log can't be used: then nothing ran.
-pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn serve_tools(
+    arguments: &'static Arguments,
+    context: &'static CommandContext,
+) -> Result<Exit, CommandError> {
     if arguments.http.is_none() {
         stdout::check_open()?;
     }
@@ -85,10 +88,12 @@ pub fn serve_tools(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let approver = Arc::new(ClientApprover::default());
     let mut settings = SessionSettings::of_serve(arguments, &context.environment);
     settings.approval = ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>);
-    let mut session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
-    let result = session.block_on(async |session| {
-        let reloader = ToolsReloader::new(session, arguments)?;
-        serve(session, arguments, endpoint, reloader, &approver).await
+    let session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
+    let (session, result) = session.run_on_worker(move |session| {
+        Box::pin(async move {
+            let reloader = ToolsReloader::new(session, arguments)?;
+            serve(session, arguments, endpoint, reloader, &approver).await
+        })
     });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
     result.map_err(|failure| CommandError { exit, ..failure })?;

@@ -19,12 +19,12 @@ pub struct HtmlReport {
     diffs: usize,
     omitted: usize,
     unreadable: Vec<String>,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 impl HtmlReport {
     /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write>) -> Self {
+    pub fn new(out: Box<dyn Write + Send>) -> Self {
         Self {
             rows: Vec::new(),
             diffs: 0,

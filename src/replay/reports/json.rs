@@ -12,12 +12,12 @@ use crate::replay::reports::spool::TextSpool;
 /// The report for programs: totals, then a row per difference.
 pub struct JsonReport {
     rows: TextSpool,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 impl JsonReport {
     /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write>) -> Self {
+    pub fn new(out: Box<dyn Write + Send>) -> Self {
         let rows = TextSpool::default();
         Self { rows, out }
     }

@@ -19,7 +19,7 @@ pub struct JunitReport {
     suites: TextSpool,
     suite: TestSuite,
     totals: SuiteCounts,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 /// The suite of the current recording.
@@ -41,7 +41,7 @@ struct SuiteCounts {
 
 impl JunitReport {
     /// Creates a report that is written to `out` at the end. `tool_locations` has the file and the line of each tool.
-    pub fn new(tool_locations: HashMap<String, String>, out: Box<dyn Write>) -> Self {
+    pub fn new(tool_locations: HashMap<String, String>, out: Box<dyn Write + Send>) -> Self {
         Self {
             tool_locations,
             suites: TextSpool::default(),

@@ -21,12 +21,12 @@ pub struct MarkdownReport {
     /// Number of differences that aren't listed.
     omitted_count: usize,
     unreadable: Vec<String>,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 impl MarkdownReport {
     /// Creates a report that is written to `out` at the end.
-    pub fn new(out: Box<dyn Write>) -> Self {
+    pub fn new(out: Box<dyn Write + Send>) -> Self {
         Self {
             rows: Vec::new(),
             diffs: Vec::new(),

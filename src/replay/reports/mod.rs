@@ -24,7 +24,7 @@ use std::io;
 use crate::replay::case::{ReplayCase, ReplayTotals};
 
 /// A report of a replay.
-pub trait ReplayReport {
+pub trait ReplayReport: Send {
     /// Adds the next call, in the order of files, turns, and positions.
     ///
     /// # Errors

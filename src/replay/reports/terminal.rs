@@ -14,7 +14,7 @@ const MAX_DIFFERENCES: usize = 50;
 
 /// The report on the terminal: each difference as it is found, with a short diff.
 pub struct TerminalReport {
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
     color: bool,
     columns: usize,
     is_terminal: bool,
@@ -29,7 +29,7 @@ impl TerminalReport {
     /// Creates a report that is written to `out` as it goes, with lines of at most `columns` columns if that `is_terminal`.
     /// `shows_stale` is whether it lists stale results that don't make the replay fail.
     pub fn new(
-        out: Box<dyn Write>,
+        out: Box<dyn Write + Send>,
         color: bool,
         columns: usize,
         is_terminal: bool,

@@ -1,5 +1,7 @@
 //! The end of a session: the summary, the failures, and the exit code.
 
+use std::sync::Arc;
+
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::session::run_session::RunSession;
 use toolq_core::text::quote_path_for_shell;
@@ -114,6 +116,8 @@ impl RunSession<'_> {
     fn shut_down(self) {
         self.engine.close();
         // Everything is written and no call is running; don't wait for leftover work such as a DNS lookup.
-        self.runtime.shutdown_background();
+        if let Some(runtime) = Arc::into_inner(self.runtime) {
+            runtime.shutdown_background();
+        }
     }
 }

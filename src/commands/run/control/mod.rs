@@ -43,7 +43,10 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The log can't be used: then nothing ran. Or stdin or stdout failed.
-pub(super) fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub(super) fn run(
+    arguments: &'static Arguments,
+    context: &'static CommandContext,
+) -> Result<Exit, CommandError> {
     let mut lines = HostLines::new(stdin::take()?, arguments.input.max_document);
     let opening = open_tools(&mut lines, context)?;
     let turns = Arc::new(OpenTurns::default());
@@ -62,18 +65,20 @@ pub(super) fn run(arguments: &Arguments, context: &CommandContext) -> Result<Exi
     let ready = host_tools
         .is_some()
         .then(|| ready_line(line_id.as_ref(), None));
-    let mut session = RunSession::begin(context, Arc::new(tools), &settings, LogSubject::Host)?;
-    let result = session.block_on(async |session| {
-        describe_tools(session).await;
-        lines.read_in_background().map_err(CommandError::usage)?;
-        let tools = ToolsInUse::new(session, host_tools, arguments.input.jobs.is_some());
-        let handler = LineHandler::new(arguments, session, tools, (&turns, &host_calls));
-        let host = Host {
-            turns: &turns,
-            calls: &host_calls,
-            ready,
-        };
-        answer_turns(session, handler, lines, host).await
+    let session = RunSession::begin(context, Arc::new(tools), &settings, LogSubject::Host)?;
+    let (session, result) = session.run_on_worker(move |session| {
+        Box::pin(async move {
+            describe_tools(session).await;
+            lines.read_in_background().map_err(CommandError::usage)?;
+            let tools = ToolsInUse::new(session, host_tools, arguments.input.jobs.is_some());
+            let handler = LineHandler::new(arguments, session, tools, (&turns, &host_calls));
+            let host = Host {
+                turns: &turns,
+                calls: &host_calls,
+                ready,
+            };
+            answer_turns(session, handler, lines, host).await
+        })
     });
     let failure = result.as_ref().err().map(|failure| failure.exit);
     let is_incomplete = has_bad_line || matches!(result, Ok(false));

@@ -1,8 +1,10 @@
-//! Readers of stdout that close the pipe or stop reading.
+//! Readers of stdout and stderr that close the pipe or stop reading.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, PipeWriter, Write as _};
 use std::process::Command;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::fcntl_getpipe_size;
 use rustix::process::Signal;
 
 use super::marked_run::{MarkedSandbox, response_with_calls};
@@ -119,4 +121,48 @@ fn repeated_signals_abandon_a_stalled_reader() {
     let types: Vec<&str> = types.map(Option::unwrap).collect();
     assert_eq!(types[0], "session");
     assert!(types.contains(&"tool_result") && !types.contains(&"session_end"));
+}
+
+/// While toolq waits for a reader, other calls are running, and end in time.
+#[test]
+fn a_stalled_reader_of_stdout_delays_no_timeout() {
+    let names = ["echo", "cleans_up"];
+    assert_no_delay(Command::stdout, 0, &["--to", "block-lines"], &names);
+}
+
+#[test]
+fn a_stalled_reader_of_stderr_delays_no_timeout() {
+    // There is room for some lines of progress, but not for those of all calls.
+    let names = [&["cleans_up"][..], &["echo"; 200]].concat();
+    assert_no_delay(Command::stderr, 5_000, &["--progress", "plain"], &names);
+}
+
+/// Runs these calls with an output in which there is room for this many bytes. A call that cleans up does so all the same, and a
+/// signal ends the run.
+fn assert_no_delay(
+    redirect: impl FnOnce(&mut Command, PipeWriter) -> &mut Command,
+    room_bytes: usize,
+    flags: &[&str],
+    names: &[&str],
+) {
+    let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", names));
+    let (reader, mut writer) = io::pipe().unwrap();
+    let filler = fcntl_getpipe_size(&writer).unwrap() - room_bytes;
+    writer.write_all(&vec![b'.'; filler]).unwrap();
+    let watched = writer.try_clone().unwrap();
+    let mut command = sandbox.command(flags);
+    let child = redirect(&mut command, writer).spawn().unwrap();
+    drop(command);
+    let mut run = sandbox.into_run(child);
+    wait_until("the pipe is full", || {
+        let mut polled = [PollFd::new(&watched, PollFlags::OUT)];
+        poll(&mut polled, Some(&Timespec::default())).unwrap() == 0
+    });
+    let terminating = run.sandbox().path_of("terminating");
+    wait_until("the call has timed out", || terminating.exists());
+    run.signal_until_exit(Signal::TERM);
+    drop(reader);
+    let code = run.wait_for_output().code;
+    // The first signal may already have let toolq give up the reader.
+    assert!([Some(74), Some(143)].contains(&code), "{code:?}");
 }
