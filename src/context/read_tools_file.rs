@@ -43,6 +43,12 @@ impl ToolsFile {
             None => self.path.clone(),
         }
     }
+
+    /// Returns the file and the line on which a span begins, for messages: `tools.yaml:3`.
+    pub fn place_of(&self, span: Span) -> String {
+        let line = self.loaded.sources.locate(span).line();
+        format!("{}:{line}", self.path_of(span).display())
+    }
 }
 
 impl CommandContext {

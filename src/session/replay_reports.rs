@@ -13,7 +13,6 @@ use crate::replay::{
 };
 use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
-use toolq_core::types::Span;
 
 /// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
 /// that an old report can't be mistaken for a new one.
@@ -110,11 +109,7 @@ fn tool_locations(file: &ToolsFile) -> HashMap<String, String> {
     let Some(YamlContent::Table(tools)) = tools.map(|tools| &tools.value.content) else {
         return HashMap::new();
     };
-    let location = |span: Span| {
-        let line = file.loaded.sources.locate(span).line();
-        format!("{}:{line}", file.path_of(span).display())
-    };
     let tools = tools.iter();
-    let locations = tools.map(|tool| (tool.key.clone(), location(tool.key_span)));
+    let locations = tools.map(|tool| (tool.key.clone(), file.place_of(tool.key_span)));
     locations.collect()
 }
