@@ -71,9 +71,8 @@ fn check_report_files(
 ) -> Result<(), CommandError> {
     let mut taken = vec![arguments.log.as_deref().and_then(follow_links)];
     for path in wanted.iter().filter_map(|path| path.as_deref()) {
-        let files = tools.files();
-        let inputs = recordings.iter().chain(&files);
-        check_output_file(path, inputs.map(PathBuf::as_path))?;
+        let inputs = recordings.iter().map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools.files())?;
         let file = follow_links(path);
         // What has no path, and devices, may get several.
         let is_new = file
