@@ -231,12 +231,33 @@ fn diagnostics_of_the_engine_are_masked_and_off_by_default() {
         trace.contains("turn{number=0") && !trace.contains("c4n4ry"),
         "{trace}"
     );
-    let invalid = run(&[("TOOLQ_LOG", "a=b=c")]).assert_exit(2);
-    assert!(
-        invalid.stderr.contains("TOOLQ_LOG isn't a filter"),
-        "{}",
-        invalid.stderr
-    );
+}
+
+/// Nothing would be printed otherwise, which looks as if nothing had happened.
+#[test]
+fn a_filter_of_diagnostics_that_selects_nothing_is_an_error() {
+    let run = |filter: &str| {
+        let sandbox = toolq().stdin("[]").env("TOOLQ_LOG", filter);
+        sandbox.run(&["run", "-q", "--no-log"])
+    };
+    for (filter, reason) in [
+        ("bogus", "TOOLQ_LOG: `bogus` isn't a level"),
+        ("debug,tarce", "TOOLQ_LOG: `tarce` isn't a level"),
+        ("session.jsonl", "TOOLQ_LOG: `session.jsonl` isn't a level"),
+        ("a=b=c", "TOOLQ_LOG: `a=b=c` isn't a filter"),
+        (
+            "toolq_engine=bogus",
+            "TOOLQ_LOG: `toolq_engine=bogus` isn't a filter",
+        ),
+    ] {
+        let refused = run(filter).assert_exit(2);
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+        let levels = "write error, warn, info, debug, trace or off";
+        assert!(refused.stderr.contains(levels), "{}", refused.stderr);
+    }
+    for filter in ["", "off", "WARN", "info,toolq_engine=trace"] {
+        run(filter).assert_exit(5);
+    }
 }
 
 /// A closed pipe isn't reported: the reader went away on purpose.
