@@ -43,6 +43,11 @@ impl CommandContext {
         format!(" -c {}", quote_path_for_shell(&self.tools_path))
     }
 
+    /// Returns whether tools.yaml came through a pipe (`-c -`, or `-c <(…)` in bash), so that no flag names it later.
+    pub(crate) fn has_piped_tools(&self) -> bool {
+        self.has_named_tools && !self.tools_path.is_file()
+    }
+
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());

@@ -219,7 +219,11 @@ fn open_display(
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<ProgressDisplay> {
-    let repeat = RepeatCommand::new(&context.tools_flag());
+    let repeat = if context.has_piped_tools() {
+        RepeatCommand::with_tools_on_stdin()
+    } else {
+        RepeatCommand::new(&context.tools_flag())
+    };
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),

@@ -358,3 +358,27 @@ fn a_piped_run_names_each_failure() {
         assert_eq!((named, numbered), (1, 1), "{}", plain.stderr);
     }
 }
+
+/// No flag names a file that came through a pipe. Whoever repeats the call provides it in the same way.
+#[test]
+fn a_call_with_tools_from_a_pipe_is_repeated_with_the_tools_on_stdin() {
+    let input = model_response(&[("fail", json!({"code": 3}))]);
+    for tools_file in ["-", "/dev/stdin"] {
+        let sandbox = toolq().file("in.json", &input);
+        let script = format!(
+            r#"cat tools.yaml | "$TOOLQ" run --no-log -c {tools_file} in.json > results.json"#
+        );
+        let ran = sandbox.run_shell(&script).assert_exit(0);
+        let label = "\n  repeat, with the tools file on stdin: toolq ";
+        let (_, repeat) = ran.stderr.split_once(label).expect(&ran.stderr);
+        let arguments = repeat.lines().next().unwrap();
+        assert_eq!(arguments, "call -c - fail '{\"code\":3}'");
+        let script = format!(r#"cat tools.yaml | "$TOOLQ" {arguments}"#);
+        let repeated = toolq().run_shell(&script).assert_exit(1);
+        assert!(
+            repeated.stdout.starts_with("Exit code 3."),
+            "{}",
+            repeated.stdout
+        );
+    }
+}
