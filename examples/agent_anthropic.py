@@ -32,4 +32,7 @@ def main() -> None:
     print("".join(block.text for block in response.content if block.type == "text"))
 
 
-main()
+try:
+    main()
+except anthropic.APIError as error:
+    sys.exit(f"Anthropic's API: {error}")

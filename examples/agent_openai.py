@@ -32,4 +32,7 @@ async def main() -> None:
     print(message.content)
 
 
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except openai.APIError as error:
+    sys.exit(f"OpenAI's API: {error}")

@@ -46,6 +46,62 @@ tools:
     }
 }
 
+/// Nobody is told to correct the input: neither the model nor the person, who reads where the root is named.
+#[test]
+fn a_missing_root_is_named_with_its_line() {
+    let tools = "version: 1
+root: nowhere
+tools:
+  look: {input_schema: {type: object}, effect: read, command: [pwd]}
+  show: {input_schema: {type: object, properties: {path: {type: string}}}, effect: read, paths: [path], command: [cat, '{path?}']}
+";
+    let toolq = || {
+        let calls = [("look", json!({})), ("show", json!({"path": "a"}))];
+        let input = model_response(&calls);
+        CliSandbox::new().tools(tools).file("in.json", input)
+    };
+    for (arguments, code) in [
+        (&["run", "in.json"][..], 0),
+        (&["plan", "in.json"], 0),
+        (&["replay", "in.json"], 1),
+        (&["call", "look", "{}"], 1),
+        (&["call", "show", r#"{"path":"a"}"#], 2),
+    ] {
+        let sandbox = toolq();
+        let root = sandbox.path().join("nowhere");
+        let ran = sandbox.run(arguments).assert_exit(code);
+        let root = root.display();
+        let warning = format!("warning: tools.yaml:2: the root {root} doesn't exist, so commands");
+        assert!(ran.stderr.starts_with(&warning), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("create it, correct `root`"),
+            "{}",
+            ran.stderr
+        );
+        let is_blamed = |text: &str| text.to_lowercase().contains("invalid");
+        assert!(
+            !is_blamed(&ran.stderr) && !is_blamed(&ran.stdout),
+            "{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    let texts = toolq().run(&["run", "in.json"]).result_texts();
+    let expected = [
+        "This tool's working directory (the root) doesn't exist.\n",
+        "show can't run: the working directory (the root) doesn't exist.\n",
+    ];
+    for ((text, is_error), expected) in texts.iter().zip(expected) {
+        assert!(*is_error && text.starts_with(expected), "{text}");
+        assert!(
+            text.contains("a different input won't change that"),
+            "{text}"
+        );
+    }
+    let quiet = toolq().run(&["run", "-q", "in.json"]).assert_exit(0);
+    assert_eq!(quiet.stderr, "");
+}
+
 /// A model can't follow a reference to a file, so the declaration contains the schema itself.
 #[test]
 fn schema_files_are_inlined_in_declarations() {

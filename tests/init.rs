@@ -12,6 +12,7 @@ mod support;
 mod scripted_api;
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -227,6 +228,30 @@ fn a_loop_ends_when_the_api_refuses() {
         assert!(ran.stderr.contains("401"), "{language}: {}", ran.stderr);
         assert!(!ran.stderr.contains("c4n4ry"), "{language}: {}", ran.stderr);
     }
+}
+
+/// What nobody wrote for people, such as a traceback, hides the only line that helps.
+#[test]
+fn the_python_loop_says_in_one_line_that_it_reaches_no_api() {
+    if !is_installed("python3", &["--version"]) {
+        eprint_uncaptured(format_args!("skipped: no python3"));
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // Nothing listens there any more.
+    drop(listener);
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let ran = CliSandbox::new()
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .env("ANTHROPIC_BASE_URL", &url)
+        .env("ANTHROPIC_API_KEY", "c4n4ry-key")
+        .run_shell("toolq init -q --agent-loop python && python3 agent.py hello")
+        .assert_exit(1);
+    let line = format!("{url}/v1/messages can't be reached: ");
+    assert!(ran.stderr.starts_with(&line), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
 #[test]

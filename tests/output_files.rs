@@ -10,8 +10,9 @@ use support::{CliOutput, CliSandbox, model_response};
 
 const TOOLS: &str = "version: 1
 include: [included.yaml]
+env_file: secrets.env
 tools:
-  look: {input_schema: {type: object}, effect: read, command: [echo, looked]}
+  look: {input_schema: {$ref: schema.json}, effect: read, command: [echo, looked]}
 ";
 
 /// A sandbox with an input, a log of it, and a recording.
@@ -28,6 +29,13 @@ fn sandbox() -> CliSandbox {
         .file("in.json", model_response(&[("look", json!({}))]))
         .file("recording.jsonl", recording.join("\n"))
         .file("included.yaml", "rules: [{tools: look, timeout: 10s}]\n")
+        .file("secrets.env", "TOKEN=0123456789\n")
+        .file(
+            "schema.json",
+            r#"{"type": "object", "properties": {"a": {"$ref": "more.json"}}}"#,
+        )
+        .file("more.json", r#"{"type": "string"}"#)
+        .file("tools.lock", r#"{"version":1,"servers":{}}"#)
 }
 
 /// Runs a command after one that leaves a log.
@@ -73,6 +81,39 @@ fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
             output.file("kept.jsonl"),
             "{command}"
         );
+    }
+}
+
+/// `log` needs none of these files, but the next command would.
+#[test]
+fn no_output_overwrites_a_file_that_tools_yaml_is_read_from() {
+    let commands = [
+        "plan in.json --out",
+        "run --no-log in.json --events",
+        "call --no-log look --events",
+        "replay recording.jsonl --json",
+        "replay recording.jsonl --html",
+        "log timeline log.jsonl -o",
+        "log timeline log.jsonl --follow -o",
+        "log trace log.jsonl -o",
+    ];
+    let files = [
+        "tools.yaml",
+        "included.yaml",
+        "secrets.env",
+        "schema.json",
+        "more.json",
+        "tools.lock",
+    ];
+    for name in files {
+        let refused = |command| format!(r#""$TOOLQ" {command} ./{name} < /dev/null; echo $?;"#);
+        let output = run(&commands.map(refused).concat());
+        assert_eq!(output.stdout, "2\n".repeat(commands.len()), "{name}");
+        let refusal = format!("./{name} isn't overwritten: it is part of the tools file");
+        let refusals = output.stderr.matches(&refusal).count();
+        assert_eq!(refusals, commands.len(), "{}", output.stderr);
+        let original = std::fs::read_to_string(sandbox().path().join(name)).ok();
+        assert_eq!(output.file(name), original, "{name}");
     }
 }
 

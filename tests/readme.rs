@@ -129,9 +129,9 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
         let mut printed = String::new();
         output.rewind().unwrap();
         output.read_to_string(&mut printed).unwrap();
-        // Where the directory is for people.
+        // Where the directory is for a person whose home is /home/me.
         let state_home = dir.join("state").display().to_string();
-        let printed = printed.replace(&state_home, "~/.local/state");
+        let printed = printed.replace(&state_home, "/home/me/.local/state");
         transcript.push_str(&format!("$ {typed}\n{printed}"));
     }
     Some(transcript)

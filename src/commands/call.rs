@@ -19,7 +19,7 @@ use toolq_core::types::{AnswerForm, Tool, ToolsConfig};
 /// tools.yaml or the input is invalid, there is no such tool, or the log can't be used: then nothing ran. Or stdout
 /// can't be written.
 pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let tools = Arc::new(context.load_tools()?);
+    let tools = Arc::new(context.load_tools_to_run()?);
     let tool = Arc::clone(find_tool(&tools, &arguments.name, context)?);
     let settings = SessionSettings::of_call(arguments, &context.environment);
     let text = arguments.input.as_deref();

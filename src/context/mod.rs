@@ -43,6 +43,11 @@ impl CommandContext {
         format!(" -c {}", quote_path_for_shell(&self.tools_path))
     }
 
+    /// Returns whether tools.yaml came through a pipe (`-c -`, or `-c <(…)` in bash), so that no flag names it later.
+    pub(crate) fn has_piped_tools(&self) -> bool {
+        self.has_named_tools && !self.tools_path.is_file()
+    }
+
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
         let environment = Arc::new(environment::read());
@@ -77,17 +82,26 @@ impl CommandContext {
         self.load_tools_file().map(|(tools, _)| tools)
     }
 
-    /// Like [`load_tools`](Self::load_tools), but the value of one more variable is a secret.
+    /// Like [`load_tools`](Self::load_tools), for a command that runs calls. Warns if they can't because of the root.
     ///
     /// # Errors
     /// As [`load_tools`](Self::load_tools).
-    pub fn load_tools_with_secret(
+    pub fn load_tools_to_run(&self) -> Result<ToolsConfig, CommandError> {
+        self.load_tools_to_run_with_secret(None)
+    }
+
+    /// Like [`load_tools_to_run`](Self::load_tools_to_run), but the value of one more variable is a secret.
+    ///
+    /// # Errors
+    /// As [`load_tools`](Self::load_tools).
+    pub fn load_tools_to_run_with_secret(
         &self,
         variable: Option<&str>,
     ) -> Result<ToolsConfig, CommandError> {
         let file = self.read_tools_file_with_secret(variable)?;
-        self.require_tools(file, NOTHING_RAN)
-            .map(|(tools, _)| tools)
+        let (tools, file) = self.require_tools(file, NOTHING_RAN)?;
+        self.warn_about_root(&tools, &file);
+        Ok(tools)
     }
 
     /// Loads tools.yaml anew, for a command that has been running with what it said before.
@@ -100,7 +114,9 @@ impl CommandContext {
             return Err(CommandError::usage(message));
         }
         let file = self.read_tools_file_with_secret(secret)?;
-        self.require_tools(file, "").map(|(tools, _)| tools)
+        let (tools, file) = self.require_tools(file, "")?;
+        self.warn_about_root(&tools, &file);
+        Ok(tools)
     }
 
     /// Like [`load_tools`](Self::load_tools), but also returns the file, for the source locations.
@@ -139,6 +155,25 @@ impl CommandContext {
             "{} can't be used{consequence}",
             file.path.display()
         )))
+    }
+
+    /// Warns if the root isn't a directory: then no program starts and no path is accepted, and the failures of calls would
+    /// look like faults of their inputs.
+    pub fn warn_about_root(&self, tools: &ToolsConfig, file: &ToolsFile) {
+        let root = &tools.root;
+        let Some(tree) = file.loaded.tree.as_ref().filter(|_| !root.is_dir()) else {
+            return;
+        };
+        let place = file.place_of(tree.span_at(&["root"], ""));
+        let what = if root.exists() {
+            "isn't a directory"
+        } else {
+            "doesn't exist"
+        };
+        self.stderr.print_warning(&format!(
+            "{place}: the root {} {what}, so commands don't start, and no path is accepted; create it, correct `root`, or start toolq elsewhere",
+            root.display()
+        ));
     }
 
     /// Prints problems of tools.yaml to stderr.

@@ -25,15 +25,11 @@ pub struct ToolsFile {
 }
 
 impl ToolsFile {
-    /// Returns the files that it was read from: tools.yaml, what it includes, and tools.lock.
+    /// Returns the files that it was read from: tools.yaml, tools.lock, and whatever tools.yaml names.
     pub fn files(&self) -> Vec<PathBuf> {
-        let dir = self.path.with_file_name("");
-        let included = self.loaded.sources.included();
-        let included = included.map(|(path, _)| dir.join(path));
-        [self.path.clone(), dir.join("tools.lock")]
-            .into_iter()
-            .chain(included)
-            .collect()
+        let mut files = vec![self.path.clone(), ToolsLock::path_beside(&self.path)];
+        files.extend_from_slice(&self.loaded.other_files);
+        files
     }
 
     /// Returns the path of the file in which a span is: tools.yaml, or one that it includes.
@@ -42,6 +38,12 @@ impl ToolsFile {
             Some(included) => self.path.with_file_name("").join(included),
             None => self.path.clone(),
         }
+    }
+
+    /// Returns the file and the line on which a span begins, for messages: `tools.yaml:3`.
+    pub fn place_of(&self, span: Span) -> String {
+        let line = self.loaded.sources.locate(span).line();
+        format!("{}:{line}", self.path_of(span).display())
     }
 }
 
@@ -79,6 +81,21 @@ impl CommandContext {
     ) -> Result<ToolsFile, CommandError> {
         let lock = self.read_lock()?;
         self.read_locked_tools_file(LockUse::from(&lock), None, host_tools)
+    }
+
+    /// Returns the files that tools.yaml consists of, for a command that works without them. If it can't be used, what it names
+    /// isn't known.
+    pub fn find_tools_files(&self) -> Vec<PathBuf> {
+        if self.tools_path == Path::new("-") {
+            return Vec::new();
+        }
+        match self.read_tools_file() {
+            Ok(file) => file.files(),
+            Err(_) => vec![
+                self.tools_path.clone(),
+                ToolsLock::path_beside(&self.tools_path),
+            ],
+        }
     }
 
     /// Reads tools.lock, if there is one.

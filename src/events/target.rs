@@ -14,20 +14,22 @@ use crate::output::{CommandError, check_output_file, follow_links};
 const STDOUT_IS_TAKEN: &str = "stdout is reserved for results";
 const LOG_IS_TAKEN: &str = "it is the session log, which may contain only records";
 
-/// Opens `target`, a path or `fd:N`. `log` is the path of the session log, if one was named, and `inputs` are the files that
-/// the command reads.
+/// Opens `target`, a path or `fd:N`. `log` is the path of the session log, if one was named. `inputs` are the files that
+/// the command reads, and `tools_files` those that tools.yaml consists of.
 ///
 /// # Errors
-/// The target can't be written, or is stdout, one of the inputs or a session log.
+/// The target can't be written, or is stdout, one of these files or a session log.
 pub fn open(
     target: &str,
     log: Option<&Path>,
-    inputs: &[&Path],
+    inputs: &[PathBuf],
+    tools_files: &[PathBuf],
 ) -> Result<Box<dyn Write + Send>, CommandError> {
     if !target.starts_with("fd:")
         && !log.is_some_and(|log| is_same_new_file(Path::new(target), log))
     {
-        check_output_file(Path::new(target), inputs.iter().copied())?;
+        let inputs = inputs.iter().map(PathBuf::as_path);
+        check_output_file(Path::new(target), inputs, tools_files)?;
     }
     let opened = match target.strip_prefix("fd:") {
         _ if target == "-" => Err(STDOUT_IS_TAKEN.to_owned()),

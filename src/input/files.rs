@@ -44,10 +44,13 @@ pub fn open_inputs(
 ) -> Result<Vec<CommandInput>, CommandError> {
     open_each(arguments, |path, name, file| {
         let vendor = arguments.from.and_then(DialectFlag::stream_vendor);
-        let (prefix, is_stream) = match arguments.from {
-            Some(_) => (Vec::new(), vendor.is_some()),
+        let (prefix, is_stream) = match vendor {
+            Some(_) => (Vec::new(), true),
             None => detect_stream(&file).map_err(|error| unreadable_input(&name, &error))?,
         };
+        if let Some(given) = arguments.from.filter(|_| is_stream && vendor.is_none()) {
+            return Err(stream_mismatch(&name, given.into()));
+        }
         if is_stream {
             let stream = StreamDecoder::new(name, vendor, arguments.max_document);
             let stream_input = StreamInput::new(ChunkReader::new(prefix, file), stream);
@@ -67,6 +70,14 @@ pub fn open_inputs(
         recording.check_stored_content(arguments.all)?;
         Ok(CommandInput::Recording(Box::new(recording)))
     })
+}
+
+/// Returns the error for a stream that `--from` calls a document of `given`.
+fn stream_mismatch(name: &str, given: Dialect) -> CommandError {
+    let message = format!("{name}:1:1: this is a stream of events, but `--from` says `{given}`");
+    CommandError::usage(message).with_hint(
+        "write `--from anthropic-sse` or `--from openai-sse`, or leave it out: toolq detects the format",
+    )
 }
 
 /// Opens every named input as lines to follow.

@@ -16,13 +16,15 @@ const RECORD_START: &[u8] = br#"{"seq":0,"id":""#;
 const SESSION_TYPE: &[u8] = br#""type":"session""#;
 const RECORD_START_BYTES: u64 = 256;
 
-/// Checks that nothing is lost if `path` is written. `inputs` are the files that the command reads, besides stdin.
+/// Checks that nothing is lost if `path` is written. `inputs` are the files that the command reads, besides stdin and
+/// `tools_files`: tools.yaml, and what it was read from.
 ///
 /// # Errors
 /// It is one of them, or a session log.
 pub(crate) fn check_output_file<'p>(
     path: &Path,
     inputs: impl IntoIterator<Item = &'p Path>,
+    tools_files: &[PathBuf],
 ) -> Result<(), CommandError> {
     let Ok(output) = fs::metadata(path) else {
         return Ok(());
@@ -34,6 +36,8 @@ pub(crate) fn check_output_file<'p>(
         return Ok(());
     } else if inputs.into_iter().any(is_output) || is_stdin(&output) {
         "this command reads it"
+    } else if tools_files.iter().any(|file| is_output(file)) {
+        "it is part of the tools file"
     } else if is_session_log(path) {
         "it is a session log"
     } else {
@@ -184,7 +188,7 @@ mod tests {
             r#"{"seq":0,"id":"0","parentId":null,"type":"session"}"#,
         )
         .unwrap();
-        let check = |path: &Path| check_output_file(path, [input.as_path()]).is_ok();
+        let check = |path: &Path| check_output_file(path, [input.as_path()], &[]).is_ok();
         let may_be_written = [&input, &link, &log, &at("new")].map(|path| check(path));
         assert_eq!(may_be_written, [false, false, false, true]);
         assert!(check(Path::new("/dev/null")));

@@ -110,6 +110,11 @@ impl StderrWriter {
         }
     }
 
+    /// Prints `note: …` even if quiet: what a flag asked for, which nothing else says.
+    pub fn print_requested_note(&self, message: &str) {
+        self.print_labeled("note", "36;1", message);
+    }
+
     /// Prints `failed: …`, `rejected: …` or the like about a call, unless quiet.
     pub fn print_failure(&self, kind: OutcomeKind, message: &str) {
         if !self.quiet {

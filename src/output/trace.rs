@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Mutex, PoisonError};
 
 use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -17,6 +17,8 @@ use toolq_core::os::Environment;
 
 /// The variable with the filter: a level such as `debug`, or levels by module such as `toolq_engine=trace`.
 const FILTER_VARIABLE: &str = "TOOLQ_LOG";
+const FILTER_HINT: &str = "write error, warn, info, debug, trace or off, or levels by module: `toolq_engine=debug`; \
+    TOOLQ_LOG_FILE is what names the session log";
 /// The variable with the file to append to instead of stderr.
 const FILE_VARIABLE: &str = "TOOLQ_TRACE_FILE";
 
@@ -29,9 +31,8 @@ pub fn install(environment: &Environment) -> Result<(), CommandError> {
     let Some(filter) = filter.filter(|filter| !filter.is_empty()) else {
         return Ok(());
     };
-    let targets: Targets = filter.parse().map_err(|error| {
-        CommandError::usage(format!("{FILTER_VARIABLE} isn't a filter: {error}"))
-            .with_hint("write a level, or levels by module: `debug`, or `toolq_engine=trace`")
+    let targets = parse_filter(&filter).map_err(|why| {
+        CommandError::usage(format!("{FILTER_VARIABLE}: {why}")).with_hint(FILTER_HINT)
     })?;
     let writer = match environment.get(FILE_VARIABLE) {
         Some(path) if !path.is_empty() => TraceWriter::File(Mutex::new(open(&path)?)),
@@ -43,6 +44,17 @@ pub fn install(environment: &Environment) -> Result<(), CommandError> {
         .with(layer.with_filter(targets))
         .try_init();
     Ok(())
+}
+
+/// Parses a filter. A word alone would be the name of a module, so that a level with a typo would silence everything.
+fn parse_filter(filter: &str) -> Result<Targets, String> {
+    let is_level = |word: &&str| word.parse::<LevelFilter>().is_ok();
+    let mut words = filter.split(',').filter(|part| !part.contains('='));
+    if let Some(word) = words.find(|word| !is_level(word)) {
+        return Err(format!("`{word}` isn't a level"));
+    }
+    let targets = filter.parse::<Targets>();
+    targets.map_err(|error| format!("`{filter}` isn't a filter: {error}"))
 }
 
 fn open(path: &str) -> Result<File, CommandError> {

@@ -104,7 +104,7 @@ impl ReplayCopy {
             let place = place.display();
             context
                 .stderr
-                .print_note(&format!("the copy on which {name} was replayed: {place}"));
+                .print_requested_note(&format!("the copy on which {name} was replayed: {place}"));
         }
         Ok(())
     }

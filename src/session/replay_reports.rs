@@ -13,7 +13,6 @@ use crate::replay::{
 };
 use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
-use toolq_core::types::Span;
 
 /// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
 /// that an old report can't be mistaken for a new one.
@@ -72,9 +71,8 @@ fn check_report_files(
 ) -> Result<(), CommandError> {
     let mut taken = vec![arguments.log.as_deref().and_then(follow_links)];
     for path in wanted.iter().filter_map(|path| path.as_deref()) {
-        let files = tools.files();
-        let inputs = recordings.iter().chain(&files);
-        check_output_file(path, inputs.map(PathBuf::as_path))?;
+        let inputs = recordings.iter().map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools.files())?;
         let file = follow_links(path);
         // What has no path, and devices, may get several.
         let is_new = file
@@ -110,11 +108,7 @@ fn tool_locations(file: &ToolsFile) -> HashMap<String, String> {
     let Some(YamlContent::Table(tools)) = tools.map(|tools| &tools.value.content) else {
         return HashMap::new();
     };
-    let location = |span: Span| {
-        let line = file.loaded.sources.locate(span).line();
-        format!("{}:{line}", file.path_of(span).display())
-    };
     let tools = tools.iter();
-    let locations = tools.map(|tool| (tool.key.clone(), location(tool.key_span)));
+    let locations = tools.map(|tool| (tool.key.clone(), file.place_of(tool.key_span)));
     locations.collect()
 }

@@ -56,9 +56,8 @@ impl RunSinks {
         let (mask, jobs) = (&setup.mask, setup.jobs);
         let log = settings.log.target.path();
         let events = settings.watch.events.as_deref();
-        let inputs = settings.watch.inputs.iter().chain([&context.tools_path]);
-        let inputs: Vec<&Path> = inputs.map(PathBuf::as_path).collect();
-        let events = events.map(|to| target::open(to, log, &inputs));
+        let (inputs, tools_files) = (&settings.watch.inputs, &setup.tools.own_files);
+        let events = events.map(|to| target::open(to, log, inputs, tools_files));
         let events = events.transpose()?;
         let events = events.map(|to| NdjsonSink::new(to, Arc::clone(mask), clock.clone()));
         let events = events.transpose().map_err(|error| {
@@ -219,7 +218,11 @@ fn open_display(
     mask: &Arc<Mask>,
     clock: &Clock,
 ) -> Option<ProgressDisplay> {
-    let repeat = RepeatCommand::new(&context.tools_flag());
+    let repeat = if context.has_piped_tools() {
+        RepeatCommand::with_tools_on_stdin()
+    } else {
+        RepeatCommand::new(&context.tools_flag())
+    };
     let bars = || {
         let bar_options = BarOptions {
             color: context.stderr.is_colored(),

@@ -10,19 +10,37 @@ use toolq_core::types::{Backing, CallEnding, CheckedCall, Effect, Outcome, Verdi
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
 
-/// What a line begins with that a person may run as it is.
-const REPEAT_LABEL: &str = "repeat: ";
+/// What a line begins with that a person may run.
+const REPEAT_LABEL: &str = "repeat";
 /// What it begins with if the call may have had an effect.
-const CHECK_LABEL: &str = "may have done part of its work; after checking: ";
+const CHECK_LABEL: &str = "may have done part of its work; after checking";
+/// What follows if running the line isn't enough.
+const TOOLS_ON_STDIN: &str = ", with the tools file on stdin";
 
 /// Makes command lines for POSIX shells: `toolq call fetch '{"url":"…"}'`.
 #[derive(Debug, Clone)]
-pub(crate) struct RepeatCommand(String);
+pub(crate) struct RepeatCommand {
+    /// The command line without the name of the tool and its input.
+    start: String,
+    /// What has to be done besides running the line.
+    condition: &'static str,
+}
 
 impl RepeatCommand {
     /// `tools_flag` is the flag that names the tools file, with a space before it, if a flag is needed.
     pub(crate) fn new(tools_flag: &str) -> Self {
-        Self(format!("toolq call{tools_flag}"))
+        Self {
+            start: format!("toolq call{tools_flag}"),
+            condition: "",
+        }
+    }
+
+    /// For a tools file that came through a pipe: no flag names it, so whoever repeats the call has to provide it again.
+    pub(crate) fn with_tools_on_stdin() -> Self {
+        Self {
+            start: "toolq call -c -".to_owned(),
+            condition: TOOLS_ON_STDIN,
+        }
     }
 
     /// Returns the command line for a call. `None` if it was rejected, only the host process can run it, or its input has a secret or
@@ -36,6 +54,7 @@ impl RepeatCommand {
         }
         Some(CallRepeat {
             command: self.command(checked, mask)?,
+            condition: self.condition,
             is_write: accepted.tool.effect == Effect::Write,
         })
     }
@@ -49,7 +68,7 @@ impl RepeatCommand {
         let input = printable_json(input);
         let line = format!(
             "{} {} {}",
-            self.0,
+            self.start,
             quote_for_shell(name),
             quote_for_shell(&input)
         );
@@ -65,6 +84,7 @@ impl RepeatCommand {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallRepeat {
     command: String,
+    condition: &'static str,
     /// Whether repeating it may repeat an effect.
     is_write: bool,
 }
@@ -77,7 +97,7 @@ impl CallRepeat {
         } else {
             REPEAT_LABEL
         };
-        is_repeatable(outcome).then(|| format!("{label}{}", self.command))
+        is_repeatable(outcome).then(|| format!("{label}{}: {}", self.condition, self.command))
     }
 }
 
@@ -216,6 +236,19 @@ mod tests {
             output: CallOutput::default(),
         };
         assert_eq!(line_after(Effect::Write, &doubtful), None);
+    }
+
+    #[test]
+    fn a_tools_file_from_a_pipe_has_to_be_provided_again() {
+        let call = accepted_call(0, sample_tool("read"), true, "{}");
+        let command = RepeatCommand::with_tools_on_stdin();
+        let repeat = command.repeat_of(&call, &Mask::default()).unwrap();
+        let failed = Outcome::Failed {
+            output: CallOutput::default(),
+            ending: CallEnding::ExitCode(1),
+        };
+        let line = "repeat, with the tools file on stdin: toolq call -c - read '{}'";
+        assert_eq!(repeat.line_after(&failed).as_deref(), Some(line));
     }
 
     #[test]

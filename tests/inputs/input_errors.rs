@@ -4,6 +4,14 @@ use super::shapes::TOOL_USE;
 use super::{read, read_as, read_error, turns};
 use toolq_core::types::Dialect;
 
+/// Its first line is of a kind that only Claude Code knows.
+const CLAUDE_CODE_LOG: &str = concat!(
+    r#"{"type":"summary","summary":"s"}"#,
+    "\n",
+    r#"{"type":"assistant","uuid":"u","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]}}"#,
+    "\n",
+);
+
 /// What `--from` names binds. A document of another dialect isn't taken for one without calls.
 #[test]
 fn a_document_of_another_dialect_than_named_is_an_error() {
@@ -23,6 +31,12 @@ fn a_document_of_another_dialect_than_named_is_an_error() {
             Dialect::Anthropic,
             "openai-responses",
         ),
+        (&*message, Dialect::Codex, "anthropic"),
+        (&*message, Dialect::ClaudeCode, "anthropic"),
+        (completion, Dialect::Toolq, "openai-chat"),
+        (CLAUDE_CODE_LOG, Dialect::Anthropic, "claude-code"),
+        (CLAUDE_CODE_LOG, Dialect::OpenAiResponses, "claude-code"),
+        (CLAUDE_CODE_LOG, Dialect::Codex, "claude-code"),
     ] {
         let error = read_as(Some(from), text)
             .err()
@@ -43,6 +57,7 @@ fn a_document_of_another_dialect_than_named_is_an_error() {
     ] {
         read_as(Some(Dialect::OpenAiChat), text).unwrap();
     }
+    read_as(Some(Dialect::ClaudeCode), CLAUDE_CODE_LOG).unwrap();
 }
 
 /// An error has the position of the problem, even after valid documents.

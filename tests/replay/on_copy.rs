@@ -188,6 +188,28 @@ fn keep_leaves_the_copy_as_the_recording_left_it() {
     }
 }
 
+/// Without it, nobody finds the copy that was asked for.
+#[test]
+fn the_place_of_a_kept_copy_is_all_that_quiet_leaves() {
+    let recording = shell("echo one > poem", "(no output)");
+    let arguments = ["--keep", "--quiet"];
+    let Some(CopyReplay {
+        ran,
+        left_over,
+        temp,
+    }) = replay_on_copy(sandbox(), &[&recording], &arguments)
+    else {
+        return;
+    };
+    let start = temp.path().join(&left_over[0]).display().to_string();
+    let place = ran
+        .stderr
+        .strip_prefix("note: the copy on which 0.jsonl was replayed: ");
+    let place = place.expect(&ran.stderr).trim_end();
+    assert!(place.starts_with(&start), "{place}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
 #[test]
 fn the_copy_is_removed_after_a_signal() {
     let temp = TempDir::new().unwrap();

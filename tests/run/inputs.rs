@@ -144,3 +144,58 @@ fn unusable_arguments_are_rejected_before_anything_runs() {
         assert!(!ran.dir.path().join("made").exists(), "{arguments:?}");
     }
 }
+
+/// A stream is told from a document in the same words as one dialect is from another, by every command that reads both.
+#[test]
+fn a_form_that_from_does_not_name_is_an_error_in_the_same_words() {
+    let message = model_response(&[("say", json!({"text": "a"}))]);
+    let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[]}}\n\n";
+    for (text, from, found, position) in [
+        (
+            &*message,
+            "openai-chat",
+            "this has the form of `anthropic`",
+            "1:1",
+        ),
+        (
+            &*message,
+            "codex",
+            "this has the form of `anthropic`",
+            "1:1",
+        ),
+        (
+            &*message,
+            "openai-sse",
+            "this isn't a stream of events",
+            "1:1",
+        ),
+        (
+            &*message,
+            "anthropic-sse",
+            "this isn't a stream of events",
+            "1:1",
+        ),
+        (stream, "anthropic", "this is a stream of events", "1:1"),
+        (stream, "toolq", "this is a stream of events", "1:1"),
+        (
+            stream,
+            "openai-sse",
+            "this has the form of `anthropic-sse`",
+            "2:7",
+        ),
+    ] {
+        let error = format!("{position}: {found}, but `--from` says `{from}`\n");
+        for command in ["run", "plan"] {
+            let arguments = [command, "--from", from, "in"];
+            let named = toolq().file("in", text).run(&arguments).assert_exit(2);
+            let piped = toolq().stdin(text).run(&arguments[..3]).assert_exit(2);
+            for (ran, name) in [(named, "in"), (piped, "stdin")] {
+                let error = format!("error: {name}:{error}");
+                assert!(ran.stderr.starts_with(&error), "{}", ran.stderr);
+                let hint = "leave it out: toolq detects the format\n";
+                assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
+                assert_eq!(ran.stdout, "");
+            }
+        }
+    }
+}

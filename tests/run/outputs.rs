@@ -231,12 +231,33 @@ fn diagnostics_of_the_engine_are_masked_and_off_by_default() {
         trace.contains("turn{number=0") && !trace.contains("c4n4ry"),
         "{trace}"
     );
-    let invalid = run(&[("TOOLQ_LOG", "a=b=c")]).assert_exit(2);
-    assert!(
-        invalid.stderr.contains("TOOLQ_LOG isn't a filter"),
-        "{}",
-        invalid.stderr
-    );
+}
+
+/// Nothing would be printed otherwise, which looks as if nothing had happened.
+#[test]
+fn a_filter_of_diagnostics_that_selects_nothing_is_an_error() {
+    let run = |filter: &str| {
+        let sandbox = toolq().stdin("[]").env("TOOLQ_LOG", filter);
+        sandbox.run(&["run", "-q", "--no-log"])
+    };
+    for (filter, reason) in [
+        ("bogus", "TOOLQ_LOG: `bogus` isn't a level"),
+        ("debug,tarce", "TOOLQ_LOG: `tarce` isn't a level"),
+        ("session.jsonl", "TOOLQ_LOG: `session.jsonl` isn't a level"),
+        ("a=b=c", "TOOLQ_LOG: `a=b=c` isn't a filter"),
+        (
+            "toolq_engine=bogus",
+            "TOOLQ_LOG: `toolq_engine=bogus` isn't a filter",
+        ),
+    ] {
+        let refused = run(filter).assert_exit(2);
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+        let levels = "write error, warn, info, debug, trace or off";
+        assert!(refused.stderr.contains(levels), "{}", refused.stderr);
+    }
+    for filter in ["", "off", "WARN", "info,toolq_engine=trace"] {
+        run(filter).assert_exit(5);
+    }
 }
 
 /// A closed pipe isn't reported: the reader went away on purpose.
@@ -335,5 +356,29 @@ fn a_piped_run_names_each_failure() {
         let named = plain.stderr.matches(&format!("{word}: ")).count();
         let numbered = plain.stderr.matches(&format!("{word}: #")).count();
         assert_eq!((named, numbered), (1, 1), "{}", plain.stderr);
+    }
+}
+
+/// No flag names a file that came through a pipe. Whoever repeats the call provides it in the same way.
+#[test]
+fn a_call_with_tools_from_a_pipe_is_repeated_with_the_tools_on_stdin() {
+    let input = model_response(&[("fail", json!({"code": 3}))]);
+    for tools_file in ["-", "/dev/stdin"] {
+        let sandbox = toolq().file("in.json", &input);
+        let script = format!(
+            r#"cat tools.yaml | "$TOOLQ" run --no-log -c {tools_file} in.json > results.json"#
+        );
+        let ran = sandbox.run_shell(&script).assert_exit(0);
+        let label = "\n  repeat, with the tools file on stdin: toolq ";
+        let (_, repeat) = ran.stderr.split_once(label).expect(&ran.stderr);
+        let arguments = repeat.lines().next().unwrap();
+        assert_eq!(arguments, "call -c - fail '{\"code\":3}'");
+        let script = format!(r#"cat tools.yaml | "$TOOLQ" {arguments}"#);
+        let repeated = toolq().run_shell(&script).assert_exit(1);
+        assert!(
+            repeated.stdout.starts_with("Exit code 3."),
+            "{}",
+            repeated.stdout
+        );
     }
 }

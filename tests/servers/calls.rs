@@ -68,7 +68,7 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         "  fail: *read",
         r#"  open: {input_schema: {type: object}, effect: read, paths: [p], mcp: {server: notes, tool: read}}
   save: {input_schema: {type: object}, paths: [p], mcp: {server: notes, tool: read}}
-  append: {input_schema: {type: object, properties: {p: {type: string}}, required: [p]}, paths: [p], on_failure: continue, command: [touch, "{p}"]}
+  append: {input_schema: {$ref: schema.json}, paths: [p], on_failure: continue, command: [touch, "{p}"]}
   fail: *read"#,
     );
     let tools = tools.replace(
@@ -79,6 +79,7 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         "tools.yaml",
         "more.yaml",
         "more.env",
+        "schema.json",
         "link",
         "tools.lock",
         "log.jsonl",
@@ -93,6 +94,9 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
     let path_of = |name| sandbox.path().join(name);
     fs::write(path_of("more.yaml"), "version: 1\ntools: {}\n").unwrap();
     fs::write(path_of("more.env"), "A=1\n").unwrap();
+    let schema =
+        json!({"type": "object", "properties": {"p": {"type": "string"}}, "required": ["p"]});
+    fs::write(path_of("schema.json"), schema.to_string()).unwrap();
     std::os::unix::fs::symlink("tools.yaml", path_of("link")).unwrap();
     let output = sandbox.run(&["run", "-q", "--log", "log.jsonl"]);
     let results = output.result_texts();

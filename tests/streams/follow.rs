@@ -57,6 +57,23 @@ fn every_line_gets_a_line_of_results() {
     assert_eq!(turns, [1, 2, 3, 4, 5, 6]);
 }
 
+/// A document with line breaks can't be answered, since each line would be: the error of its first line says what to do.
+#[test]
+fn the_error_of_a_document_with_line_breaks_says_to_write_it_on_one_line() {
+    let call = json!([{"type": "tool_use", "id": "a", "name": "look", "input": {"name": "1"}}]);
+    for document in [&call, &call[0]] {
+        let pretty = serde_json::to_string_pretty(document).unwrap();
+        let sandbox = CliSandbox::new().tools(TOOLS).stdin(pretty);
+        let output = sandbox.run(&["run", "--follow", "--no-log"]).assert_exit(3);
+        let mut lines = output.stderr.lines();
+        let error = "error: stdin:1:2: the input ends in the middle of a JSON value";
+        assert_eq!(lines.next(), Some(error));
+        let hint = lines.next().unwrap();
+        assert!(hint.contains("one JSON document per line"), "{hint}");
+        assert!(hint.contains("`jq -c --unbuffered .`"), "{hint}");
+    }
+}
+
 /// Calls that already have a result in the line don't run again. The line still gets a line of output.
 #[test]
 fn a_line_whose_calls_have_results_gets_an_empty_list() {

@@ -24,7 +24,7 @@ use toolq_core::answer::strip_hint;
 /// tools.yaml or the input is invalid, there is no such agent, or the log can't be used: then nothing ran. Or stdout
 /// can't be written.
 pub fn run_agent(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let tools = Arc::new(context.load_tools()?);
+    let tools = Arc::new(context.load_tools_to_run()?);
     let agent = Arc::clone(find_agent(&tools, &arguments.name)?);
     let settings = SessionSettings::of_agent(arguments, &context.environment);
     let input = ("agent", InputText::Stdin);

@@ -148,16 +148,17 @@ pub(crate) fn read_timeline(
 /// Writes what was made of `log` to a file, or to stdout without one or for `-`.
 ///
 /// # Errors
-/// It can't be written, or is a log.
+/// It can't be written, is a log, or part of the tools file.
 pub(crate) fn write_output(
     file: Option<&Path>,
     log: &Path,
     text: &str,
+    context: &CommandContext,
 ) -> Result<(), CommandError> {
     let Some(path) = file.filter(|file| *file != Path::new("-")) else {
         return Ok(stdout::write_line(text)?);
     };
-    check_output_file(path, [log])?;
+    check_output_file(path, [log], &context.find_tools_files())?;
     replace_file(path, |file| writeln!(file, "{text}")).map_err(|error| {
         let message = format!("{} can't be written: {error}", path.display());
         CommandError::new(Exit::Output, message)

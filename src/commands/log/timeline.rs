@@ -34,7 +34,7 @@ pub fn print_timeline(
         warn_torn(&path, &torn_end, context);
     }
     let page = timeline_page(&timeline, &path.display().to_string(), None);
-    write_output(output, &path, &page)?;
+    write_output(output, &path, &page, context)?;
     Ok(Exit::Ok)
 }
 
@@ -51,7 +51,7 @@ fn follow_log(
                 .with_hint("name both: `toolq log timeline --follow LOG -o PAGE`"),
         );
     };
-    check_output_file(output, [path])?;
+    check_output_file(output, [path], &context.find_tools_files())?;
     let mut written = None;
     loop {
         let state = file_state(path);

@@ -27,6 +27,6 @@ pub fn print_trace(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         return Ok(Exit::Ok);
     }
     let trace = write_trace_events(&timeline, &path.display().to_string());
-    write_output(arguments.page.output.as_deref(), &path, &trace)?;
+    write_output(arguments.page.output.as_deref(), &path, &trace, context)?;
     Ok(Exit::Ok)
 }

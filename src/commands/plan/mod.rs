@@ -36,6 +36,7 @@ const FALLBACK_WIDTH: usize = 100;
 /// tools.yaml or an input is invalid, or stdout can't be written.
 pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
     let (mut tools, tools_file) = context.load_tools_file()?;
+    context.warn_about_root(&tools, &tools_file);
     if let Some(log) = &arguments.estimates {
         apply_log_estimates(&mut tools, log, context)?;
     }

@@ -36,9 +36,8 @@ impl<'a> PlanWriter<'a> {
         context: &'a CommandContext,
     ) -> Result<Self, CommandError> {
         let inputs = arguments.input.files.iter().chain(&arguments.estimates);
-        let tools_files = tools_file.files();
-        let inputs = inputs.chain(&tools_files);
-        check_output_file(path, inputs.map(PathBuf::as_path))?;
+        let inputs = inputs.map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools_file.files())?;
         let salt = PlanDigester::random_salt().map_err(CommandError::usage)?;
         let environment = Arc::clone(&context.environment);
         let digester = PlanDigester::new(salt.clone(), tools, Arc::clone(mask), environment);

@@ -18,7 +18,7 @@ pub(crate) fn work_on_queue(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(&arguments.queue)?;
-    let tools = Arc::new(context.load_tools()?);
+    let tools = Arc::new(context.load_tools_to_run()?);
     let setup = set_up_calls(tools, arguments.jobs, context)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let runtime = build_runtime(false)?;

@@ -44,6 +44,7 @@ pub fn replay_recordings(
         ));
     }
     let (tools, file) = context.load_tools_file()?;
+    context.warn_about_root(&tools, &file);
     let mut recordings = find_recordings(&arguments.paths)?;
     if let Some(shard) = arguments.shard {
         recordings = shard.select(recordings);

@@ -38,7 +38,7 @@ pub fn run(
     if arguments.control {
         return control::run(arguments, context);
     }
-    let tools = Arc::new(context.load_tools()?);
+    let tools = Arc::new(context.load_tools_to_run()?);
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {

@@ -71,7 +71,8 @@ pub fn serve_tools(
     if arguments.http.is_none() {
         stdout::check_open()?;
     }
-    let tools = Arc::new(context.load_tools_with_secret(arguments.token_env.as_deref())?);
+    let token = arguments.token_env.as_deref();
+    let tools = Arc::new(context.load_tools_to_run_with_secret(token)?);
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
         served_tools::select_tools(&tools, arguments, context)?;

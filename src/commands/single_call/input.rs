@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use crate::output::CommandError;
 use toolq_core::json::{Input, MAX_INPUT_BYTES};
-use toolq_core::types::{Call, CheckedCall, Tool, Verdict};
+use toolq_core::types::{Call, CheckedCall, RejectionReason, Tool, Verdict};
 
 /// Where the input of a call comes from.
 #[derive(Debug, Clone, Copy)]
@@ -134,9 +134,19 @@ pub(crate) fn check_accepted(checked: &CheckedCall) -> Result<(), CommandError> 
             path => format!("{path}: {}", detail.message),
         });
     let problems: Vec<String> = problems.collect();
+    // What leads nowhere in the input may be about the tool or the root.
+    let is_about_input = rejection
+        .details
+        .iter()
+        .any(|detail| !detail.path.is_empty());
+    let name = &checked.call.name;
+    let what = match rejection.reason {
+        RejectionReason::UnusableTool => format!("{name} can't run"),
+        RejectionReason::PathOutsideRoot if !is_about_input => format!("{name} can't run"),
+        _ => format!("invalid input for {name}"),
+    };
     Err(CommandError::usage(format!(
-        "invalid input for {}: {}",
-        checked.call.name,
+        "{what}: {}",
         problems.join("; ")
     )))
 }

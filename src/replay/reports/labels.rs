@@ -73,6 +73,10 @@ pub(crate) fn difference_label(difference: &CaseDifference) -> String {
     };
     let expected = text(&difference.expected);
     match difference.kind {
+        // What leads nowhere in the input may not be about it.
+        DifferenceKind::Schema if at.is_empty() => {
+            format!("the call is rejected: {}", escape(&expected))
+        }
         DifferenceKind::Schema => format!("the input is invalid{at}: {}", escape(&expected)),
         DifferenceKind::UnknownTool => escape(&expected).into_owned(),
         DifferenceKind::Result => format!("the result differs{at}"),

@@ -83,7 +83,7 @@ pub(crate) fn check_paths(
     let Some(bounds) = PathBounds::new(root, base) else {
         return Err(rejection::path_outside_root(vec![ProblemDetail::new(
             "",
-            format!("{REFUSAL} (which can't be read)"),
+            explain_unusable_root(root),
         )]));
     };
     let mut details: Vec<ProblemDetail> = Vec::new();
@@ -125,6 +125,14 @@ pub(crate) fn working_directory<'a>(tool: &'a Tool, root: &'a Path) -> &'a Path 
         Some(Backing::Mcp(mcp)) => mcp.server.program().map_or(root, |program| &program.cwd),
         Some(Backing::Command(command)) => &command.cwd,
         _ => root,
+    }
+}
+
+/// Says what is wrong with a root in which no path can be judged, whatever the input is.
+fn explain_unusable_root(root: &Path) -> &'static str {
+    match root.try_exists() {
+        Ok(false) => "the working directory (the root) doesn't exist",
+        _ => "the working directory (the root) can't be read",
     }
 }
 

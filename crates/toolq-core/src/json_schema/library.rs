@@ -193,6 +193,13 @@ impl Retrieve for SchemaLibrary {
 }
 
 impl SchemaLibrary {
+    /// Returns the paths of the files below the directory of tools.yaml. Meta-schemas are no files.
+    pub(crate) fn file_names(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter();
+        let files = files.filter(|(address, _)| meta_schema_root(address).is_none());
+        files.map(|(_, file)| file.name.as_str())
+    }
+
     /// Whether a schema refers to the meta-schema of a draft that isn't its own.
     pub(crate) fn has_foreign_meta_schema(&self) -> bool {
         let roots = self.files.keys().filter_map(|file| meta_schema_root(file));

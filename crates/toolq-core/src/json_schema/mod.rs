@@ -32,6 +32,7 @@ pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;
+pub(crate) use schema_errors::find_errors_and_files;
 pub use schema_errors::find_schema_errors;
 pub(crate) use simple_schema::is_simple_schema;
 pub(crate) use type_errors::TypeError;

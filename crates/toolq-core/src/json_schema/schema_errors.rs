@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
@@ -51,20 +51,33 @@ const UNDESCRIBED_KEYWORDS: [(Draft, &str); 2] = [
 /// Finds everything that makes `schema` unusable. Files that it refers to are read from `dir`, the directory of
 /// tools.yaml.
 pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
+    find_errors_and_files(schema, dir).0
+}
+
+/// Like [`find_schema_errors`], but also returns the files that the schema refers to.
+pub(crate) fn find_errors_and_files(
+    schema: &Value,
+    dir: &Path,
+) -> (Vec<SchemaError>, Vec<PathBuf>) {
     if is_simple_schema(schema) {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
     find_errors_by_meta_schema(schema, dir)
 }
 
-/// Finds all errors of a schema that may have some.
-pub(crate) fn find_errors_by_meta_schema(schema: &Value, dir: &Path) -> Vec<SchemaError> {
+/// Finds all errors of a schema that may have some, and the files that it refers to.
+pub(crate) fn find_errors_by_meta_schema(
+    schema: &Value,
+    dir: &Path,
+) -> (Vec<SchemaError>, Vec<PathBuf>) {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
-        return vec![unknown_draft_error("/$schema".to_owned())];
+        let unknown = unknown_draft_error("/$schema".to_owned());
+        return (vec![unknown], Vec::new());
     }
     let mut found = find_document_errors(schema, draft);
     let (library, unreachable) = SchemaLibrary::load(schema, dir);
+    let files = library.file_names().map(|name| dir.join(name)).collect();
     found.extend(unreachable);
     for file in library.files.values() {
         for fault in find_document_errors(&file.value, draft.detect(&file.value)) {
@@ -80,10 +93,9 @@ pub(crate) fn find_errors_by_meta_schema(schema: &Value, dir: &Path) -> Vec<Sche
         }
     }
     if found.is_empty() {
-        find_cross_document_errors(schema, draft, library)
-    } else {
-        found
+        found = find_cross_document_errors(schema, draft, library);
     }
+    (found, files)
 }
 
 fn unknown_draft_error(pointer: String) -> SchemaError {

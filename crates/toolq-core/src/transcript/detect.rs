@@ -8,6 +8,7 @@ use crate::transcript::formats::claude_code;
 use crate::transcript::formats::codex;
 use crate::transcript::formats::openai_chat;
 use crate::transcript::formats::openai_responses;
+use crate::transcript::stream::StreamVendor;
 use crate::types::Dialect;
 
 /// Maximum number of keys of an unrecognized object that an error names.
@@ -177,6 +178,17 @@ pub(crate) fn mismatch_error<'a>(
     let message = format!("this has the form of `{dialect}`, but `--from` says `{given}`");
     let hint = format!("write `--from {dialect}`, or leave it out: toolq detects the format");
     Some(DocumentError::new(document.json, message).with_hint(hint))
+}
+
+/// Returns the error for an event of another vendor's stream than the user named.
+pub(crate) fn vendor_mismatch_error<'a>(
+    event: &ParsedObject<'a>,
+    (found, given): (StreamVendor, StreamVendor),
+) -> DocumentError<'a> {
+    let (found, given) = (found.flag(), given.flag());
+    let message = format!("this has the form of `{found}`, but `--from` says `{given}`");
+    let hint = format!("write `--from {found}`, or leave it out: toolq detects the format");
+    DocumentError::new(event.json(), message).with_hint(hint)
 }
 
 fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {

@@ -258,7 +258,7 @@ fn foreign_format_hint(text: &str) -> Option<&'static str> {
         .any(|mark| text.starts_with(mark));
     match text.as_bytes() {
         _ if is_stream => Some(
-            "this is a stream of events, which only `run` and `plan` read, without `--follow` or a `--from` that names another format",
+            "this is a stream of events, which only `run`, `plan` and `submit` read, and not with `--follow`",
         ),
         [b'<', ..] => Some("this looks like HTML: did a proxy answer?"),
         [b'#', ..] => Some("this looks like tools.yaml: name it with `-c`. An input is JSON"),

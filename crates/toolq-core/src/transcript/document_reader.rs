@@ -27,6 +27,8 @@ pub(crate) struct DocumentReader {
     given_dialect: Option<Dialect>,
     /// The error about the first document that wasn't recognized.
     unrecognized: Option<OffsetError>,
+    /// The error about the first document of another dialect than the log that was given. A log may have such lines, too.
+    foreign: Option<OffsetError>,
 }
 
 impl DocumentReader {
@@ -39,6 +41,7 @@ impl DocumentReader {
             last_dialect: None,
             given_dialect,
             unrecognized: None,
+            foreign: None,
         }
     }
 
@@ -54,6 +57,8 @@ impl DocumentReader {
         } else if self.document_count == 0 {
             let expected = "name a file that holds a model response, or pipe one in";
             Some(OffsetError::at(0, "the input is empty").hint(expected))
+        } else if self.index_builder.is_empty() && self.foreign.is_some() {
+            self.foreign.take()
         } else if self.index_builder.is_empty() {
             let expected =
                 "expected an assistant message: user and system messages don't call tools";
@@ -82,6 +87,32 @@ impl DocumentReader {
         self.unrecognized.get_or_insert_with(error);
         Ok(None)
     }
+
+    /// Judges a document without calls in the given dialect, which may have some in its own.
+    fn check_given_dialect<'a>(
+        &mut self,
+        document: &InputDocument<'a>,
+        given: Dialect,
+        result: Result<(), DocumentError<'a>>,
+    ) -> Result<(), DocumentError<'a>> {
+        if is_log(given) && (self.foreign.is_some() || !self.index_builder.is_empty()) {
+            return result;
+        }
+        match (mismatch_error(document, given), result) {
+            (Some(mismatch), result) if is_log(given) => {
+                self.foreign = Some(document.origin.locate(mismatch));
+                result
+            }
+            (Some(mismatch), _) => Err(mismatch),
+            // The next lines may show that it is the beginning of a log.
+            (None, Err(error)) if self.index_builder.is_empty() && may_be_log_line(document) => {
+                let error = || document.origin.locate(error);
+                self.unrecognized.get_or_insert_with(error);
+                Ok(())
+            }
+            (None, result) => result,
+        }
+    }
 }
 
 impl DocumentVisitor for DocumentReader {
@@ -101,12 +132,12 @@ impl DocumentVisitor for DocumentReader {
         self.index_builder.begin_document(document.origin);
         let calls_before = self.index_builder.call_count();
         let result = dispatch::read_document(dialect, document, &mut self.index_builder);
-        let may_mismatch = self.given_dialect.is_some() && !is_log(dialect);
-        if may_mismatch && self.index_builder.call_count() == calls_before {
-            // A document without calls in the given dialect may have some in its own.
-            return mismatch_error(document, dialect).map_or(result, Err);
+        match self.given_dialect {
+            Some(given) if self.index_builder.call_count() == calls_before => {
+                self.check_given_dialect(document, given, result)
+            }
+            _ => result,
         }
-        result
     }
 
     /// A run that was killed may leave half a record at the end of its log. Nothing depends on that record.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Cursor;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::text::format_bytes;
@@ -12,6 +13,9 @@ use crate::transcript::input_error::{InputError, LineCol};
 use crate::transcript::input_source::InputSource;
 use crate::transcript::recording::Recording;
 use crate::types::Dialect;
+
+/// What to do about a document that goes on in the next line.
+const ONE_LINE_HINT: &str = "`--follow` reads one JSON document per line; `jq -c --unbuffered .` in front of it writes them so";
 
 /// A line that is to be answered.
 pub enum FollowedLine {
@@ -86,11 +90,15 @@ impl LineFollower {
     }
 
     fn follow_line(&mut self, line_number: usize, line: Vec<u8>) -> FollowedLine {
-        let is_api_error = is_api_error(&line);
-        match self.read_line(line_number, line) {
-            Ok(recording) => FollowedLine::Recording(Box::new(recording)),
-            Err(error) if is_api_error => FollowedLine::ApiError(error),
-            Err(error) => FollowedLine::Invalid(error),
+        let form = LineForm::of(&line);
+        match (self.read_line(line_number, line), form) {
+            (Ok(recording), _) => FollowedLine::Recording(Box::new(recording)),
+            (Err(error), LineForm::ApiError) => FollowedLine::ApiError(error),
+            (Err(error), LineForm::Incomplete) => FollowedLine::Invalid(InputError {
+                hint: Some(ONE_LINE_HINT.to_owned()),
+                ..error
+            }),
+            (Err(error), LineForm::Other) => FollowedLine::Invalid(error),
         }
     }
 
@@ -166,11 +174,30 @@ impl Iterator for LineFollower {
     }
 }
 
-/// Returns whether a line has the form in which APIs report an error.
-fn is_api_error(line: &[u8]) -> bool {
-    let object: Option<BTreeMap<String, &RawValue>> = serde_json::from_slice(line).ok();
-    let error = object.and_then(|object| object.get("error").map(|error| error.get() != "null"));
-    error.unwrap_or(false)
+/// What the text of a line that can't be read shows.
+enum LineForm {
+    /// APIs report errors like this.
+    ApiError,
+    /// It ends in the middle of a JSON value, as the lines of a document with line breaks do.
+    Incomplete,
+    Other,
+}
+
+impl LineForm {
+    fn of(line: &[u8]) -> Self {
+        let Ok(object) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(line) else {
+            let read = serde_json::from_slice::<IgnoredAny>(line);
+            return if read.is_err_and(|error| error.is_eof()) {
+                Self::Incomplete
+            } else {
+                Self::Other
+            };
+        };
+        match object.get("error") {
+            Some(error) if error.get() != "null" => Self::ApiError,
+            _ => Self::Other,
+        }
+    }
 }
 
 #[cfg(test)]

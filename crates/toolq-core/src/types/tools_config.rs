@@ -32,7 +32,8 @@ pub struct ToolsConfig {
     pub root: PathBuf,
     /// The directory of tools.yaml, absolute. Programs with a slash and `$ref` files are resolved against it.
     pub dir: PathBuf,
-    /// tools.yaml, tools.lock and the like, which say what may run: only calls of `read` tools can be given their paths.
+    /// tools.yaml with all files that it was read from, and tools.lock, which say what may run: only calls of `read` tools can
+    /// be given their paths.
     pub own_files: Vec<PathBuf>,
     /// Names of environment variables whose values are masked everywhere: those under `secrets`, and those used in
     /// headers, query, env, or an API key.

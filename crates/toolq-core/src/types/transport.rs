@@ -18,7 +18,7 @@ pub struct SpawnError {
 pub struct TransportError {
     /// How far the request got.
     pub phase: TransportPhase,
-    /// Scheme, host and port of the request, without user, path or query.
+    /// Scheme, host and port of the request, without user, path or query; or `the host process`, as within a sentence.
     pub origin: String,
     /// The cause, as far as it decides what to do about it.
     pub cause: TransportCause,

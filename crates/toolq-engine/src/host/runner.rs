@@ -132,7 +132,7 @@ fn lost_outcome(was_sent: bool, why: String, effect: Effect) -> Outcome {
         } else {
             TransportPhase::Connect
         },
-        origin: "The host process".to_owned(),
+        origin: "the host process".to_owned(),
         cause: TransportCause::Other,
         detail: why,
     };

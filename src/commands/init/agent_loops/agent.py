@@ -29,25 +29,25 @@ def ask(messages, tools):
             return json.load(response)
     except urllib.error.HTTPError as error:
         sys.exit(f"the API answered {error.code}: {error.read().decode(errors='replace')}")
+    except OSError as error:
+        sys.exit(f"{URL} can't be reached: {getattr(error, 'reason', error)}")
 
 
 def main():
     tools = json.loads(subprocess.check_output(["toolq", "tools"]))
     messages = [{"role": "user", "content": " ".join(sys.argv[1:])}]
+    response = ask(messages, tools)
     # One process answers all turns: a message in, the message with its results out, each on a line.
     command = ["toolq", "run", "--follow", "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
-        while True:
-            response = ask(messages, tools)
-            calls = [block for block in response["content"] if block["type"] == "tool_use"]
-            if not calls:
-                break
+        while any(block["type"] == "tool_use" for block in response["content"]):
             messages.append({"role": "assistant", "content": response["content"]})
             print(json.dumps(messages[-1]), file=toolq.stdin, flush=True)
             line = toolq.stdout.readline()
             if not line:
                 sys.exit(f"toolq ended with exit code {toolq.wait()}")
             messages.append(json.loads(line))
+            response = ask(messages, tools)
         toolq.stdin.close()
     print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))
 

@@ -55,7 +55,8 @@ pub(super) fn load_tools(
 ) -> Result<ToolsConfig, LoadFailure> {
     let file = context.read_tools_file_with_host(host_tools)?;
     if file.loaded.tools.is_some() {
-        let (tools, _) = context.require_tools(file, consequence)?;
+        let (tools, file) = context.require_tools(file, consequence)?;
+        context.warn_about_root(&tools, &file);
         return Ok(tools);
     }
     let mut problems = problems_of_file(&file);

@@ -25,7 +25,11 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::BadOutput { problem, .. } => Some(problem.as_str()),
         Outcome::NotStarted(error) => {
             let system = io::Error::from_raw_os_error(error.errno);
-            return Some(format!("{}: {system}", error.program));
+            return Some(match error.directory.as_deref() {
+                None => format!("{}: {system}", error.program),
+                Some("") => format!("can't enter the root: {system}"),
+                Some(directory) => format!("can't enter {directory}: {system}"),
+            });
         }
         Outcome::TransportFailed(error) => {
             return Some(format!("{}: {}", error.origin, error.detail));

@@ -1,5 +1,7 @@
 //! Explains requests that failed or got no response.
 
+use std::borrow::Cow;
+
 use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::halted;
 use crate::text::format_duration;
@@ -104,11 +106,14 @@ pub(crate) fn explain_transport_error(
             "nothing was sent. Check the input's values, or tell the user.",
         ),
         TransportPhase::Connect => ErrorText::new(
-            format!("{origin} could not be reached: {detail}."),
+            format!("{} could not be reached: {detail}.", begin_sentence(origin)),
             unreachable_hint(*cause),
         ),
         TransportPhase::Response => ErrorText::new(
-            format!("{origin} sent no complete response: {detail}."),
+            format!(
+                "{} sent no complete response: {detail}.",
+                begin_sentence(origin)
+            ),
             RETRY_LATER_HINT,
         ),
         TransportPhase::Body => ErrorText::new(
@@ -123,6 +128,14 @@ pub(crate) fn explain_transport_error(
                 "ask for less at a time: a narrower search, a smaller page."
             },
         ),
+    }
+}
+
+/// Returns what a request went to as the beginning of a sentence. URLs and names stay as they are.
+fn begin_sentence(origin: &str) -> Cow<'_, str> {
+    match origin.strip_prefix("the ") {
+        Some(rest) => format!("The {rest}").into(),
+        None => origin.into(),
     }
 }
 

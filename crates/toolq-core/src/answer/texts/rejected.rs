@@ -42,6 +42,10 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
         RejectionReason::InvalidInput => {
             explain_invalid_input(name, details, "fix this and call it again.")
         }
+        // Details that lead nowhere in the input aren't about it.
+        RejectionReason::PathOutsideRoot if details.iter().all(|detail| detail.path.is_empty()) => {
+            ErrorText::new(format!("{name} can't run: {first}."), UNABLE_HINT)
+        }
         RejectionReason::UnusableTool => ErrorText::new(
             format!("{name} can't run: {}.", first.trim_end_matches('.')),
             UNABLE_HINT,

@@ -74,6 +74,7 @@ pub(crate) fn resolve_tools_file(
     let env_file = env_file::resolve_env_file(&file.env_file, context);
     let mut own_files = included_files(context);
     own_files.extend(env_file.path().map(Path::to_owned));
+    own_files.extend(std::mem::take(&mut context.schema_files));
     let unlocked = unlocked_servers::list_unlocked(
         &server_tools,
         &servers,

@@ -1,10 +1,11 @@
 //! Context that is passed along while a file, or one of its tools, is resolved.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown_keywords};
+use crate::json_schema::{find_errors_and_files, find_invalid_defaults, find_unknown_keywords};
 use crate::tools_file::keys::WrapperForm;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
@@ -17,6 +18,8 @@ use crate::types::{CommandWrapper, FileProblem, Sandbox};
 pub(crate) struct CheckContext<'c, 't> {
     pub(crate) tree: &'c YamlNode,
     pub(crate) dir: &'c Path,
+    /// The files that the schemas checked so far refer to.
+    pub(crate) schema_files: BTreeSet<PathBuf>,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }
 
@@ -31,7 +34,8 @@ impl CheckContext<'_, '_> {
 
     /// Reports every error in the schema at `keys` in the file. Returns whether the schema is valid.
     pub(crate) fn check_schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
-        let errors = find_schema_errors(schema, &self.schema_dir(keys));
+        let (errors, files) = find_errors_and_files(schema, &self.schema_dir(keys));
+        self.schema_files.extend(files);
         let is_valid = errors.is_empty();
         for error in errors {
             let span = self.tree.span_at(keys, &error.pointer);

@@ -1,5 +1,6 @@
 //! What was read of a tools.yaml. It may be resolved again once more is known of its servers, without being read again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl ToolsDocument {
             let mut context = CheckContext {
                 tree: &self.tree,
                 dir: &self.dir,
+                schema_files: BTreeSet::new(),
                 diagnostics: &mut diagnostics,
             };
             resolve_tools_file((file, lock), self, &mut context)

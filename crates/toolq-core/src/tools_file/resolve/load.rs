@@ -4,7 +4,7 @@
 //! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
 //! and variables exist on this machine is checked in `lints::environment`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tools_file::keys::ToolsFile;
@@ -28,6 +28,8 @@ pub struct ParsedToolsFile {
     pub secrets: Vec<String>,
     /// The variables of `env_file`, whose values mustn't be shown either.
     pub env_file: EnvFile,
+    /// The other files that it was read from, absolute: those that it includes, its `env_file`, and files in a `$ref`.
+    pub other_files: Vec<PathBuf>,
     /// The nodes of the file with their positions, including those of included files, or `None` if the text isn't valid
     /// YAML.
     pub tree: Option<YamlNode>,
@@ -67,6 +69,7 @@ pub fn parse_with_host_tools(
                 problems,
                 secrets: guess_secret_names(text),
                 env_file: EnvFile::default(),
+                other_files: Vec::new(),
                 tree: None,
                 sources,
             };
@@ -96,6 +99,7 @@ pub fn parse_with_host_tools(
         None => guess_secret_names(document.sources.text()),
     };
     let env_file = tools.as_ref().map(|tools| tools.env_file.clone());
+    let other_files = tools.as_ref().map(|tools| tools.own_files.clone());
     let tools = tools.filter(|_| !has_errors);
     // Servers without a lock keep the document.
     let (tree, sources) = match Arc::try_unwrap(document) {
@@ -107,6 +111,7 @@ pub fn parse_with_host_tools(
         problems,
         secrets,
         env_file: env_file.unwrap_or_default(),
+        other_files: other_files.unwrap_or_default(),
         tree: Some(tree),
         sources,
     }

@@ -35,8 +35,19 @@ pub enum StreamVendor {
 }
 
 impl StreamVendor {
-    fn uses_dialect(self, dialect: Dialect) -> bool {
-        (self == Self::Anthropic) == (dialect == Dialect::Anthropic)
+    fn of_dialect(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Anthropic => Self::Anthropic,
+            _ => Self::OpenAi,
+        }
+    }
+
+    /// Returns what `--from` calls such a stream.
+    pub(crate) fn flag(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic-sse",
+            Self::OpenAi => "openai-sse",
+        }
     }
 }
 
@@ -47,6 +58,8 @@ pub struct StreamDecoder {
     vendor: Option<StreamVendor>,
     sse_decoder: SseDecoder,
     tracker: MessageTracker,
+    /// Whether anything in it was an event.
+    has_events: bool,
     /// The dialect of the open message, or of the last one.
     dialect: Option<Dialect>,
     /// Size of the open message so far, in bytes.
@@ -77,6 +90,7 @@ impl StreamDecoder {
             vendor,
             sse_decoder: SseDecoder::new(max_message_bytes),
             tracker: MessageTracker::default(),
+            has_events: false,
             dialect: None,
             message_bytes: 0,
             max_message_bytes,
@@ -112,7 +126,7 @@ impl StreamDecoder {
         let message = if self.tracker.is_open() {
             "the stream ends in the middle of a message"
         } else if self.tracker.message_count() == 0 {
-            "the stream has no model response"
+            return self.fail_without_message();
         } else {
             return;
         };
@@ -138,6 +152,7 @@ impl StreamDecoder {
 
     /// Handles an event. The `last` one may have been cut off.
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
+        self.has_events = true;
         if let Err(error) = self.read_event(data, last) {
             self.set_failure((data.line, data.column + error.column), error);
         }
@@ -197,11 +212,14 @@ impl StreamDecoder {
         }
         if !self.tracker.is_open() && self.tracker.body().is_none() {
             let found = dispatch::event_dialect(object);
-            let found = found.filter(|dialect| {
-                self.vendor
-                    .is_none_or(|vendor| vendor.uses_dialect(*dialect))
-            });
-            self.dialect = found.or(self.dialect);
+            let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
+            match vendors {
+                Some((found, given)) if found != given && self.dialect.is_none() => {
+                    return Err(detect::vendor_mismatch_error(object, (found, given)));
+                }
+                Some((found, given)) if found != given => {}
+                _ => self.dialect = found.or(self.dialect),
+            }
         }
         match self.dialect {
             Some(dialect) => dispatch::read_event(dialect, object, &mut self.tracker),
@@ -233,6 +251,20 @@ impl StreamDecoder {
     fn fail_at_line(&mut self, kind: FailureKind, message: impl Into<String>) {
         let line = self.sse_decoder.line_number();
         self.set_failure((line, 1), EventError::new(kind, message));
+    }
+
+    /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
+    fn fail_without_message(&mut self) {
+        let Some(given) = self.vendor.filter(|_| !self.has_events) else {
+            return self.fail_at_line(FailureKind::CutOff, "the stream has no model response");
+        };
+        let given = given.flag();
+        let message = format!("this isn't a stream of events, but `--from` says `{given}`");
+        let error = EventError {
+            hint: Some("leave it out: toolq detects the format".to_owned()),
+            ..EventError::new(FailureKind::CutOff, message)
+        };
+        self.set_failure((1, 1), error);
     }
 
     /// Ends decoding with an error, unless there was one before. Only the response was requested from the API, so after
