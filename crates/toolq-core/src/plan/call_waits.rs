@@ -18,9 +18,7 @@ pub struct CallWaits<'a> {
 
 impl<'a> CallWaits<'a> {
     /// Returns the waits of these calls, or `None` if no call has locks.
-    pub(crate) fn new<'c>(
-        calls: impl Iterator<Item = &'c PlannedCall<'a>> + Clone,
-    ) -> Option<Self>
+    pub(crate) fn new<'c>(calls: impl Iterator<Item = &'c PlannedCall<'a>> + Clone) -> Option<Self>
     where
         'a: 'c,
     {

@@ -89,7 +89,7 @@ impl<'a> TurnPlan<'a> {
             match (verdict, skip_cause) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.push_rejected(call, SkipCause::Rejected(rejection));
-                    let failed = || stopping_tools.get(call.name.as_str()).copied();
+                    let failed = || stopping_tools.get(&*call.name).copied();
                     skip_cause = skip_cause.or_else(|| failed().map(SkipCause::AfterRejected));
                 }
                 (Verdict::Accepted(_), Some(why)) => plan.push_rejected(call, why),
