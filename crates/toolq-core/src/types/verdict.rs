@@ -56,7 +56,8 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the verdict about a call that may not run.
-    pub fn rejected(rejection: Rejection) -> Self {
+    pub fn rejected(mut rejection: Rejection) -> Self {
+        rejection.details.shrink_to_fit();
         Self::Rejected(Box::new(rejection))
     }
 
