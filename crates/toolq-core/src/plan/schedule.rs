@@ -2,7 +2,7 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +61,10 @@ pub(crate) struct SimulatedTurn {
 pub(crate) struct TurnSimulation<I> {
     /// The calls that the gate doesn't have yet.
     later_calls: I,
-    /// The calls that haven't started, by index.
-    waiting_calls: HashMap<usize, WaitingCall>,
+    /// The calls taken so far, from the first one that hasn't started. Those that have are `None`.
+    waiting_calls: VecDeque<Option<WaitingCall>>,
+    /// The index of the first of them.
+    first_waiting: usize,
     jobs: NonZeroUsize,
     now: Duration,
     turn: SimulatedTurn,
@@ -106,7 +108,8 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     pub(crate) fn new(calls: I, jobs: NonZeroUsize) -> Self {
         Self {
             later_calls: calls,
-            waiting_calls: HashMap::new(),
+            waiting_calls: VecDeque::new(),
+            first_waiting: 0,
             jobs,
             now: Duration::ZERO,
             turn: SimulatedTurn::default(),
@@ -166,12 +169,12 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
             },
             limits: call.limits,
         };
-        self.waiting_calls.insert(index, waiting);
+        self.waiting_calls.push_back(Some(waiting));
     }
 
     /// Starts a call, or lets it wait for its turn. Returns false if no slot is free for it.
     fn admit(&mut self, index: usize) -> bool {
-        let Some(call) = self.waiting_calls.get(&index) else {
+        let Some(Some(call)) = self.waiting_calls.get(index - self.first_waiting) else {
             return false;
         };
         if call.limits.is_empty() {
@@ -240,7 +243,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     }
 
     fn start(&mut self, index: usize, ticket: Option<StartTicket>) {
-        let Some(call) = self.waiting_calls.remove(&index) else {
+        let Some(call) = self.take_waiting(index) else {
             return;
         };
         self.turn.starts[index] = self.now;
@@ -249,6 +252,16 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
         let end = self.now.saturating_add(call.estimate.unwrap_or_default());
         self.running.push(Reverse((end, index)));
         self.running_calls.insert(index, (call.slot_kind, ticket));
+    }
+
+    fn take_waiting(&mut self, index: usize) -> Option<WaitingCall> {
+        let place = index.checked_sub(self.first_waiting)?;
+        let call = self.waiting_calls.get_mut(place)?.take();
+        while let Some(None) = self.waiting_calls.front() {
+            self.waiting_calls.pop_front();
+            self.first_waiting += 1;
+        }
+        call
     }
 
     /// Ends the calls that end now.
