@@ -62,7 +62,8 @@ fn check_recording(recording: &Recording, text: &[u8], given: Option<Dialect>) {
     if let Some(expected) = given.is_none().then(|| calls_of_message(text)).flatten() {
         let turns = (0..recording.len()).map(|number| recording.turn(number, true).unwrap());
         let calls = turns.flat_map(|turn| turn.calls);
-        let found: Vec<(String, String)> = calls.map(|call| (call.id, call.name)).collect();
+        let found: Vec<(String, String)> =
+            calls.map(|call| (call.id, call.name.to_string())).collect();
         assert_eq!(found, expected);
     }
 }

@@ -150,7 +150,7 @@ impl Turn {
         self.next_number += 1;
         let access = CallAccess {
             safe: is_safe,
-            locks: locks.map(|locks| locks.map(TestLock::to_lock).into()),
+            locks: locks.map(|locks| Vec::from(locks.map(TestLock::to_lock)).into()),
         };
         self.gate.push(number, access);
         let call = TestCall {

@@ -241,7 +241,7 @@ impl LogScript {
 
     fn check_state(&self, state: &ResumeState, index: usize, log_bytes: u64) {
         let expected = self.expected_state(index, log_bytes);
-        let is_write = self.calls[index].call.name == Effect::Write.name();
+        let is_write = *self.calls[index].call.name == *Effect::Write.name();
         let is_right = match (expected, state) {
             (ExpectedState::NotStarted, ResumeState::NotStarted) => true,
             (ExpectedState::Started, ResumeState::Started(_)) => !is_write,

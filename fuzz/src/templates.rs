@@ -161,7 +161,7 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
     };
     let mut argv = vec![PROGRAM.to_owned()];
     argv.extend(expected_argv.into_iter().flat_map(Expectation::texts));
-    assert_eq!(command.argv, argv);
+    assert_eq!(command.argv.iter().collect::<Vec<_>>(), argv);
     let env: Vec<String> = command
         .env
         .iter()
@@ -169,7 +169,7 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
         .collect();
     assert_eq!(env, expected_variable.texts());
     let stdin = match command.stdin {
-        StdinContent::Text(text) => vec![text],
+        StdinContent::Text(text) => vec![text.into_string()],
         StdinContent::None => Vec::new(),
         StdinContent::Input => panic!("stdin is the input"),
     };

@@ -106,13 +106,15 @@ impl CallMessage {
     fn new(call: &Call) -> Self {
         let (input, invalid) = match &call.input {
             Ok(input) => (RawValue::from_string(input.text().to_owned()).ok(), None),
-            Err(InvalidInput::MissingName) => (None, Some(Cow::Borrowed(MISSING_NAME))),
+            Err(invalid) if **invalid == InvalidInput::MissingName => {
+                (None, Some(Cow::Borrowed(MISSING_NAME)))
+            }
             Err(invalid) => (None, Some(Cow::Owned(invalid.to_string()))),
         };
         Self {
             position: call.position,
             id: call.id.clone(),
-            name: call.name.clone(),
+            name: call.name.to_string(),
             input,
             invalid: invalid.map(Cow::into_owned),
         }
@@ -129,8 +131,8 @@ impl CallMessage {
             turn,
             position: self.position,
             id: self.id,
-            name: self.name,
-            input,
+            name: self.name.into(),
+            input: input.map_err(Box::new),
             parent: None,
         }
     }

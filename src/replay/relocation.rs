@@ -79,7 +79,6 @@ impl Relocation {
         let names_original = command
             .argv
             .iter()
-            .map(String::as_str)
             .chain([stdin, accepted.input.text()])
             .any(|text| text.contains(&*original));
         let paths = &accepted.tool.paths;

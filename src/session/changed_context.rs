@@ -63,7 +63,7 @@ impl BlockedCalls {
         history: &TaskHistory,
     ) {
         if let Some(changes) = changed.blocking(checked, history) {
-            self.names.insert(checked.call.name.clone());
+            self.names.insert(checked.call.name.to_string());
             self.changes.extend(changes);
         }
     }

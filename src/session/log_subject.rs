@@ -155,5 +155,5 @@ fn inputs_digest(inputs: &[CommandInput]) -> Option<String> {
 /// Returns the digest of a single call.
 fn call_digest(call: &Call) -> String {
     let input = call.input.as_ref().map(Input::text).unwrap_or_default();
-    toolq_log::combine_digests([call.name.as_str(), input].into_iter())
+    toolq_log::combine_digests([&*call.name, input].into_iter())
 }

@@ -22,7 +22,7 @@ pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
 
 impl CallLabels {
     pub(crate) fn new(checked: &CheckedCall) -> Self {
-        let name = checked.call.name.clone();
+        let name = checked.call.name.to_string();
         let Verdict::Accepted(accepted) = &checked.verdict else {
             return Self {
                 name,

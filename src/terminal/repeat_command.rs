@@ -73,9 +73,9 @@ impl RepeatCommand {
             quote_for_shell(&input)
         );
         // Quotes can split a secret, so the parts are looked at, too.
-        let has_secret = [&line, &input, name]
+        let has_secret = [&*line, &input, name]
             .iter()
-            .any(|text| mask.apply(text).as_ref() != text.as_str());
+            .any(|text| mask.apply(text) != **text);
         (!has_secret).then_some(line)
     }
 }

@@ -199,7 +199,7 @@ fn replay_exchange(
         turn: 0,
         position: 0,
         id: "t".to_owned(),
-        name: "the_agent".to_owned(),
+        name: "the_agent".into(),
         input: Ok(Input::empty()),
         parent: None,
     };

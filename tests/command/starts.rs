@@ -59,7 +59,7 @@ fn a_child_inherits_what_is_declared() {
                     backing.pass_env = vec!["PASSED".to_owned(), "UNSET".to_owned()];
                 })
                 .command_invocation(|command| {
-                    command.env = vec![("DECLARED".to_owned(), text_template("x"))];
+                    command.env = [("DECLARED".to_owned(), text_template("x"))].into();
                 }),
         )
         .run();
@@ -82,10 +82,11 @@ fn the_environment_is_read_when_the_call_is_made() {
                 name: "SOURCE".to_owned(),
                 default: default.map(str::to_owned),
             };
-            command.env = vec![(
+            command.env = [(
                 "X".to_owned(),
                 toolq_core::types::PartialTemplate(vec![segment]),
-            )];
+            )]
+            .into();
         })
     };
     let ran = TestTurn::default()
@@ -173,7 +174,7 @@ fn nothing_overlaps_an_unsafe_call() {
 #[test]
 fn a_template_on_stdin() {
     let ran = shell_call("cat", &[])
-        .command_invocation(|command| command.stdin = StdinContent::Text("a\nb".to_owned()))
+        .command_invocation(|command| command.stdin = StdinContent::Text("a\nb".into()))
         .run();
     assert_eq!(ran.text(), "a\nb");
     let ran = shell_call("cat", &[])

@@ -108,9 +108,9 @@ pub fn command_call(argv: &[&str]) -> TestCall {
         input: "{}".to_owned(),
         safe: true,
         invocation: Some(Invocation::Command(CommandInvocation {
-            argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
+            argv: argv.iter().collect(),
             stdin: StdinContent::Input,
-            env: Vec::new(),
+            env: Box::default(),
             sandbox: None,
         })),
     }
@@ -140,12 +140,12 @@ pub fn http_call(method: HttpMethod, url: &str) -> TestCall {
         tool,
         input: "{}".to_owned(),
         safe: true,
-        invocation: Some(Invocation::Http(HttpInvocation {
+        invocation: Some(Invocation::Http(Box::new(HttpInvocation {
             url: text_template(url),
             query: Vec::new(),
             headers: Vec::new(),
             body: None,
-        })),
+        }))),
     }
 }
 
@@ -222,7 +222,7 @@ impl TestCall {
                 turn: 0,
                 position,
                 id: format!("call_{position}"),
-                name: self.tool.name.clone(),
+                name: self.tool.name.as_str().into(),
                 input: Ok(input.clone()),
                 parent: None,
             },

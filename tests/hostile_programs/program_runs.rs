@@ -151,7 +151,7 @@ fn program_call(program: &programs::HostileProgram, mark: &str) -> TestCall {
         .input(&format!(r#"{{"x":"{}"}}"#, "x".repeat(1 << 18)))
         .command_backing(|backing| backing.limits = limits)
         .command_invocation(|command| {
-            command.env = vec![(MARK_VARIABLE.to_owned(), text_template(mark))];
+            command.env = [(MARK_VARIABLE.to_owned(), text_template(mark))].into();
         });
     match program.end {
         ExpectedEnd::TimesOut | ExpectedEnd::Fails => test_call.tool(|tool| {

@@ -34,8 +34,8 @@ fn check_url(checker: &mut CallChecker, url: &str) -> Result<String, String> {
         turn: 0,
         position: 0,
         id: "id".to_owned(),
-        name: "fetch".to_owned(),
-        input: Input::parse(&input),
+        name: "fetch".into(),
+        input: Input::parse(&input).map_err(Box::new),
         parent: None,
     };
     let turn = Turn {

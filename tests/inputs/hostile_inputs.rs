@@ -70,7 +70,7 @@ fn buffer_boundaries_split_nothing() {
     assert_eq!(recording.len(), 60_000);
     for number in [0, 1, 29_999, 59_999] {
         let turn = recording.turn(number, false).unwrap();
-        assert_eq!(turn.calls[0].name, "é漢😀");
+        assert_eq!(&*turn.calls[0].name, "é漢😀");
         assert_eq!(
             turn.calls[0].input.as_ref().unwrap().text(),
             format!("{{\"x\":{number}}}")

@@ -92,7 +92,7 @@ fn read_as_replay(path: &Path) -> Vec<RecordedCall> {
                     .to_string()
             });
             // Inputs aren't compared: only the naive reader keeps them verbatim.
-            pairs.push((call.id, call.name, String::new(), reply));
+            pairs.push((call.id, call.name.to_string(), String::new(), reply));
         }
     }
     pairs

@@ -57,7 +57,7 @@ rules:
     assert_eq!(tool.retry.initial_backoff, Duration::from_secs(2));
     assert_eq!(tool.output, OutputKind::Json);
     let rule = SafetyRule {
-        glob: "t".to_owned(),
+        glob: "t".into(),
         safe: false,
     };
     assert_eq!(tool.safety, SafetyPolicy::Rule(rule));
@@ -389,7 +389,7 @@ rules:
     );
     assert_eq!(list(u), ["on_failure *", "limits *"]);
     let rule = SafetyRule {
-        glob: "*".to_owned(),
+        glob: "*".into(),
         safe: false,
     };
     assert_eq!(t.safety, SafetyPolicy::Rule(rule));
@@ -403,7 +403,7 @@ fn the_effect_of_a_rule_decides_the_safety_last() {
     };
     let by_rule = |safe| {
         SafetyPolicy::Rule(SafetyRule {
-            glob: "t".to_owned(),
+            glob: "t".into(),
             safe,
         })
     };

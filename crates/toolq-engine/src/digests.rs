@@ -23,7 +23,7 @@ pub(crate) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String 
         hasher.update(number.to_le_bytes());
     }
     hasher.update(task);
-    hasher.update(&call.name);
+    hasher.update(&*call.name);
     hasher.update(input.text());
     if let Some(parent) = &call.parent {
         let ancestors = std::iter::successors(Some(&**parent), |agent| agent.parent.as_deref());
@@ -57,8 +57,8 @@ mod tests {
                 turn,
                 position,
                 id: "any".to_owned(),
-                name: name.to_owned(),
-                input: Input::parse(input),
+                name: name.into(),
+                input: Input::parse(input).map_err(Box::new),
                 parent: None,
             };
             idempotency_key(task, &call, &Input::parse(input).unwrap())

@@ -78,7 +78,7 @@ impl SchemaDiscovery {
             turn: 0,
             position,
             id: format!("describe_{}", tool.name),
-            name: tool.name.clone(),
+            name: tool.name.as_str().into(),
             input: Ok(Input::empty()),
             parent: None,
         });

@@ -74,7 +74,7 @@ fn recorded_answer(
     let reply = recording.reply(turn, call.position)?;
     Ok(reply.map(|reply| CallAnswer {
         tool_use_id: call.id.clone(),
-        tool_name: call.name.clone(),
+        tool_name: call.name.to_string(),
         content: reply.result.content,
         is_error: reply.result.is_error.unwrap_or_default(),
         for_clients: None,
@@ -108,7 +108,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
         }
         ExportFormat::OpenaiChat => {
             let call = |call: &Call| {
-                let function = json!({"name": call.name, "arguments": input_text(call)});
+                let function = json!({"name": *call.name, "arguments": input_text(call)});
                 json!({"id": call.id, "type": "function", "function": function})
             };
             let calls: Vec<Value> = calls.map(call).collect();
@@ -116,7 +116,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
         }
         ExportFormat::OpenaiResponses => {
             let item = |call: &Call| {
-                json!({"type": "function_call", "call_id": call.id, "name": call.name,
+                json!({"type": "function_call", "call_id": call.id, "name": *call.name,
                     "arguments": input_text(call)})
             };
             serde_json::to_string(&calls.map(item).collect::<Vec<Value>>())

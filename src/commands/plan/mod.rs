@@ -151,7 +151,7 @@ impl PlanPrinter<'_> {
         self.answered_count += turn.answered_count;
         let (number, format) = (self.turns_printed, self.arguments.format);
         // Only tools called directly: a plan doesn't know which tools an agent will call.
-        let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| call.name == tool.name);
+        let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| *call.name == *tool.name);
         let mut undescribed = undescribed_tools(&self.tools, &turn.calls);
         undescribed.retain(is_called);
         for tool in undescribed.extract_if(.., |tool| tool.awaits_list) {

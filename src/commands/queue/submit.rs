@@ -101,11 +101,7 @@ fn digest_turns(turns: &[Turn]) -> String {
     let calls = turns.iter().flat_map(|turn| &turn.calls);
     let texts = calls.flat_map(|call| {
         let input = call.input.as_ref().map(toolq_core::json::Input::text);
-        [
-            call.id.as_str(),
-            call.name.as_str(),
-            input.unwrap_or_default(),
-        ]
+        [call.id.as_str(), &*call.name, input.unwrap_or_default()]
     });
     combine_digests(texts)
 }

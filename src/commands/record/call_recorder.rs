@@ -132,7 +132,7 @@ impl<'s> CallRecorder<'s> {
             turn,
             position: 0,
             id: format!("call_{turn}"),
-            name: observed.name,
+            name: observed.name.into(),
             input: Ok(input.clone()),
             parent: None,
         };

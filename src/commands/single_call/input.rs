@@ -42,7 +42,7 @@ pub(crate) fn read_call(
         turn: 0,
         position: 0,
         id: format!("toolq_{}", tool.name),
-        name: tool.name.clone(),
+        name: tool.name.as_str().into(),
         input: Ok(parse_input(tool, &text).map_err(|error| {
             // JSON that breaks a limit, for example by a duplicate key, needs no hint: the error says what is wrong.
             let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();

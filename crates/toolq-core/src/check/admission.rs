@@ -141,8 +141,8 @@ impl<'c> StreamAdmission<'c> {
             }),
             Some(CheckedCall { verdict, .. }) => {
                 let duplicate = rejection::duplicate_id();
-                if !matches!(verdict, Verdict::Rejected(known) if *known == duplicate) {
-                    *verdict = Verdict::Rejected(rejection);
+                if !matches!(verdict, Verdict::Rejected(known) if **known == duplicate) {
+                    *verdict = Verdict::rejected(rejection);
                 }
             }
         }

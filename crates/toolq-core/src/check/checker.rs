@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -66,9 +66,18 @@ impl CallChecker {
     pub fn check_turn(&self, mut turn: Turn) -> Vec<CheckedCall> {
         let duplicates = find_duplicates(&turn.calls);
         let last = turn.calls.len() + turn.answered_count;
-        let calls = std::mem::take(&mut turn.calls);
-        let check = |(call, is_duplicate): (Call, bool)| {
-            if is_duplicate {
+        let mut calls = VecDeque::from(std::mem::take(&mut turn.calls));
+        let mut checked = Vec::with_capacity(calls.len());
+        for is_duplicate in duplicates {
+            let Some(call) = calls.pop_front() else {
+                break;
+            };
+            // A turn may have a million calls, so their memory isn't kept until all have been checked.
+            if calls.len() < calls.capacity() / 2 {
+                calls.shrink_to_fit();
+            }
+            let input_state = turn.input_state(call.position);
+            let mut call = if is_duplicate {
                 reject_call(call, rejection::duplicate_id())
             } else {
                 match turn.ending {
@@ -78,21 +87,18 @@ impl CallChecker {
                     }
                     ResponseEnding::CutOff | ResponseEnding::Complete => self.check_call(call),
                 }
-            }
-        };
-        let checked = calls.into_iter().zip(duplicates).map(check);
-        let checked = checked.map(|checked| CheckedCall {
-            resume_state: state_in_input(&checked.verdict, turn.input_state(checked.call.position)),
-            ..checked
-        });
-        checked.collect()
+            };
+            call.resume_state = state_in_input(&call.verdict, input_state);
+            checked.push(call);
+        }
+        checked
     }
 
     /// Checks one call, regardless of the other calls in its turn.
     pub fn check_call(&self, call: Call) -> CheckedCall {
         let verdict = match self.accept_call(&call) {
             Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
-            Err(rejection) => Verdict::Rejected(rejection),
+            Err(rejection) => Verdict::rejected(rejection),
         };
         CheckedCall {
             call,
@@ -112,7 +118,8 @@ impl CallChecker {
             no_schemas = CompiledSchemas::default();
             (&expected, &no_schemas)
         };
-        let input = call.input.as_ref().map_err(rejection::unreadable_input)?;
+        let input = call.input.as_ref();
+        let input = input.map_err(|invalid| rejection::unreadable_input(invalid))?;
         let valid = self.validate_input(tool, compiled, input)?;
         let limits = self.tools.path_limits();
         path_confinement::check_paths(tool, &valid.input, limits)?;
@@ -262,7 +269,7 @@ pub(crate) fn refuse_call(checked: CheckedCall) -> CheckedCall {
 pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
     CheckedCall {
         call,
-        verdict: Verdict::Rejected(rejection),
+        verdict: Verdict::rejected(rejection),
         resume_state: ResumeState::NotStarted,
     }
 }

@@ -68,14 +68,14 @@ pub(crate) fn build_locks(
 pub fn recheck_locks(accepted: &AcceptedCall, root: &Path) -> Option<CallLocks> {
     let locks = accepted.locks.as_ref()?;
     let base = working_directory(&accepted.tool, root);
-    let now: CallLocks = locks
+    let now: Vec<CallLock> = locks
         .iter()
         .map(|lock| CallLock {
             resource: resolve_resource(&lock.name, base),
             ..lock.clone()
         })
         .collect();
-    (now != *locks).then_some(now)
+    (now != **locks).then(|| now.into())
 }
 
 /// Returns the names that a template expands to: one, or one for each element of an array. Returns `None` if an

@@ -18,12 +18,12 @@ pub struct CallWaits<'a> {
 
 impl<'a> CallWaits<'a> {
     /// Returns the waits of these calls, or `None` if no call has locks.
-    pub(crate) fn new<'c>(calls: impl Iterator<Item = &'c PlannedCall<'a>>) -> Option<Self>
+    pub(crate) fn new<'c>(calls: impl Iterator<Item = &'c PlannedCall<'a>> + Clone) -> Option<Self>
     where
         'a: 'c,
     {
-        let calls: Vec<&PlannedCall<'a>> = calls.collect();
-        if calls.iter().all(|planned| planned.accepted.locks.is_none()) {
+        let has_locks = |planned: &PlannedCall<'_>| planned.accepted.locks.is_some();
+        if !calls.clone().any(has_locks) {
             return None;
         }
         let mut gate = Gate::default();

@@ -141,11 +141,7 @@ fn command_line(
     let mut masked = |text: &str| quote(&mask.apply(text));
     let env = command.env.iter();
     let env = env.map(|(name, value)| format!("{name}={}", quote_template(value, mask)));
-    let argv: Vec<String> = command
-        .argv
-        .iter()
-        .map(|argument| masked(argument))
-        .collect();
+    let argv: Vec<String> = command.argv.iter().map(&mut masked).collect();
     let stdin = match &command.stdin {
         StdinContent::Text(text) => Some(format!("<<< {}", masked(text))),
         StdinContent::Input => Some(format!("<<< {}", masked(accepted.input.text()))),

@@ -2,7 +2,7 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct TurnEstimate {
 /// A call of a turn that is played.
 #[derive(Debug)]
 pub(crate) struct SimulatedCall {
-    pub(crate) estimate: Option<Duration>,
+    estimate: Option<Duration>,
     is_agent: bool,
     access: CallAccess,
     limits: AppliedLimits,
@@ -48,13 +48,26 @@ pub(crate) fn known_limits(accepted: &AcceptedCall, tools: &ToolsConfig) -> Appl
     applied_limits(accepted, tools, 0, &|_| None)
 }
 
+/// When the calls of a turn start, and how long the turn takes.
+#[derive(Debug, Default)]
+pub(crate) struct SimulatedTurn {
+    /// In call order.
+    pub(crate) starts: Vec<Duration>,
+    pub(crate) estimate: TurnEstimate,
+}
+
 /// Plays a turn: its calls wait for those before them, take the slots that are free, and wait for the limits of their
-/// tools, servers and hosts.
-pub(crate) struct TurnSimulation {
-    calls: Vec<SimulatedCall>,
+/// tools, servers and hosts. Of a long turn, it holds only the calls that could be next, and those that run.
+pub(crate) struct TurnSimulation<I> {
+    /// The calls that the gate doesn't have yet.
+    later_calls: I,
+    /// The calls taken so far, from the first one that hasn't started. Those that have are `None`.
+    waiting_calls: VecDeque<Option<WaitingCall>>,
+    /// The index of the first of them.
+    first_waiting: usize,
     jobs: NonZeroUsize,
     now: Duration,
-    starts: Vec<Duration>,
+    turn: SimulatedTurn,
     gate: Gate,
     running: BinaryHeap<Reverse<(Duration, usize)>>,
     /// The kind of each running call, and its place in the limits.
@@ -63,6 +76,13 @@ pub(crate) struct TurnSimulation {
     limiter: StartLimiter,
     /// The calls that wait for their turn, in their lines.
     throttled: HashMap<Arc<[LimitedSubject]>, WaitingLine>,
+}
+
+#[derive(Debug)]
+struct WaitingCall {
+    estimate: Option<Duration>,
+    slot_kind: SlotKind,
+    limits: AppliedLimits,
 }
 
 /// Agents take no slots of other calls, unless everything runs in turn.
@@ -78,29 +98,22 @@ type WaitingLine = BTreeMap<(bool, u64), ThrottledCall>;
 #[derive(Debug, Clone)]
 struct ThrottledCall {
     index: usize,
+    slot_kind: SlotKind,
     ticket: StartTicket,
     since: Duration,
 }
 
-impl TurnSimulation {
+impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     /// Creates a simulation of these calls, of which at most `jobs` run at once.
-    pub(crate) fn new(calls: Vec<SimulatedCall>, jobs: NonZeroUsize) -> Self {
-        let mut gate = Gate::default();
-        for (index, call) in calls.iter().enumerate() {
-            // With a single job, nothing runs in parallel.
-            let access = if jobs > NonZeroUsize::MIN {
-                call.access.clone()
-            } else {
-                CallAccess::ALONE
-            };
-            gate.push(index, access);
-        }
+    pub(crate) fn new(calls: I, jobs: NonZeroUsize) -> Self {
         Self {
-            starts: vec![Duration::ZERO; calls.len()],
-            calls,
+            later_calls: calls,
+            waiting_calls: VecDeque::new(),
+            first_waiting: 0,
             jobs,
-            gate,
             now: Duration::ZERO,
+            turn: SimulatedTurn::default(),
+            gate: Gate::default(),
             running: BinaryHeap::new(),
             running_calls: HashMap::new(),
             slots_taken: HashMap::new(),
@@ -109,40 +122,77 @@ impl TurnSimulation {
         }
     }
 
-    /// Plays the turn to its end. Returns when each call starts.
-    pub(crate) fn run(mut self) -> Vec<Duration> {
+    /// Plays the turn to its end.
+    pub(crate) fn run(mut self) -> SimulatedTurn {
         loop {
             self.start_throttled();
-            while let Some(index) = self.gate.peek()
+            while let Some(index) = self.next_call()
                 && self.admit(index)
             {}
             let due = self.start_throttled();
             let end = self.running.peek().map(|Reverse((end, _))| *end);
             let Some(then) = [end, due].into_iter().flatten().min() else {
-                return self.starts;
+                return self.turn;
             };
             self.now = self.now.max(then);
             self.finish_calls();
         }
     }
 
+    /// Returns the first call that the gate lets pass.
+    fn next_call(&mut self) -> Option<usize> {
+        while self.gate.is_starved()
+            && let Some(call) = self.later_calls.next()
+        {
+            self.push_call(call);
+        }
+        self.gate.peek()
+    }
+
+    fn push_call(&mut self, call: SimulatedCall) {
+        let index = self.turn.starts.len();
+        self.turn.starts.push(Duration::ZERO);
+        // With a single job, nothing runs in parallel.
+        let is_serial = self.jobs == NonZeroUsize::MIN;
+        let access = if is_serial {
+            CallAccess::ALONE
+        } else {
+            call.access
+        };
+        self.gate.push(index, access);
+        let waiting = WaitingCall {
+            estimate: call.estimate,
+            slot_kind: if call.is_agent && !is_serial {
+                SlotKind::Agent
+            } else {
+                SlotKind::Call
+            },
+            limits: call.limits,
+        };
+        self.waiting_calls.push_back(Some(waiting));
+    }
+
     /// Starts a call, or lets it wait for its turn. Returns false if no slot is free for it.
     fn admit(&mut self, index: usize) -> bool {
-        let limits = &self.calls[index].limits;
-        if limits.is_empty() {
-            let is_free = self.has_slot(self.slot_kind(index));
+        let Some(Some(call)) = self.waiting_calls.get(index - self.first_waiting) else {
+            return false;
+        };
+        if call.limits.is_empty() {
+            let is_free = self.has_slot(call.slot_kind);
             if is_free {
                 self.gate.enter();
                 self.start(index, None);
             }
             return is_free;
         }
-        let ticket = self.limiter.enqueue(limits, false);
+        let ticket = self.limiter.enqueue(&call.limits, false);
+        let slot_kind = call.slot_kind;
         self.gate.enter();
         let line = self.throttled.entry(Arc::clone(ticket.line())).or_default();
         let since = self.now;
         let call = ThrottledCall {
             index,
+            slot_kind,
             ticket,
             since,
         };
@@ -166,7 +216,7 @@ impl TurnSimulation {
                 fronts
                     .into_iter()
                     .find(|call| match self.limiter.check(&call.ticket, self.now) {
-                        Ok(()) => self.has_slot(self.slot_kind(call.index)),
+                        Ok(()) => self.has_slot(call.slot_kind),
                         Err(wait) => {
                             due = [due, wait.until].into_iter().flatten().min();
                             false
@@ -176,6 +226,7 @@ impl TurnSimulation {
                 index,
                 ticket,
                 since,
+                ..
             }) = next
             else {
                 return due;
@@ -192,13 +243,25 @@ impl TurnSimulation {
     }
 
     fn start(&mut self, index: usize, ticket: Option<StartTicket>) {
-        self.starts[index] = self.now;
-        let kind = self.slot_kind(index);
-        *self.slots_taken.entry(kind).or_default() += 1;
-        let estimate = self.calls[index].estimate.unwrap_or_default();
-        let end = self.now.saturating_add(estimate);
+        let Some(call) = self.take_waiting(index) else {
+            return;
+        };
+        self.turn.starts[index] = self.now;
+        self.turn.estimate.add(self.now, call.estimate);
+        *self.slots_taken.entry(call.slot_kind).or_default() += 1;
+        let end = self.now.saturating_add(call.estimate.unwrap_or_default());
         self.running.push(Reverse((end, index)));
-        self.running_calls.insert(index, (kind, ticket));
+        self.running_calls.insert(index, (call.slot_kind, ticket));
+    }
+
+    fn take_waiting(&mut self, index: usize) -> Option<WaitingCall> {
+        let place = index.checked_sub(self.first_waiting)?;
+        let call = self.waiting_calls.get_mut(place)?.take();
+        while let Some(None) = self.waiting_calls.front() {
+            self.waiting_calls.pop_front();
+            self.first_waiting += 1;
+        }
+        call
     }
 
     /// Ends the calls that end now.
@@ -215,14 +278,6 @@ impl TurnSimulation {
             if let Some(ticket) = ticket {
                 self.limiter.finish(&ticket);
             }
-        }
-    }
-
-    fn slot_kind(&self, index: usize) -> SlotKind {
-        if self.calls[index].is_agent && self.jobs > NonZeroUsize::MIN {
-            SlotKind::Agent
-        } else {
-            SlotKind::Call
         }
     }
 

@@ -80,7 +80,7 @@ impl TurnPlan<'_> {
         let names: BTreeSet<&str> = self
             .planned_calls()
             .filter(|planned| !planned.has_estimate())
-            .map(|planned| planned.call.name.as_str())
+            .map(|planned| &*planned.call.name)
             .collect();
         let names = names
             .into_iter()

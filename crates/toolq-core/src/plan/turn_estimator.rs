@@ -23,13 +23,9 @@ impl TurnEstimator {
 
     /// Returns how long the turn is expected to take if at most `jobs` of its calls run at once.
     pub fn estimate(self, jobs: NonZeroUsize) -> TurnEstimate {
-        let estimates: Vec<_> = self.calls.iter().map(|call| call.estimate).collect();
-        let starts = TurnSimulation::new(self.calls, jobs).run();
-        let mut turn = TurnEstimate::default();
-        for (start, estimate) in starts.into_iter().zip(estimates) {
-            turn.add(start, estimate);
-        }
-        turn
+        TurnSimulation::new(self.calls.into_iter(), jobs)
+            .run()
+            .estimate
     }
 }
 

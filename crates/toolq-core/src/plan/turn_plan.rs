@@ -14,7 +14,9 @@ use std::time::Duration;
 use crate::plan::call_waits::CallWaits;
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
-use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation, known_limits};
+use crate::plan::schedule::{
+    SimulatedCall, SimulatedTurn, TurnEstimate, TurnSimulation, known_limits,
+};
 use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
@@ -87,7 +89,7 @@ impl<'a> TurnPlan<'a> {
             match (verdict, skip_cause) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.push_rejected(call, SkipCause::Rejected(rejection));
-                    let failed = || stopping_tools.get(call.name.as_str()).copied();
+                    let failed = || stopping_tools.get(&*call.name).copied();
                     skip_cause = skip_cause.or_else(|| failed().map(SkipCause::AfterRejected));
                 }
                 (Verdict::Accepted(_), Some(why)) => plan.push_rejected(call, why),
@@ -103,7 +105,7 @@ impl<'a> TurnPlan<'a> {
                 }
             }
         }
-        plan.schedule_calls(CallAccess::of);
+        plan.schedule_calls();
         plan.waits = CallWaits::new(plan.planned_calls());
         plan
     }
@@ -114,7 +116,7 @@ impl<'a> TurnPlan<'a> {
     }
 
     /// Returns the calls that will run, in call order.
-    pub fn planned_calls(&self) -> impl Iterator<Item = &PlannedCall<'a>> {
+    pub fn planned_calls(&self) -> impl Iterator<Item = &PlannedCall<'a>> + Clone {
         self.batches.iter().flat_map(|batch| &batch.calls)
     }
 
@@ -135,48 +137,35 @@ impl<'a> TurnPlan<'a> {
     }
 
     fn push_planned(&mut self, call: &'a Call, accepted: &'a AcceptedCall, batch: usize) {
-        if batch == self.batches.len() {
-            self.batches.push(PlannedBatch {
-                calls: Vec::new(),
-                start: Duration::ZERO,
-                duration: Duration::ZERO,
-            });
-        }
-        self.batches[batch].calls.push(PlannedCall {
+        let planned = PlannedCall {
             call,
             accepted,
             start: Duration::ZERO,
-        });
+        };
+        match self.batches.get_mut(batch) {
+            Some(batch) => batch.calls.push(planned),
+            // Many batches keep their only call, so it gets no more room than it needs.
+            None => self.batches.push(PlannedBatch {
+                calls: vec![planned],
+                start: Duration::ZERO,
+                duration: Duration::ZERO,
+            }),
+        }
     }
 
     /// Returns how long the turn would take if the calls of `tool` were concurrency-safe.
     pub(crate) fn duration_if_safe(&self, tool: &str) -> Duration {
-        let mut plan = TurnPlan {
-            batches: Vec::new(),
-            rejected: Vec::new(),
-            waits: None,
-            estimate: TurnEstimate::default(),
-            ..*self
-        };
-        let access_of = |accepted: &AcceptedCall| CallAccess {
+        let turn = self.simulate_calls(|accepted| CallAccess {
             safe: accepted.safe || accepted.tool.name == tool,
             ..CallAccess::of(accepted)
-        };
-        let mut partition = BatchPartition::default();
-        for PlannedCall { call, accepted, .. } in self.planned_calls() {
-            plan.push_planned(call, accepted, partition.assign_batch(&access_of(accepted)));
-        }
-        plan.schedule_calls(access_of);
-        plan.estimate.planned
+        });
+        turn.estimate.planned
     }
 
     /// Computes when each batch and call starts, as the engine would start them.
-    fn schedule_calls(&mut self, access_of: impl Fn(&AcceptedCall) -> CallAccess) {
-        let calls = self.planned_calls().map(|planned| {
-            let accepted = planned.accepted;
-            SimulatedCall::new(accepted, access_of(accepted), self.tools)
-        });
-        let starts = TurnSimulation::new(calls.collect(), self.jobs).run();
+    fn schedule_calls(&mut self) {
+        let SimulatedTurn { starts, estimate } = self.simulate_calls(CallAccess::of);
+        self.estimate = estimate;
         let mut starts = starts.into_iter();
         for batch in &mut self.batches {
             let mut end = Duration::ZERO;
@@ -184,12 +173,19 @@ impl<'a> TurnPlan<'a> {
                 planned.start = start;
                 let estimate = planned.accepted.tool.estimate;
                 end = end.max(start.saturating_add(estimate.unwrap_or_default()));
-                self.estimate.add(start, estimate);
             }
             let first = batch.calls.iter().map(|planned| planned.start).min();
             batch.start = first.unwrap_or_default();
             batch.duration = end.saturating_sub(batch.start);
         }
+    }
+
+    fn simulate_calls(&self, access_of: impl Fn(&AcceptedCall) -> CallAccess) -> SimulatedTurn {
+        let calls = self.planned_calls().map(|planned| {
+            let accepted = planned.accepted;
+            SimulatedCall::new(accepted, access_of(accepted), self.tools)
+        });
+        TurnSimulation::new(calls, self.jobs).run()
     }
 }
 

@@ -46,11 +46,15 @@ impl Gate {
         self.look_ahead();
     }
 
+    /// Returns whether another call would matter: none that waits may enter, and none runs alone before them.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.ready.is_empty() && self.alone_count == 0
+    }
+
     /// Takes calls out of the backlog until one may enter. No call may enter before a call that runs alone has
     /// finished.
     fn look_ahead(&mut self) {
-        while self.ready.is_empty()
-            && self.alone_count == 0
+        while self.is_starved()
             && let Some((call, access)) = self.backlog.pop_front()
         {
             self.take_up(call, access);

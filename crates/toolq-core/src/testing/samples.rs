@@ -96,8 +96,8 @@ pub fn sample_call(position: usize, name: &str, input: &str) -> Call {
         turn: 0,
         position,
         id: format!("toolu_{position}"),
-        name: name.to_owned(),
-        input: Input::parse(input),
+        name: name.into(),
+        input: Input::parse(input).map_err(Box::new),
         parent: None,
     }
 }
@@ -111,7 +111,7 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
         before_coercion: None,
         is_coerced: false,
         safe,
-        safety_source: SafetySource::Rule(if safe { "get_*" } else { "save_*" }.to_owned()),
+        safety_source: SafetySource::Rule(if safe { "get_*" } else { "save_*" }.into()),
         locks: None,
         needs_approval: false,
         invocation: None,
@@ -138,7 +138,7 @@ pub fn call_with_estimate(position: usize, name: &str, seconds: u64, safe: bool)
 pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
     CheckedCall {
         call: sample_call(position, name, "{}"),
-        verdict: Verdict::Rejected(Rejection {
+        verdict: Verdict::rejected(Rejection {
             reason: RejectionReason::UnknownTool,
             details: vec![ProblemDetail::new(
                 "",
@@ -153,9 +153,9 @@ pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
 pub fn with_program(mut checked: CheckedCall, argv: &[&str]) -> CheckedCall {
     if let Verdict::Accepted(accepted) = &mut checked.verdict {
         accepted.invocation = Some(Invocation::Command(CommandInvocation {
-            argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
+            argv: argv.iter().collect(),
             stdin: StdinContent::None,
-            env: Vec::new(),
+            env: Box::default(),
             sandbox: None,
         }));
     }
@@ -272,7 +272,7 @@ fn emit_queued<'a>(
                 batch: None,
             }])?;
             let call = CallRef::new(&checked.call, None);
-            let outcome = Outcome::Rejected(rejection.clone());
+            let outcome = Outcome::Rejected((**rejection).clone());
             emit_finished(sink, &call, &outcome, "Unknown tool.", (0, 0))
         }
     }

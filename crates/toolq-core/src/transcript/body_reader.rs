@@ -1,8 +1,10 @@
 //! Reads the bodies of calls and results, which a recording keeps only in its file.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -16,6 +18,8 @@ use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
 
 /// Calls are read together if the gap between them is at most this many bytes.
 const MAX_READ_GAP_BYTES: u64 = 16 * 1024;
+/// How much is read at once, in bytes, unless a single call is larger.
+const MAX_READ_BYTES: u64 = 1024 * 1024;
 
 /// Loads content that toolq's session log keeps in a separate file: takes the JSON that refers to the file, and returns
 /// the content or why it isn't available.
@@ -104,7 +108,8 @@ impl BodyReader {
         })
     }
 
-    /// Reads the `wanted` calls of a turn, which are sorted. Those that are close to each other are read in one go.
+    /// Reads the `wanted` calls of a turn, which are sorted. Those that are close to each other are read in one go, as far as
+    /// that isn't too much.
     pub(crate) fn read_calls(
         &self,
         index: &RecordingIndex,
@@ -116,8 +121,16 @@ impl BodyReader {
             (end..=end + MAX_READ_GAP_BYTES).contains(&index.call(after).offset)
         };
         let mut calls = Vec::with_capacity(wanted.len());
-        for run in wanted.chunk_by(are_near) {
-            self.read_run(index, turn, run, &mut calls)?;
+        let mut names = HashSet::new();
+        for near in wanted.chunk_by(are_near) {
+            let read_of = |&call: &usize| {
+                (index.call(call).end() - index.call(near[0]).offset) / MAX_READ_BYTES
+            };
+            for run in near.chunk_by(|before, after| read_of(before) == read_of(after)) {
+                let read_before = calls.len();
+                self.read_run(index, turn, run, &mut calls)?;
+                share_names(&mut calls[read_before..], &mut names);
+            }
         }
         Ok(calls)
     }
@@ -181,5 +194,17 @@ impl BodyReader {
     fn changed_error(&self, offset: u64) -> InputError {
         let message = "the input changed while being read";
         self.spooled.locate(OffsetError::at(offset, message))
+    }
+}
+
+/// Lets calls with the same name share it: a turn may have a million calls, but of few tools.
+fn share_names(calls: &mut [Call], names: &mut HashSet<Arc<str>>) {
+    for call in calls {
+        match names.get(&call.name) {
+            Some(name) => call.name = Arc::clone(name),
+            None => {
+                names.insert(Arc::clone(&call.name));
+            }
+        }
     }
 }

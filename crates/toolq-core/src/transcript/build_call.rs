@@ -31,8 +31,8 @@ pub(crate) fn call_with_id(turn: usize, position: usize, raw: RawCall) -> Call {
         turn,
         position,
         id,
-        name,
-        input,
+        name: name.into(),
+        input: input.map_err(Box::new),
         parent: None,
     }
 }

@@ -98,10 +98,10 @@ pub struct Call {
     /// The id from the input. A missing id is derived from turn, position, name, and input, so it is the same on every
     /// run.
     pub id: String,
-    /// The requested name, which may not be the name of any tool.
-    pub name: String,
+    /// The requested name, which may not be the name of any tool. The calls of a turn share it.
+    pub name: Arc<str>,
     /// The input, or why it is invalid.
-    pub input: Result<Input, InvalidInput>,
+    pub input: Result<Input, Box<InvalidInput>>,
     /// The call of the agent that made this call, or `None` if the call comes from the input.
     pub parent: Option<Arc<CallRef>>,
 }
@@ -130,7 +130,7 @@ impl CallRef {
             turn: call.turn,
             position: call.position,
             tool_use_id: call.id.clone(),
-            tool_name: call.name.clone(),
+            tool_name: call.name.to_string(),
             batch,
             parent: call.parent.clone(),
         }

@@ -6,25 +6,26 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::types::argument_list::ArgumentList;
 use crate::types::output_request::OutputRequest;
 use crate::types::sandbox::SandboxInvocation;
 
 /// What a call runs: its tool's templates, filled with its input. Environment variables are still names, so an
-/// invocation can be shown and recorded without revealing a secret.
+/// invocation can be shown and recorded without revealing a secret. Long turns hold one for each call, so it is small.
 #[derive(Debug, Clone)]
 pub enum Invocation {
     /// A program to start.
     Command(CommandInvocation),
     /// A request to send.
-    Http(HttpInvocation),
+    Http(Box<HttpInvocation>),
     /// An agent to hand a task to.
     Agent(AgentInvocation),
     /// A tool of a server to call.
-    Mcp(McpInvocation),
+    Mcp(Box<McpInvocation>),
     /// The answer that completes a session.
     Completion(String),
     /// An output of an earlier call to read.
-    ReadOutput(OutputRequest),
+    ReadOutput(Box<OutputRequest>),
     /// A function of the process that embeds toolq. It gets the input.
     Host,
 }
@@ -33,11 +34,11 @@ pub enum Invocation {
 #[derive(Debug, Clone)]
 pub struct CommandInvocation {
     /// The program and its arguments.
-    pub argv: Vec<String>,
+    pub argv: ArgumentList,
     /// What the program reads from stdin.
     pub stdin: StdinContent,
     /// Declared environment variables.
-    pub env: Vec<(String, PartialTemplate)>,
+    pub env: Box<[(String, PartialTemplate)]>,
     /// What the program can reach, if it is confined.
     pub sandbox: Option<Box<SandboxInvocation>>,
 }
@@ -50,7 +51,7 @@ pub enum StdinContent {
     /// Nothing: stdin is empty.
     None,
     /// A text.
-    Text(String),
+    Text(Box<str>),
 }
 
 /// A request to send.
@@ -158,7 +159,7 @@ impl fmt::Display for Segment {
 impl CommandInvocation {
     /// Returns the path of the program to start. A relative path that contains a slash is resolved against `dir`.
     pub fn program_path(&self, dir: &std::path::Path) -> PathBuf {
-        let program = self.argv.first().map_or("", String::as_str);
+        let program = self.argv.program();
         if program.contains('/') {
             dir.join(program)
         } else {

@@ -15,7 +15,7 @@ pub struct LockTemplates {
 }
 
 /// The locks of a call. Without any, [`AcceptedCall::locks`](crate::types::AcceptedCall::locks) is `None`.
-pub type CallLocks = Arc<[CallLock]>;
+pub type CallLocks = Arc<Vec<CallLock>>;
 
 /// A lock of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod agent;
 mod agent_history;
 mod answer;
 mod approval;
+mod argument_list;
 mod backing;
 mod cache_policy;
 mod call;
@@ -57,6 +58,7 @@ pub use agent::{
 pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
+pub use argument_list::ArgumentList;
 pub use backing::{
     ArgumentTemplate, Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource,
 };

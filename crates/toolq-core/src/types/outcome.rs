@@ -125,7 +125,7 @@ impl Outcome {
     pub fn from_rejection(verdict: &Verdict) -> Option<Self> {
         match verdict {
             Verdict::Accepted(_) => None,
-            Verdict::Rejected(rejection) => Some(Self::Rejected(rejection.clone())),
+            Verdict::Rejected(rejection) => Some(Self::Rejected((**rejection).clone())),
         }
     }
 

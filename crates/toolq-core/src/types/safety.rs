@@ -1,5 +1,7 @@
 //! What a tool does to the world, and whether its calls may run in parallel.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,8 +24,8 @@ pub enum SafetyPolicy {
 /// A rule that decides about concurrency safety.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafetyRule {
-    /// The glob as written.
-    pub glob: String,
+    /// The glob as written. Calls share it.
+    pub glob: Arc<str>,
     /// Whether matching tools are concurrency-safe.
     pub safe: bool,
 }

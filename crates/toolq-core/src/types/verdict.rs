@@ -51,10 +51,16 @@ pub enum Verdict {
     /// It may run, as resolved here.
     Accepted(Box<AcceptedCall>),
     /// It may not run. The call is answered with an error.
-    Rejected(Rejection),
+    Rejected(Box<Rejection>),
 }
 
 impl Verdict {
+    /// Returns the verdict about a call that may not run.
+    pub fn rejected(mut rejection: Rejection) -> Self {
+        rejection.details.shrink_to_fit();
+        Self::Rejected(Box::new(rejection))
+    }
+
     /// Whether the call completes its session or agent, so that no later call runs.
     pub fn is_completion(&self) -> bool {
         matches!(self, Self::Accepted(accepted)
@@ -95,7 +101,7 @@ pub enum SafetySource {
     /// Its `concurrency_safe.when`, evaluated on this input.
     When,
     /// The rule with this glob.
-    Rule(String),
+    Rule(Arc<str>),
     /// Its `effect`.
     Effect,
     /// Its locks: it changes what others may lock.

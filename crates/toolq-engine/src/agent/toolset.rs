@@ -119,5 +119,5 @@ pub(crate) fn reject_out_of_scope(checked: &mut CheckedCall, scope: &AgentScope)
         return;
     };
     let details = vec![ProblemDetail::new("", message)];
-    checked.verdict = Verdict::Rejected(Rejection { reason, details });
+    checked.verdict = Verdict::rejected(Rejection { reason, details });
 }

@@ -48,9 +48,9 @@ pub(crate) fn question_job(
             locks: None,
             needs_approval: false,
             invocation: Some(Invocation::Command(CommandInvocation {
-                argv: vec![program.to_string_lossy().into_owned()],
-                stdin: StdinContent::Text(question),
-                env: Vec::new(),
+                argv: [program.to_string_lossy()].into_iter().collect(),
+                stdin: StdinContent::Text(question.into()),
+                env: Box::default(),
                 sandbox: None,
             })),
             probe: None,

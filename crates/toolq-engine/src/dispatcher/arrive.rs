@@ -52,7 +52,7 @@ impl Dispatcher<'_> {
         };
         self.stats.calls += 1;
         if checked.call.parent.is_some() {
-            self.stats.tool_names.push(checked.call.name.clone());
+            self.stats.tool_names.push(checked.call.name.to_string());
         }
         self.stats.rejected += u64::from(matches!(checked.verdict, Verdict::Rejected(_)));
         self.emit(&Event::Queued {
@@ -70,7 +70,7 @@ impl Dispatcher<'_> {
                 let completed = !restored.is_error && verdict.is_completion();
                 self.restore_call(&call_ref, &call, &Outcome::Restored(*restored), 0);
                 if completed {
-                    let tool = call.name;
+                    let tool = call.name.to_string();
                     // The calls after it haven't arrived yet.
                     self.stopped_by = self
                         .stopped_by
@@ -85,7 +85,7 @@ impl Dispatcher<'_> {
                 self.enqueue_accepted(call_ref, call, *accepted, resume_state);
             }
             (_, Verdict::Rejected(rejection)) => {
-                let outcome = Outcome::Rejected(rejection);
+                let outcome = Outcome::Rejected(*rejection);
                 self.answer_on_arrival(&call_ref, &call, &outcome, 0);
             }
         }
@@ -112,7 +112,7 @@ impl Dispatcher<'_> {
         });
         debug!(
             id = job.call.id,
-            tool = job.call.name,
+            tool = &*job.call.name,
             safe = access.safe,
             "waits at the gate"
         );

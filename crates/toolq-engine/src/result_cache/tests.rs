@@ -99,7 +99,7 @@ pub(super) fn with_lock(mode: LockMode, name: &str, mut accepted: AcceptedCall) 
         mode,
         resource: LockedResource::Text(name.to_owned()),
     };
-    accepted.locks = Some([lock].into());
+    accepted.locks = Some(vec![lock].into());
     if mode == LockMode::Write {
         Arc::make_mut(&mut accepted.tool).effect = Effect::Write;
     }
@@ -145,7 +145,7 @@ fn a_change_concerns_where_its_paths_led_and_where_they_lead_now() {
     };
     let reads = ["/nowhere/then", "/nowhere/now", "/nowhere/else"].map(|path| {
         let mut call = read_call("{}");
-        call.locks = Some([lock(LockMode::Read, path, path)].into());
+        call.locks = Some(vec![lock(LockMode::Read, path, path)].into());
         call
     });
     let found = |call: &AcceptedCall| cache.find(call, ROOT.as_ref()).is_some();
@@ -157,11 +157,11 @@ fn a_change_concerns_where_its_paths_led_and_where_they_lead_now() {
     };
     let mut writer = read_call("{}");
     Arc::make_mut(&mut writer.tool).effect = Effect::Write;
-    writer.locks = Some([lock(LockMode::Write, "/nowhere/now", "/nowhere/then")].into());
+    writer.locks = Some(vec![lock(LockMode::Write, "/nowhere/now", "/nowhere/then")].into());
     keep();
     assert!(cache.note_change(&writer, ROOT.as_ref()));
     assert_eq!(reads.each_ref().map(found), [false, false, true]);
-    writer.locks = Some([lock(LockMode::Write, "/nowhere/now", "/nowhere/now")].into());
+    writer.locks = Some(vec![lock(LockMode::Write, "/nowhere/now", "/nowhere/now")].into());
     keep();
     assert!(!cache.note_change(&writer, ROOT.as_ref()));
     assert_eq!(reads.each_ref().map(found), [true, false, true]);
@@ -218,7 +218,7 @@ fn locked_call(number: usize, mode: LockMode) -> AcceptedCall {
         mode,
         resource: LockedResource::Path(path.into()),
     };
-    call.locks = LOCKED[number].map(|path| [lock(path)].into());
+    call.locks = LOCKED[number].map(|path| vec![lock(path)].into());
     call
 }
 

@@ -204,7 +204,7 @@ fn calls_with_locks(ids: &str, tools: &[Tool; 2]) -> Vec<CheckedCall> {
     let mut calls = calls(&ids.join(" "), tools);
     for (checked, resource) in calls.iter_mut().zip(resources) {
         if let Verdict::Accepted(accepted) = &mut checked.verdict {
-            accepted.locks = Some(Arc::new([CallLock {
+            accepted.locks = Some(Arc::new(vec![CallLock {
                 name: resource.to_owned(),
                 mode: LockMode::Write,
                 resource: LockedResource::Text(resource.to_owned()),

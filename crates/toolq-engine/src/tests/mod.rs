@@ -320,7 +320,7 @@ fn only_calls_that_have_not_started_are_revoked() {
                 sender
                     .send(TurnArrival::Revoked {
                         position,
-                        rejection,
+                        rejection: *rejection,
                     })
                     .unwrap();
             }

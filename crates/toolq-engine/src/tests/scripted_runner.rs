@@ -37,10 +37,10 @@ impl Suspendable for ScriptedRunner {}
 impl AttemptRunner for ScriptedRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
         let id = attempt.job.call.id.clone();
-        assert!(attempt.job.call.name != "panics", "panics on purpose");
+        assert!(&*attempt.job.call.name != "panics", "panics on purpose");
         let (end, ended) = oneshot::channel();
         self.0.send((id, end)).unwrap();
-        let ignores_cancel = attempt.job.call.name == "ignores_cancel";
+        let ignores_cancel = &*attempt.job.call.name == "ignores_cancel";
         Box::pin(async move {
             tokio::select! {
                 Ok(outcome) = ended => outcome.into(),
@@ -235,7 +235,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             turn: 0,
             position,
             id: id.to_owned(),
-            name: tool.name.clone(),
+            name: tool.name.as_str().into(),
             input: Ok(input.clone()),
             parent: None,
         },
@@ -261,7 +261,7 @@ pub(crate) fn rejected_call(position: usize, id: &str, tool: &Tool) -> CheckedCa
         details: Vec::new(),
     };
     CheckedCall {
-        verdict: Verdict::Rejected(rejection),
+        verdict: Verdict::rejected(rejection),
         ..call(position, id, tool)
     }
 }

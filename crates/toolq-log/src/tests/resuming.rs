@@ -51,7 +51,7 @@ pub(super) fn emit_until(log: &mut SessionLog, calls: &[CheckedCall]) {
             }
             Verdict::Accepted(_) => {}
             Verdict::Rejected(rejection) => {
-                let outcome = Outcome::Rejected(rejection.clone());
+                let outcome = Outcome::Rejected((**rejection).clone());
                 emit_finished(log, &call, &outcome, "no", (0, 0)).unwrap();
             }
         }
@@ -133,11 +133,11 @@ fn a_call_is_the_same_if_its_tool_and_its_input_are() {
     }
     for changed in [
         Call {
-            name: "u".to_owned(),
+            name: "u".into(),
             ..call.clone()
         },
         Call {
-            input: Input::parse(r#"{"n":1}"#),
+            input: Input::parse(r#"{"n":1}"#).map_err(Box::new),
             ..call.clone()
         },
     ] {

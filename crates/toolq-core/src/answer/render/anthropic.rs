@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::content_for_model;
 use crate::types::{CallAnswer, ResultContent};
 
@@ -9,7 +10,7 @@ use crate::types::{CallAnswer, ResultContent};
 #[derive(Serialize)]
 pub struct UserMessage<'a> {
     role: &'static str,
-    content: Vec<ToolResultBlock<'a>>,
+    content: AnswerList<'a, ToolResultBlock<'a>>,
 }
 
 /// One `tool_result` block.
@@ -30,8 +31,8 @@ pub fn build_message(answers: &[CallAnswer]) -> UserMessage<'_> {
 }
 
 /// Builds one `tool_result` block per result.
-pub fn build_blocks(answers: &[CallAnswer]) -> Vec<ToolResultBlock<'_>> {
-    answers.iter().map(build_block).collect()
+pub fn build_blocks(answers: &[CallAnswer]) -> AnswerList<'_, ToolResultBlock<'_>> {
+    AnswerList::new(answers, build_block)
 }
 
 /// Builds the `tool_result` block of one result.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::mcp_block_text;
 use crate::json::{JsonText, ParsedObject};
 use crate::text::format_bytes;
@@ -56,23 +57,21 @@ enum OutputPart<'a> {
 }
 
 /// Builds one `role: tool` message per result.
-pub fn build_messages(answers: &[CallAnswer]) -> Vec<ToolMessage<'_>> {
-    let messages = answers.iter().map(|answer| ToolMessage {
+pub fn build_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>> {
+    AnswerList::new(answers, |answer| ToolMessage {
         role: "tool",
         tool_call_id: &answer.tool_use_id,
         content: content_text(&answer.content),
-    });
-    messages.collect()
+    })
 }
 
 /// Builds one `function_call_output` item per result.
-pub fn build_outputs(answers: &[CallAnswer]) -> Vec<FunctionCallOutput<'_>> {
-    let outputs = answers.iter().map(|answer| FunctionCallOutput {
+pub fn build_outputs(answers: &[CallAnswer]) -> AnswerList<'_, FunctionCallOutput<'_>> {
+    AnswerList::new(answers, |answer| FunctionCallOutput {
         r#type: "function_call_output",
         call_id: &answer.tool_use_id,
         output: output_content(&answer.content),
-    });
-    outputs.collect()
+    })
 }
 
 /// Returns the content as one text, with labels for blocks that aren't text.

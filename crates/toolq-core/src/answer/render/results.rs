@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::anthropic::ToolResultContent;
 use crate::types::CallAnswer;
 
@@ -22,8 +23,8 @@ pub struct ResultRow<'a> {
 }
 
 /// Builds the row of each result.
-pub fn build_rows(answers: &[CallAnswer]) -> Vec<ResultRow<'_>> {
-    answers.iter().map(build_row).collect()
+pub fn build_rows(answers: &[CallAnswer]) -> AnswerList<'_, ResultRow<'_>> {
+    AnswerList::new(answers, build_row)
 }
 
 /// Builds the row of one result.

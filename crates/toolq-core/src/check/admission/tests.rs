@@ -28,8 +28,8 @@ fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
         turn: 0,
         position,
         id: id.to_owned(),
-        name: name.to_owned(),
-        input: Input::parse(input),
+        name: name.into(),
+        input: Input::parse(input).map_err(Box::new),
         parent: None,
     }
 }
@@ -181,14 +181,14 @@ proptest! {
         for (at, arrival) in arriving.drain_ready().enumerate() {
             match arrival {
                 TurnArrival::Call(checked) => {
-                    let writes = |checked: &CheckedCall| checked.call.name == "write" && matches!(checked.verdict, Verdict::Accepted(_));
+                    let writes = |checked: &CheckedCall| &*checked.call.name == "write" && matches!(checked.verdict, Verdict::Accepted(_));
                     prop_assert!(at >= early || !writes(&checked));
                     prop_assert_eq!(checked.call.position, judged.len());
                     judged.push(*checked);
                 }
                 // A call that was rejected keeps its own reason.
                 TurnArrival::Revoked { position, rejection } => if rejection != rejection::response_refused() || matches!(judged[position].verdict, Verdict::Accepted(_)) {
-                    judged[position].verdict = Verdict::Rejected(rejection);
+                    judged[position].verdict = Verdict::rejected(rejection);
                 },
                 other => prop_assert!(false, "{:?}", other),
             }

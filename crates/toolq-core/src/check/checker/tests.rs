@@ -11,7 +11,7 @@ fn checker() -> CallChecker {
     let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let when = json!({"properties": {"n": {"maximum": 9}}});
     let rule = SafetyRule {
-        glob: "r*".to_owned(),
+        glob: "r*".into(),
         safe: true,
     };
     let all = [
@@ -33,8 +33,8 @@ fn turn_of(calls: &[(&str, &str, &str)], ending: ResponseEnding) -> Turn {
         turn: 0,
         position,
         id: (*id).to_owned(),
-        name: (*name).to_owned(),
-        input: Input::parse(input),
+        name: (*name).into(),
+        input: Input::parse(input).map_err(Box::new),
         parent: None,
     };
     Turn {
@@ -189,12 +189,12 @@ fn defaults_are_filled_in_before_validation_and_coercion() {
 /// Ten times the calls must only take ten times the work.
 #[test]
 fn a_hundred_thousand_calls_are_checked_in_linear_time() {
-    let input = Input::parse(r#"{"n":1}"#);
+    let input = Input::parse(r#"{"n":1}"#).map_err(Box::new);
     let call = |position: usize| Call {
         turn: 0,
         position,
         id: position.to_string(),
-        name: "count".to_owned(),
+        name: "count".into(),
         input: input.clone(),
         parent: None,
     };

@@ -58,7 +58,7 @@ pub(crate) fn fill_command(
         StdinSource::None => StdinContent::None,
         StdinSource::Template(template) => problems
             .record(fill_plain_template(template, input, TemplateTarget::Text))
-            .map_or(StdinContent::None, StdinContent::Text),
+            .map_or(StdinContent::None, |text| StdinContent::Text(text.into())),
     };
     let env_bytes = env
         .iter()
@@ -78,9 +78,9 @@ pub(crate) fn fill_command(
     let sandbox = command.sandbox.as_ref();
     let sandbox = sandbox.map(|sandbox| Box::new(fill_sandbox(sandbox, input, problems)));
     CommandInvocation {
-        argv,
+        argv: argv.iter().collect(),
         stdin,
-        env,
+        env: env.into(),
         sandbox,
     }
 }

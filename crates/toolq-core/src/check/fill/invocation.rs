@@ -34,7 +34,7 @@ pub(crate) fn build_invocation(
             &mut problems,
         )),
         Some(Backing::Http(http)) => {
-            Invocation::Http(request::fill_request(http, input, &mut problems))
+            Invocation::Http(Box::new(request::fill_request(http, input, &mut problems)))
         }
         Some(Backing::Agent(agent)) => Invocation::Agent(AgentInvocation {
             prompt: agent.prompt.as_ref().and_then(|prompt| {
@@ -42,7 +42,7 @@ pub(crate) fn build_invocation(
                 problems.record(filled.map(|filled| Some(filled.unwrap_or_default())))
             }),
         }),
-        Some(Backing::Mcp(mcp)) => Invocation::Mcp(fill_mcp(mcp, input, &mut problems)),
+        Some(Backing::Mcp(mcp)) => Invocation::Mcp(Box::new(fill_mcp(mcp, input, &mut problems))),
         Some(Backing::Builtin(BuiltinTool::AttemptCompletion)) => {
             Invocation::Completion(builtin_argument(input, "result"))
         }
@@ -53,7 +53,7 @@ pub(crate) fn build_invocation(
         }),
         Some(Backing::Builtin(BuiltinTool::ReadOutput)) => {
             let request = output_request::read_request(input);
-            Invocation::ReadOutput(request.map_err(|problem| vec![problem])?)
+            Invocation::ReadOutput(Box::new(request.map_err(|problem| vec![problem])?))
         }
         Some(Backing::Host) => Invocation::Host,
         None => return Ok(None),

@@ -158,7 +158,7 @@ fn http_call(position: usize) -> CheckedCall {
         };
         let bearer = Segment::Text("Bearer ".to_owned());
         let input = Input::parse("{\n \"n\": 1.00}").unwrap();
-        accepted.invocation = Some(Invocation::Http(HttpInvocation {
+        accepted.invocation = Some(Invocation::Http(Box::new(HttpInvocation {
             url: text("http://127.0.0.1:8080/rates/USD"),
             query: vec![("to".to_owned(), text("EUR"))],
             headers: vec![(
@@ -166,7 +166,7 @@ fn http_call(position: usize) -> CheckedCall {
                 PartialTemplate(vec![bearer, token]),
             )],
             body: Some(PartialJson::Raw(input.share())),
-        }));
+        })));
     }
     checked
 }

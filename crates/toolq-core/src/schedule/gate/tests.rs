@@ -87,7 +87,7 @@ fn to_access(call: &TestAccess) -> CallAccess {
         locks: call
             .locks
             .as_ref()
-            .map(|locks| locks.iter().map(to_lock).collect()),
+            .map(|locks| locks.iter().map(to_lock).collect::<Vec<_>>().into()),
     }
 }
 
@@ -348,7 +348,7 @@ fn ten_thousand_calls_with_locks_take_no_quadratic_time() {
         for call in 0..10_000 {
             let locks: Option<CallLocks> = lock_of(call).map(|TestLock(name, mode)| {
                 let resource = LockedResource::Path(name.clone().into());
-                [CallLock {
+                vec![CallLock {
                     name,
                     mode,
                     resource,

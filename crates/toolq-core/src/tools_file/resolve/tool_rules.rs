@@ -112,7 +112,7 @@ impl<'f> ToolRules<'f> {
         let safety_rule = |decide: fn(&RuleFile) -> Option<bool>| {
             self.matching(name).find_map(|rule| {
                 Some(SafetyPolicy::Rule(SafetyRule {
-                    glob: rule.glob_text.to_owned(),
+                    glob: rule.glob_text.into(),
                     safe: decide(rule.file)?,
                 }))
             })

@@ -66,7 +66,7 @@ impl<'a> CommandSpec<'a> {
         (command, backing): (&'a CommandInvocation, Option<&'a CommandBacking>),
         add_variables: impl FnOnce(&mut ChildEnvironment),
     ) -> Result<Self, Outcome> {
-        let program = command.argv.first().map_or("", String::as_str);
+        let program = command.argv.program();
         let start_error = |errno: Errno| not_started_outcome(program, None, errno.raw_os_error());
         let declared_path = command.program_path(&commands.tools.dir);
         let path_variable = commands.environment.get_own("PATH");
@@ -142,7 +142,7 @@ fn spawn_request(
     variables: ChildEnvironment,
 ) -> Result<SpawnRequest, Errno> {
     let argv = command.argv.iter();
-    let argv = argv.map(|argument| CString::new(argument.as_str()));
+    let argv = argv.map(CString::new);
     Ok(SpawnRequest {
         path: to_c_path(path)?,
         cwd: to_c_path(cwd)?,

@@ -35,7 +35,7 @@ fn fill(backing: &CommandBacking, input: &Value) -> Result<Vec<String>, Vec<Stri
     let mut problems = ProblemCollector::default();
     let filled = fill_command(backing, &paths, &input, &mut problems);
     match problems.0.as_slice() {
-        [] => Ok(filled.argv[1..].to_vec()),
+        [] => Ok(filled.argv.iter().skip(1).map(str::to_owned).collect()),
         found => Err(found
             .iter()
             .map(|problem| format!("{}: {}", problem.path, problem.message))

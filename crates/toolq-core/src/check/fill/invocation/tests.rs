@@ -66,7 +66,7 @@ fn fill_request(
 ) -> Result<HttpInvocation, Vec<ProblemDetail>> {
     let input = Input::parse(&input.to_string()).unwrap();
     match build_invocation(&tool_with_backing(Backing::Http(backing.clone())), &input)? {
-        Some(Invocation::Http(request)) => Ok(request),
+        Some(Invocation::Http(request)) => Ok(*request),
         other => panic!("{other:?}"),
     }
 }
@@ -74,7 +74,10 @@ fn fill_request(
 fn fill_argv(arguments: &[&str], input: &Value) -> Result<Vec<String>, Vec<ProblemDetail>> {
     Ok(fill_command(command_backing(arguments), input)?
         .argv
-        .split_off(1))
+        .iter()
+        .skip(1)
+        .map(str::to_owned)
+        .collect())
 }
 
 fn detail_lines(details: Vec<ProblemDetail>) -> Vec<String> {
@@ -248,7 +251,7 @@ fn a_leading_dash_is_handed_over_where_the_file_allows_it() {
         .into();
     let input = json!({"n": -5, "list": ["-x", "y"], "a": {"b": "-"}});
     let filled = fill_command(backing.clone(), &input).unwrap();
-    assert_eq!(filled.argv[1..], ["-5", "-x", "y", "-.txt"]);
+    assert_eq!(filled.argv, ["prog", "-5", "-x", "y", "-.txt"]);
     backing.dashes.pop();
     let refused = detail_lines(fill_command(backing, &input).unwrap_err());
     assert_eq!(refused.len(), 1);
@@ -266,7 +269,10 @@ fn a_path_is_handed_over_as_nothing_but_a_path() {
             .map_err(detail_lines)
             .unwrap()
         {
-            Some(Invocation::Command(command)) => command.argv[1..].to_vec(),
+            Some(Invocation::Command(command)) => {
+                let arguments = command.argv.iter().skip(1);
+                arguments.map(str::to_owned).collect::<Vec<_>>()
+            }
             other => panic!("{other:?}"),
         }
     };
@@ -336,7 +342,7 @@ fn a_path_in_a_variable_is_handed_over_as_nothing_but_a_path() {
         values,
         ["./-x", "a:./-x", "docs/-x", "${BASE}/-x", "./-x/${NAME}"]
     );
-    assert!(matches!(command.stdin, StdinContent::Text(text) if text == "-x"));
+    assert!(matches!(command.stdin, StdinContent::Text(text) if &*text == "-x"));
 }
 
 /// Digits are kept verbatim.
@@ -364,7 +370,7 @@ fn values_that_are_not_strings_are_passed_as_json() {
         "1",
         "null",
     ];
-    assert_eq!(filled.argv[1..], expected);
+    assert_eq!(filled.argv.iter().skip(1).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -406,7 +412,7 @@ fn missing_values_are_omitted_or_rejected() {
     let filled = fill_command(backing, &json!({"c": "c"})).unwrap();
     assert_eq!(filled.argv, ["prog", "cx"]);
     assert_eq!(filled.env.len(), 1);
-    assert!(matches!(filled.stdin, StdinContent::Text(text) if text == "<c>"));
+    assert!(matches!(filled.stdin, StdinContent::Text(text) if &*text == "<c>"));
     let refused = detail_lines(
         fill_argv(
             &["{a.b}", "{c}", "{d...}", "{e...}"],

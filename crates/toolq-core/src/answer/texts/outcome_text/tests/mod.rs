@@ -27,7 +27,7 @@ fn call(name: &str) -> Call {
         turn: 0,
         position: 0,
         id: "toolu_1".to_owned(),
-        name: name.to_owned(),
+        name: name.into(),
         input: Ok(Input::empty()),
         parent: None,
     }

@@ -201,7 +201,7 @@ fn chat_completion_calls_are_emitted_when_the_next_begins() {
         assert!(
             turn.calls
                 .iter()
-                .all(|call| call.name == "n" && call.input.is_ok()),
+                .all(|call| &*call.name == "n" && call.input.is_ok()),
             "{all}"
         );
     }
