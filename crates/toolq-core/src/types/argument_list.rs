@@ -2,17 +2,24 @@
 
 use std::fmt;
 
-/// The program and its arguments, one after another in a single text: a turn may have a million calls.
-///
-/// Each ends at a NUL character, as it does for the program. None contains one, since neither a tools file nor an input may
-/// pass one to a program.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct ArgumentList(Box<str>);
+/// The program and its arguments.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ArgumentList {
+    /// One after another in a single text, because a turn may have a million calls. Each ends at a NUL character.
+    Text(Box<str>),
+    /// One of them contains a NUL character, so the program can't be started with them.
+    WithNul(Box<[Box<str>]>),
+}
 
 impl ArgumentList {
     /// Returns the program and its arguments.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.split_terminator('\0')
+        let (text, list) = match self {
+            Self::Text(text) => (&**text, &[][..]),
+            Self::WithNul(list) => ("", &**list),
+        };
+        text.split_terminator('\0')
+            .chain(list.iter().map(|argument| &**argument))
     }
 
     /// Returns the program. Empty if there is none.
@@ -21,16 +28,29 @@ impl ArgumentList {
     }
 }
 
+impl Default for ArgumentList {
+    fn default() -> Self {
+        Self::Text(Box::default())
+    }
+}
+
 impl<T: AsRef<str>> FromIterator<T> for ArgumentList {
     fn from_iter<I: IntoIterator<Item = T>>(arguments: I) -> Self {
         let mut text = String::new();
+        let mut ends = Vec::new();
         for argument in arguments {
-            let argument = argument.as_ref();
-            let (argument, _) = argument.split_once('\0').unwrap_or((argument, ""));
-            text.push_str(argument);
+            text.push_str(argument.as_ref());
+            ends.push(text.len());
             text.push('\0');
         }
-        Self(text.into())
+        if text.matches('\0').count() == ends.len() {
+            return Self::Text(text.into());
+        }
+        let begins = std::iter::once(0).chain(ends.iter().map(|end| end + 1));
+        let arguments = begins
+            .zip(&ends)
+            .map(|(begin, end)| text[begin..*end].into());
+        Self::WithNul(arguments.collect())
     }
 }
 
@@ -59,10 +79,11 @@ mod tests {
         }
     }
 
-    /// Otherwise, one value could become two arguments.
+    /// Otherwise, one value could become two arguments, or lose its end.
     #[test]
-    fn an_argument_ends_at_a_nul_character() {
-        let list: ArgumentList = ["cat", "a\0-rf", "b"].iter().collect();
-        assert_eq!(list.iter().collect::<Vec<_>>(), ["cat", "a", "b"]);
+    fn a_nul_character_neither_splits_nor_ends_an_argument() {
+        let arguments = ["cat", "a\0-rf", "", "b\0"];
+        let list: ArgumentList = arguments.iter().collect();
+        assert_eq!(list.iter().collect::<Vec<_>>(), arguments);
     }
 }
