@@ -346,6 +346,42 @@ fn an_answer_that_is_too_long_fails_its_own_call() {
 }
 
 #[test]
+fn an_answer_that_is_too_long_fails_the_handshake_at_once() {
+    for (version, id, method) in [
+        (ProtocolVersion::LATEST, 0, "server/discover"),
+        (ProtocolVersion::LATEST_LEGACY, 1, "initialize"),
+    ] {
+        let mut client = TestClient::new(ProtocolPreference::Only(version));
+        let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"instructions\":\"");
+        let events = client
+            .session
+            .receive_too_long(start.as_bytes(), 300_000_000);
+        let failure = format!(
+            "failed: the server's answer to {method} can't be read: it has 300000000 bytes, which is too long"
+        );
+        assert_eq!(describe(&events), failure);
+    }
+}
+
+#[test]
+fn a_request_of_the_server_that_is_too_long_is_refused_and_ends_no_call() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call("{}");
+    let id = client.sent()[0]["id"].clone();
+    let start = format!("{{\"id\":{id},\"method\":\"sampling/createMessage\",\"params\":{{");
+    let events = client
+        .session
+        .receive_too_long(start.as_bytes(), 300_000_000);
+    assert_eq!(describe(&events), "");
+    let sent = client.sent();
+    assert_eq!(
+        (&sent[0]["id"], &sent[0]["error"]["code"]),
+        (&id, &json!(-32600))
+    );
+    assert!(client.session.is_waiting_for(call.first_request()));
+}
+
+#[test]
 fn noise_on_stdout_is_skipped_and_counted() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
     for noise in ["Listening…", "{\"level\":\"info\"}", "[1,2]", "null", "{"] {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redact::Mask;
 use serde_json::value::RawValue;
 
-use crate::message::{Message, RequestId, find_long_line_id, parse_messages};
+use crate::message::{Message, MessageStart, RequestId, parse_messages};
 use crate::outbox::Outbox;
 use crate::protocol::ProtocolVersion;
 use crate::rpc_error::RpcError;
@@ -130,14 +130,20 @@ impl ServerSession {
         events
     }
 
-    /// Takes the beginning of a line that is too long to be read. If it is a request, it is refused.
-    pub fn refuse_long_line(&mut self, start: &[u8]) {
-        match find_long_line_id(start) {
-            Some(id) => {
+    /// Takes the beginning of a line that is too long to be read. A request is refused. A response can't be read, so its
+    /// question counts as canceled.
+    pub fn receive_too_long(&mut self, start: &[u8]) -> Option<ServerEvent> {
+        match MessageStart::read(start) {
+            Some(MessageStart::Request(id)) => {
                 let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long");
                 self.outbox.error(Some(&id), error);
+                None
             }
-            None => self.noise_lines += 1,
+            Some(MessageStart::Response(id)) => self.on_response(Some(&id), None),
+            None => {
+                self.noise_lines += 1;
+                None
+            }
         }
     }
 
@@ -150,7 +156,7 @@ impl ServerSession {
         if !self.questions.remove(&question) {
             return None;
         }
-        // An error is no reply of a person.
+        // An error isn't a person's reply.
         let reply = result.map_or(ElicitationReply::Canceled, |result| {
             ElicitationReply::from_json(result.get())
         });

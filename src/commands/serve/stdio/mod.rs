@@ -59,7 +59,7 @@ impl<'c> PipeTransport<'c> {
             let mut events = Vec::new();
             framer.push(bytes, |frame| match frame {
                 Frame::Line(line) => events.extend(protocol.receive(line)),
-                Frame::TooLong { start, .. } => protocol.refuse_long_line(start),
+                Frame::TooLong { start, .. } => events.extend(protocol.receive_too_long(start)),
             });
             events
         });

@@ -29,14 +29,17 @@ struct ProgressParams<'t> {
 impl ClientSession {
     /// Answers `ping`. The client declares no capabilities, so a server must not ask for anything else.
     pub(super) fn answer_request(&mut self, id: &RequestId, method: &str) {
-        if !self.is_answering {
-            return;
-        }
-        if method == "ping" {
-            self.outbox.result(id, EmptyObject {});
-        } else {
+        if method != "ping" {
             let message = format!("this client doesn't serve {method}");
-            let error = RpcError::new(RpcError::METHOD_NOT_FOUND, message);
+            self.refuse_request(id, RpcError::new(RpcError::METHOD_NOT_FOUND, message));
+        } else if self.is_answering {
+            self.outbox.result(id, EmptyObject {});
+        }
+    }
+
+    /// Answers a request of the server with an error.
+    pub(super) fn refuse_request(&mut self, id: &RequestId, error: RpcError) {
+        if self.is_answering {
             self.outbox.error(Some(id), error);
         }
     }
