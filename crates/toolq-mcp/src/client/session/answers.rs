@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientSession, PendingCall, PendingRequest};
-use crate::call_result::{CallToolResult, ResultMembers};
+use crate::call_reply::CallReply;
 use crate::client::error::{CallError, ToolListError};
 use crate::client::event::SessionEvent;
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
@@ -148,27 +148,17 @@ impl ClientSession {
             Ok(result) => result,
             Err(error) => return ended(Err(CallError::Refused(error))),
         };
-        let invalid = |error: serde_json::Error| Err(CallError::InvalidAnswer(error.to_string()));
-        let members: ResultMembers<'_> = match serde_json::from_str(result.get()) {
-            Ok(members) => members,
-            Err(error) => return ended(invalid(error)),
-        };
-        match members.result_type.as_deref() {
-            None | Some("complete") => {
-                ended(CallToolResult::from_members(&members).or_else(invalid))
-            }
-            Some("input_required") => {
-                let asks_nothing = members
-                    .input_requests
-                    .is_none_or(|requests| requests.is_empty());
+        match CallReply::read(result) {
+            Ok(CallReply::Complete(result)) => ended(Ok(result)),
+            Ok(CallReply::InputRequired { requests, state }) => {
                 call.rounds += 1;
-                if !asks_nothing || call.rounds == MAX_ROUNDS {
+                if requests > 0 || call.rounds == MAX_ROUNDS {
                     return ended(Err(CallError::InputRequired));
                 }
-                self.send_call(call, members.request_state);
+                self.send_call(call, state);
                 None
             }
-            Some(other) => ended(Err(CallError::UnknownResultType(other.to_owned()))),
+            Err(error) => ended(Err(error)),
         }
     }
 
