@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::commands::run::control::message::LineId;
 use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
 use crate::commands::run::control::turn_table::{OpenTurn, TurnTable};
-use crate::commands::serve::stdio::client_output::ClientOutput;
+use crate::output::ClientOutput;
 use redact::Mask;
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
