@@ -252,7 +252,7 @@ impl<'a> LineHandler<'a> {
     /// Returns `None` for an API's own error, which has no calls.
     ///
     /// # Errors
-    /// It is no message.
+    /// It isn't a message.
     fn read_message(&mut self, message: &RawValue) -> Result<Option<Box<Recording>>, String> {
         self.messages.push(message.get().as_bytes());
         self.messages.end_line();

@@ -62,8 +62,9 @@ impl<'c> PipeTransport<'c> {
         });
         if !self.has_warned && self.client.noise_lines() > 0 {
             self.has_warned = true;
-            self.stderr
-                .print_warning("a line from the client is no JSON-RPC message; it gets no answer");
+            self.stderr.print_warning(
+                "a line from the client isn't a JSON-RPC message; it gets no answer",
+            );
         }
     }
 }
@@ -99,7 +100,7 @@ impl ClientTransport for PipeTransport<'_> {
     fn report_end(&self) {
         let noise = self.client.noise_lines();
         if noise > 1 {
-            let note = format!("{noise} lines from the client were no messages");
+            let note = format!("{noise} lines from the client weren't messages");
             self.stderr.print_note(&note);
         }
     }
