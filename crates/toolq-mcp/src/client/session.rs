@@ -55,7 +55,7 @@ struct PendingCall {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CancelledParams<'a> {
+struct CanceledParams<'a> {
     request_id: u64,
     reason: &'a str,
 }
@@ -127,7 +127,7 @@ impl ClientSession {
             return;
         };
         self.pending.remove(&request_id);
-        let params = CancelledParams { request_id, reason };
+        let params = CanceledParams { request_id, reason };
         self.outbox
             .notification("notifications/cancelled", Some(params));
     }

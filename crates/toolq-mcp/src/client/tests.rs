@@ -236,7 +236,7 @@ fn arguments_keep_their_digits_and_stay_on_one_line() {
 }
 
 #[test]
-fn a_cancelled_call_never_ends_and_its_late_answer_is_counted() {
+fn a_canceled_call_never_ends_and_its_late_answer_is_counted() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
     let call = client.call("{}");
     let id = client.sent()[0]["id"].clone();

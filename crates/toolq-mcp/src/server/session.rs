@@ -16,7 +16,7 @@ use crate::rpc_error::RpcError;
 use crate::server::catalog::SharedCatalog;
 use crate::server::elicitation::{ElicitationForm, ElicitationReply, QuestionId};
 use crate::server::event::{CallId, ServerEvent};
-use crate::server::request::CancelledParams;
+use crate::server::request::CanceledParams;
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that
 /// [`take_output`](Self::take_output) returns.
@@ -167,7 +167,7 @@ impl ServerSession {
         if method != "notifications/cancelled" {
             return None;
         }
-        let params: CancelledParams<'_> = serde_json::from_str(params?.get()).ok()?;
+        let params: CanceledParams<'_> = serde_json::from_str(params?.get()).ok()?;
         let call = self.find_call(params.request_id.get())?;
         self.running.remove(&call);
         Some(ServerEvent::CancelCall {

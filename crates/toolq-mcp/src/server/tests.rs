@@ -197,13 +197,13 @@ fn what_cannot_be_served_is_refused_with_its_code() {
 }
 
 #[test]
-fn a_cancelled_call_gets_no_answer() {
+fn a_canceled_call_gets_no_answer() {
     let mut session = ServerSession::new(catalog());
     let call = begin_call(&mut session, &json!("x"));
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "x", "reason": "enough"}});
     let events = session.receive(cancel.to_string().as_bytes());
     assert!(
-        matches!(&events[..], [ServerEvent::CancelCall { call: cancelled, reason: Some(reason) }] if *cancelled == call && reason == "enough")
+        matches!(&events[..], [ServerEvent::CancelCall { call: canceled, reason: Some(reason) }] if *canceled == call && reason == "enough")
     );
     session.answer_call(call, &text("late"));
     session.report_progress(call, 1.0, None, None);
