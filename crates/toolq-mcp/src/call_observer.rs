@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_no_call() {
+    fn everything_else_is_not_a_call() {
         let mut observer = CallObserver::default();
         for line in [
             "hello",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_an_error() {
+    fn what_is_not_a_result_is_an_error() {
         let mut observer = CallObserver::default();
         for result in [
             r#"{"resultType":"input_required","inputRequests":{}}"#,
