@@ -285,6 +285,36 @@ async fn dropping_an_answer_kills_its_programs() {
     assert_eq!(toolq.answer(calls).await.unwrap().results[0].text, "after");
 }
 
+/// The log would otherwise have different calls under the same numbers.
+#[tokio::test]
+async fn a_message_after_a_dropped_answer_has_turns_of_its_own() {
+    let sandbox = EmbedSandbox::new();
+    let log = sandbox.path("session.jsonl");
+    let toolq = sandbox.builder().log(&log).build().unwrap();
+    let started = async {
+        while !is_pid_written(&sandbox.path("pid")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = toolq.answer(message(&[("a", "hang", json!({}))])) => panic!("the call must hang"),
+        () = started => {}
+    }
+    let calls = message(&[("b", "look", json!({"text": "after"}))]);
+    toolq.answer(calls).await.unwrap();
+    toolq.close().unwrap();
+    let records = std::fs::read_to_string(&log).unwrap();
+    let records = records
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let calls = records.filter(|record| record["type"] == "tool_call");
+    let turns: Vec<(Value, Value)> = calls
+        .map(|record| record["metadata"].clone())
+        .map(|call| (call["tool_use_id"].clone(), call["turn"].clone()))
+        .collect();
+    assert_eq!(turns, [(json!("a"), json!(0)), (json!("b"), json!(1))]);
+}
+
 fn is_pid_written(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|pid| pid.ends_with('\n'))
 }

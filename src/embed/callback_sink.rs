@@ -4,7 +4,6 @@ use redact::Mask;
 use toolq_core::types::{CallRef, EmitError, Event as EngineEvent, EventSink};
 use toolq_log::SessionLog;
 
-use crate::embed::collector::CallStatuses;
 use crate::embed::event::{Event, EventCallback};
 
 /// Writes events to the log first, then calls the callback.
@@ -12,8 +11,6 @@ pub(crate) struct CallbackSink<'a, 'c> {
     log: Option<&'a mut SessionLog>,
     mask: &'a Mask,
     callback: Option<&'a mut EventCallback<'c>>,
-    /// How the calls ended, by turn and position.
-    pub(crate) statuses: CallStatuses,
 }
 
 impl<'a, 'c> CallbackSink<'a, 'c> {
@@ -26,7 +23,6 @@ impl<'a, 'c> CallbackSink<'a, 'c> {
             log,
             mask,
             callback: callback.as_mut(),
-            statuses: CallStatuses::new(),
         }
     }
 }
@@ -37,14 +33,6 @@ impl EventSink for CallbackSink<'_, '_> {
             Some(log) => log.emit(events),
             None => Ok(()),
         };
-        for event in events {
-            if let EngineEvent::Finished { call, outcome, .. } = event
-                && call.parent.is_none()
-            {
-                let place = (call.turn, call.position);
-                self.statuses.insert(place, outcome.status());
-            }
-        }
         if let Some(callback) = &mut self.callback {
             let events = events
                 .iter()

@@ -1,21 +1,14 @@
 //! Collects the results of a message, in the format of the message.
 
-use std::collections::HashMap;
-
 use toolq_core::answer::AnswerAssembler;
-use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout, Status};
+use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout};
 use toolq_engine::AnswerDelivery;
 
 use crate::embed::reply::{CallResult, Reply};
 
-/// How calls ended, by turn and position.
-pub(crate) type CallStatuses = HashMap<(usize, usize), Status>;
-
 /// Collects the results of a message.
 pub(crate) struct ReplyCollector {
     assembler: AnswerAssembler,
-    /// Turn and position of each result.
-    places: Vec<(usize, usize)>,
     reply: Reply,
 }
 
@@ -24,7 +17,6 @@ impl ReplyCollector {
     pub(crate) fn new(layout: InputLayout, turns: usize) -> Self {
         Self {
             assembler: AnswerAssembler::new(None, layout, turns),
-            places: Vec::new(),
             reply: Reply::default(),
         }
     }
@@ -48,23 +40,13 @@ impl ReplyCollector {
         self.reply.push_json(&self.assembler.take_json());
     }
 
-    /// Sets how the calls of the last turn ended.
-    pub(crate) fn set_statuses(&mut self, statuses: &CallStatuses) {
-        for (place, result) in self.places.iter().zip(&mut self.reply.results) {
-            if let Some(status) = statuses.get(place) {
-                result.status = status.clone();
-            }
-        }
-    }
-
     pub(crate) fn into_reply(self) -> Reply {
         self.reply
     }
 }
 
 impl AnswerDelivery for ReplyCollector {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.places.push((call.turn, call.position));
+    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.reply.results.push(CallResult::new(&answer));
         if self.assembler.push(answer) {
             self.flush_answers(sink);

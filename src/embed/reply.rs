@@ -83,8 +83,7 @@ impl CallResult {
         Self {
             tool_use_id: answer.tool_use_id.clone(),
             tool_name: answer.tool_name.clone(),
-            // Known as soon as the turn is over.
-            status: Status::NotExecuted,
+            status: answer.report.status.clone(),
             text: content_as_text(&answer.content).into_owned(),
             is_error: answer.is_error,
         }

@@ -56,20 +56,24 @@ impl EmbeddedSession {
         callback: Option<EventCallback<'_>>,
     ) -> Result<Reply, Error> {
         let recording = read_message(message, self.max_message_bytes)?;
+        // All turns are read before one runs: an error means that nothing ran.
+        let turns = (0..recording.len()).map(|index| recording.turn(index, false));
+        let turns = turns.collect::<Result<Vec<Turn>, InputError>>()?;
+        // Reserved before anything runs: the caller may drop the future, and its numbers mustn't be used again.
+        let first_number = self.turns_before;
+        self.turns_before += turns.len();
         let mut callback = callback;
         let mut collector = ReplyCollector::new(recording.layout(), recording.open_turns(false));
-        for index in 0..recording.len() {
-            let turn = recording.turn(index, false)?;
+        for (index, turn) in turns.into_iter().enumerate() {
             if turn.calls.is_empty() {
                 if turn.answered_count == 0 {
                     collector.push_empty_list();
                 }
                 continue;
             }
-            let turn = turn.with_number(self.turns_before + index);
+            let turn = turn.with_number(first_number + index);
             self.run_turn(turn, &mut collector, &mut callback).await?;
         }
-        self.turns_before += recording.len();
         Ok(self.check_log(collector.into_reply()))
     }
 
@@ -84,7 +88,6 @@ impl EmbeddedSession {
         collector.begin_turn(turn.answer_form);
         let prior = (&*self.setup.checker, &NoPriorCalls);
         let Ok(()) = engine.answer_turn(turn, prior, &mut sink, collector).await;
-        collector.set_statuses(&sink.statuses);
         Ok(())
     }
 
@@ -120,6 +123,8 @@ impl EmbeddedSession {
         let mut reply = Reply::default();
         let turns_before = self.turns_before;
         while let Some(event) = source.next().await {
+            // Reserved before anything runs, as for a message that is known as a whole.
+            self.turns_before = turns_before + source.message_count();
             let stream_error = match event {
                 StreamEvent::CallStarted { turn, form, origin } => {
                     self.engine.current()?.set_turn_origin(origin);
@@ -136,7 +141,6 @@ impl EmbeddedSession {
                 | StreamEvent::CallComplete(_)
                 | StreamEvent::MessageEnd { .. } => None,
             };
-            self.turns_before = turns_before + source.message_count();
             match stream_error {
                 // The results say which calls didn't run, so they must not be lost.
                 Some(error) if !reply.results.is_empty() => {
@@ -163,7 +167,6 @@ impl EmbeddedSession {
         let end = engine
             .run_message(number, source, prior, &mut sink, collector)
             .await;
-        collector.set_statuses(&sink.statuses);
         Ok(end.stream_error)
     }
 

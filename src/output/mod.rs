@@ -1,5 +1,6 @@
 //! The outputs of commands: stdout, stderr, diagnostics, and the exit code.
 
+mod client_output;
 mod color_choice;
 mod command_error;
 pub(crate) mod diagnostics;
@@ -18,6 +19,7 @@ pub(crate) mod stdout;
 mod stdout_probe;
 pub(crate) mod trace;
 
+pub(crate) use client_output::ClientOutput;
 pub(crate) use color_choice::{ColorChoice, ColorPolicy};
 pub(crate) use command_error::{CommandError, RESOURCES_HINT};
 pub(crate) use document_writer::DocumentWriter;

@@ -50,8 +50,8 @@ fn what_is_no_message_is_refused_with_what_to_send_instead() {
 fn a_bad_line_is_answered_and_the_process_lives_on() {
     let mut host = Host::start(TOOLS, &[]);
     for (line, words) in [
-        ("{", "no JSON object"),
-        ("[]", "no JSON object"),
+        ("{", "isn't a JSON object"),
+        ("[]", "isn't a JSON object"),
         ("{}", "`type` must be"),
         (
             r#"{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"write","input":{}}]}"#,

@@ -83,11 +83,11 @@ fn a_slow_call_times_out_and_the_server_learns_of_it() {
         assert_eq!(texts[2], ("{}".to_owned(), false));
         server.wait_for_abort();
         let methods = server.methods();
-        let cancelled = methods
+        let canceled = methods
             .iter()
             .filter(|method| *method == "notifications/cancelled");
         assert_eq!(
-            cancelled.count(),
+            canceled.count(),
             if script.is_modern { 0 } else { 2 },
             "{methods:?}"
         );

@@ -48,7 +48,7 @@ fn a_write_runs_alone() {
 }
 
 #[test]
-fn a_cancelled_call_ends_with_its_processes_and_gets_no_answer() {
+fn a_canceled_call_ends_with_its_processes_and_gets_no_answer() {
     let mut client = Client::initialized(&[]);
     client.call("long", "hang", &json!({}));
     let pids = client.pids(2);
@@ -58,7 +58,7 @@ fn a_cancelled_call_ends_with_its_processes_and_gets_no_answer() {
     wait_until_gone(&pids);
     assert_eq!(client.result(2, "echo", &json!({"text": "hi"})).0, "hi");
     let ended = client.leave();
-    assert_eq!(ended.rest, [""; 0], "no answer to what was cancelled");
+    assert_eq!(ended.rest, [""; 0], "no answer to what was canceled");
     let log = ended.log();
     let end = log
         .iter()
@@ -71,7 +71,7 @@ fn a_cancelled_call_ends_with_its_processes_and_gets_no_answer() {
 
 /// It isn't known whether it has paid.
 #[test]
-fn a_write_that_is_cancelled_while_it_runs_is_in_doubt_and_holds_up_no_other() {
+fn a_write_that_is_canceled_while_it_runs_is_in_doubt_and_holds_up_no_other() {
     let mut client = Client::initialized(&[]);
     client.call(1, "pay", &json!({"file": "paid"}));
     let pids = client.pids(1);
@@ -92,7 +92,7 @@ fn a_write_that_is_cancelled_while_it_runs_is_in_doubt_and_holds_up_no_other() {
 }
 
 #[test]
-fn a_call_that_is_cancelled_while_it_waits_never_starts() {
+fn a_call_that_is_canceled_while_it_waits_never_starts() {
     let mut client = Client::initialized(&[]);
     client.call(1, "pay", &json!({"file": "paid"}));
     client.pids(1);

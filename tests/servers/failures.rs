@@ -5,14 +5,14 @@ use serde_json::json;
 use crate::{TOOLS, lines, sandbox};
 
 #[test]
-fn a_read_that_times_out_is_cancelled_and_the_server_goes_on() {
+fn a_read_that_times_out_is_canceled_and_the_server_goes_on() {
     let output = sandbox(&[("hang", json!({})), ("read", json!({}))]).run(&["run", "-q"]);
     let results = output.result_texts();
     assert!(results[0].0.contains("300ms"), "{results:?}");
     assert_eq!(results[1], ("one\ntwo".to_owned(), false));
     let dir = output.dir.path();
     assert_eq!(lines(dir, "starts").len(), 1);
-    assert!(lines(dir, "calls").contains(&"cancelled".to_owned()));
+    assert!(lines(dir, "calls").contains(&"canceled".to_owned()));
 }
 
 #[test]

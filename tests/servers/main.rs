@@ -29,7 +29,7 @@ while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"what?"}}\r\n' "$id" ;;
   *'"method":"initialize"'*)
     printf '\n{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}}\n' "$id" ;;
-  *'"method":"notifications/cancelled"'*) echo cancelled >> calls ;;
+  *'"method":"notifications/cancelled"'*) echo canceled >> calls ;;
   *'"method":"tools/call"'*)
     printf '%s\n' "$line" >> calls
     case $line in

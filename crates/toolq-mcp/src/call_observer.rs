@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::call_reply::CallReply;
 use crate::call_result::CallToolResult;
 use crate::client::CallError;
 use crate::message::{Message, parse_messages};
@@ -44,13 +45,6 @@ pub struct ObservedAnswer {
 struct CallParams {
     name: String,
     arguments: Option<Box<RawValue>>,
-}
-
-/// The part of a result that says which kind it is.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResultKind {
-    result_type: Option<String>,
 }
 
 impl CallObserver {
@@ -107,13 +101,11 @@ impl CallObserver {
     }
 }
 
+/// Reads the result of a call. A client that is asked for something makes another call, so this one has no result.
 fn read_result(json: &RawValue) -> Result<CallToolResult, CallError> {
-    let invalid = |error: serde_json::Error| CallError::InvalidAnswer(error.to_string());
-    let kind: ResultKind = serde_json::from_str(json.get()).map_err(invalid)?;
-    match kind.result_type.as_deref() {
-        None | Some("complete") => serde_json::from_str(json.get()).map_err(invalid),
-        Some("input_required") => Err(CallError::InputRequired),
-        Some(other) => Err(CallError::UnknownResultType(other.to_owned())),
+    match CallReply::read(json)? {
+        CallReply::Complete(result) => Ok(result),
+        CallReply::InputRequired { .. } => Err(CallError::InputRequired),
     }
 }
 
@@ -154,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_no_call() {
+    fn everything_else_is_not_a_call() {
         let mut observer = CallObserver::default();
         for line in [
             "hello",
@@ -172,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_an_error() {
+    fn what_is_not_a_result_is_an_error() {
         let mut observer = CallObserver::default();
         for result in [
             r#"{"resultType":"input_required","inputRequests":{}}"#,

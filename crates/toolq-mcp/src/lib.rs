@@ -15,6 +15,7 @@
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
 mod call_observer;
+mod call_reply;
 mod call_result;
 pub mod client;
 mod framing;

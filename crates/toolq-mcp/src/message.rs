@@ -1,5 +1,7 @@
 //! Messages of JSON-RPC 2.0.
 
+mod message_start;
+
 #[cfg(test)]
 mod tests;
 
@@ -8,8 +10,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::framing::KEPT_BYTES;
 use crate::rpc_error::RpcError;
+
+pub(crate) use message_start::{MessageStart, find_broken_answer};
 
 /// The id of a request: a string or an integer, kept as JSON so that it's echoed as it came.
 #[derive(Debug, Clone)]
@@ -143,75 +146,4 @@ impl<'t> Message<'t> {
             (None, ..) => Err(NotMessage),
         }
     }
-}
-
-/// Finds out which request a line answers that isn't a message, and what is wrong with it. Returns `None` for a line that
-/// doesn't even begin like an answer.
-pub(crate) fn find_broken_answer(line: &[u8]) -> Option<(u64, String)> {
-    let start = &line[..line.len().min(KEPT_BYTES)];
-    if find_member(start, b"\"jsonrpc\"").is_none() || find_member(start, b"\"method\"").is_some() {
-        return None;
-    }
-    let id = find_response_id(start)?;
-    let error = serde_json::from_slice::<MessageMembers<'_>>(line).err();
-    let reason = error.map(|error| error.to_string());
-    Some((
-        id,
-        reason.unwrap_or_else(|| "it has neither a result nor an error".to_owned()),
-    ))
-}
-
-/// Finds the id of a response of which only the beginning is known. Returns `None` if the id isn't in it, or isn't a
-/// number.
-pub(crate) fn find_response_id(start: &[u8]) -> Option<u64> {
-    leading_number(find_member(start, b"\"id\"")?)
-}
-
-/// Finds a member of an object of which only the beginning is known. Returns its value, and all that follows.
-fn find_member<'b>(start: &'b [u8], key: &[u8]) -> Option<&'b [u8]> {
-    let mut depth = 0_u32;
-    let mut position = 0;
-    while position < start.len() {
-        match start[position] {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                let end = string_end(start, position)?;
-                let rest = start[end..].trim_ascii_start();
-                if depth == 1 && &start[position..end] == key && rest.first() == Some(&b':') {
-                    return Some(rest[1..].trim_ascii_start());
-                }
-                position = end;
-                continue;
-            }
-            _ => {}
-        }
-        position += 1;
-    }
-    None
-}
-
-/// Finds the id of a request of which only the beginning is known, if the id is a number.
-pub(crate) fn find_long_line_id(start: &[u8]) -> Option<RequestId> {
-    let number = find_response_id(start)?;
-    let raw = RawValue::from_string(number.to_string()).ok()?;
-    Some(RequestId(raw))
-}
-
-/// Returns the position after the string that begins at `start`.
-fn string_end(json: &[u8], start: usize) -> Option<usize> {
-    let mut position = start + 1;
-    loop {
-        match json.get(position)? {
-            b'"' => return Some(position + 1),
-            b'\\' => position += 2,
-            _ => position += 1,
-        }
-    }
-}
-
-/// Returns the number that `json` begins with, if its end is there, too.
-fn leading_number(json: &[u8]) -> Option<u64> {
-    let end = json.iter().position(|byte| !byte.is_ascii_digit())?;
-    str::from_utf8(&json[..end]).ok()?.parse().ok()
 }

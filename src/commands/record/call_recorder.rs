@@ -29,13 +29,13 @@ pub(crate) struct CallRecorder<'s> {
     from_client: LineFramer,
     from_server: LineFramer,
     /// The calls without an answer, by their number.
-    open: HashMap<usize, OpenCall>,
+    open: HashMap<usize, RecordedCall>,
     begun: usize,
     has_failed: bool,
 }
 
 /// A call without an answer.
-struct OpenCall {
+struct RecordedCall {
     call: Call,
     tool: Arc<Tool>,
     started: Instant,
@@ -93,7 +93,7 @@ impl<'s> CallRecorder<'s> {
 
     /// Records that the calls without an answer won't get one.
     pub(crate) fn finish(mut self) {
-        let mut unanswered: Vec<OpenCall> = mem::take(&mut self.open).into_values().collect();
+        let mut unanswered: Vec<RecordedCall> = mem::take(&mut self.open).into_values().collect();
         unanswered.sort_by_key(|open| open.call.turn);
         for open in unanswered {
             let error = TransportError {
@@ -179,7 +179,7 @@ impl<'s> CallRecorder<'s> {
                 waited: None,
             },
         ]);
-        let open = OpenCall {
+        let open = RecordedCall {
             call,
             tool,
             started: Instant::now(),
@@ -195,8 +195,8 @@ impl<'s> CallRecorder<'s> {
         }
     }
 
-    fn record_end(&mut self, open: &OpenCall, outcome: &Outcome) {
-        let OpenCall {
+    fn record_end(&mut self, open: &RecordedCall, outcome: &Outcome) {
+        let RecordedCall {
             call,
             tool,
             started,

@@ -13,11 +13,10 @@ use tokio::time::timeout;
 
 use crate::args::RecordArguments as Arguments;
 use crate::commands::record::call_recorder::CallRecorder;
-use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::context::CommandContext;
 use crate::input::{ChunkReader, stdin};
 use crate::output::stdout;
-use crate::output::{CommandError, Exit, StderrWriter};
+use crate::output::{ClientOutput, CommandError, Exit, StderrWriter};
 use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::tools_file::parse_tools_file;

@@ -13,7 +13,7 @@ use crate::commands::serve::answer_content::{StructuredSource, call_result};
 use crate::commands::serve::call_progress::CallProgress;
 use crate::commands::serve::call_reviews::CallReview;
 use crate::commands::serve::client_approver::QuestionDigest;
-use crate::commands::serve::open_calls::call_table::{CallTable, OpenCall, ending};
+use crate::commands::serve::open_calls::call_table::{CallTable, ServedCall, ending};
 use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
@@ -70,7 +70,7 @@ impl OpenCalls {
     ) -> Result<(), CallToolResult> {
         let checker = self.checker.read().unwrap_or_else(PoisonError::into_inner);
         let tool = checker.tool(&call.name);
-        let open = OpenCall {
+        let open = ServedCall {
             client: Arc::clone(client),
             id: call.call,
             reply: Arc::clone(reply),
@@ -128,7 +128,7 @@ impl OpenCalls {
         self.cancel_where(|call| Arc::ptr_eq(&call.client, client));
     }
 
-    fn cancel_where(&self, is_canceled: impl Fn(&OpenCall) -> bool) {
+    fn cancel_where(&self, is_canceled: impl Fn(&ServedCall) -> bool) {
         let mut table = self.lock();
         let calls = table.calls.iter();
         let canceled = calls.filter_map(|(turn, call)| is_canceled(call).then_some(*turn));
@@ -164,7 +164,7 @@ impl OpenCalls {
         })
     }
 
-    /// Has the call of a turn answered with a question as soon as it has ended.
+    /// Answers the call of a turn with a question as soon as the call has ended.
     pub(crate) fn require_input(&self, turn: usize, question: Elicitation, digest: QuestionDigest) {
         let mut table = self.lock();
         let CallTable { calls, reviews, .. } = &mut *table;

@@ -7,6 +7,9 @@ mod reply;
 mod service;
 mod session_events;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +40,10 @@ pub(crate) struct ServerConnection {
     /// The server no longer takes calls on this connection.
     is_expired: Arc<AtomicBool>,
 }
+
+/// The connection has ended, and takes no more requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionEnded;
 
 #[derive(Debug)]
 enum ConnectionRequest {
@@ -93,28 +100,30 @@ impl ServerConnection {
         (connection, task)
     }
 
-    /// Hands over a call. Returns it if the connection has ended.
-    pub(crate) fn call(&self, call: PendingCall) -> Result<(), PendingCall> {
-        let was_idle = lock(&self.was_idle);
-        if *was_idle {
-            return Err(call);
-        }
-        let sent = self.requests.send(ConnectionRequest::Call(call));
-        sent.map_err(|error| match error.0 {
-            ConnectionRequest::Call(call) => call,
-            _ => unreachable!("a call was sent"),
-        })
-    }
-
-    /// Asks what the server announces.
+    /// Hands over a call.
     ///
     /// # Errors
-    /// Why that isn't known.
-    pub(crate) async fn list_tools(&self) -> ListReply {
+    /// The connection has ended, so the server won't get the call.
+    pub(crate) fn call(&self, call: PendingCall) -> Result<(), ConnectionEnded> {
+        self.hand_over(ConnectionRequest::Call(call))
+    }
+
+    /// Asks what the server announces. Returns that, or why it isn't known.
+    ///
+    /// # Errors
+    /// The connection has ended, so the server won't be asked.
+    pub(crate) async fn list_tools(&self) -> Result<ListReply, ConnectionEnded> {
         let (sender, reply) = oneshot::channel();
-        // If the connection has ended, no reply comes.
-        let _ = self.requests.send(ConnectionRequest::ListTools(sender));
-        reply.await.unwrap_or_else(|_| Err(CallReply::lost()))
+        self.hand_over(ConnectionRequest::ListTools(sender))?;
+        Ok(reply.await.unwrap_or_else(|_| Err(CallReply::lost())))
+    }
+
+    fn hand_over(&self, request: ConnectionRequest) -> Result<(), ConnectionEnded> {
+        let was_idle = lock(&self.was_idle);
+        if *was_idle {
+            return Err(ConnectionEnded);
+        }
+        self.requests.send(request).map_err(|_| ConnectionEnded)
     }
 
     /// Tells the server that the result of a call is no longer needed.
@@ -143,6 +152,9 @@ fn lock(was_idle: &Mutex<bool>) -> MutexGuard<'_, bool> {
 fn preference(protocol: ServerProtocol) -> ProtocolPreference {
     match protocol {
         ServerProtocol::Auto => ProtocolPreference::Auto,
+        ServerProtocol::V2024_11_05 => ProtocolPreference::Only(ProtocolVersion::V2024_11_05),
+        ServerProtocol::V2025_03_26 => ProtocolPreference::Only(ProtocolVersion::V2025_03_26),
+        ServerProtocol::V2025_06_18 => ProtocolPreference::Only(ProtocolVersion::V2025_06_18),
         ServerProtocol::V2025_11_25 => ProtocolPreference::Only(ProtocolVersion::V2025_11_25),
         ServerProtocol::V2026_07_28 => ProtocolPreference::Only(ProtocolVersion::V2026_07_28),
     }

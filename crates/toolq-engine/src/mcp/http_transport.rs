@@ -72,7 +72,7 @@ impl HttpTransport {
         self.send_waiting();
     }
 
-    /// Has `guard` marked before the first byte of a request can leave.
+    /// Keeps `guard` for a request, and marks it before the first byte of the request can leave.
     pub(crate) fn guard_request(&mut self, request: u64, guard: &SendGuard) {
         self.guards.insert(request, guard.clone());
     }

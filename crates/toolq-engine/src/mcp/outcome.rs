@@ -23,6 +23,16 @@ const MODEL_IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "i
 /// How much the form of a block adds to its content, at most.
 const BLOCK_BYTES: u64 = 100;
 
+/// A call without an answer in time.
+pub(crate) struct TimedOutCall<'a> {
+    pub(crate) server: &'a str,
+    /// The time that the call had.
+    pub(crate) limit: Duration,
+    pub(crate) effect: Effect,
+    /// Whether the server may have seen the call.
+    pub(crate) was_sent: bool,
+}
+
 /// Returns the outcome of a call of a tool with this effect. `was_sent` says whether the server may have seen the call.
 pub(crate) fn outcome_of_reply(
     reply: CallReply,
@@ -230,26 +240,25 @@ pub(crate) fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> 
     }
 }
 
-/// Returns the outcome of a call without an answer in time. A `write` call that the server may have seen is in doubt.
-pub(crate) fn timeout_outcome(
-    (server, limit): (&str, Duration),
-    (effect, was_sent): (Effect, bool),
-    output: OutputCollector,
-) -> Outcome {
-    if !was_sent {
-        let detail = format!("not ready within {}", format_duration(limit));
-        return Outcome::TransportFailed(transport_error(server, false, detail));
-    }
-    let output = output.into_output(String::new());
-    if effect == Effect::Write {
-        return Outcome::InDoubt {
-            cause: DoubtCause::TimedOut(limit),
+impl TimedOutCall<'_> {
+    /// Returns the outcome of the call. A `write` call that the server may have seen is in doubt.
+    pub(crate) fn into_outcome(self, output: OutputCollector) -> Outcome {
+        let limit = self.limit;
+        if !self.was_sent {
+            let detail = format!("not ready within {}", format_duration(limit));
+            return Outcome::TransportFailed(transport_error(self.server, false, detail));
+        }
+        let output = output.into_output(String::new());
+        if self.effect == Effect::Write {
+            return Outcome::InDoubt {
+                cause: DoubtCause::TimedOut(limit),
+                output,
+            };
+        }
+        Outcome::TimedOut {
+            no_calls_started: false,
+            limit,
             output,
-        };
-    }
-    Outcome::TimedOut {
-        no_calls_started: false,
-        limit,
-        output,
+        }
     }
 }

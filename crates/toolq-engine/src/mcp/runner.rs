@@ -15,9 +15,9 @@ use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::attachments::Attachments;
 use crate::mcp::client_blocks::client_blocks;
-use crate::mcp::connection::{CallReply, ServerConnection};
+use crate::mcp::connection::{CallReply, ConnectionEnded, ServerConnection};
 use crate::mcp::notices::ServerNotice;
-use crate::mcp::outcome::{add_client_content, outcome_of_reply, refuse_output, timeout_outcome};
+use crate::mcp::outcome::{TimedOutCall, add_client_content, outcome_of_reply, refuse_output};
 use crate::mcp::result_parts::choose_parts;
 use crate::mcp::runner::exchange::{CallEnd, Exchange};
 use crate::mcp::server_connections::ServerConnections;
@@ -90,8 +90,8 @@ impl McpRunner {
             may_repeat: tool.effect != Effect::Write,
         };
         let timed_out = pin!(control.sleep(limit.duration));
-        let cancelled = pin!(cancelled(cancel, &control));
-        let (end, sent) = self.exchange(&exchange, timed_out, cancelled).await;
+        let canceled = pin!(cancelled(cancel, &control));
+        let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(output_counter);
         match end {
@@ -104,11 +104,16 @@ impl McpRunner {
                 let limit = limit.configured;
                 let reason = format!("timed out after {}", format_duration(limit));
                 let was_sent = sent.is_some_and(|sent| sent.give_up(reason));
-                let server = &backing.server.name;
-                timeout_outcome((server, limit), (tool.effect, was_sent), output).into()
+                let call = TimedOutCall {
+                    server: &backing.server.name,
+                    limit,
+                    effect: tool.effect,
+                    was_sent,
+                };
+                call.into_outcome(output).into()
             }
-            CallEnd::Cancelled => {
-                let was_sent = sent.is_some_and(|sent| sent.give_up("cancelled".to_owned()));
+            CallEnd::Canceled => {
+                let was_sent = sent.is_some_and(|sent| sent.give_up("canceled".to_owned()));
                 let cancel_point = match (was_sent, tool.effect) {
                     (false, _) => CancelPoint::BeforeStart,
                     (true, Effect::Write) => CancelPoint::Unknown,
@@ -198,13 +203,19 @@ impl McpRunner {
             let why = failure_cause(&outcome);
             why.unwrap_or_else(|| "it can't be started".to_owned())
         };
-        let connection = self.connect(server, control, commands).await;
-        match connection.map_err(cause)?.list_tools().await {
-            Ok(announcement) => Ok(announcement),
-            Err(reply) => {
-                Err(reply.describe(|errno| cause(commands.server_start_failure(server, errno))))
+        let reply = loop {
+            let connection = self.connect(server, control, commands).await;
+            let connection = connection.map_err(cause)?;
+            match connection.list_tools().await {
+                Ok(reply) => break reply,
+                // It was ended in between because it had no calls, and is started again.
+                Err(ConnectionEnded) if connection.was_idle() => {}
+                Err(ConnectionEnded) => break Err(CallReply::lost()),
             }
-        }
+        };
+        reply.map_err(|reply| {
+            reply.describe(|errno| cause(commands.server_start_failure(server, errno)))
+        })
     }
 
     /// As [`ServerConnections::retain`].

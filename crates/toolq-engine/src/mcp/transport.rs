@@ -124,7 +124,7 @@ impl Transport {
         }
     }
 
-    /// Has the guard of a call marked before its first byte can leave.
+    /// Keeps the guard of a call, which is marked before the first byte of the call can leave.
     pub(crate) fn guard_call(&mut self, call: CallId, guard: &SendGuard) {
         if let Self::Endpoint(endpoint) = self {
             endpoint.guard_request(call.first_request(), guard);

@@ -25,7 +25,7 @@ pub enum SessionEvent {
     HandshakeFailed(HandshakeError),
     /// The answer to [`list_tools`](super::ClientSession::list_tools).
     ToolsListed(Result<ToolList, ToolListError>),
-    /// A call has ended. There's exactly one such event for each call that isn't cancelled.
+    /// A call has ended. There's exactly one such event for each call that isn't canceled.
     CallEnded {
         /// Which call.
         call: CallId,
@@ -68,7 +68,7 @@ pub struct ToolList {
 pub struct StrayCounts {
     /// Lines that aren't messages.
     pub noise_lines: u64,
-    /// Answers to requests that were cancelled or already answered.
+    /// Answers to requests that were canceled or already answered.
     pub late_answers: u64,
     /// Answers with ids that the client never gave.
     pub unknown_answers: u64,

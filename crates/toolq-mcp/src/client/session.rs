@@ -1,6 +1,7 @@
 //! One connection: its handshake, its lists and its calls, each request known by its number.
 
 mod answers;
+mod rejected_answers;
 mod requests;
 
 use std::collections::HashMap;
@@ -9,12 +10,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::client::error::{CallError, HandshakeError, ToolListError};
 use crate::client::event::{CallId, SessionEvent, StrayCounts};
 use crate::client::handshake::{DISCOVER_ID, Handshake, INITIALIZE_ID};
 use crate::client::request_meta::CallMeta;
 use crate::client::tool_list::ToolListPages;
-use crate::message::{Message, find_broken_answer, find_response_id, parse_messages};
+use crate::message::{Message, find_broken_answer, parse_messages};
 use crate::outbox::Outbox;
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::rpc_error::RpcError;
@@ -55,7 +55,7 @@ struct PendingCall {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CancelledParams<'a> {
+struct CanceledParams<'a> {
     request_id: u64,
     reason: &'a str,
 }
@@ -127,7 +127,7 @@ impl ClientSession {
             return;
         };
         self.pending.remove(&request_id);
-        let params = CancelledParams { request_id, reason };
+        let params = CanceledParams { request_id, reason };
         self.outbox
             .notification("notifications/cancelled", Some(params));
     }
@@ -183,53 +183,6 @@ impl ClientSession {
         match self.pending.remove(&request)? {
             PendingRequest::CallTool(call) => Some(call.id),
             PendingRequest::ListTools(_) => None,
-        }
-    }
-
-    /// Takes an answer that can't be read, for this reason.
-    pub fn reject_answer(&mut self, request: u64, reason: String) -> Option<SessionEvent> {
-        match self.pending.remove(&request) {
-            Some(PendingRequest::CallTool(call)) => Some(SessionEvent::CallEnded {
-                call: call.id,
-                result: Err(CallError::InvalidAnswer(reason)),
-            }),
-            Some(PendingRequest::ListTools(_)) => {
-                let error = ToolListError::InvalidAnswer(reason);
-                Some(SessionEvent::ToolsListed(Err(error)))
-            }
-            // A server that answers like this doesn't know `server/discover`.
-            None if request == DISCOVER_ID && self.give_up_probe() => None,
-            None if self.is_waiting_for(request) => {
-                self.has_failed = true;
-                let method = if request == DISCOVER_ID {
-                    "server/discover"
-                } else {
-                    "initialize"
-                };
-                let error = HandshakeError::InvalidAnswer { method, reason };
-                Some(SessionEvent::HandshakeFailed(error))
-            }
-            None => None,
-        }
-    }
-
-    /// Takes the beginning of a line that is too long to be read. It can only be an answer, which fails its call.
-    pub fn receive_too_long(&mut self, start: &[u8], bytes: u64) -> Vec<SessionEvent> {
-        let pending = find_response_id(start).and_then(|id| self.pending.remove(&id));
-        match pending {
-            Some(PendingRequest::CallTool(call)) => vec![SessionEvent::CallEnded {
-                call: call.id,
-                result: Err(CallError::TooLong(bytes)),
-            }],
-            Some(PendingRequest::ListTools(_)) => {
-                let reason = format!("it has {bytes} bytes, which is too long");
-                let error = ToolListError::InvalidAnswer(reason);
-                vec![SessionEvent::ToolsListed(Err(error))]
-            }
-            None => {
-                self.strays.noise_lines += 1;
-                Vec::new()
-            }
         }
     }
 }

@@ -176,6 +176,16 @@ fn versions_that_nobody_shares_are_named() {
             "failed: the server speaks 2031-01-01, not 2025-11-25",
         ),
         (
+            ProtocolPreference::Only(ProtocolVersion::LATEST_LEGACY),
+            json!({"id": 1, "result": {"protocolVersion": "2024-11-05"}}),
+            "failed: the server speaks 2024-11-05, not 2025-11-25",
+        ),
+        (
+            ProtocolPreference::Only(ProtocolVersion::V2025_03_26),
+            json!({"id": 1, "result": {"protocolVersion": "2025-11-25"}}),
+            "failed: the server speaks 2025-11-25, not 2025-03-26",
+        ),
+        (
             ProtocolPreference::Auto,
             json!({"id": 0, "result": {"supportedVersions": []}}),
             "failed: the server speaks no version, not 2026-07-28",
@@ -226,7 +236,7 @@ fn arguments_keep_their_digits_and_stay_on_one_line() {
 }
 
 #[test]
-fn a_cancelled_call_never_ends_and_its_late_answer_is_counted() {
+fn a_canceled_call_never_ends_and_its_late_answer_is_counted() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
     let call = client.call("{}");
     let id = client.sent()[0]["id"].clone();
@@ -343,6 +353,42 @@ fn an_answer_that_is_too_long_fails_its_own_call() {
         .receive_too_long(start.as_bytes(), 300_000_000);
     let failure = "failed: the server's answer has 300000000 bytes, which is too long";
     assert_eq!(describe(&events), format!("{} {failure}", call.0));
+}
+
+#[test]
+fn an_answer_that_is_too_long_fails_the_handshake_at_once() {
+    for (version, id, method) in [
+        (ProtocolVersion::LATEST, 0, "server/discover"),
+        (ProtocolVersion::LATEST_LEGACY, 1, "initialize"),
+    ] {
+        let mut client = TestClient::new(ProtocolPreference::Only(version));
+        let start = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"instructions\":\"");
+        let events = client
+            .session
+            .receive_too_long(start.as_bytes(), 300_000_000);
+        let failure = format!(
+            "failed: the server's answer to {method} can't be read: it has 300000000 bytes, which is too long"
+        );
+        assert_eq!(describe(&events), failure);
+    }
+}
+
+#[test]
+fn a_request_of_the_server_that_is_too_long_is_refused_and_ends_no_call() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    let call = client.call("{}");
+    let id = client.sent()[0]["id"].clone();
+    let start = format!("{{\"id\":{id},\"method\":\"sampling/createMessage\",\"params\":{{");
+    let events = client
+        .session
+        .receive_too_long(start.as_bytes(), 300_000_000);
+    assert_eq!(describe(&events), "");
+    let sent = client.sent();
+    assert_eq!(
+        (&sent[0]["id"], &sent[0]["error"]["code"]),
+        (&id, &json!(-32600))
+    );
+    assert!(client.session.is_waiting_for(call.first_request()));
 }
 
 #[test]

@@ -46,7 +46,7 @@ struct TraceMeta {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CancelledParams {
+struct CanceledParams {
     request_id: u64,
 }
 
@@ -79,7 +79,7 @@ impl OutgoingMessage {
             Some(Message::Notification { method, params }) => {
                 let params = params.filter(|_| method == "notifications/cancelled");
                 let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
-                message.cancels = params.map(|params: CancelledParams| params.request_id);
+                message.cancels = params.map(|params: CanceledParams| params.request_id);
                 message.method = Some(method.into_owned());
             }
             Some(Message::Response { .. }) | None => {}

@@ -78,13 +78,13 @@ impl<'b> PostedBody<'b> {
     /// Reads a body.
     ///
     /// # Errors
-    /// It isn't JSON, no message, or an empty batch.
+    /// It isn't JSON or a message, or is an empty batch.
     pub fn read(body: &'b [u8]) -> Result<Self, PostError> {
         let messages = parse_messages(body.trim_ascii()).map_err(|_| {
             if serde_json::from_slice::<IgnoredAny>(body).is_err() {
                 PostError::new(400, RpcError::PARSE_ERROR, "the body isn't JSON")
             } else {
-                let why = "the body is no message of JSON-RPC";
+                let why = "the body isn't a JSON-RPC message";
                 PostError::new(400, RpcError::INVALID_REQUEST, why)
             }
         })?;

@@ -119,14 +119,14 @@ fn messages_have_the_headers_of_their_era() {
     };
     session.call_tool("b", raw(&json!({})), meta);
     let messages = OutgoingMessage::split(&session.take_output());
-    let [initialized, call, cancelled, traced] = &messages[..] else {
+    let [initialized, call, canceled, traced] = &messages[..] else {
         panic!("{messages:?}");
     };
     let legacy = Some(ProtocolVersion::V2025_06_18);
-    for message in [initialized, call, cancelled] {
+    for message in [initialized, call, canceled] {
         assert_eq!(text(message, legacy), "mcp-protocol-version: 2025-06-18");
     }
-    assert_eq!(cancelled.cancels, call.request);
+    assert_eq!(canceled.cancels, call.request);
     assert_eq!(
         text(call, Some(ProtocolVersion::LATEST)),
         "mcp-protocol-version: 2026-07-28, mcp-method: tools/call, mcp-name: =?base64?w6Q=?="

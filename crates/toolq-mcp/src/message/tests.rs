@@ -80,19 +80,70 @@ fn noise_is_not_a_message() {
     );
 }
 
+/// Describes the beginning of a line in two words.
+fn describe_start(start: &str) -> String {
+    match MessageStart::read(start.as_bytes()) {
+        Some(MessageStart::Request(id)) => format!("request {}", id.as_json()),
+        Some(MessageStart::Response(id)) => format!("response {}", id.as_json()),
+        None => "no id".to_owned(),
+    }
+}
+
 #[test]
-fn the_id_of_a_cut_off_response_is_found_at_its_top_level_only() {
-    for (start, id) in [
-        (r#"{"jsonrpc":"2.0","id":12,"result":{"con"#, Some(12)),
-        (r#"{"jsonrpc":"2.0", "id" : 3 ,"res"#, Some(3)),
-        (r#"{"result":{"id":5,"x":[{"id":6}]},"id":7}"#, Some(7)),
-        (r#"{"a":"id","b":"\"id\":4","id":8,"#, Some(8)),
-        (r#"{"result":{"id":5,"x":"cut"#, None),
-        (r#"{"id":12"#, None),
-        (r#"{"id":"12","#, None),
-        ("noise", None),
-        ("", None),
+fn the_id_of_a_cut_off_message_is_found_at_its_top_level_only() {
+    for (start, description) in [
+        (r#"{"jsonrpc":"2.0","id":12,"result":{"con"#, "response 12"),
+        (r#"{"jsonrpc":"2.0", "id" : 3 ,"res"#, "response 3"),
+        (r#"{"result":{"id":5,"x":[{"id":6}]},"id":7}"#, "response 7"),
+        (r#"{"a":"id","b":"\"id\":4","id":8,"#, "response 8"),
+        (r#"{"id":"a\"b","result":{"#, r#"response "a\"b""#),
+        (r#"{"result":{"id":5,"x":"cut"#, "no id"),
+        (r#"{"id":12"#, "no id"),
+        (r#"{"id":"12"#, "no id"),
+        (r#"{"id":1.5,"#, "no id"),
+        (r#"{"id":null,"#, "no id"),
+        ("noise", "no id"),
+        ("", "no id"),
     ] {
-        assert_eq!(find_response_id(start.as_bytes()), id, "{start}");
+        assert_eq!(describe_start(start), description, "{start}");
+    }
+}
+
+#[test]
+fn a_cut_off_request_is_told_from_a_response_by_its_method_or_parameters() {
+    for (start, description) in [
+        (
+            r#"{"id":1,"method":"tools/call","params":{"x":"cut"#,
+            "request 1",
+        ),
+        (
+            r#"{"method":"tools/call","id":"a-1","par"#,
+            r#"request "a-1""#,
+        ),
+        (r#"{"id":-2,"params":{"method":"cut"#, "request -2"),
+        (
+            r#"{"id":1,"result":{"method":"x","params":"cut"#,
+            "response 1",
+        ),
+        (
+            r#"{"method":"notifications/progress","params":{"id":1,"#,
+            "no id",
+        ),
+    ] {
+        assert_eq!(describe_start(start), description, "{start}");
+    }
+}
+
+#[test]
+fn the_answer_of_a_broken_line_is_found_whatever_form_its_id_has() {
+    for (line, request) in [
+        (r#"{"jsonrpc":"2.0","id":3,"result":NaN}"#, Some(3)),
+        (r#"{"jsonrpc":"2.0","id":"3","result":NaN}"#, Some(3)),
+        (r#"{"jsonrpc":"2.0","id":"three","result":NaN}"#, None),
+        (r#"{"jsonrpc":"2.0","id":3,"method":NaN}"#, None),
+        (r#"{"id":3,"result":NaN}"#, None),
+    ] {
+        let found = find_broken_answer(line.as_bytes());
+        assert_eq!(found.map(|(request, _)| request), request, "{line}");
     }
 }

@@ -66,7 +66,7 @@ pub(crate) struct CallToolParams {
 /// Parameters of `notifications/cancelled`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CancelledParams<'t> {
+pub(crate) struct CanceledParams<'t> {
     #[serde(borrow)]
     pub(crate) request_id: &'t RawValue,
     pub(crate) reason: Option<String>,

@@ -10,8 +10,8 @@ use crate::server::catalog::ToolCatalog;
 use crate::server::elicitation::{Elicitation, InputRequests, input_requests};
 use crate::tool::Tool;
 
-/// How long clients may keep lists, in milliseconds. The catalog doesn't change while the server runs, but a client can't
-/// know when the next one starts.
+/// How long clients may keep lists, in milliseconds. The catalog may be replaced while the server runs, and clients aren't
+/// told, so it takes them at most this long to see the new list.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// Result of `initialize`.
@@ -89,7 +89,7 @@ impl CallMeta<'_> {
     }
 }
 
-/// `{"tools": {}}`: the list never changes.
+/// `{"tools": {}}`: there are tools. Without `listChanged`, no notification tells clients that the list has changed.
 #[derive(Default, Serialize)]
 struct ServerCapabilities {
     tools: ToolsCapability,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use redact::Mask;
 use serde_json::value::RawValue;
 
-use crate::message::{Message, RequestId, find_long_line_id, parse_messages};
+use crate::message::{Message, MessageStart, RequestId, parse_messages};
 use crate::outbox::Outbox;
 use crate::protocol::ProtocolVersion;
 use crate::rpc_error::RpcError;
 use crate::server::catalog::SharedCatalog;
 use crate::server::elicitation::{ElicitationForm, ElicitationReply, QuestionId};
 use crate::server::event::{CallId, ServerEvent};
-use crate::server::request::CancelledParams;
+use crate::server::request::CanceledParams;
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that
 /// [`take_output`](Self::take_output) returns.
@@ -130,14 +130,20 @@ impl ServerSession {
         events
     }
 
-    /// Takes the beginning of a line that is too long to be read. If it is a request, it is refused.
-    pub fn refuse_long_line(&mut self, start: &[u8]) {
-        match find_long_line_id(start) {
-            Some(id) => {
+    /// Takes the beginning of a line that is too long to be read. A request is refused. A response can't be read, so its
+    /// question counts as canceled.
+    pub fn receive_too_long(&mut self, start: &[u8]) -> Option<ServerEvent> {
+        match MessageStart::read(start) {
+            Some(MessageStart::Request(id)) => {
                 let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long");
                 self.outbox.error(Some(&id), error);
+                None
             }
-            None => self.noise_lines += 1,
+            Some(MessageStart::Response(id)) => self.on_response(Some(&id), None),
+            None => {
+                self.noise_lines += 1;
+                None
+            }
         }
     }
 
@@ -150,7 +156,7 @@ impl ServerSession {
         if !self.questions.remove(&question) {
             return None;
         }
-        // An error is no reply of a person.
+        // An error isn't a person's reply.
         let reply = result.map_or(ElicitationReply::Canceled, |result| {
             ElicitationReply::from_json(result.get())
         });
@@ -161,7 +167,7 @@ impl ServerSession {
         if method != "notifications/cancelled" {
             return None;
         }
-        let params: CancelledParams<'_> = serde_json::from_str(params?.get()).ok()?;
+        let params: CanceledParams<'_> = serde_json::from_str(params?.get()).ok()?;
         let call = self.find_call(params.request_id.get())?;
         self.running.remove(&call);
         Some(ServerEvent::CancelCall {

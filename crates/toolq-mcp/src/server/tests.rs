@@ -197,13 +197,13 @@ fn what_cannot_be_served_is_refused_with_its_code() {
 }
 
 #[test]
-fn a_cancelled_call_gets_no_answer() {
+fn a_canceled_call_gets_no_answer() {
     let mut session = ServerSession::new(catalog());
     let call = begin_call(&mut session, &json!("x"));
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "x", "reason": "enough"}});
     let events = session.receive(cancel.to_string().as_bytes());
     assert!(
-        matches!(&events[..], [ServerEvent::CancelCall { call: cancelled, reason: Some(reason) }] if *cancelled == call && reason == "enough")
+        matches!(&events[..], [ServerEvent::CancelCall { call: canceled, reason: Some(reason) }] if *canceled == call && reason == "enough")
     );
     session.answer_call(call, &text("late"));
     session.report_progress(call, 1.0, None, None);
@@ -267,15 +267,44 @@ fn structured_content_is_left_out_where_the_version_has_none() {
 #[test]
 fn a_request_that_is_too_long_is_refused_by_its_id() {
     let mut session = ServerSession::new(catalog());
-    session.refuse_long_line(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"#);
-    let answer: Value = serde_json::from_slice(&session.take_output()).unwrap();
-    assert_eq!(
-        (&answer["id"], &answer["error"]["code"]),
-        (&json!(7), &json!(-32600))
-    );
-    session.refuse_long_line(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"id":1"#);
+    for id in [json!(7), json!("call \"7\"")] {
+        let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"#);
+        assert!(session.receive_too_long(start.as_bytes()).is_none());
+        let answer: Value = serde_json::from_slice(&session.take_output()).unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(-32600))
+        );
+    }
+    session.receive_too_long(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"id":1"#);
     assert!(session.take_output().is_empty());
     assert_eq!(session.noise_lines(), 1);
+}
+
+#[test]
+fn a_reply_that_is_too_long_ends_its_question_as_canceled() {
+    let mut session = ServerSession::new(catalog());
+    let call = begin_call(&mut session, &json!(5));
+    let elicitation = Elicitation {
+        message: "Approve?".to_owned(),
+        requested_schema: json!({"type": "object"}),
+    };
+    let question = session.ask(call, &elicitation).unwrap();
+    session.take_output();
+    let start = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"accept","content":{{"#,
+        question.0
+    );
+    let event = session.receive_too_long(start.as_bytes());
+    assert!(
+        matches!(event, Some(ServerEvent::AnswerQuestion { question: answered, reply: ElicitationReply::Canceled }) if answered == question),
+        "{event:?}"
+    );
+    assert!(session.receive_too_long(start.as_bytes()).is_none());
+    assert!(
+        session.take_output().is_empty(),
+        "a response gets no answer"
+    );
 }
 
 #[test]

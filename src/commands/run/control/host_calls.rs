@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::commands::run::control::message::{CallResult, LineId};
@@ -27,7 +26,7 @@ pub(super) struct HostCalls {
 #[derive(Debug, Default)]
 struct CallTable {
     /// By their numbers, which no two calls or attempts share.
-    pending: BTreeMap<u64, PendingCall>,
+    pending: BTreeMap<u64, SentCall>,
     /// The latest of those that timed out or were canceled.
     abandoned: BTreeMap<u64, CallName>,
     last_number: u64,
@@ -35,11 +34,11 @@ struct CallTable {
     is_closed: bool,
 }
 
-/// A call without a result.
+/// A call that the host has been sent, and that has no result.
 #[derive(Debug)]
-struct PendingCall {
+struct SentCall {
     name: CallName,
-    reply: oneshot::Sender<HostReply>,
+    waiting: oneshot::Sender<CallResult>,
 }
 
 /// How the host names a call.
@@ -71,35 +70,28 @@ impl HostCalls {
     /// # Errors
     /// No such call waits for a result.
     pub(super) fn deliver(&self, turn: &LineId, result: CallResult) -> Result<Delivery, String> {
-        let CallResult {
-            tool_use_id,
-            number,
-            content,
-            is_error,
-        } = result;
         let is_meant = |at: u64, name: &CallName| {
-            number.is_none_or(|number| number == at)
+            result.number.is_none_or(|number| number == at)
                 && name.turn == *turn
-                && name.call.tool_use_id == tool_use_id
+                && name.call.tool_use_id == result.tool_use_id
         };
         let mut table = self.lock();
         let mut pending = table.pending.iter();
         let found = pending.find_map(|(at, call)| is_meant(*at, &call.name).then_some(*at));
-        if let Some(call) = found.and_then(|at| table.pending.remove(&at)) {
-            // A call that has just been given up needs no reply.
-            let _ = call.reply.send(HostReply::Done { content, is_error });
-            return Ok(Delivery::Delivered);
+        if let Some(SentCall { name, waiting }) = found.and_then(|at| table.pending.remove(&at)) {
+            return Ok(match waiting.send(result) {
+                Ok(()) => Delivery::Delivered,
+                // The call has just been given up.
+                Err(result) => Delivery::Late(late_result(name.call, &result)),
+            });
         }
         let mut abandoned = table.abandoned.iter();
         let found = abandoned.find_map(|(at, name)| is_meant(*at, name).then_some(*at));
         match found.and_then(|at| table.abandoned.remove(&at)) {
-            Some(CallName { call, .. }) => Ok(Delivery::Late(LateResult {
-                text: late_text(content.as_deref()),
-                call,
-                is_error,
-            })),
+            Some(CallName { call, .. }) => Ok(Delivery::Late(late_result(call, &result))),
             None => Err(format!(
-                "no call {tool_use_id} of this turn waits for a result"
+                "no call {} of this turn waits for a result",
+                result.tool_use_id
             )),
         }
     }
@@ -121,21 +113,19 @@ impl HostCalls {
         let Some(turn) = self.turns.id_of(number) else {
             return lost(false, "its turn has ended");
         };
-        let Some((_guard, reply)) = self.send(call, turn) else {
+        let Some(mut awaited) = self.send(call, turn) else {
             return lost(false, "it has closed its end of the pipe");
         };
-        match reply.await {
-            Ok(reply) => reply,
+        match (&mut awaited.result).await {
+            Ok(CallResult {
+                content, is_error, ..
+            }) => HostReply::Done { content, is_error },
             Err(_) => lost(true, "it has closed its end of the pipe"),
         }
     }
 
     /// Sends a call to the host. Returns `None` if it is gone.
-    fn send(
-        &self,
-        call: &HostCall,
-        turn: LineId,
-    ) -> Option<(CallGuard<'_>, oneshot::Receiver<HostReply>)> {
+    fn send<'a>(&'a self, call: &'a HostCall, turn: LineId) -> Option<AwaitedCall<'a>> {
         let mut table = self.lock();
         if table.is_closed {
             return None;
@@ -143,20 +133,21 @@ impl HostCalls {
         let number = table.last_number + 1;
         let line = call_line(&turn, number, call).ok()?;
         table.last_number = number;
-        let (sender, reply) = oneshot::channel();
+        let (waiting, result) = oneshot::channel();
         let name = CallName {
             turn,
             call: call.call.clone(),
         };
-        let pending = PendingCall {
-            name,
-            reply: sender,
-        };
+        let pending = SentCall { name, waiting };
         table.pending.insert(number, pending);
         // Before the lock is released, so that the host reads a call before it reads that it was given up.
         self.turns.send(line);
-        let calls = self;
-        Some((CallGuard { calls, number }, reply))
+        Some(AwaitedCall {
+            calls: self,
+            call: &call.call,
+            number,
+            result,
+        })
     }
 
     /// Abandons a call whose result is no longer awaited, and tells the host to cancel it.
@@ -187,21 +178,36 @@ impl HostTools for HostCalls {
     }
 }
 
-/// When dropped, abandons a call that has no result yet, since nothing awaits the result anymore.
-struct CallGuard<'a> {
+/// A call whose result is awaited. When dropped without one, it is abandoned.
+struct AwaitedCall<'a> {
     calls: &'a HostCalls,
+    call: &'a CallRef,
     number: u64,
+    result: oneshot::Receiver<CallResult>,
 }
 
-impl Drop for CallGuard<'_> {
+impl Drop for AwaitedCall<'_> {
     fn drop(&mut self) {
+        // A result that has been delivered, but not taken, is late like one that comes from here on.
+        self.result.close();
+        if let Ok(result) = self.result.try_recv() {
+            let late = late_result(self.call.clone(), &result);
+            self.calls.turns.record_late(late);
+        }
         self.calls.give_up(self.number);
     }
 }
 
-/// Returns what a late result says, shortened.
-fn late_text(content: Option<&RawValue>) -> String {
-    let mut text = text_of_host_content(content);
+/// Returns a result that came too late, shortened.
+fn late_result(call: CallRef, result: &CallResult) -> LateResult {
+    let mut text = text_of_host_content(result.content.as_deref());
     text.truncate(text.floor_char_boundary(MAX_LATE_BYTES));
-    text
+    LateResult {
+        call,
+        text,
+        is_error: result.is_error,
+    }
 }
+
+#[cfg(test)]
+mod tests;

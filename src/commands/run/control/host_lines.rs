@@ -7,8 +7,8 @@ use std::io;
 use toolq_mcp::{Frame, LineFramer};
 
 use crate::commands::run::control::message::{HostMessage, MessageError};
-use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::input::ChunkReader;
+use crate::output::ClientOutput;
 use toolq_core::text::format_bytes;
 
 /// A line, or what is wrong with it.

@@ -12,9 +12,8 @@ use crate::commands::run::control::message::{HostMessage, LineId, MessageError};
 use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::reply_line::{list_line, plan_line, problem_line, ready_line};
 use crate::commands::run::control::tools_in_use::ToolsInUse;
-use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit};
+use crate::output::{ClientOutput, CommandError, Exit};
 use crate::session::{ResumeDecisions, RunSession, describe_changes};
 use redact::Mask;
 use toolq_core::answer;
@@ -253,7 +252,7 @@ impl<'a> LineHandler<'a> {
     /// Returns `None` for an API's own error, which has no calls.
     ///
     /// # Errors
-    /// It is no message.
+    /// It isn't a message.
     fn read_message(&mut self, message: &RawValue) -> Result<Option<Box<Recording>>, String> {
         self.messages.push(message.get().as_bytes());
         self.messages.end_line();

@@ -183,7 +183,7 @@ impl HostMessage {
     pub(super) fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let without_id = |message: String| MessageError { id: None, message };
         let envelope: Envelope = serde_json::from_slice(line)
-            .map_err(|error| without_id(format!("this line is no JSON object: {error}")))?;
+            .map_err(|error| without_id(format!("this line isn't a JSON object: {error}")))?;
         let has_id = !envelope.id.is_null();
         let id = LineId::new(envelope.id);
         let kind = envelope.kind.as_deref().unwrap_or_default();

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::commands::run::control::message::LineId;
 use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
 use crate::commands::run::control::turn_table::{OpenTurn, TurnTable};
-use crate::commands::serve::stdio::client_output::ClientOutput;
+use crate::output::ClientOutput;
 use redact::Mask;
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
@@ -32,7 +32,7 @@ pub(crate) struct OpenTurns {
     table: Mutex<TurnTable>,
 }
 
-/// The ways to the host and to the engine, once the session has begun.
+/// Where lines to the host are written, and what is masked in them.
 struct Connection {
     output: ClientOutput,
     mask: Arc<Mask>,
@@ -88,14 +88,7 @@ impl OpenTurns {
         if calls.is_empty() {
             return self.send(answer_line(&id, "[]"));
         }
-        let turn = OpenTurn {
-            id,
-            form,
-            call_count: calls.len(),
-            answers: Vec::new(),
-            may_ask: Arc::default(),
-            question: None,
-        };
+        let turn = OpenTurn::new(id, form, calls.len());
         let mut table = self.lock();
         table.turns.insert(number, turn);
         table.request(TurnRequest::Run {
@@ -106,7 +99,7 @@ impl OpenTurns {
         });
     }
 
-    /// Has a result that came too late put on record.
+    /// Asks the engine to record a result that came too late.
     pub(super) fn record_late(&self, late: LateResult) {
         self.lock().request(TurnRequest::RecordLate(late));
     }
@@ -246,5 +239,24 @@ impl OpenTurns {
 impl ApprovalPrompt for OpenTurns {
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
         Box::pin(self.ask_host(request))
+    }
+}
+
+#[cfg(test)]
+impl OpenTurns {
+    /// Returns a table with one turn in flight. What the engine is asked to do goes to `requests`.
+    pub(super) fn with_turn(
+        number: usize,
+        id: LineId,
+        requests: mpsc::UnboundedSender<TurnRequest>,
+    ) -> Self {
+        let turns = Self::default();
+        let mut table = turns.lock();
+        table
+            .turns
+            .insert(number, OpenTurn::new(id, AnswerForm::Blocks, 1));
+        table.requests = Some(requests);
+        drop(table);
+        turns
     }
 }

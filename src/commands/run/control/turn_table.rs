@@ -33,6 +33,19 @@ pub(super) struct Question {
     pub(super) reply: oneshot::Sender<ApprovalReply>,
 }
 
+impl OpenTurn {
+    pub(super) fn new(id: LineId, form: AnswerForm, call_count: usize) -> Self {
+        Self {
+            id,
+            form,
+            call_count,
+            answers: Vec::new(),
+            may_ask: Arc::default(),
+            question: None,
+        }
+    }
+}
+
 impl TurnTable {
     /// Waits for the decision about a call of a turn from now on. Returns the id of the turn.
     pub(super) fn wait_for_decision(

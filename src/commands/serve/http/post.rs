@@ -34,6 +34,16 @@ struct AcceptedForms {
     events: bool,
 }
 
+/// What messages have led to once their client has them.
+struct PostDelivery {
+    /// The messages of the response.
+    messages: PostMessages,
+    /// The id of the session that they have begun.
+    session_id: Option<String>,
+    /// Whether the response is a stream of events.
+    is_stream: bool,
+}
+
 /// A request's headers, for the protocol.
 struct RequestHeaders<'r>(&'r HeaderMap);
 
@@ -56,22 +66,24 @@ impl OpenEndpoint {
         let catalog = self.settings.catalog.current();
         let target = posted.target(&headers, catalog.known_param_headers())?;
         let (requests, is_batch) = (posted.requests(), posted.is_batch);
-        let (messages, session, is_stream) = self.deliver(posted, target, peer, accepted)?;
+        let delivery = self.deliver(posted, target, peer, accepted)?;
         let mut response = if requests == 0 {
             accepted_response()
-        } else if is_stream {
-            event_response(messages)
+        } else if delivery.is_stream {
+            event_response(delivery.messages)
         } else {
-            whole_response(messages, is_batch).await
+            whole_response(delivery.messages, is_batch).await
         };
-        if let Some(id) = session.and_then(|id| HeaderValue::from_str(&id).ok()) {
+        if let Some(id) = delivery
+            .session_id
+            .and_then(|id| HeaderValue::from_str(&id).ok())
+        {
             response.headers_mut().insert(SESSION_ID_HEADER, id);
         }
         Ok(response)
     }
 
-    /// Hands messages to their client. Returns the messages of the response, the id of a new session, and whether the response
-    /// is a stream of events.
+    /// Hands messages to their client.
     ///
     /// # Errors
     /// There is no such session, or no room for a new one.
@@ -81,7 +93,7 @@ impl OpenEndpoint {
         target: PostTarget,
         peer: IpAddr,
         accepted: AcceptedForms,
-    ) -> Result<(PostMessages, Option<String>, bool), PostError> {
+    ) -> Result<PostDelivery, PostError> {
         let protocol = || {
             let catalog = self.settings.catalog.clone();
             ServerSession::new(catalog).with_mask(Arc::clone(&self.settings.mask))
@@ -126,7 +138,11 @@ impl OpenEndpoint {
         {
             return Err(no_room());
         }
-        Ok((messages, new_session, is_stream))
+        Ok(PostDelivery {
+            messages,
+            session_id: new_session,
+            is_stream,
+        })
     }
 
     /// Reads the body, within its size, its time, and the memory for all bodies.

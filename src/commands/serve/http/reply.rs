@@ -44,7 +44,7 @@ pub(super) struct ClientLifeline {
 /// Messages as server-sent events.
 pub(super) struct EventStream(PostMessages);
 
-/// Returns where to send the messages of a POST, and where to read them. A response that is no stream has answers alone. If
+/// Returns where to send the messages of a POST, and where to read them. A response that isn't a stream has answers alone. If
 /// there is a `lifeline`, its client leaves when the messages are read no more.
 pub(super) fn open_reply(
     is_stream: bool,

@@ -19,7 +19,7 @@ const MAX_OPEN_CALLS: usize = 1024;
 
 /// The open calls by the numbers of their turns, and the way of new ones to the engine.
 pub(super) struct CallTable {
-    pub(super) calls: HashMap<usize, OpenCall>,
+    pub(super) calls: HashMap<usize, ServedCall>,
     pub(super) next_turn: usize,
     pub(super) reviews: CallReviews,
     /// `None` once no more calls are taken.
@@ -27,7 +27,7 @@ pub(super) struct CallTable {
 }
 
 /// A call without an answer.
-pub(super) struct OpenCall {
+pub(super) struct ServedCall {
     pub(super) client: Arc<ServedClient>,
     pub(super) id: CallId,
     pub(super) reply: Arc<dyn ReplyChannel>,
@@ -67,7 +67,7 @@ impl CallTable {
     /// The answer to a call beyond what the client, or all of them, may have.
     pub(super) fn insert(
         &mut self,
-        mut call: OpenCall,
+        mut call: ServedCall,
         response: Option<InputResponse>,
     ) -> Result<usize, CallToolResult> {
         if self.turns.is_none() {
@@ -106,7 +106,7 @@ impl CallTable {
     }
 }
 
-impl OpenCall {
+impl ServedCall {
     /// Returns the next message about how far the call is, if the client wants it and reads what it gets.
     pub(super) fn advance(&mut self, fraction: Option<f64>) -> Option<ProgressReport> {
         (self.wants_progress && !self.reply.is_full()).then(|| ProgressReport {

@@ -1,7 +1,5 @@
 //! The client on stdin and stdout: a line is a message, and when stdin ends, the client has left.
 
-pub(crate) mod client_output;
-
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +10,9 @@ use toolq_mcp::{Frame, LineFramer};
 
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::{ClientIdentity, ReplyChannel, ServedClient};
-use crate::commands::serve::stdio::client_output::ClientOutput;
 use crate::commands::serve::transport::ClientTransport;
 use crate::input::ChunkReader;
-use crate::output::{CommandError, Exit, StderrWriter};
+use crate::output::{ClientOutput, CommandError, Exit, StderrWriter};
 use toolq_engine::RunControl;
 
 /// The longest line that a client may send.
@@ -59,14 +56,15 @@ impl<'c> PipeTransport<'c> {
             let mut events = Vec::new();
             framer.push(bytes, |frame| match frame {
                 Frame::Line(line) => events.extend(protocol.receive(line)),
-                Frame::TooLong { start, .. } => protocol.refuse_long_line(start),
+                Frame::TooLong { start, .. } => events.extend(protocol.receive_too_long(start)),
             });
             events
         });
         if !self.has_warned && self.client.noise_lines() > 0 {
             self.has_warned = true;
-            self.stderr
-                .print_warning("a line from the client is no JSON-RPC message; it gets no answer");
+            self.stderr.print_warning(
+                "a line from the client isn't a JSON-RPC message; it gets no answer",
+            );
         }
     }
 }
@@ -102,7 +100,7 @@ impl ClientTransport for PipeTransport<'_> {
     fn report_end(&self) {
         let noise = self.client.noise_lines();
         if noise > 1 {
-            let note = format!("{noise} lines from the client were no messages");
+            let note = format!("{noise} lines from the client weren't messages");
             self.stderr.print_note(&note);
         }
     }
@@ -110,5 +108,24 @@ impl ClientTransport for PipeTransport<'_> {
     async fn finish(self) -> Result<(), CommandError> {
         let written = timeout(OUTPUT_GRACE, self.output.wait_until_written()).await;
         written.map_err(|_| CommandError::new(Exit::Output, "the client doesn't read its answers"))
+    }
+}
+
+impl ReplyChannel for ClientOutput {
+    fn send(&self, lines: Vec<u8>) -> bool {
+        Self::send(self, lines);
+        true
+    }
+
+    fn takes_questions(&self) -> bool {
+        true
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        Self::is_full(self)
     }
 }

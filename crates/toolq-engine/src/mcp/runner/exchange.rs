@@ -11,7 +11,7 @@ use toolq_mcp::client::CallMeta;
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
-use crate::mcp::connection::{CallReply, PendingCall, ServerConnection};
+use crate::mcp::connection::{CallReply, ConnectionEnded, PendingCall, ServerConnection};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::runner::McpRunner;
 use crate::mcp::sent_call::SentCall;
@@ -39,7 +39,7 @@ pub(super) enum CallEnd {
     NotSent(Outcome),
     Replied(CallReply),
     TimedOut,
-    Cancelled,
+    Canceled,
 }
 
 impl McpRunner {
@@ -49,7 +49,7 @@ impl McpRunner {
         &self,
         exchange: &Exchange<'_>,
         mut timed_out: Pin<&mut impl Future<Output = ()>>,
-        mut cancelled: Pin<&mut impl Future<Output = ()>>,
+        mut canceled: Pin<&mut impl Future<Output = ()>>,
     ) -> (CallEnd, Option<SentCall>) {
         let (mut sent, mut is_repeated) = (None, false);
         loop {
@@ -64,7 +64,7 @@ impl McpRunner {
                 biased;
                 reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
                 () = &mut timed_out => CallEnd::TimedOut,
-                () = &mut cancelled => CallEnd::Cancelled,
+                () = &mut canceled => CallEnd::Canceled,
             };
             match end {
                 CallEnd::Replied(CallReply::SessionExpired | CallReply::HeadersRefused(_))
@@ -93,8 +93,8 @@ impl McpRunner {
             let (call, sent) = self.pending_call(exchange, Arc::clone(&arguments), &connection);
             match connection.call(call) {
                 Ok(()) => return Ok(sent),
-                Err(_) if connection.was_idle() => {}
-                Err(_) => {
+                Err(ConnectionEnded) if connection.was_idle() => {}
+                Err(ConnectionEnded) => {
                     let detail = "the server ended before it got the call".to_owned();
                     let error = transport_error(&server.name, false, detail);
                     return Err(Outcome::TransportFailed(error));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientSession, PendingCall, PendingRequest};
-use crate::call_result::{CallToolResult, ResultMembers};
+use crate::call_reply::CallReply;
 use crate::client::error::{CallError, ToolListError};
 use crate::client::event::SessionEvent;
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
@@ -29,14 +29,17 @@ struct ProgressParams<'t> {
 impl ClientSession {
     /// Answers `ping`. The client declares no capabilities, so a server must not ask for anything else.
     pub(super) fn answer_request(&mut self, id: &RequestId, method: &str) {
-        if !self.is_answering {
-            return;
-        }
-        if method == "ping" {
-            self.outbox.result(id, EmptyObject {});
-        } else {
+        if method != "ping" {
             let message = format!("this client doesn't serve {method}");
-            let error = RpcError::new(RpcError::METHOD_NOT_FOUND, message);
+            self.refuse_request(id, RpcError::new(RpcError::METHOD_NOT_FOUND, message));
+        } else if self.is_answering {
+            self.outbox.result(id, EmptyObject {});
+        }
+    }
+
+    /// Answers a request of the server with an error.
+    pub(super) fn refuse_request(&mut self, id: &RequestId, error: RpcError) {
+        if self.is_answering {
             self.outbox.error(Some(id), error);
         }
     }
@@ -145,27 +148,17 @@ impl ClientSession {
             Ok(result) => result,
             Err(error) => return ended(Err(CallError::Refused(error))),
         };
-        let invalid = |error: serde_json::Error| Err(CallError::InvalidAnswer(error.to_string()));
-        let members: ResultMembers<'_> = match serde_json::from_str(result.get()) {
-            Ok(members) => members,
-            Err(error) => return ended(invalid(error)),
-        };
-        match members.result_type.as_deref() {
-            None | Some("complete") => {
-                ended(CallToolResult::from_members(&members).or_else(invalid))
-            }
-            Some("input_required") => {
-                let asks_nothing = members
-                    .input_requests
-                    .is_none_or(|requests| requests.is_empty());
+        match CallReply::read(result) {
+            Ok(CallReply::Complete(result)) => ended(Ok(result)),
+            Ok(CallReply::InputRequired { requests, state }) => {
                 call.rounds += 1;
-                if !asks_nothing || call.rounds == MAX_ROUNDS {
+                if requests > 0 || call.rounds == MAX_ROUNDS {
                     return ended(Err(CallError::InputRequired));
                 }
-                self.send_call(call, members.request_state);
+                self.send_call(call, state);
                 None
             }
-            Some(other) => ended(Err(CallError::UnknownResultType(other.to_owned()))),
+            Err(error) => ended(Err(error)),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::server::result::{CallToolAnswer, InputRequiredResult, ProgressParams,
 use crate::server::session::ServerSession;
 
 impl ServerSession {
-    /// Answers a call. It's not an error if the call was cancelled meanwhile: it gets no answer then.
+    /// Answers a call. It's not an error if the call was canceled meanwhile: it gets no answer then.
     pub fn answer_call(&mut self, call: CallId, result: &CallToolResult) {
         if let Some(running) = self.running.remove(&call) {
             let catalog = self.catalog.current();

@@ -8,7 +8,6 @@ use std::thread;
 
 use tokio::sync::Notify;
 
-use crate::commands::serve::served_client::ReplyChannel;
 use crate::output::{StdoutError, stdout};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
@@ -85,6 +84,11 @@ impl ClientOutput {
         let _ = self.sender.send(lines);
     }
 
+    /// Returns whether more waits for the client to read it than should.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
+    }
+
     /// Waits until the client has read enough to be listened to again.
     pub(crate) async fn wait_for_room(&self) {
         self.wait_until_at_most(MAX_PENDING_BYTES).await;
@@ -103,24 +107,5 @@ impl ClientOutput {
             }
             written.await;
         }
-    }
-}
-
-impl ReplyChannel for ClientOutput {
-    fn send(&self, lines: Vec<u8>) -> bool {
-        Self::send(self, lines);
-        true
-    }
-
-    fn takes_questions(&self) -> bool {
-        true
-    }
-
-    fn is_open(&self) -> bool {
-        true
-    }
-
-    fn is_full(&self) -> bool {
-        self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
     }
 }

@@ -1,0 +1,108 @@
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolq_core::json::Input;
+use toolq_core::types::Effect;
+use toolq_engine::TurnRequest;
+
+use super::*;
+
+const TURN: usize = 3;
+
+fn turn_id() -> LineId {
+    LineId(json!("turn-a"))
+}
+
+/// The calls of a host with one turn in flight, and what the engine is asked to do.
+fn host_calls() -> (HostCalls, mpsc::UnboundedReceiver<TurnRequest>) {
+    let (requests, receiver) = mpsc::unbounded_channel();
+    let turns = OpenTurns::with_turn(TURN, turn_id(), requests);
+    (HostCalls::new(&Arc::new(turns)), receiver)
+}
+
+fn host_call() -> HostCall {
+    HostCall {
+        call: CallRef {
+            turn: TURN,
+            position: 0,
+            tool_use_id: "a".to_owned(),
+            tool_name: "look_up".to_owned(),
+            batch: None,
+            parent: None,
+        },
+        effect: Effect::Read,
+        input: Input::parse("{}").unwrap(),
+        attempt: 1,
+        idempotency_key: "key".into(),
+        timeout: Duration::from_secs(1),
+    }
+}
+
+fn result(text: &str) -> CallResult {
+    CallResult {
+        tool_use_id: "a".to_owned(),
+        number: None,
+        content: Some(RawValue::from_string(Value::from(text).to_string()).unwrap()),
+        is_error: false,
+    }
+}
+
+#[test]
+fn a_result_that_arrives_while_its_attempt_is_given_up_is_late() {
+    let (calls, _requests) = host_calls();
+    let call = host_call();
+    let mut awaited = calls.send(&call, turn_id()).unwrap();
+    // The attempt has timed out, and the call isn't abandoned yet.
+    awaited.result.close();
+    let delivery = calls.deliver(&turn_id(), result("found"));
+    let Ok(Delivery::Late(late)) = delivery else {
+        panic!("{delivery:?}");
+    };
+    assert_eq!((&*late.text, &*late.call.tool_use_id), ("found", "a"));
+}
+
+#[test]
+fn a_result_that_its_attempt_no_longer_takes_is_recorded_as_late() {
+    let (calls, mut requests) = host_calls();
+    let call = host_call();
+    let mut attempt = calls.run(&call);
+    let is_waiting = attempt
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_pending();
+    assert!(is_waiting);
+    let delivery = calls.deliver(&turn_id(), result("found"));
+    assert!(matches!(delivery, Ok(Delivery::Delivered)), "{delivery:?}");
+    drop(attempt);
+    let request = requests.try_recv();
+    assert!(
+        matches!(&request, Ok(TurnRequest::RecordLate(late)) if late.text == "found"),
+        "{request:?}"
+    );
+}
+
+#[test]
+fn a_result_that_is_taken_in_time_is_not_late() {
+    let (calls, mut requests) = host_calls();
+    let call = host_call();
+    let mut attempt = calls.run(&call);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(attempt.as_mut().poll(&mut context).is_pending());
+    calls.deliver(&turn_id(), result("found")).unwrap();
+    let reply = attempt.as_mut().poll(&mut context);
+    assert!(
+        matches!(
+            reply,
+            Poll::Ready(HostReply::Done {
+                is_error: false,
+                ..
+            })
+        ),
+        "{reply:?}"
+    );
+    drop(attempt);
+    assert!(requests.try_recv().is_err());
+}
