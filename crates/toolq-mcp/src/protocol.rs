@@ -86,16 +86,6 @@ pub enum ProtocolPreference {
     Only(ProtocolVersion),
 }
 
-impl ProtocolPreference {
-    /// Returns whether the client may agree on a revision.
-    pub(crate) fn allows(self, version: ProtocolVersion) -> bool {
-        match self {
-            Self::Auto => true,
-            Self::Only(wanted) => wanted == version,
-        }
-    }
-}
-
 /// The name and version of a client or a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Implementation {

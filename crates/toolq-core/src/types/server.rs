@@ -115,15 +115,6 @@ pub enum ServerProtocol {
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// The first revision.
-    #[serde(rename = "2024-11-05")]
-    V2024_11_05,
-    /// The second revision.
-    #[serde(rename = "2025-03-26")]
-    V2025_03_26,
-    /// The third revision.
-    #[serde(rename = "2025-06-18")]
-    V2025_06_18,
     /// The last revision that begins with `initialize`.
     #[serde(rename = "2025-11-25")]
     V2025_11_25,
@@ -137,9 +128,6 @@ impl ServerProtocol {
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
             Self::V2025_11_25 => "2025-11-25",
             Self::V2026_07_28 => "2026-07-28",
         }

@@ -152,9 +152,6 @@ fn lock(was_idle: &Mutex<bool>) -> MutexGuard<'_, bool> {
 fn preference(protocol: ServerProtocol) -> ProtocolPreference {
     match protocol {
         ServerProtocol::Auto => ProtocolPreference::Auto,
-        ServerProtocol::V2024_11_05 => ProtocolPreference::Only(ProtocolVersion::V2024_11_05),
-        ServerProtocol::V2025_03_26 => ProtocolPreference::Only(ProtocolVersion::V2025_03_26),
-        ServerProtocol::V2025_06_18 => ProtocolPreference::Only(ProtocolVersion::V2025_06_18),
         ServerProtocol::V2025_11_25 => ProtocolPreference::Only(ProtocolVersion::V2025_11_25),
         ServerProtocol::V2026_07_28 => ProtocolPreference::Only(ProtocolVersion::V2026_07_28),
     }

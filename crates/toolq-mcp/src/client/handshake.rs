@@ -87,7 +87,7 @@ impl Handshake {
         };
         match preference {
             ProtocolPreference::Only(version) if version.era() == ProtocolEra::Legacy => {
-                handshake.initialize(outbox);
+                handshake.initialize(version, outbox);
             }
             ProtocolPreference::Auto | ProtocolPreference::Only(_) => {
                 let meta = RequestMeta::new(ProtocolVersion::LATEST, &handshake.client);
@@ -111,22 +111,14 @@ impl Handshake {
     /// all the same still counts: a server may just be slow to start.
     pub(crate) fn give_up_probe(&mut self, outbox: &mut Outbox) {
         if self.preference == ProtocolPreference::Auto && !self.is_initializing {
-            self.initialize(outbox);
+            self.initialize(ProtocolVersion::LATEST_LEGACY, outbox);
         }
     }
 
-    /// Returns the version that `initialize` asks for.
-    fn legacy_version(&self) -> ProtocolVersion {
-        match self.preference {
-            ProtocolPreference::Auto => ProtocolVersion::LATEST_LEGACY,
-            ProtocolPreference::Only(version) => version,
-        }
-    }
-
-    fn initialize(&mut self, outbox: &mut Outbox) {
+    fn initialize(&mut self, version: ProtocolVersion, outbox: &mut Outbox) {
         self.is_initializing = true;
         let params = InitializeParams {
-            protocol_version: self.legacy_version().as_str(),
+            protocol_version: version.as_str(),
             capabilities: EmptyObject {},
             client_info: &self.client,
         };
@@ -184,12 +176,11 @@ impl Handshake {
             Err(error) => return invalid_answer("initialize", &error),
         };
         let version = ProtocolVersion::from_date(&result.protocol_version)
-            .filter(|version| version.era() == ProtocolEra::Legacy)
-            .filter(|version| self.preference.allows(*version));
+            .filter(|version| version.era() == ProtocolEra::Legacy);
         let Some(version) = version else {
             return HandshakeStep::Failed(HandshakeError::NoCommonVersion {
                 offered: vec![result.protocol_version],
-                wanted: self.legacy_version(),
+                wanted: ProtocolVersion::LATEST_LEGACY,
             });
         };
         outbox.notification("notifications/initialized", None::<EmptyObject>);

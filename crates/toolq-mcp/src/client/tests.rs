@@ -176,16 +176,6 @@ fn versions_that_nobody_shares_are_named() {
             "failed: the server speaks 2031-01-01, not 2025-11-25",
         ),
         (
-            ProtocolPreference::Only(ProtocolVersion::LATEST_LEGACY),
-            json!({"id": 1, "result": {"protocolVersion": "2024-11-05"}}),
-            "failed: the server speaks 2024-11-05, not 2025-11-25",
-        ),
-        (
-            ProtocolPreference::Only(ProtocolVersion::V2025_03_26),
-            json!({"id": 1, "result": {"protocolVersion": "2025-11-25"}}),
-            "failed: the server speaks 2025-11-25, not 2025-03-26",
-        ),
-        (
             ProtocolPreference::Auto,
             json!({"id": 0, "result": {"supportedVersions": []}}),
             "failed: the server speaks no version, not 2026-07-28",
