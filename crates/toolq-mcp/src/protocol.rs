@@ -82,7 +82,7 @@ pub enum ProtocolPreference {
     /// Asks for the modern era first, then falls back to the legacy one.
     #[default]
     Auto,
-    /// Only this revision.
+    /// This revision. A legacy one stands for all that begin with `initialize`.
     Only(ProtocolVersion),
 }
 
