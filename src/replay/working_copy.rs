@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::replay::tree_copy::copy_tree;
+use crate::replay::tree_copy::{TreeCopyError, copy_tree};
 use crate::replay::tree_removal::{remove_contents, remove_tree};
 
 /// A copy of a directory, with everything in it: `.git`, untracked files, and files that git ignores.
@@ -90,12 +90,12 @@ impl WorkingCopy {
     ///
     /// # Errors
     /// A file can't be copied or removed, or `is_stopped` returned true.
-    pub fn refresh(&mut self, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    pub fn refresh(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), TreeCopyError> {
         if self.is_unused {
             return Ok(());
         }
-        remove_contents(&self.path(), &[])?;
-        self.empty_temp_dirs()?;
+        let emptied = remove_contents(&self.path(), &[]).and_then(|()| self.empty_temp_dirs());
+        emptied.map_err(TreeCopyError::at(self.base.path()))?;
         self.unreadable = copy_tree(&self.original, &self.path(), self.base.path(), is_stopped)?;
         self.is_unused = true;
         Ok(())
@@ -201,7 +201,7 @@ mod tests {
         assert!(!copy.path().join("y").exists());
         copy.mark_used();
         let stopped = copy.refresh(&|| true).unwrap_err();
-        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        assert!(matches!(stopped, TreeCopyError::Stopped), "{stopped}");
         copy.remove().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
