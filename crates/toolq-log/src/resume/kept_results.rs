@@ -9,9 +9,8 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 use crate::call_event::CallEvent;
-use crate::read::{Corruption, RecordReader};
+use crate::read::{Corruption, LineExtent, RecordReader};
 use crate::records::{CallEndRecord, LocksRecord, Record, RecordKind};
-use crate::resume::logged_call::LineExtent;
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{CallLocks, Effect, ResultContent};
 
@@ -152,7 +151,7 @@ impl KeptResults {
     pub fn load(&self, digest: &str) -> Option<ResultContent> {
         let line = self.results.get(digest)?;
         let (path, file) = self.source.as_ref()?;
-        let record = RecordReader::read_at(file, line.extent.offset, line.extent.len).ok()?;
+        let record = RecordReader::read_again(file, line.extent).ok()?;
         let json = record.content.load(path).ok()?;
         let text = serde_json::from_str(json.get()).map(ResultContent::Text);
         text.or_else(|_| serde_json::from_str(json.get()).map(ResultContent::Blocks))
