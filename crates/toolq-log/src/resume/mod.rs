@@ -5,6 +5,7 @@ mod answer_cache;
 mod earlier_run;
 mod history;
 mod in_doubt;
+mod kept_lines;
 mod kept_results;
 mod logged_call;
 mod lookup;
