@@ -18,7 +18,7 @@ mod tool_changes;
 pub use agent_history::LogAgentHistory;
 pub(crate) use history::CallPosition;
 pub use history::TaskHistory;
-pub use in_doubt::{CallInDoubt, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
+pub use in_doubt::{DoubtReport, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
 pub use kept_results::{KeptResultEntry, KeptResults};
 pub use lookup::CallConflict;
 pub use resolve::{Resolution, ResolveError, resolve_call};
