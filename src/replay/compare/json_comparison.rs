@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::replay::compare::id_renaming::IdRenaming;
 use crate::replay::compare::mismatch::{CompareRules, ResultMismatch};
 use crate::replay::compare::number;
-use toolq_core::json::{JsonText, ParsedObject, json_pointer};
+use toolq_core::json::{JsonKind, JsonText, ParsedObject, json_pointer};
 use toolq_core::types::Compare;
 
 /// Maximum nesting depth. Deeper values are compared as text.
@@ -47,10 +47,10 @@ impl<'w> JsonComparison<'w> {
             return self.add_mismatch(Some(recorded), Some(actual));
         }
         match recorded.kind() {
-            "an object" => self.compare_objects(recorded, actual),
-            "an array" => self.compare_arrays(recorded, actual),
-            "a string" => self.compare_strings(recorded, actual),
-            "a number" => self.compare_numbers(recorded, actual),
+            JsonKind::Object => self.compare_objects(recorded, actual),
+            JsonKind::Array => self.compare_arrays(recorded, actual),
+            JsonKind::String => self.compare_strings(recorded, actual),
+            JsonKind::Number => self.compare_numbers(recorded, actual),
             _ if self.compares_shape_only() => {}
             _ => self.add_mismatch(Some(recorded), Some(actual)),
         }
