@@ -61,7 +61,7 @@ pub(crate) struct RecordingContext<'f> {
     pub(super) last_turn: usize,
     pub(super) renaming: IdRenaming,
     pub(super) edits: Vec<RecordingEdit>,
-    /// The first call that would have changed something, but didn't run.
+    /// The latest call that would have changed something, but didn't run.
     pub(super) unapplied: Option<UnappliedCall>,
 }
 
