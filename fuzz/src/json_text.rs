@@ -1,7 +1,7 @@
 //! JSON that is read without building a tree, compared with the tree that `serde_json` builds.
 
 use serde_json::value::RawValue;
-use toolq_core::json::{Input, JsonText, ParsedObject, indent_json, to_json_line};
+use toolq_core::json::{Input, JsonKind, JsonText, ParsedObject, indent_json, to_json_line};
 use toolq_core::transcript::complete_partial_json;
 
 use crate::json_tree::JsonTree;
@@ -56,12 +56,12 @@ fn check_members(object: &ParsedObject<'_>, members: &[(String, JsonTree)]) {
 fn check_value(json: JsonText<'_>, expected: &JsonTree) {
     assert_eq!(JsonTree::parse(json.get()).ok().as_ref(), Some(expected));
     let kind = match expected {
-        JsonTree::Null => "null",
-        JsonTree::Boolean(_) => "a boolean",
-        JsonTree::Number(_) => "a number",
-        JsonTree::Text(_) => "a string",
-        JsonTree::Array(_) => "an array",
-        JsonTree::Object(_) => "an object",
+        JsonTree::Null => JsonKind::Null,
+        JsonTree::Boolean(_) => JsonKind::Boolean,
+        JsonTree::Number(_) => JsonKind::Number,
+        JsonTree::Text(_) => JsonKind::String,
+        JsonTree::Array(_) => JsonKind::Array,
+        JsonTree::Object(_) => JsonKind::Object,
     };
     assert_eq!(json.kind(), kind);
     assert_eq!(json.is_null(), *expected == JsonTree::Null);

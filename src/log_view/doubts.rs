@@ -6,7 +6,7 @@ use std::path::Path;
 use toolq_core::text::{
     escape, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
 };
-use toolq_log::{CallInDoubt, LogError, list_calls_in_doubt};
+use toolq_log::{DoubtReport, LogError, list_calls_in_doubt};
 
 use crate::log_view::session_view::format_time;
 
@@ -68,7 +68,7 @@ pub(crate) fn resolve_command(id: &str, path: &Path) -> String {
     format!("toolq log resolve {id} {path}")
 }
 
-fn doubt_notice(call: &CallInDoubt, path: &Path) -> DoubtNotice {
+fn doubt_notice(call: &DoubtReport, path: &Path) -> DoubtNotice {
     let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
     let (tool, id) = (shorten(&call.tool_name), shorten(&call.tool_use_id));
     let input = call.input.as_deref().map(shorten);

@@ -124,8 +124,8 @@ impl RecordingReplayer {
         let difference = |mismatch: ResultMismatch| CaseDifference {
             kind: DifferenceKind::Result,
             path: self.mask.apply(&mismatch.path).into_owned(),
-            expected: masked(mismatch.expected),
-            actual: masked(mismatch.actual),
+            expected: masked(mismatch.recorded),
+            actual: masked(mismatch.current),
         };
         let differences = mismatches.into_iter().map(difference).collect();
         match stale_after {

@@ -33,5 +33,6 @@ pub(crate) use reports::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
 pub(crate) use settings::ReplaySettings;
+pub(crate) use tree_copy::TreeCopyError;
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};
 pub(crate) use working_copy::WorkingCopy;

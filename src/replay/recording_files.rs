@@ -80,31 +80,35 @@ impl Shard {
 pub fn find_recordings(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindRecordingsError> {
     let mut found = BTreeSet::new();
     for path in paths {
-        let match_count = match (fs::metadata(path), parse_glob(path)?) {
-            _ if path == Path::new("-") => {
-                found.insert(path.clone());
-                1
-            }
-            (Ok(metadata), _) if metadata.is_dir() => {
-                collect_files(path, &mut found, &is_recording)?
-            }
-            (Ok(_), _) => {
-                found.insert(path.clone());
-                1
-            }
-            (Err(_), Some((dir, glob))) => {
-                collect_files(&dir, &mut found, &|path| glob.is_match(path))?
-            }
-            (Err(source), None) => {
-                let path = path.clone();
-                return Err(FindRecordingsError::Unreadable { path, source });
-            }
-        };
-        if match_count == 0 {
+        if add_recordings(path, &mut found)? == 0 {
             return Err(FindRecordingsError::Empty { path: path.clone() });
         }
     }
     Ok(found.into_iter().collect())
+}
+
+/// Adds the recordings that a path names to `found`, and returns their number.
+fn add_recordings(
+    path: &Path,
+    found: &mut BTreeSet<PathBuf>,
+) -> Result<usize, FindRecordingsError> {
+    let metadata = match fs::metadata(path) {
+        _ if path == Path::new("-") => None,
+        Ok(metadata) => Some(metadata),
+        Err(source) => {
+            let glob = RecordingGlob::parse(path)?;
+            let path = path.to_owned();
+            let glob = glob.ok_or(FindRecordingsError::Unreadable { path, source })?;
+            return collect_files(&glob.dir, glob.depth, found, &|path| {
+                glob.matcher.is_match(path)
+            });
+        }
+    };
+    if metadata.is_some_and(|metadata| metadata.is_dir()) {
+        return collect_files(path, usize::MAX, found, &is_recording);
+    }
+    found.insert(path.to_owned());
+    Ok(1)
 }
 
 fn is_recording(path: &Path) -> bool {
@@ -112,9 +116,10 @@ fn is_recording(path: &Path) -> bool {
     extension.is_some_and(|extension| RECORDING_EXTENSIONS.contains(&extension))
 }
 
-/// Adds the wanted files below `dir` to `found`, and returns their number.
+/// Adds the wanted files below `dir`, down to `depth` levels, to `found`, and returns their number.
 fn collect_files(
     dir: &Path,
+    depth: usize,
     found: &mut BTreeSet<PathBuf>,
     is_wanted: &dyn Fn(&Path) -> bool,
 ) -> Result<usize, FindRecordingsError> {
@@ -136,7 +141,9 @@ fn collect_files(
         let path = dir.join(entry.file_name());
         let kind = entry.file_type().map_err(unreadable)?;
         if kind.is_dir() {
-            count += collect_files(&path, found, is_wanted)?;
+            if depth > 1 {
+                count += collect_files(&path, depth - 1, found, is_wanted)?;
+            }
         } else if is_wanted(&path) && (kind.is_file() || path.is_file()) {
             count += 1;
             found.insert(path);
@@ -145,34 +152,61 @@ fn collect_files(
     Ok(count)
 }
 
-/// Parses a path as a glob. Returns the directory above its first wildcard and the glob, or `None` without a wildcard.
-fn parse_glob(path: &Path) -> Result<Option<(PathBuf, GlobMatcher)>, FindRecordingsError> {
-    let Some(text) = path
-        .to_str()
-        .filter(|text| text.contains(['*', '?', '[', '{']))
-    else {
-        return Ok(None);
-    };
-    let is_plain = |part: &std::ffi::OsStr| {
-        !part
-            .as_encoded_bytes()
-            .iter()
-            .any(|byte| b"*?[{".contains(byte))
-    };
-    let dir = path
-        .components()
-        .take_while(|part| is_plain(part.as_os_str()))
-        .collect();
-    let built = GlobBuilder::new(text).literal_separator(true).build();
-    let glob = built.map_err(|error| FindRecordingsError::InvalidGlob {
-        glob: text.to_owned(),
-        message: error.kind().to_string(),
-    })?;
-    Ok(Some((dir, glob.compile_matcher())))
+/// A path with wildcards.
+struct RecordingGlob {
+    /// The directory above the first wildcard.
+    dir: PathBuf,
+    /// How many levels below `dir` a match can be. Other directories need not be readable.
+    depth: usize,
+    matcher: GlobMatcher,
+}
+
+impl RecordingGlob {
+    /// Parses a path as a glob. Returns `None` without a wildcard.
+    fn parse(path: &Path) -> Result<Option<Self>, FindRecordingsError> {
+        let has_wildcard = |part: &str| part.contains(['*', '?', '[', '{']);
+        let names_directories = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        // Without `.` within it, as the paths that are found.
+        let mut path: PathBuf = path.components().collect();
+        if names_directories {
+            // Keeps the slash, so that no file matches.
+            path.push("");
+        }
+        let Some(text) = path.to_str().filter(|text| has_wildcard(text)) else {
+            return Ok(None);
+        };
+        let dir: PathBuf = path
+            .components()
+            .take_while(|part| {
+                part.as_os_str()
+                    .to_str()
+                    .is_some_and(|part| !has_wildcard(part))
+            })
+            .collect();
+        let depth = if text.contains("**") {
+            usize::MAX
+        } else {
+            path.components().count() - dir.components().count()
+        };
+        let built = GlobBuilder::new(text).literal_separator(true).build();
+        let glob = built.map_err(|error| FindRecordingsError::InvalidGlob {
+            glob: text.to_owned(),
+            message: error.kind().to_string(),
+        })?;
+        Ok(Some(Self {
+            dir,
+            depth,
+            matcher: glob.compile_matcher(),
+        }))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use tempfile::TempDir;
+
     use super::*;
 
     #[test]
@@ -197,7 +231,7 @@ mod tests {
 
     #[test]
     fn directories_files_and_globs_name_recordings() {
-        let dir = tempfile::TempDir::new().unwrap();
+        let dir = TempDir::new().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir_all(at("a/b")).unwrap();
         for name in [
@@ -222,8 +256,57 @@ mod tests {
         assert_eq!(names(&["a/notes.txt"]).unwrap(), ["a/notes.txt"]);
         assert_eq!(names(&["*.json"]).unwrap(), ["z.json"]);
         assert_eq!(names(&["**/*.{json,jsonl}"]).unwrap().len(), 3);
-        for wrong in ["nowhere", "*.traj", "[", "a/b/*.jsonl"] {
+        for wrong in ["nowhere", "*.traj", "[", "a/b/*.jsonl", "a/b/*/"] {
             assert!(names(&[wrong]).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_existing_file_need_not_be_a_valid_glob() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("run[1.json");
+        fs::write(&path, "").unwrap();
+        let found = find_recordings(std::slice::from_ref(&path)).unwrap();
+        assert_eq!(found, [path]);
+    }
+
+    /// Another directory may be unreadable.
+    #[test]
+    fn a_glob_opens_only_directories_that_a_match_can_be_in() {
+        let dir = TempDir::new().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("a/deep/deeper")).unwrap();
+        for name in [
+            "x.json",
+            "a/y.json",
+            "a/deep/z.json",
+            "a/deep/deeper/w.json",
+        ] {
+            fs::write(at(name), "").unwrap();
+        }
+        let visited = |glob: &str| {
+            let glob = RecordingGlob::parse(&at(glob)).unwrap().unwrap();
+            let visited = RefCell::new(BTreeSet::new());
+            collect_files(&glob.dir, glob.depth, &mut BTreeSet::new(), &|path| {
+                let path = path.strip_prefix(dir.path()).unwrap();
+                visited.borrow_mut().insert(path.display().to_string());
+                false
+            })
+            .unwrap();
+            visited.into_inner().into_iter().collect::<Vec<String>>()
+        };
+        assert_eq!(visited("*.json"), ["x.json"]);
+        assert_eq!(visited("*/*.json"), ["a/y.json", "x.json"]);
+        assert_eq!(visited("a/{y,deep/z}.json"), ["a/deep/z.json", "a/y.json"]);
+        assert_eq!(visited("**/w.json").len(), 4);
+    }
+
+    #[test]
+    fn a_dot_within_a_glob_changes_nothing() {
+        let dir = TempDir::new().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/x.json"), "").unwrap();
+        let found = find_recordings(&[dir.path().join("a/./*.json")]).unwrap();
+        assert_eq!(found, [dir.path().join("a/x.json")]);
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use toolq_core::check::CallChecker;
 use toolq_core::types::{
-    AcceptedCall, Backing, CheckedCall, Invocation, StdinContent, Template, TemplatePart, Tool,
-    ToolsConfig, Turn, Verdict,
+    AcceptedCall, Backing, CheckedCall, CommandInvocation, Invocation, PartialTemplate, Segment,
+    StdinContent, Template, TemplatePart, Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// The tools as they work on the copy.
@@ -70,24 +70,46 @@ impl Relocation {
         let Some(Invocation::Command(command)) = &accepted.invocation else {
             return false;
         };
-        let original = self.original.to_string_lossy();
-        let stdin = match &command.stdin {
-            StdinContent::Input => accepted.input.text(),
-            StdinContent::Text(text) => text,
-            StdinContent::None => "",
-        };
-        let names_original = command
-            .argv
-            .iter()
-            .chain([stdin, accepted.input.text()])
-            .any(|text| text.contains(&*original));
         let paths = &accepted.tool.paths;
         let mut input = accepted.input.to_value();
         for path in paths {
             take_value(&mut input, path);
         }
-        !paths.is_empty() && !names_original && !has_path(&input)
+        !paths.is_empty()
+            && !has_path(&input)
+            && !self.may_name_original(command, accepted.input.text())
+            && !passes_variables(&accepted.tool)
     }
+
+    /// Returns whether the original's path is in what a program gets, or may be in a part that only the environment knows.
+    fn may_name_original(&self, command: &CommandInvocation, input: &str) -> bool {
+        let original = self.original.to_string_lossy();
+        let stdin = match &command.stdin {
+            StdinContent::Text(text) => text,
+            StdinContent::Input | StdinContent::None => "",
+        };
+        let is_named = command
+            .argv
+            .iter()
+            .chain([stdin, input])
+            .any(|text| text.contains(&*original));
+        let mut variables = command.env.iter().map(|(_, value)| literal_text(value));
+        is_named || variables.any(|text| text.is_none_or(|text| text.contains(&*original)))
+    }
+}
+
+/// Returns the text of a template, or `None` if a part of it is a variable of the environment.
+fn literal_text(template: &PartialTemplate) -> Option<String> {
+    let literal = |segment: &Segment| match segment {
+        Segment::Text(text) => Some(text.clone()),
+        Segment::Env { .. } => None,
+    };
+    template.0.iter().map(literal).collect()
+}
+
+/// Returns whether a tool names variables that its program inherits, whose values may be paths.
+fn passes_variables(tool: &Tool) -> bool {
+    matches!(&tool.backing, Some(Backing::Command(command)) if !command.pass_env.is_empty())
 }
 
 /// Removes the value at `path`, also from each element of a list.

@@ -10,6 +10,7 @@ use crate::replay::compare::IdRenaming;
 use crate::replay::relocation::Relocation;
 use crate::replay::reports::ReplayReport;
 use crate::replay::settings::ReplaySettings;
+use crate::replay::tree_copy::TreeCopyError;
 use crate::replay::unapplied_call::UnappliedCall;
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
@@ -27,9 +28,12 @@ pub enum ReplayError {
     /// A report can't be written.
     #[error("the report can't be written: {0}")]
     Report(#[from] std::io::Error),
-    /// The copy can't be made or kept.
+    /// The copy can't be made.
     #[error("the copy of `root` can't be used: {0}")]
-    Copy(std::io::Error),
+    Copy(#[from] TreeCopyError),
+    /// The copy can't be kept.
+    #[error("the copy of `root` can't be kept: {0}")]
+    KeepCopy(std::io::Error),
 }
 
 /// Replays one recording after another.
@@ -57,7 +61,7 @@ pub(crate) struct RecordingContext<'f> {
     pub(super) last_turn: usize,
     pub(super) renaming: IdRenaming,
     pub(super) edits: Vec<RecordingEdit>,
-    /// The first call that would have changed something, but didn't run.
+    /// The latest call that would have changed something, but didn't run.
     pub(super) unapplied: Option<UnappliedCall>,
 }
 

@@ -7,9 +7,36 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, ioctl_ficlone};
 use rustix::process::geteuid;
+use thiserror::Error;
 
 /// The unit in which a file's space is counted.
 const BLOCK_BYTES: u64 = 512;
+
+/// Why a directory couldn't be copied.
+#[derive(Debug, Error)]
+pub enum TreeCopyError {
+    /// It was asked to stop.
+    #[error("the copying was stopped")]
+    Stopped,
+    /// One of the files can't be copied.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file in the original.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+impl TreeCopyError {
+    /// Returns a function that says which file an error is about.
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
 
 /// Copies what is in the directory `from`, and its attributes, to the existing directory `to`. The directory `left_out`,
 /// which may lie inside `from`, isn't copied, and neither are sockets and devices: what serves them would be shared.
@@ -17,22 +44,22 @@ const BLOCK_BYTES: u64 = 512;
 /// Returns the files and directories that this user can't read, and so aren't in the copy.
 ///
 /// # Errors
-/// A file can't be copied, or `is_stopped` returned true: then the error is of the kind `Interrupted`.
+/// A file can't be copied, or `is_stopped` returned true.
 pub(crate) fn copy_tree(
     from: &Path,
     to: &Path,
     left_out: &Path,
     is_stopped: &dyn Fn() -> bool,
-) -> io::Result<Vec<PathBuf>> {
-    let left_out = left_out.metadata()?;
+) -> Result<Vec<PathBuf>, TreeCopyError> {
+    let left_out = left_out.metadata().map_err(TreeCopyError::at(left_out))?;
     let mut copier = TreeCopier {
         left_out: (left_out.dev(), left_out.ino()),
         is_stopped,
         unreadable: Vec::new(),
     };
-    let metadata = from.metadata()?;
+    let metadata = from.metadata().map_err(TreeCopyError::at(from))?;
     copier.copy_contents(from, to)?;
-    copy_attributes(&metadata, to)?;
+    copy_attributes(&metadata, to).map_err(TreeCopyError::at(from))?;
     Ok(copier.unreadable)
 }
 
@@ -45,33 +72,50 @@ struct TreeCopier<'a> {
 }
 
 impl TreeCopier<'_> {
-    fn copy_contents(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let Some(entries) = self.readable(from, fs::read_dir(from))? else {
+    fn copy_contents(&mut self, from: &Path, to: &Path) -> Result<(), TreeCopyError> {
+        let entries = self.readable(from, fs::read_dir(from));
+        let Some(entries) = entries.map_err(TreeCopyError::at(from))? else {
             return Ok(());
         };
         for entry in entries {
             if (self.is_stopped)() {
-                return Err(io::ErrorKind::Interrupted.into());
+                return Err(TreeCopyError::Stopped);
             }
-            let entry = entry?;
+            let entry = entry.map_err(TreeCopyError::at(from))?;
             let (from, to) = (entry.path(), to.join(entry.file_name()));
-            if let Some(metadata) = self.readable(&from, entry.metadata())? {
-                self.copy_entry(&from, &metadata, &to)
-                    .map_err(|error| io::Error::new(error.kind(), describe(&from, &error)))?;
+            let metadata = self.readable(&from, entry.metadata());
+            match metadata.map_err(TreeCopyError::at(&from))? {
+                Some(metadata) if metadata.is_dir() => {
+                    self.copy_directory(&from, &metadata, &to)?;
+                }
+                Some(metadata) => {
+                    let copied = self.copy_entry(&from, &metadata, &to);
+                    copied.map_err(TreeCopyError::at(&from))?;
+                }
+                None => {}
             }
         }
         Ok(())
     }
 
+    fn copy_directory(
+        &mut self,
+        from: &Path,
+        metadata: &Metadata,
+        to: &Path,
+    ) -> Result<(), TreeCopyError> {
+        if (metadata.dev(), metadata.ino()) == self.left_out {
+            return Ok(());
+        }
+        fs::create_dir(to).map_err(TreeCopyError::at(from))?;
+        self.copy_contents(from, to)?;
+        copy_attributes(metadata, to).map_err(TreeCopyError::at(from))
+    }
+
+    /// Copies anything but a directory.
     fn copy_entry(&mut self, from: &Path, metadata: &Metadata, to: &Path) -> io::Result<()> {
         let kind = metadata.file_type();
-        if kind.is_dir() {
-            if (metadata.dev(), metadata.ino()) == self.left_out {
-                return Ok(());
-            }
-            fs::create_dir(to)?;
-            self.copy_contents(from, to)?;
-        } else if kind.is_symlink() {
+        if kind.is_symlink() {
             symlink(fs::read_link(from)?, to)?;
         } else if kind.is_fifo() {
             rustix::fs::mknodat(CWD, to, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
@@ -96,18 +140,9 @@ impl TreeCopier<'_> {
                 self.unreadable.push(path.to_owned());
                 Ok(None)
             }
-            Err(error) => Err(io::Error::new(error.kind(), describe(path, &error))),
+            Err(error) => Err(error),
         }
     }
-}
-
-fn describe(path: &Path, error: &io::Error) -> String {
-    let message = error.to_string();
-    if message.contains('/') {
-        // It already names the file, which is further down.
-        return message;
-    }
-    format!("{}: {message}", path.display())
 }
 
 /// Copies the content of a file. On file systems that support it, both share their storage until one of them changes.
@@ -204,6 +239,26 @@ mod tests {
         assert!(!in_copy("socket").exists());
         fs::set_permissions(at("a"), Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(in_copy("a"), Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// The error's own text has a slash, too: "Input/output error".
+    #[test]
+    fn a_file_that_the_disk_can_not_read_is_named() {
+        let target = TempDir::new().unwrap();
+        let mut copier = TreeCopier {
+            left_out: (0, 0),
+            is_stopped: &|| false,
+            unreadable: Vec::new(),
+        };
+        // Nothing is mapped at the address 0.
+        let from = Path::new("/proc/self/mem");
+        let metadata = from.metadata().unwrap();
+        let copied = copier.copy_entry(from, &metadata, &target.path().join("mem"));
+        let error = copied.map_err(TreeCopyError::at(from)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/proc/self/mem: Input/output error (os error 5)"
+        );
     }
 
     /// A file can be larger than the disk.

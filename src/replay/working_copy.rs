@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::replay::tree_copy::copy_tree;
+use crate::replay::tree_copy::{TreeCopyError, copy_tree};
 use crate::replay::tree_removal::{remove_contents, remove_tree};
 
 /// A copy of a directory, with everything in it: `.git`, untracked files, and files that git ignores.
@@ -21,9 +21,19 @@ pub struct WorkingCopy {
     temp_dirs: Vec<PathBuf>,
     /// Whether copies are kept, and how many have been.
     kept: Option<usize>,
-    /// Whether nothing has run on the copy since it was made.
-    is_unused: bool,
+    state: CopyState,
     unreadable: Vec<PathBuf>,
+}
+
+/// How a copy compares to the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CopyState {
+    /// It isn't filled yet, or only in part.
+    Incomplete,
+    /// It is as it was made.
+    Fresh,
+    /// Something may have changed it since.
+    Used,
 }
 
 impl WorkingCopy {
@@ -39,6 +49,7 @@ impl WorkingCopy {
         temp_dirs: &[PathBuf],
         keep: bool,
     ) -> io::Result<Self> {
+        // Paths in messages and mounts are absolute.
         let original = original.canonicalize()?;
         let device = original.metadata()?.dev();
         let is_near = |place: &&PathBuf| {
@@ -52,13 +63,12 @@ impl WorkingCopy {
         let base = tempfile::Builder::new()
             .prefix("toolq-copy-")
             .tempdir_in(place)?;
-        // Paths in messages and mounts are absolute.
         let copy = Self {
             original,
             base,
             temp_dirs: temp_dirs.to_vec(),
             kept: keep.then_some(0),
-            is_unused: false,
+            state: CopyState::Incomplete,
             unreadable: Vec::new(),
         };
         fs::create_dir(copy.path())?;
@@ -83,21 +93,22 @@ impl WorkingCopy {
 
     /// Notes that something may have changed the copy.
     pub fn mark_used(&mut self) {
-        self.is_unused = false;
+        self.state = CopyState::Used;
     }
 
     /// Makes the copy equal to the original again.
     ///
     /// # Errors
     /// A file can't be copied or removed, or `is_stopped` returned true.
-    pub fn refresh(&mut self, is_stopped: &dyn Fn() -> bool) -> io::Result<()> {
-        if self.is_unused {
+    pub fn refresh(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), TreeCopyError> {
+        if self.state == CopyState::Fresh {
             return Ok(());
         }
-        remove_contents(&self.path(), &[])?;
-        self.empty_temp_dirs()?;
+        self.state = CopyState::Incomplete;
+        let emptied = remove_contents(&self.path(), &[]).and_then(|()| self.empty_temp_dirs());
+        emptied.map_err(TreeCopyError::at(self.base.path()))?;
         self.unreadable = copy_tree(&self.original, &self.path(), self.base.path(), is_stopped)?;
-        self.is_unused = true;
+        self.state = CopyState::Fresh;
         Ok(())
     }
 
@@ -121,15 +132,18 @@ impl WorkingCopy {
         Ok(())
     }
 
-    /// Moves the copy out of the way if copies are kept, and returns where it is now. An unused copy isn't kept.
+    /// Moves the copy out of the way if copies are kept, and returns where it is now. Only a used copy is kept.
     ///
     /// # Errors
     /// It can't be moved.
     pub fn keep_used(&mut self) -> io::Result<Option<PathBuf>> {
-        let Some(count) = self.kept.as_mut().filter(|_| !self.is_unused) else {
+        let is_used = self.state == CopyState::Used;
+        let Some(count) = self.kept.as_mut().filter(|_| is_used) else {
             return Ok(None);
         };
         *count += 1;
+        // It outlives this value, however that ends.
+        self.base.disable_cleanup(true);
         let place = self.base.path().join(format!("recording-{count}"));
         fs::create_dir(&place)?;
         let copy = self.path();
@@ -141,6 +155,7 @@ impl WorkingCopy {
             fs::rename(entry.path(), place.join(entry.file_name()))?;
         }
         fs::set_permissions(&place, permissions)?;
+        self.state = CopyState::Incomplete;
         Ok(Some(place))
     }
 
@@ -148,9 +163,12 @@ impl WorkingCopy {
     ///
     /// # Errors
     /// A file can't be removed.
-    pub fn remove(mut self) -> io::Result<()> {
+    pub fn remove(self) -> io::Result<()> {
+        self.remove_unkept()
+    }
+
+    fn remove_unkept(&self) -> io::Result<()> {
         if self.kept.is_some_and(|count| count > 0) {
-            self.base.disable_cleanup(true);
             remove_tree(&self.path())?;
             return remove_tree(&self.scratch_dir());
         }
@@ -160,10 +178,8 @@ impl WorkingCopy {
 
 impl Drop for WorkingCopy {
     fn drop(&mut self) {
-        if self.kept.is_none_or(|count| count == 0) {
-            // What can't be removed now, can't be removed by the directory's own drop, either.
-            let _ = remove_tree(self.base.path());
-        }
+        // What can't be removed now, can't be removed by the directory's own drop, either.
+        let _ = self.remove_unkept();
     }
 }
 
@@ -201,9 +217,27 @@ mod tests {
         assert!(!copy.path().join("y").exists());
         copy.mark_used();
         let stopped = copy.refresh(&|| true).unwrap_err();
-        assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
+        assert!(matches!(stopped, TreeCopyError::Stopped), "{stopped}");
         copy.remove().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    /// A panic drops the copy, too.
+    #[test]
+    fn a_kept_copy_outlives_the_value_that_made_it() {
+        let (original, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        fs::write(original.path().join("x"), "1").unwrap();
+        let places = [place.path().to_owned()];
+        let mut copy = WorkingCopy::new(original.path(), &places, &[], true).unwrap();
+        copy.refresh(&|| false).unwrap();
+        assert_eq!(copy.keep_used().unwrap(), None, "nothing has run on it");
+        copy.mark_used();
+        let kept = copy.keep_used().unwrap().unwrap();
+        copy.refresh(&|| false).unwrap();
+        let (path, scratch_dir) = (copy.path(), copy.scratch_dir());
+        drop(copy);
+        assert_eq!(fs::read_to_string(kept.join("x")).unwrap(), "1");
+        assert!(!path.exists() && !scratch_dir.exists());
     }
 
     /// The copy may lie inside the original, as with TMPDIR=./tmp. It doesn't contain itself.

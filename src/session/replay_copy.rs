@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::call_setup::SUPERVISOR_PROGRAM;
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::replay::WorkingCopy;
+use crate::replay::{TreeCopyError, WorkingCopy};
 use procfence::CopyConfinement;
 use toolq_core::os::failpoint;
 use toolq_core::types::ToolsConfig;
@@ -75,10 +75,10 @@ impl ReplayCopy {
         &mut self,
         context: &CommandContext,
         is_stopped: &dyn Fn() -> bool,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, TreeCopyError> {
         match self.files.refresh(is_stopped) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
+            Err(TreeCopyError::Stopped) => return Ok(false),
             Err(error) => return Err(error),
         }
         if let [first, rest @ ..] = self.files.unreadable() {

@@ -61,73 +61,84 @@ pub(crate) fn compare_timelines(before: &LogTimeline, after: &LogTimeline) -> Ve
             .map(|call| (call.tool_name.clone(), call.input.clone()))
             .collect()
     };
-    let (old_keys, new_keys) = (keys(before), keys(after));
+    let (keys_before, keys_after) = (keys(before), keys(after));
     let deadline = Some(Instant::now() + MAX_PAIRING_TIME);
+    let logs = ComparedLogs { before, after };
     let mut differences = Vec::new();
-    for op in capture_diff_slices_deadline(Algorithm::Patience, &old_keys, &new_keys, deadline) {
-        let (old, new) = (&before.calls[op.old_range()], &after.calls[op.new_range()]);
+    for op in capture_diff_slices_deadline(Algorithm::Patience, &keys_before, &keys_after, deadline)
+    {
+        let calls_before = &before.calls[op.old_range()];
+        let calls_after = &after.calls[op.new_range()];
         if op.tag() == DiffTag::Equal {
-            let pairs = old.iter().zip(new);
-            differences.extend(pairs.filter_map(|pair| compare_pair(pair, (before, after))));
+            let pairs = calls_before.iter().zip(calls_after);
+            differences
+                .extend(pairs.filter_map(|(before, after)| logs.compare_pair(before, after)));
         } else {
-            pair_changed(old, new, (before, after), &mut differences);
+            logs.pair_changed(calls_before, calls_after, &mut differences);
         }
     }
     differences
 }
 
-/// Compares a call that both logs have with the same input.
-fn compare_pair(
-    (old, new): (&LoggedCall, &LoggedCall),
-    (before, after): (&LogTimeline, &LogTimeline),
-) -> Option<CallDifference> {
-    let tool_name = new.tool_name.clone();
-    let (old, new) = (compared_call(old, before), compared_call(new, after));
-    let kind = if (old.outcome, &old.result) != (new.outcome, &new.result) {
-        CallDifferenceKind::Result
-    } else if is_slower(old.duration_ms?, new.duration_ms?) {
-        CallDifferenceKind::Slower
-    } else {
-        return None;
-    };
-    Some(CallDifference {
-        kind,
-        tool_name,
-        before: Some(old),
-        after: Some(new),
-    })
+/// The logs whose calls are compared.
+#[derive(Clone, Copy)]
+struct ComparedLogs<'a> {
+    before: &'a LogTimeline,
+    after: &'a LogTimeline,
 }
 
-/// Pairs calls of the same tool with another input, in their order. The others are missing or added.
-fn pair_changed(
-    old: &[LoggedCall],
-    new: &[LoggedCall],
-    (before, after): (&LogTimeline, &LogTimeline),
-    differences: &mut Vec<CallDifference>,
-) {
-    let mut unpaired: Vec<&LoggedCall> = new.iter().collect();
-    for call in old {
-        let same_tool = unpaired
-            .iter()
-            .position(|other| other.tool_name == call.tool_name);
-        let other = same_tool.map(|at| unpaired.remove(at));
-        differences.push(CallDifference {
-            kind: if other.is_some() {
-                CallDifferenceKind::Input
-            } else {
-                CallDifferenceKind::Missing
-            },
-            tool_name: call.tool_name.clone(),
-            before: Some(compared_call(call, before)),
-            after: other.map(|other| compared_call(other, after)),
-        });
+impl ComparedLogs<'_> {
+    /// Compares a call that both logs have with the same input.
+    fn compare_pair(self, before: &LoggedCall, after: &LoggedCall) -> Option<CallDifference> {
+        let tool_name = after.tool_name.clone();
+        let before = compared_call(before, self.before);
+        let after = compared_call(after, self.after);
+        let kind = if (before.outcome, &before.result) != (after.outcome, &after.result) {
+            CallDifferenceKind::Result
+        } else if is_slower(before.duration_ms?, after.duration_ms?) {
+            CallDifferenceKind::Slower
+        } else {
+            return None;
+        };
+        Some(CallDifference {
+            kind,
+            tool_name,
+            before: Some(before),
+            after: Some(after),
+        })
     }
-    differences.extend(unpaired.into_iter().map(|call| CallDifference {
-        kind: CallDifferenceKind::Added,
-        tool_name: call.tool_name.clone(),
-        before: None,
-        after: Some(compared_call(call, after)),
-    }));
+
+    /// Pairs calls of the same tool with another input, in their order. The others are missing or added.
+    fn pair_changed(
+        self,
+        before: &[LoggedCall],
+        after: &[LoggedCall],
+        differences: &mut Vec<CallDifference>,
+    ) {
+        let mut unpaired: Vec<&LoggedCall> = after.iter().collect();
+        for call in before {
+            let same_tool = unpaired
+                .iter()
+                .position(|other| other.tool_name == call.tool_name);
+            let other = same_tool.map(|at| unpaired.remove(at));
+            differences.push(CallDifference {
+                kind: if other.is_some() {
+                    CallDifferenceKind::Input
+                } else {
+                    CallDifferenceKind::Missing
+                },
+                tool_name: call.tool_name.clone(),
+                before: Some(compared_call(call, self.before)),
+                after: other.map(|other| compared_call(other, self.after)),
+            });
+        }
+        differences.extend(unpaired.into_iter().map(|call| CallDifference {
+            kind: CallDifferenceKind::Added,
+            tool_name: call.tool_name.clone(),
+            before: None,
+            after: Some(compared_call(call, self.after)),
+        }));
+    }
 }
 
 fn is_slower(before_ms: u64, after_ms: u64) -> bool {

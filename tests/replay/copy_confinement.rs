@@ -180,6 +180,44 @@ fn without_namespaces_only_calls_with_declared_paths_run() {
     assert_eq!(left_over, <[&str; 0]>::default());
 }
 
+/// Landlock doesn't keep a program from changing permissions, so what leads to the original must not reach the program.
+#[test]
+fn without_namespaces_no_call_runs_whose_variables_may_lead_to_the_original() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let sandbox = sandbox();
+    let poem = sandbox.path().join("root/poem").display().to_string();
+    let sandbox = sandbox
+        .env("TOOLQ_FAILPOINT", "confine.before:1:error")
+        .env("POEM", &poem);
+    let named = format!("env: {{POEM: '{poem}'}}");
+    let with_default = format!("env: {{POEM: '${{NO_SUCH_POEM:-{poem}}}'}}");
+    let variables = [
+        ("harmless", "env: {POEM: poem}"),
+        ("named", &named),
+        ("expanded", "env: {POEM: '${POEM}'}"),
+        ("defaulted", &with_default),
+        ("inherited", "pass_env: [POEM]"),
+    ];
+    let mut tools = "version: 1\ntools:\n".to_owned();
+    let mut recording = String::new();
+    for (name, keys) in variables {
+        tools += &format!(
+            "  {name}:\n    description: Protect a file.\n    input_schema: {{type: object, properties: {{dir: {{type: string}}}}}}\n    \
+             paths: [dir]\n    command: {{argv: [sh, -c, 'chmod 600 \"$POEM\"; echo done'], stdin: none, {keys}}}\n"
+        );
+        recording += &recorded_turn(&[(name, name, json!({"dir": "."}), ok_result("done"))]);
+    }
+    let CopyReplay { ran, .. } = replay_with_tools(&tools, sandbox, &[&recording], &[]).unwrap();
+    if ran.stderr.contains("so none runs") {
+        eprint_uncaptured(format_args!("skipped: {}\n", ran.stderr));
+        return;
+    }
+    let ran = ran.assert_exit(0);
+    assert_eq!(report_counts(&ran), [5, 1, 4, 5], "{}", ran.stdout);
+}
+
 /// A script isn't a path, so it isn't known which files it writes: they must not be those of the original.
 #[test]
 fn without_namespaces_nothing_but_the_copy_can_be_written() {

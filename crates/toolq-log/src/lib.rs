@@ -39,7 +39,7 @@ pub use records::{
     Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
 };
 pub use resume::{
-    CallConflict, CallInDoubt, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,
+    CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,
     LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange,
     list_calls_in_doubt, resolve_call,
 };

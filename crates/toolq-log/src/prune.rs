@@ -1,7 +1,7 @@
 //! Removes a session that is no longer needed: the log and the files next to it. The log is locked meanwhile, so that
 //! no run can resume it.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
@@ -37,7 +37,7 @@ pub enum PruneResult {
     Unfinished,
     /// One of its calls is in doubt, and no other file records that.
     InDoubt,
-    /// A run is writing it.
+    /// A run is writing it, or has just begun it in place of an older one.
     InUse,
     /// Its blob directory contains files that toolq doesn't create.
     ForeignFiles,
@@ -67,10 +67,8 @@ impl PruneOptions {
         if modified_ms >= self.written_before_ms {
             return Ok(PruneResult::TooRecent);
         }
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(PruneResult::InUse),
-            Err(TryLockError::Error(error)) => return Err(io("locked")(error)),
+        if !lock::try_lock_current(&file, log)? {
+            return Ok(PruneResult::InUse);
         }
         let lock = file.try_clone().map_err(io("read"))?;
         let summary = LogSummary::read(log, file)?;

@@ -66,9 +66,8 @@ impl<'a> ReplayRun<'a> {
                         .map_err(unwritten_report)?;
                 }
                 Err(ReplayError::Report(error)) => return Err(unwritten_report(error)),
-                Err(ReplayError::Copy(error)) => {
-                    let failure =
-                        CommandError::usage(format!("the copy of `root` can't be used: {error}"));
+                Err(error @ (ReplayError::Copy(_) | ReplayError::KeepCopy(_))) => {
+                    let failure = CommandError::usage(error.to_string());
                     return Err(failure.with_hint("is there enough space? TMPDIR says where it is"));
                 }
             }
@@ -106,8 +105,7 @@ impl<'a> ReplayRun<'a> {
         if let Some(copy) = &mut self.copy {
             let control = session.engine.control();
             let is_stopped = || control.halt_cause().is_some();
-            let is_ready = copy.refresh(context, &is_stopped);
-            if !is_ready.map_err(ReplayError::Copy)? {
+            if !copy.refresh(context, &is_stopped)? {
                 return Ok(());
             }
         }
@@ -119,7 +117,7 @@ impl<'a> ReplayRun<'a> {
         let edits = edits.await;
         if let Some(copy) = &mut self.copy {
             let ended = copy.end_recording(&name, context);
-            ended.map_err(ReplayError::Copy)?;
+            ended.map_err(ReplayError::KeepCopy)?;
         }
         let edits = edits?;
         let is_log = recording.dialect() == Dialect::Toolq;

@@ -54,7 +54,7 @@ pub(crate) fn timeline_page(
             p #none hidden { "No call matches the filter." }
         }
         (details_panel("its input and its result"))
-        noscript { p { "The calls are listed below; their inputs and results need scripts." } }
+        noscript { p { "The calls are listed above; their inputs and results need scripts." } }
     };
     Page {
         title,

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use crate::replay::compare::id_renaming::IdRenaming;
 use crate::replay::compare::mismatch::{CompareRules, ResultMismatch};
 use crate::replay::compare::number;
-use toolq_core::json::{JsonText, ParsedObject, json_pointer};
+use toolq_core::json::{JsonKind, JsonText, ParsedObject, json_pointer};
 use toolq_core::types::Compare;
 
 /// Maximum nesting depth. Deeper values are compared as text.
@@ -35,69 +35,71 @@ impl<'w> JsonComparison<'w> {
     }
 
     /// Compares two values at the current path.
-    pub(crate) fn compare_values(&mut self, recorded: JsonText, actual: JsonText) {
-        if recorded.get() == actual.get()
+    pub(crate) fn compare_values(&mut self, recorded: JsonText, current: JsonText) {
+        if recorded.get() == current.get()
             || self.is_ignored()
             || self.mismatches.len() >= MAX_MISMATCHES
         {
             return;
         }
-        let same_kind = recorded.kind() == actual.kind();
+        let same_kind = recorded.kind() == current.kind();
         if !same_kind || self.path.len() >= MAX_DEPTH {
-            return self.add_mismatch(Some(recorded), Some(actual));
+            return self.add_mismatch(Some(recorded), Some(current));
         }
         match recorded.kind() {
-            "an object" => self.compare_objects(recorded, actual),
-            "an array" => self.compare_arrays(recorded, actual),
-            "a string" => self.compare_strings(recorded, actual),
-            "a number" => self.compare_numbers(recorded, actual),
+            JsonKind::Object => self.compare_objects(recorded, current),
+            JsonKind::Array => self.compare_arrays(recorded, current),
+            JsonKind::String => self.compare_strings(recorded, current),
+            JsonKind::Number => self.compare_numbers(recorded, current),
             _ if self.compares_shape_only() => {}
-            _ => self.add_mismatch(Some(recorded), Some(actual)),
+            _ => self.add_mismatch(Some(recorded), Some(current)),
         }
     }
 
     /// Compares two texts, as JSON if both are JSON documents. Returns false if they differ as texts; differences of
     /// JSON documents are added to the mismatches instead.
-    pub(crate) fn compare_texts(&mut self, recorded: &str, actual: &str) -> bool {
-        if recorded == actual {
+    pub(crate) fn compare_texts(&mut self, recorded: &str, current: &str) -> bool {
+        if recorded == current {
             return true;
         }
-        match (parse_document(recorded), parse_document(actual)) {
-            (Some(recorded), Some(actual)) => {
-                self.compare_values(recorded, actual);
+        match (parse_document(recorded), parse_document(current)) {
+            (Some(recorded), Some(current)) => {
+                self.compare_values(recorded, current);
                 true
             }
             (None, None) if self.compares_shape_only() => true,
             (None, None) => {
-                self.rules.normalize(recorded) == self.rules.normalize(actual)
-                    || self.are_near_numbers(recorded, actual)
-                    || self.rules.rename_ids && self.renaming.try_pair(recorded, actual)
+                self.rules.normalize(recorded) == self.rules.normalize(current)
+                    || self.are_near_numbers(recorded, current)
+                    || self.rules.rename_ids && self.renaming.try_pair(recorded, current)
             }
             _ => false,
         }
     }
 
-    fn compare_objects(&mut self, recorded: JsonText, actual: JsonText) {
-        let (Some(before), Some(after)) = (recorded.object(), actual.object()) else {
-            return self.add_mismatch(Some(recorded), Some(actual));
+    fn compare_objects(&mut self, recorded: JsonText, current: JsonText) {
+        let objects = (recorded.object(), current.object());
+        let (Some(recorded_object), Some(current_object)) = objects else {
+            return self.add_mismatch(Some(recorded), Some(current));
         };
-        if before.duplicate_key().is_some() || after.duplicate_key().is_some() {
-            return self.add_mismatch(Some(recorded), Some(actual));
+        let has_duplicates = |object: &ParsedObject| object.duplicate_key().is_some();
+        if has_duplicates(&recorded_object) || has_duplicates(&current_object) {
+            return self.add_mismatch(Some(recorded), Some(current));
         }
-        let new = index_by_key(&after);
-        for (key, value) in before.members() {
+        let current_by_key = index_by_key(&current_object);
+        for (key, recorded) in recorded_object.members() {
             self.path.push(key.to_string());
-            match new.get(&**key) {
-                Some(actual) => self.compare_values(*value, *actual),
-                None => self.add_mismatch(Some(*value), None),
+            match current_by_key.get(&**key) {
+                Some(current) => self.compare_values(*recorded, *current),
+                None => self.add_mismatch(Some(*recorded), None),
             }
             self.path.pop();
         }
-        let old = index_by_key(&before);
-        for (key, value) in after.members() {
-            if !old.contains_key(&**key) {
+        let recorded_by_key = index_by_key(&recorded_object);
+        for (key, current) in current_object.members() {
+            if !recorded_by_key.contains_key(&**key) {
                 self.path.push(key.to_string());
-                self.add_mismatch(None, Some(*value));
+                self.add_mismatch(None, Some(*current));
                 self.path.pop();
             }
         }
@@ -105,55 +107,58 @@ impl<'w> JsonComparison<'w> {
 
     /// Compares two arrays element by element. If only the shape is compared, each current element is compared with the
     /// recorded one at its index, or with the last one.
-    fn compare_arrays(&mut self, recorded: JsonText, actual: JsonText) {
-        let (Some(before), Some(after)) = (recorded.elements(), actual.elements()) else {
-            return self.add_mismatch(Some(recorded), Some(actual));
+    fn compare_arrays(&mut self, recorded: JsonText, current: JsonText) {
+        let arrays = (recorded.elements(), current.elements());
+        let (Some(recorded_elements), Some(current_elements)) = arrays else {
+            return self.add_mismatch(Some(recorded), Some(current));
         };
         let shape = self.compares_shape_only();
         let len = if shape {
-            after.len()
+            current_elements.len()
         } else {
-            before.len().max(after.len())
+            recorded_elements.len().max(current_elements.len())
         };
+        let last = recorded_elements.last().filter(|_| shape);
         for index in 0..len {
-            let last = before.last().filter(|_| shape);
-            let (old, new) = (before.get(index).or(last), after.get(index));
+            let recorded = recorded_elements.get(index).or(last);
+            let current = current_elements.get(index);
             self.path.push(index.to_string());
-            match (old, new) {
-                (Some(old), Some(new)) => self.compare_values(*old, *new),
+            match (recorded, current) {
+                (Some(recorded), Some(current)) => self.compare_values(*recorded, *current),
                 (None, _) if shape => {}
-                (old, new) => self.add_mismatch(old.copied(), new.copied()),
+                _ => self.add_mismatch(recorded.copied(), current.copied()),
             }
             self.path.pop();
         }
     }
 
-    fn compare_strings(&mut self, recorded: JsonText, actual: JsonText) {
-        let (Some(before), Some(after)) = (recorded.to_text(), actual.to_text()) else {
-            return self.add_mismatch(Some(recorded), Some(actual));
+    fn compare_strings(&mut self, recorded: JsonText, current: JsonText) {
+        let texts = (recorded.to_text(), current.to_text());
+        let (Some(recorded_text), Some(current_text)) = texts else {
+            return self.add_mismatch(Some(recorded), Some(current));
         };
-        if !self.compare_texts(&before, &after) {
-            self.add_mismatch(Some(recorded), Some(actual));
+        if !self.compare_texts(&recorded_text, &current_text) {
+            self.add_mismatch(Some(recorded), Some(current));
         }
     }
 
-    fn compare_numbers(&mut self, recorded: JsonText, actual: JsonText) {
-        let (before, after) = (recorded.get(), actual.get());
-        let near = |tolerance| number::is_near(before, after, tolerance);
+    fn compare_numbers(&mut self, recorded: JsonText, current: JsonText) {
+        let (recorded_number, current_number) = (recorded.get(), current.get());
+        let near = |tolerance| number::is_near(recorded_number, current_number, tolerance);
         let same = self.compares_shape_only()
-            || number::is_same(before, after)
+            || number::is_same(recorded_number, current_number)
             || self.rules.tolerance.is_some_and(near);
         if !same {
-            self.add_mismatch(Some(recorded), Some(actual));
+            self.add_mismatch(Some(recorded), Some(current));
         }
     }
 
     /// Compares two texts as numbers, if a tolerance is given. Without one, they stay texts: `1.10` may be a version.
-    fn are_near_numbers(&self, recorded: &str, actual: &str) -> bool {
+    fn are_near_numbers(&self, recorded: &str, current: &str) -> bool {
         let near = |tolerance| {
             number::is_number(recorded)
-                && number::is_number(actual)
-                && number::is_near(recorded, actual, tolerance)
+                && number::is_number(current)
+                && number::is_near(recorded, current, tolerance)
         };
         self.rules.tolerance.is_some_and(near)
     }
@@ -166,7 +171,7 @@ impl<'w> JsonComparison<'w> {
         !self.path.is_empty() && self.rules.is_ignored(&self.path)
     }
 
-    fn add_mismatch(&mut self, recorded: Option<JsonText>, actual: Option<JsonText>) {
+    fn add_mismatch(&mut self, recorded: Option<JsonText>, current: Option<JsonText>) {
         if self.is_ignored() || self.mismatches.len() >= MAX_MISMATCHES {
             return;
         }
@@ -174,8 +179,8 @@ impl<'w> JsonComparison<'w> {
         let to_owned_json = |json: Option<JsonText>| json.map(|json| json.get().to_owned());
         self.mismatches.push(ResultMismatch {
             path,
-            expected: to_owned_json(recorded),
-            actual: to_owned_json(actual),
+            recorded: to_owned_json(recorded),
+            current: to_owned_json(current),
         });
     }
 }

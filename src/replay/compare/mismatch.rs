@@ -55,59 +55,59 @@ pub struct ResultMismatch {
     /// JSON pointer into the result, also through strings that contain JSON; empty for the whole.
     pub path: String,
     /// The recorded JSON, if any.
-    pub expected: Option<String>,
+    pub recorded: Option<String>,
     /// The current JSON, if any.
-    pub actual: Option<String>,
+    pub current: Option<String>,
 }
 
 /// Returns where the current result differs from the recorded one.
 pub fn find_mismatches(
     recorded: &RecordedResult,
-    actual: &CallAnswer,
+    current: &CallAnswer,
     rules: &CompareRules<'_>,
     ids: &mut IdRenaming,
 ) -> Vec<ResultMismatch> {
     if rules.compare == Compare::None {
         return Vec::new();
     }
-    let (recorded_content, actual_content) = (
-        answer::content_for_model(&recorded.content),
-        answer::content_for_model(&actual.content),
-    );
-    let (before, after) = (
-        ComparedContent::new(&recorded_content),
-        ComparedContent::new(&actual_content),
-    );
+    let recorded_result = answer::content_for_model(&recorded.content);
+    let current_result = answer::content_for_model(&current.content);
+    let recorded_content = ComparedContent::new(&recorded_result);
+    let current_content = ComparedContent::new(&current_result);
     if recorded
         .is_error
-        .is_some_and(|error| error != actual.is_error)
+        .is_some_and(|error| error != current.is_error)
     {
-        return vec![error_flag_mismatch(&before, &after, actual.is_error)];
+        return vec![error_flag_mismatch(
+            &recorded_content,
+            &current_content,
+            current.is_error,
+        )];
     }
     // A text-only format records only the text of blocks.
-    let after = match (&before, after) {
+    let current_content = match (&recorded_content, current_content) {
         (ComparedContent::Text(_), ComparedContent::Blocks(_)) => {
-            ComparedContent::Text(answer::content_as_text(&actual.content))
+            ComparedContent::Text(answer::content_as_text(&current.content))
         }
-        (_, after) => after,
+        (_, content) => content,
     };
     let whole = ResultMismatch {
         path: String::new(),
-        expected: Some(before.to_normalized_json(rules)),
-        actual: Some(after.to_normalized_json(rules)),
+        recorded: Some(recorded_content.to_normalized_json(rules)),
+        current: Some(current_content.to_normalized_json(rules)),
     };
     if rules.compare == Compare::Exact {
-        let same = whole.expected == whole.actual;
+        let same = whole.recorded == whole.current;
         return if same { Vec::new() } else { vec![whole] };
     }
     let mut walk = JsonComparison::new(rules, ids);
-    let alike = match (&before, &after) {
-        (ComparedContent::Text(before), ComparedContent::Text(after)) => {
-            walk.compare_texts(before, after)
+    let alike = match (&recorded_content, &current_content) {
+        (ComparedContent::Text(recorded), ComparedContent::Text(current)) => {
+            walk.compare_texts(recorded, current)
         }
         (ComparedContent::Blocks(_), ComparedContent::Blocks(_)) => {
-            let (before, after) = (before.to_json(), after.to_json());
-            walk.compare_values(JsonText::new(&before), JsonText::new(&after));
+            let (recorded, current) = (recorded_content.to_json(), current_content.to_json());
+            walk.compare_values(JsonText::new(&recorded), JsonText::new(&current));
             true
         }
         _ => false,
@@ -122,8 +122,8 @@ pub fn find_mismatches(
 
 /// Returns the mismatch of two results of which only one is an error.
 fn error_flag_mismatch(
-    before: &ComparedContent,
-    after: &ComparedContent,
+    recorded: &ComparedContent,
+    current: &ComparedContent,
     is_error: bool,
 ) -> ResultMismatch {
     let to_json = |is_error: bool, body: &ComparedContent| {
@@ -131,8 +131,8 @@ fn error_flag_mismatch(
     };
     ResultMismatch {
         path: String::new(),
-        expected: Some(to_json(!is_error, before)),
-        actual: Some(to_json(is_error, after)),
+        recorded: Some(to_json(!is_error, recorded)),
+        current: Some(to_json(is_error, current)),
     }
 }
 

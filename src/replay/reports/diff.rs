@@ -43,7 +43,7 @@ impl DiffLine {
 
 /// Returns the diff of a difference. For an input, that is only the rejected value.
 pub(crate) fn diff_lines(difference: &CaseDifference) -> Vec<DiffLine> {
-    let (before, after) = match difference.kind {
+    let (recorded, current) = match difference.kind {
         DifferenceKind::Missing | DifferenceKind::UnknownTool => return Vec::new(),
         DifferenceKind::Schema => (
             None,
@@ -54,16 +54,16 @@ pub(crate) fn diff_lines(difference: &CaseDifference) -> Vec<DiffLine> {
         ),
         DifferenceKind::Result => (difference.expected.as_deref(), difference.actual.as_deref()),
     };
-    let (before, after) = (value_lines(before), value_lines(after));
+    let (recorded, current) = (value_lines(recorded), value_lines(current));
     let mut diff = ShortDiff::default();
     let deadline = Instant::now() + MAX_DIFF_TIME;
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &recorded, &current, Some(deadline));
     for op in ops.iter().filter(|op| op.tag() != DiffTag::Equal) {
-        let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
+        let (removed, added) = (&recorded[op.old_range()], &current[op.new_range()]);
         let context = op.old_range().start.checked_sub(1);
-        diff.add_context(context.map(|index| before[index].as_str()));
-        diff.add_side('-', old, new);
-        diff.add_side('+', new, old);
+        diff.add_context(context.map(|index| recorded[index].as_str()));
+        diff.add_side('-', removed, added);
+        diff.add_side('+', added, removed);
     }
     diff.finish()
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use crate::check::fill::template_values::{ProblemCollector, find_value, problem_at, value_text};
+use crate::check::path_bounds::MAX_PATH_BYTES;
 use crate::check::path_confinement::working_directory;
 use crate::json::{Input, JsonText};
 use crate::types::FILE_LOCK_PREFIX;
@@ -16,9 +17,6 @@ use crate::types::{
 
 /// Maximum number of locks of a call.
 const MAX_LOCKS: usize = 1_000;
-
-/// Maximum length of a path in bytes: `PATH_MAX` on Linux.
-const MAX_PATH_BYTES: usize = 4_096;
 
 /// Maximum number of symbolic links in a path, as on Linux.
 const MAX_LINKS: usize = 40;

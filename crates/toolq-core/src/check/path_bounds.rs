@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,10 +12,39 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 /// Maximum length of a path in bytes, including the terminator: `PATH_MAX` on Linux.
-const MAX_PATH_BYTES: usize = 4_096;
+pub(crate) const MAX_PATH_BYTES: usize = 4_096;
 
-/// Why a path is refused that has a `..` where nothing exists yet.
-const AFTER_MISSING: &str = "`..` after a directory that doesn't exist";
+/// Why a path isn't inside the bounds, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathRefusal {
+    Empty,
+    ContainsNul,
+    TooLong,
+    Tilde,
+    /// It leads outside.
+    Outside,
+    /// It has a `..` where nothing exists yet.
+    ClimbsFromMissing,
+    UnreadableWorkingDirectory,
+    UnresolvedLink,
+    UnreadableDirectory,
+}
+
+impl fmt::Display for PathRefusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Empty => "it is empty",
+            Self::ContainsNul => "it contains a NUL character",
+            Self::TooLong => "it is longer than 4,095 bytes",
+            Self::Tilde => "`~` isn't expanded; write `./~` for a file with that name",
+            Self::Outside => "it leads outside",
+            Self::ClimbsFromMissing => "`..` after a directory that doesn't exist",
+            Self::UnreadableWorkingDirectory => "the working directory can't be read",
+            Self::UnresolvedLink => "a symlink in the path can't be resolved",
+            Self::UnreadableDirectory => "a directory in the path can't be read",
+        })
+    }
+}
 
 /// The directory that paths must stay inside.
 pub(crate) struct PathBounds<'a> {
@@ -39,15 +69,13 @@ impl<'a> PathBounds<'a> {
     /// Checks that `path` stays inside. A path that doesn't exist yet is inside if its nearest existing ancestor is.
     ///
     /// # Errors
-    /// Why it doesn't, or why that can't be determined; empty if it simply leads outside.
-    pub(crate) fn check_path(&self, path: &str) -> Result<(), &'static str> {
+    /// Why it doesn't, or why that can't be determined.
+    pub(crate) fn check_path(&self, path: &str) -> Result<(), PathRefusal> {
         match path {
-            "" => return Err("it is empty"),
-            _ if path.contains('\0') => return Err("it contains a NUL character"),
-            _ if path.len() >= MAX_PATH_BYTES => return Err("it is longer than 4,095 bytes"),
-            _ if path.starts_with('~') => {
-                return Err("`~` isn't expanded; write `./~` for a file with that name");
-            }
+            "" => return Err(PathRefusal::Empty),
+            _ if path.contains('\0') => return Err(PathRefusal::ContainsNul),
+            _ if path.len() >= MAX_PATH_BYTES => return Err(PathRefusal::TooLong),
+            _ if path.starts_with('~') => return Err(PathRefusal::Tilde),
             _ => {}
         }
         let path = Path::new(path);
@@ -55,31 +83,32 @@ impl<'a> PathBounds<'a> {
             let base = self
                 .base
                 .canonicalize()
-                .map_err(|_| "the working directory can't be read")?;
+                .map_err(|_| PathRefusal::UnreadableWorkingDirectory)?;
             return self.check_components(base, path);
         }
         let relative = [self.root, &self.canonical_root]
             .into_iter()
             .find_map(|root| path.strip_prefix(root).ok());
-        self.check_components(self.canonical_root.clone(), relative.ok_or("")?)
+        let relative = relative.ok_or(PathRefusal::Outside)?;
+        self.check_components(self.canonical_root.clone(), relative)
     }
 
     /// Like [`Self::check_path`], but a path that leads nowhere is fine, because no program gets there.
     ///
     /// # Errors
     /// See [`Self::check_path`].
-    pub(crate) fn check_guess(&self, path: &str) -> Result<(), &'static str> {
+    pub(crate) fn check_guess(&self, path: &str) -> Result<(), PathRefusal> {
         if path.is_empty() || path.starts_with('~') {
             return Ok(());
         }
         match self.check_path(path) {
-            Err(AFTER_MISSING) => Ok(()),
+            Err(PathRefusal::ClimbsFromMissing) => Ok(()),
             verdict => verdict,
         }
     }
 
     /// Checks a path that starts at `base`, a directory without symlinks in its path.
-    fn check_components(&self, base: PathBuf, path: &Path) -> Result<(), &'static str> {
+    fn check_components(&self, base: PathBuf, path: &Path) -> Result<(), PathRefusal> {
         if self.resolves_beneath(&base, path) {
             return Ok(());
         }
@@ -108,7 +137,7 @@ impl<'a> PathBounds<'a> {
     }
 
     /// Walks down from `current`; no step may leave the root.
-    fn walk_components(&self, mut current: PathBuf, path: &Path) -> Result<(), &'static str> {
+    fn walk_components(&self, mut current: PathBuf, path: &Path) -> Result<(), PathRefusal> {
         let mut exists = true;
         for component in path.components() {
             match component {
@@ -116,17 +145,17 @@ impl<'a> PathBounds<'a> {
                 Component::ParentDir if exists => {
                     current.pop();
                 }
-                Component::ParentDir => return Err(AFTER_MISSING),
+                Component::ParentDir => return Err(PathRefusal::ClimbsFromMissing),
                 Component::Normal(name) => {
                     current.push(name);
                     if exists {
                         exists = follow_link(&mut current)?;
                     }
                 }
-                Component::RootDir | Component::Prefix(_) => return Err(""),
+                Component::RootDir | Component::Prefix(_) => return Err(PathRefusal::Outside),
             }
             if !current.starts_with(&self.canonical_root) {
-                return Err("");
+                return Err(PathRefusal::Outside);
             }
         }
         Ok(())
@@ -134,18 +163,18 @@ impl<'a> PathBounds<'a> {
 }
 
 /// Resolves `path` if it is a symlink. Returns false if nothing exists there.
-fn follow_link(path: &mut PathBuf) -> Result<bool, &'static str> {
+fn follow_link(path: &mut PathBuf) -> Result<bool, PathRefusal> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => {
             *path = path
                 .canonicalize()
-                .map_err(|_| "a symlink in the path can't be resolved")?;
+                .map_err(|_| PathRefusal::UnresolvedLink)?;
             Ok(true)
         }
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(false)
         }
-        Err(_) => Err("a directory in the path can't be read"),
+        Err(_) => Err(PathRefusal::UnreadableDirectory),
     }
 }

@@ -14,7 +14,7 @@ use crate::check::fill::path_texts::{
     PathText, command_path_texts, mcp_path_texts, value_path_texts,
 };
 use crate::check::own_files::find_own_file;
-use crate::check::path_bounds::PathBounds;
+use crate::check::path_bounds::{PathBounds, PathRefusal};
 use crate::check::rejection;
 use crate::json::Input;
 use crate::types::{
@@ -90,17 +90,19 @@ pub(crate) fn check_paths(
     let mut leads_outside_root = false;
     for path in path_texts(tool, command, input) {
         let PathText { pointer, text, .. } = path;
-        let verdict = match &text {
-            Some(text) if path.is_guess => bounds.check_guess(text),
-            Some(text) => bounds.check_path(text),
-            None => Err("it isn't a string"),
-        };
-        let text = text.unwrap_or_default();
-        leads_outside_root |= verdict.is_err();
+        let verdict = text.as_deref().map(|text| {
+            if path.is_guess {
+                bounds.check_guess(text)
+            } else {
+                bounds.check_path(text)
+            }
+        });
+        leads_outside_root |= verdict != Some(Ok(()));
         let message = match verdict {
-            Err("") => REFUSAL.to_owned(),
-            Err(cause) => format!("{REFUSAL} ({cause})"),
-            Ok(()) => match find_own_file(&text, base, own_files) {
+            None => format!("{REFUSAL} (it isn't a string)"),
+            Some(Err(PathRefusal::Outside)) => REFUSAL.to_owned(),
+            Some(Err(cause)) => format!("{REFUSAL} ({cause})"),
+            Some(Ok(())) => match find_own_file(&text.unwrap_or_default(), base, own_files) {
                 Some(file) => refuse_own_file(file),
                 None => continue,
             },

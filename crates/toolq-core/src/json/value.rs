@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::json::cursor::JsonCursor;
+use crate::json::kind::JsonKind;
 use crate::json::shallow::ShallowJson;
 
 /// The text of one JSON value.
@@ -43,15 +44,15 @@ impl<'a> JsonText<'a> {
         self.raw
     }
 
-    /// Returns the kind of value as a phrase, such as "an object".
-    pub fn kind(self) -> &'static str {
+    /// Returns the kind of value.
+    pub fn kind(self) -> JsonKind {
         match self.source.as_bytes().first() {
-            Some(b'{') => "an object",
-            Some(b'[') => "an array",
-            Some(b'"') => "a string",
-            Some(b't' | b'f') => "a boolean",
-            Some(b'n') => "null",
-            _ => "a number",
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Boolean,
+            Some(b'n') => JsonKind::Null,
+            _ => JsonKind::Number,
         }
     }
 

@@ -141,7 +141,7 @@ pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> Documen
     let found = match &document.object {
         Some(object) if object.has_value("error") => return api_error(object),
         Some(object) => describe_object(object),
-        None => document.json.kind().to_owned(),
+        None => document.json.kind().to_string(),
     };
     let message = format!("{found} isn't a model response");
     if document.object.as_ref().is_some_and(is_stream_event) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, ParsedObject, to_json_line};
+use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
 use crate::transcript::build_call::{call_with_id, extract_call};
 use crate::transcript::document::{DocumentOrigin, InputDocument};
 use crate::transcript::formats::common::api_dialect;
@@ -131,7 +131,7 @@ fn complete_stop(word: Option<&str>, known: &[&str]) -> StopParts {
 fn parse_anthropic(object: &ParsedObject) -> MessageParts {
     let content = object
         .get("content")
-        .filter(|content| content.kind() == "an array")
+        .filter(|content| content.kind() == JsonKind::Array)
         .ok_or("it has no `content`")?;
     let blocks = content.elements().unwrap_or_default();
     let texts = blocks.into_iter().filter_map(|block| {

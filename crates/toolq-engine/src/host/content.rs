@@ -30,7 +30,7 @@ pub(super) fn push_content(
             (output.into_content(), json.get().to_owned())
         }
         (_, _, json) => {
-            let kind = json.map_or("missing", JsonText::kind);
+            let kind = json.map_or("missing".to_owned(), |json| json.kind().to_string());
             return Err(format!(
                 "the content of its result is {kind}; it must be a text or a list of content blocks"
             ));

@@ -60,6 +60,18 @@ pub(crate) fn lock_file(file: &File, path: &Path) -> Result<(), LogError> {
     }
 }
 
+/// Locks a log unless a run holds the lock. Returns whether it is locked and `path` still leads to it: before the lock,
+/// another process may have removed it and begun a log of its own there.
+pub(crate) fn try_lock_current(file: &File, path: &Path) -> Result<bool, LogError> {
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(source)) => return Err(lock_error(path, source)),
+    }
+    let metadata = file.metadata().map_err(|source| lock_error(path, source))?;
+    Ok(is_file_at(&metadata, path))
+}
+
 /// Opens an existing log for reading. Follows links, and accepts any regular file that the user may read.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, LogError> {
     let file = open_existing(path, OFlags::empty()).map_err(|errno| match errno {
@@ -147,6 +159,14 @@ fn open_error(path: &Path, source: io::Error) -> LogError {
     }
 }
 
+fn lock_error(path: &Path, source: io::Error) -> LogError {
+    LogError::Io {
+        path: path.to_owned(),
+        action: "locked",
+        source,
+    }
+}
+
 fn error_from_errno(path: &Path, errno: Errno) -> LogError {
     let path = path.to_owned();
     match errno {
@@ -158,5 +178,28 @@ fn error_from_errno(path: &Path, errno: Errno) -> LogError {
             action: "opened",
             source: errno.into(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use tempfile::TempDir;
+
+    /// Pruning opens a log before it locks it. In between, another process may remove it, and a run begin one.
+    #[test]
+    fn a_log_that_was_replaced_before_it_was_locked_is_not_taken_for_the_new_one() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("log.jsonl");
+        fs::write(&path, "old").unwrap();
+        let opened = open_owned(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let run = open_and_lock(&path).unwrap();
+        assert!(!try_lock_current(&opened, &path).unwrap());
+        let opened = open_owned(&path).unwrap();
+        assert!(!try_lock_current(&opened, &path).unwrap());
+        drop(run);
+        assert!(try_lock_current(&opened, &path).unwrap());
     }
 }

@@ -10,6 +10,7 @@ use crate::MAX_RECORD_BYTES;
 use crate::error::LogError;
 use crate::open::lock;
 use crate::read::corruption::{Corruption, CorruptionKind};
+use crate::read::line_extent::LineExtent;
 use crate::records::line;
 use crate::records::{HashChain, Record, parse_next_record};
 
@@ -55,23 +56,22 @@ impl RecordReader {
         }
     }
 
-    /// Reads a record again, given the `offset` of its line and its length in bytes, including the line break.
-    pub(crate) fn read_at(
+    /// Reads a record again.
+    pub(crate) fn read_again(
         file: &File,
-        offset: u64,
-        len: u32,
+        extent: LineExtent,
     ) -> Result<Record<'static>, Corruption> {
-        let mut line = vec![0; len as usize];
-        let read = file.read_exact_at(&mut line, offset);
+        let LineExtent { line, offset, len } = extent;
+        let line = u64::from(line);
+        let mut bytes = vec![0; len as usize];
+        let read = file.read_exact_at(&mut bytes, offset);
         let read = read.map_err(|error| unreadable_kind(&error));
-        let read = read.and_then(|()| line::parse_sealed_line(line.trim_ascii_end()));
+        let read = read.and_then(|()| line::parse_sealed_line(bytes.trim_ascii_end()));
         let byte_range = offset..offset + u64::from(len);
-        let record = read.and_then(|read| Record::from_parsed(&read, 0, byte_range));
-        record.map(Record::into_owned).map_err(|kind| Corruption {
-            line: 0,
-            offset,
-            kind,
-        })
+        let record = read.and_then(|read| Record::from_parsed(&read, line, byte_range));
+        record
+            .map(Record::into_owned)
+            .map_err(|kind| Corruption { line, offset, kind })
     }
 
     /// Continues after the last whole record, in case the file has grown since its end was reached.

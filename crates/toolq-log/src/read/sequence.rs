@@ -42,96 +42,114 @@ enum LoggedTurn {
 /// The call that an agent works on, and a turn of the agent.
 type AgentTurn = (Uuid, usize);
 
+/// Why a record isn't accepted.
+enum SequenceError {
+    /// It can't follow the previous ones.
+    Violation(&'static str),
+    /// Its metadata can't be read.
+    Unreadable(Corruption),
+}
+
+impl From<&'static str> for SequenceError {
+    fn from(why: &'static str) -> Self {
+        Self::Violation(why)
+    }
+}
+
+impl From<Corruption> for SequenceError {
+    fn from(corruption: Corruption) -> Self {
+        Self::Unreadable(corruption)
+    }
+}
+
+fn require(is_met: bool, why: &'static str) -> Result<(), SequenceError> {
+    if is_met { Ok(()) } else { Err(why.into()) }
+}
+
 impl SequenceChecker {
     /// Checks the next record.
     ///
     /// # Errors
     /// The record can't follow the previous ones: its writer broke a promise, or wasn't toolq.
     pub fn check_record(&mut self, record: &Record) -> Result<(), Corruption> {
-        self.check_sequence(record)?.map_err(|why| Corruption {
-            line: record.line,
-            offset: record.offset,
-            kind: CorruptionKind::SequenceViolation(why),
+        self.check_sequence(record).map_err(|error| match error {
+            SequenceError::Violation(why) => Corruption {
+                line: record.line,
+                offset: record.offset,
+                kind: CorruptionKind::SequenceViolation(why),
+            },
+            SequenceError::Unreadable(corruption) => corruption,
         })
     }
 
-    fn check_sequence(&mut self, record: &Record) -> Result<Result<(), &'static str>, Corruption> {
-        let require = |found: bool, why| if found { Ok(()) } else { Err(why) };
-        Ok(match &record.kind {
+    fn check_sequence(&mut self, record: &Record) -> Result<(), SequenceError> {
+        let session = self.open_session;
+        match &record.kind {
             RecordKind::Session => {
-                self.open_session = Some(record.id);
-                self.open_describes.clear();
-                self.open_lists.clear();
-                self.open_servers.clear();
-                self.calls.values_mut().for_each(CallLog::forget_approval);
+                self.begin_session(record);
                 Ok(())
             }
             RecordKind::Recovered => Ok(()),
-            RecordKind::Resolve => self.check_call_record(record)?,
-            _ if self.open_session.is_none() => Err("it follows the end of its session"),
-            RecordKind::SessionEnd => {
-                let ends_open_session = record.parent == self.open_session.take();
-                require(ends_open_session, "it ends a session that isn't open").and(require(
-                    self.open_describes.is_empty(),
-                    "a describe_start has no describe_end",
-                ))
-            }
-            RecordKind::DescribeStart => {
-                self.open_describes.insert(record.id);
-                let is_in_session = record.parent == self.open_session;
-                require(is_in_session, "it doesn't belong to the open session")
-            }
+            RecordKind::Resolve => self.check_call_record(record),
+            _ if session.is_none() => Err("it follows the end of its session".into()),
+            RecordKind::SessionEnd => self.check_session_end(record),
+            RecordKind::ToolsChange => require_in_session(record, session),
+            RecordKind::DescribeStart => check_start(&mut self.open_describes, record, session),
+            RecordKind::ListStart => check_start(&mut self.open_lists, record, session),
+            RecordKind::ServerStart => check_start(&mut self.open_servers, record, session),
             RecordKind::DescribeEnd => {
-                let start = record.parent;
-                let was_open = start.is_some_and(|start| self.open_describes.remove(&start));
-                require(was_open, "it has no open describe_start")
-            }
-            RecordKind::ToolsChange => {
-                let is_in_session = record.parent == self.open_session;
-                require(is_in_session, "it doesn't belong to the open session")
-            }
-            RecordKind::ListStart => {
-                self.open_lists.insert(record.id);
-                let is_in_session = record.parent == self.open_session;
-                require(is_in_session, "it doesn't belong to the open session")
+                let is_open = end_start(&mut self.open_describes, record);
+                require(is_open, "it has no open describe_start")
             }
             RecordKind::ListEnd => {
-                let start = record.parent;
-                let was_open = start.is_some_and(|start| self.open_lists.remove(&start));
-                require(was_open, "it has no open list_start")
+                let is_open = end_start(&mut self.open_lists, record);
+                require(is_open, "it has no open list_start")
             }
-            RecordKind::ServerStart => {
-                self.open_servers.insert(record.id);
-                let is_in_session = record.parent == self.open_session;
-                require(is_in_session, "it doesn't belong to the open session")
-            }
-            // A server may outlive the end of its session for a moment, so an end isn't required.
             RecordKind::ServerEnd => {
-                let start = record.parent;
-                let was_open = start.is_some_and(|start| self.open_servers.remove(&start));
-                require(was_open, "it has no open server_start")
+                let is_open = end_start(&mut self.open_servers, record);
+                require(is_open, "it has no open server_start")
             }
-            RecordKind::Turn => {
-                let turn: TurnRecord = record.parse_metadata()?;
-                let agent = record.parent.filter(|_| turn.agent.is_some());
-                let turn = match agent {
-                    Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
-                    None => LoggedTurn::Input(turn.turn),
-                };
-                self.turns.insert(record.id, turn);
-                require(
-                    record.parent == self.open_session || self.parent_call(record).is_some(),
-                    "it belongs neither to the open session nor to an agent's call",
-                )
-            }
-            RecordKind::ToolCall => self.check_call(record)?,
-            RecordKind::ModelResponse => self.check_model_response(record)?,
-            _ => self.check_call_record(record)?,
-        })
+            RecordKind::Turn => self.check_turn(record),
+            RecordKind::ToolCall => self.check_call(record),
+            RecordKind::ModelResponse => self.check_model_response(record),
+            _ => self.check_call_record(record),
+        }
+    }
+
+    /// A run that was killed before leaves starts without an end.
+    fn begin_session(&mut self, record: &Record) {
+        self.open_session = Some(record.id);
+        self.open_describes.clear();
+        self.open_lists.clear();
+        self.open_servers.clear();
+        self.calls.values_mut().for_each(CallLog::forget_approval);
+    }
+
+    /// Checks that no program of a `describe` outlives the session. A server may, for a moment, and asking it for its tools
+    /// has no effect, so neither needs an end.
+    fn check_session_end(&mut self, record: &Record) -> Result<(), SequenceError> {
+        let ends_open_session = record.parent == self.open_session.take();
+        require(ends_open_session, "it ends a session that isn't open")?;
+        let has_ended = self.open_describes.is_empty();
+        require(has_ended, "a describe_start has no describe_end")
+    }
+
+    fn check_turn(&mut self, record: &Record) -> Result<(), SequenceError> {
+        let turn: TurnRecord = record.parse_metadata()?;
+        let agent = record.parent.filter(|_| turn.agent.is_some());
+        let turn = match agent {
+            Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
+            None => LoggedTurn::Input(turn.turn),
+        };
+        self.turns.insert(record.id, turn);
+        require(
+            record.parent == self.open_session || self.parent_call(record).is_some(),
+            "it belongs neither to the open session nor to an agent's call",
+        )
     }
 
     /// Checks that a call has its turn. A resumed run finds a call by the number of its turn.
-    fn check_call(&mut self, record: &Record) -> Result<Result<(), &'static str>, Corruption> {
+    fn check_call(&mut self, record: &Record) -> Result<(), SequenceError> {
         let turn = record
             .parent
             .and_then(|turn| self.turns.get(&turn).copied());
@@ -141,33 +159,22 @@ impl SequenceChecker {
             Some(LoggedTurn::Input(turn))
                 if record.parse_metadata::<CallRecord<'_>>()?.turn != turn =>
             {
-                return Ok(Err("its turn has another number"));
+                return Err("its turn has another number".into());
             }
             Some(LoggedTurn::Agent(turn)) => drop(self.agent_calls.insert(record.id, turn)),
             _ => {}
         }
-        Ok(if found {
-            Ok(())
-        } else {
-            Err("its turn isn't in the log")
-        })
+        require(found, "its turn isn't in the log")
     }
 
     /// Checks that a model responds only once in each turn of its agent: a resumed agent doesn't repeat its requests.
-    fn check_model_response(
-        &mut self,
-        record: &Record,
-    ) -> Result<Result<(), &'static str>, Corruption> {
+    fn check_model_response(&mut self, record: &Record) -> Result<(), SequenceError> {
         let Some(agent) = self.parent_call(record) else {
-            return Ok(Err("its call isn't in the log"));
+            return Err("its call isn't in the log".into());
         };
         let turn = record.parse_metadata::<ModelResponseRecord<'_>>()?.turn;
         let is_first = self.answered_turns.insert((agent, turn));
-        Ok(if is_first {
-            Ok(())
-        } else {
-            Err("its turn already has a model response")
-        })
+        require(is_first, "its turn already has a model response")
     }
 
     /// Returns the parent of the record if it is a call.
@@ -186,24 +193,38 @@ impl SequenceChecker {
     }
 
     /// Checks a record that belongs to a call.
-    fn check_call_record(
-        &mut self,
-        record: &Record,
-    ) -> Result<Result<(), &'static str>, Corruption> {
+    fn check_call_record(&mut self, record: &Record) -> Result<(), SequenceError> {
         let Some(call) = self.parent_call(record) else {
-            return Ok(match record.kind {
-                RecordKind::Other(_) => Ok(()),
-                _ => Err("its call isn't in the log"),
-            });
+            let is_unknown = matches!(record.kind, RecordKind::Other(_));
+            return require(is_unknown, "its call isn't in the log");
         };
         let Some(event) = CallEvent::from_record(record)? else {
-            return Ok(Ok(()));
+            return Ok(());
         };
-        if self.starts_without_response(call, &event) {
-            return Ok(Err(
-                "a `write` call starts before its model response is in the log",
-            ));
-        }
-        Ok(self.calls.entry(call).or_default().apply(&event))
+        require(
+            !self.starts_without_response(call, &event),
+            "a `write` call starts before its model response is in the log",
+        )?;
+        Ok(self.calls.entry(call).or_default().apply(&event)?)
     }
+}
+
+fn require_in_session(record: &Record, session: Option<Uuid>) -> Result<(), SequenceError> {
+    let is_in_session = record.parent == session;
+    require(is_in_session, "it doesn't belong to the open session")
+}
+
+/// Checks a record whose end is another record, and adds it to those that have no end yet.
+fn check_start(
+    open: &mut HashSet<Uuid>,
+    record: &Record,
+    session: Option<Uuid>,
+) -> Result<(), SequenceError> {
+    open.insert(record.id);
+    require_in_session(record, session)
+}
+
+/// Removes the start that a record is the end of. Returns whether it was open.
+fn end_start(open: &mut HashSet<Uuid>, record: &Record) -> bool {
+    record.parent.is_some_and(|start| open.remove(&start))
 }

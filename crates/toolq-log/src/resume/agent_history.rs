@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::read::Corruption;
+use crate::read::{Corruption, LineExtent};
 use crate::records::{ModelResponseRecord, Record, TurnRecord};
 use crate::resume::history::{CallPosition, TaskHistory};
-use crate::resume::logged_call::{LineExtent, LoggedCall};
+use crate::resume::logged_call::LoggedCall;
 use redact::Mask;
 use toolq_core::types::{
     AgentHistory, CallRef, CheckedCall, EmitError, LoggedResponse, ReportedUsage, ResumeState,

@@ -55,7 +55,7 @@ struct SessionFate {
 
 /// A call in doubt, described for people.
 #[derive(Debug)]
-pub struct CallInDoubt {
+pub struct DoubtReport {
     /// The id to pass to `toolq log resolve`.
     pub resolve_id: String,
     /// Its id, as recorded in the log.
@@ -75,7 +75,7 @@ pub struct CallInDoubt {
 ///
 /// # Errors
 /// The log can't be read, or is damaged.
-pub fn list_calls_in_doubt(path: &Path) -> Result<Vec<CallInDoubt>, LogError> {
+pub fn list_calls_in_doubt(path: &Path) -> Result<Vec<DoubtReport>, LogError> {
     let mut calls = InDoubtCalls::default();
     visit_records(path, |record| calls.apply_record(record))?;
     let first_session = calls
@@ -98,7 +98,7 @@ pub fn list_calls_in_doubt(path: &Path) -> Result<Vec<CallInDoubt>, LogError> {
             Ok(())
         })?;
     }
-    let described = open.into_iter().map(|call| CallInDoubt {
+    let described = open.into_iter().map(|call| DoubtReport {
         resolve_id: calls.resolve_id(call),
         tool_use_id: call.tool_use_id.clone(),
         tool_name: call.tool_name.clone(),

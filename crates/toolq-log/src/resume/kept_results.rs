@@ -9,31 +9,20 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 use crate::call_event::CallEvent;
-use crate::read::{Corruption, RecordReader};
+use crate::read::{Corruption, LineExtent, RecordReader};
 use crate::records::{CallEndRecord, LocksRecord, Record, RecordKind};
-use crate::resume::logged_call::LineExtent;
+use crate::resume::kept_lines::{KeptLine, KeptLines};
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{CallLocks, Effect, ResultContent};
-
-/// How many results are remembered. Those that were taken first are forgotten first.
-const MAX_RESULTS: usize = 10_000;
 
 /// The results of a log, which are read when they are needed.
 #[derive(Debug, Default)]
 pub struct KeptResults {
-    results: HashMap<String, KeptLine>,
+    lines: KeptLines,
     /// What calls may be changing that have started and not ended, by their `tool_call`.
     open_changes: HashMap<Uuid, CallAccess>,
     /// The path and the file from which results are read.
     source: Option<(PathBuf, File)>,
-}
-
-#[derive(Debug)]
-struct KeptLine {
-    extent: LineExtent,
-    tool_use_id: String,
-    timestamp_ms: u64,
-    locks: Option<CallLocks>,
 }
 
 /// What is known of a result.
@@ -58,7 +47,7 @@ impl KeptResults {
         if record.kind == RecordKind::Session {
             // The run was killed while these calls ran. They ended with it, but what else they changed is unknown.
             if !self.open_changes.is_empty() {
-                self.results.clear();
+                self.lines.clear();
                 self.open_changes.clear();
             }
             return Ok(());
@@ -69,7 +58,7 @@ impl KeptResults {
         match event {
             CallEvent::Started(start) if start.effect != Effect::Read => {
                 let change = access_of(start.locks.as_ref());
-                self.remove_changed(&change);
+                self.lines.remove_changed(&change);
                 self.open_changes.insert(call, change);
             }
             CallEvent::Result(ended) => {
@@ -89,16 +78,11 @@ impl KeptResults {
 
     fn end_change(&mut self, call: Uuid, changed_more: bool) {
         if let Some(change) = self.open_changes.remove(&call) {
-            self.remove_changed(&change);
+            self.lines.remove_changed(&change);
         }
         if changed_more {
-            self.results.clear();
+            self.lines.clear();
         }
-    }
-
-    fn remove_changed(&mut self, change: &CallAccess) {
-        self.results
-            .retain(|_, line| !change.may_change(&line.access()));
     }
 
     fn keep(&mut self, record: &Record, ended: &CallEndRecord<'_>, end: u64) {
@@ -107,6 +91,7 @@ impl KeptResults {
         };
         let line = KeptLine {
             extent: LineExtent::from_record(record, end),
+            digest: Arc::from(&*kept.digest),
             tool_use_id: ended.tool_use_id.to_string(),
             timestamp_ms: record.timestamp,
             locks: kept.locks.as_ref().map(|locks| locks.to_locks().into()),
@@ -116,15 +101,7 @@ impl KeptResults {
         if open.any(|change| change.may_change(&access)) {
             return;
         }
-        self.results.insert(kept.digest.to_string(), line);
-        if self.results.len() > MAX_RESULTS {
-            let oldest = self
-                .results
-                .iter()
-                .min_by_key(|(_, line)| line.extent.offset);
-            let oldest = oldest.map(|(digest, _)| digest.clone());
-            oldest.and_then(|digest| self.results.remove(&digest));
-        }
+        self.lines.insert(line);
     }
 
     /// Makes results available, which are read from `file`, the log at `path`.
@@ -132,15 +109,14 @@ impl KeptResults {
         self.source = Some((path, file));
     }
 
-    /// Returns what is known of the results, in no particular order.
+    /// Returns what is known of the results, the oldest first.
     pub fn list(&self) -> Vec<KeptResultEntry> {
         if !self.open_changes.is_empty() {
             // The last run was killed, and what it was doing may have changed anything.
             return Vec::new();
         }
-        let entries = self.results.iter();
-        let entries = entries.map(|(digest, line)| KeptResultEntry {
-            digest: digest.clone(),
+        let entries = self.lines.iter().map(|line| KeptResultEntry {
+            digest: line.digest.to_string(),
             tool_use_id: line.tool_use_id.clone(),
             taken: SystemTime::UNIX_EPOCH + Duration::from_millis(line.timestamp_ms),
             locks: line.locks.clone(),
@@ -150,22 +126,13 @@ impl KeptResults {
 
     /// Reads the result with this digest. `None` if it can't be read any more.
     pub fn load(&self, digest: &str) -> Option<ResultContent> {
-        let line = self.results.get(digest)?;
+        let line = self.lines.get(digest)?;
         let (path, file) = self.source.as_ref()?;
-        let record = RecordReader::read_at(file, line.extent.offset, line.extent.len).ok()?;
+        let record = RecordReader::read_again(file, line.extent).ok()?;
         let json = record.content.load(path).ok()?;
         let text = serde_json::from_str(json.get()).map(ResultContent::Text);
         text.or_else(|_| serde_json::from_str(json.get()).map(ResultContent::Blocks))
             .ok()
-    }
-}
-
-impl KeptLine {
-    fn access(&self) -> CallAccess {
-        CallAccess {
-            safe: true,
-            locks: self.locks.clone(),
-        }
     }
 }
 

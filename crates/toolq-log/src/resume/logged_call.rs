@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::call_event::CallEvent;
 use crate::call_log::CallLog;
-use crate::read::Corruption;
+use crate::read::{Corruption, LineExtent};
 use crate::records::{CallRecord, Record};
 use toolq_core::types::{CutOutput, Status};
 
@@ -30,15 +30,6 @@ pub(crate) struct LoggedCall {
     pub(crate) last_rejection: Option<LineExtent>,
 }
 
-/// Where a line is in the file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LineExtent {
-    /// Byte offset of its beginning.
-    pub(crate) offset: u64,
-    /// Length in bytes, including its line break.
-    pub(crate) len: u32,
-}
-
 /// The record that holds the result of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedAnswer {
@@ -47,16 +38,6 @@ pub(crate) struct LoggedAnswer {
     pub(crate) is_error: bool,
     /// What is left of the output, if that was cut.
     pub(crate) cut_output: Option<Box<CutOutput>>,
-}
-
-impl LineExtent {
-    pub(crate) fn from_record(record: &Record, end: u64) -> Self {
-        Self {
-            offset: record.offset,
-            // No line is longer than 64 KiB.
-            len: u32::try_from(end - record.offset).unwrap_or(u32::MAX),
-        }
-    }
 }
 
 impl LoggedCall {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::value::RawValue;
 
-use crate::read::{Corruption, RecordReader};
+use crate::read::{Corruption, LineExtent, RecordReader};
 use crate::records::{BlobError, CallEndRecord, Record};
 use crate::resume::history::{CallPosition, TaskHistory};
-use crate::resume::logged_call::{LineExtent, LoggedAnswer, LoggedCall};
+use crate::resume::logged_call::{LoggedAnswer, LoggedCall};
 use toolq_core::types::{Call, RestoredResult, ResultContent};
 
 /// Why content of the log can't be read again.
@@ -126,7 +126,7 @@ impl TaskHistory {
             corruption,
         };
         let (_, file) = self.source.as_ref().ok_or(RestoreError::NoLog)?;
-        RecordReader::read_at(file, extent.offset, extent.len).map_err(read_error)
+        RecordReader::read_again(file, extent).map_err(read_error)
     }
 
     fn source_path(&self) -> PathBuf {

@@ -123,3 +123,25 @@ proptest! {
         }
     }
 }
+
+/// A result that is taken again is young again.
+#[test]
+fn the_results_that_were_taken_first_are_forgotten_first() {
+    const MAX_RESULTS: u128 = 10_000;
+    let taken = (0..MAX_RESULTS).chain([0, MAX_RESULTS]);
+    let records: Vec<ListedRecord> = (1..)
+        .zip(taken)
+        .map(|(id, digest)| {
+            let metadata = json!({"kept": {"digest": digest.to_string()}});
+            (id, "tool_result", id + 500_000, metadata)
+        })
+        .collect();
+    let mut kept = KeptResults::default();
+    visit_listed(&records, |record, end| {
+        kept.apply_record(record, end).unwrap();
+    });
+    let digests: Vec<String> = kept.list().into_iter().map(|entry| entry.digest).collect();
+    let expected = (2..MAX_RESULTS).chain([0, MAX_RESULTS]);
+    let expected: Vec<String> = expected.map(|digest| digest.to_string()).collect();
+    assert_eq!(digests, expected);
+}

@@ -100,9 +100,14 @@ fn a_result_that_changed_since_the_log_was_opened_is_refused() {
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.len() / 2;
     bytes[at] ^= 1;
+    let line = bytes[..at].split(|byte| *byte == b'\n').count();
     fs::write(&path, bytes).unwrap();
     let error = log.history().resume_state(&checked[0]).unwrap_err();
     assert!(matches!(error, RestoreError::Corrupt { .. }), "{error}");
+    assert!(
+        error.to_string().contains(&format!(": line {line}: ")),
+        "{error}"
+    );
     assert_eq!(error.log_path(), Some(path));
     assert_eq!(RestoreError::NoResult.log_path(), None);
 }

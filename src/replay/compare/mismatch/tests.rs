@@ -148,7 +148,7 @@ fn an_error_differs_from_a_success() {
         &mut IdRenaming::default(),
     );
     assert_eq!(
-        found[0].actual.as_deref(),
+        found[0].current.as_deref(),
         Some(r#"{"is_error":true,"content":"x"}"#)
     );
     let unflagged = RecordedResult {

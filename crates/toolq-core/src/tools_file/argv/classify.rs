@@ -4,11 +4,15 @@
 //! This relies on the option conventions of well-known programs. It can't know every program that executes its
 //! arguments: one that isn't listed is assumed to treat them as data.
 
+mod exec_options;
 mod interpreter_code;
 mod risky_arguments;
 #[cfg(test)]
 mod tests;
 
+use crate::tools_file::argv::classify::exec_options::{
+    ExecProgram, find_exec_program, find_fd_exec_program,
+};
 use crate::tools_file::argv::classify::interpreter_code::mark_code;
 use crate::tools_file::argv::classify::risky_arguments::{mark_operands, mark_risky_arguments};
 use crate::tools_file::argv::interpreters::find_interpreter;
@@ -42,11 +46,18 @@ pub(crate) fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
 
 /// Marks the program at `index` and everything that it executes.
 fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
-    if index >= argv.len() || roles[index] == ArgRole::Program {
+    if let Some(program) = argv.get(index) {
+        mark_program_named(program, argv, index, roles);
+    }
+}
+
+/// Does the same for a program whose name is only a part of the element at `index`.
+fn mark_program_named(program: &str, argv: &[&str], index: usize, roles: &mut [ArgRole]) {
+    if roles[index] == ArgRole::Program {
         return;
     }
     roles[index] = ArgRole::Program;
-    let name = base_name(argv[index]);
+    let name = base_name(program);
     let after = index + 1;
     if let Some(interpreter) = find_interpreter(&name) {
         mark_code(interpreter, argv, after, roles);
@@ -63,7 +74,8 @@ fn mark_program(argv: &[&str], index: usize, roles: &mut [ArgRole]) {
     }
     match name.as_str() {
         "env" => mark_option_code(argv, after, &["-S", "--split-string"], roles),
-        "find" | "fd" => mark_exec_programs(argv, after, roles),
+        "find" | "gfind" | "bfs" => mark_exec_programs(find_exec_program, argv, after, roles),
+        "fd" | "fdfind" => mark_exec_programs(find_fd_exec_program, argv, after, roles),
         // These join their operands into one shell command.
         "ssh" | "eval" | "watch" => roles[after..].fill(ArgRole::Code),
         "tmux"
@@ -147,12 +159,21 @@ fn mark_option_code(argv: &[&str], from: usize, options: &[&str], roles: &mut [A
     }
 }
 
-/// Marks the programs that `find` or `fd` starts for each file.
-fn mark_exec_programs(argv: &[&str], from: usize, roles: &mut [ArgRole]) {
-    const EXEC_OPTIONS: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
+/// Marks the programs that `find` or `fd` starts for the files that it finds. `find_program` tells where an option has its
+/// program.
+fn mark_exec_programs(
+    find_program: fn(&str) -> Option<ExecProgram<'_>>,
+    argv: &[&str],
+    from: usize,
+    roles: &mut [ArgRole],
+) {
     for index in from..argv.len() {
-        if EXEC_OPTIONS.contains(&argv[index]) {
-            mark_program(argv, index + 1, roles);
+        match find_program(argv[index]) {
+            Some(ExecProgram::Next) => mark_program(argv, index + 1, roles),
+            Some(ExecProgram::Attached(program)) => {
+                mark_program_named(program, argv, index, roles);
+            }
+            None => {}
         }
     }
 }

@@ -137,7 +137,8 @@ fn starts_shell_without_program(name: &str) -> bool {
             | "setarch"
             | "linux"
             | "i386"
-            | "x86_"
+            | "x86_64"
+            | "uname26"
     )
 }
 
@@ -248,6 +249,9 @@ mod tests {
             ("script -qc ls /dev/null", false),
             ("setarch x86_64", true),
             ("setarch x86_64 ls", false),
+            ("i386", true),
+            ("i386 ls", false),
+            ("x86_64", true),
             ("python3 -i tool.py", true),
             ("java -version", false),
             ("parallel echo", true),

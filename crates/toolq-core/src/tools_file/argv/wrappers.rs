@@ -79,7 +79,7 @@ impl Wrapper {
 /// Strips the directory and version from a program and lowercases it: `python3.12` → `python`, `/usr/bin/env` → `env`.
 /// A number that belongs to the name stays.
 pub(crate) fn base_name(program: &str) -> String {
-    const NAMES_WITH_NUMBERS: [&str; 3] = ["sqlite3", "m4", "7z"];
+    const NAMES_WITH_NUMBERS: [&str; 6] = ["sqlite3", "m4", "7z", "i386", "x86_64", "uname26"];
     let name = program.rsplit('/').next().unwrap_or_default();
     if NAMES_WITH_NUMBERS.contains(&name) {
         return name.to_owned();
@@ -109,4 +109,23 @@ pub(crate) fn find_wrapper(
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::collections::HashSet;
+
+    /// A name that [`base_name`] would shorten is never found.
+    #[test]
+    fn each_wrapper_is_found_by_its_name_and_is_there_once() {
+        let mut found = HashSet::new();
+        for wrapper in DIRECT_WRAPPERS.iter().chain(&SUBCOMMAND_WRAPPERS) {
+            for name in wrapper.names {
+                assert_eq!(base_name(name), *name);
+                assert!(found.insert((name, wrapper.subcommand)), "{name}");
+            }
+        }
+    }
 }

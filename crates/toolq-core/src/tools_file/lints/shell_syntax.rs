@@ -13,7 +13,8 @@ const SHELL_OPERATORS: [&str; 12] = [
     "|", "||", "&", "&&", ";", "<", "<<<", ">", ">>", "2>", "2>&1", "&>",
 ];
 /// Programs with arguments that look like shell operators.
-const PROGRAMS_WITH_OPERATOR_ARGS: [&str; 5] = ["[", "expr", "fd", "find", "test"];
+const PROGRAMS_WITH_OPERATOR_ARGS: [&str; 8] =
+    ["[", "bfs", "expr", "fd", "fdfind", "find", "gfind", "test"];
 
 impl ToolContext<'_, '_> {
     /// Warns about `$NAME`. In an argument it may mean something to the program, unless it is the whole value or starts

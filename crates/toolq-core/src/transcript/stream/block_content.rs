@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, ParsedObject, to_json_line};
+use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
 use crate::transcript::document_error::DocumentError;
 
 /// Members of a content block whose text arrives in pieces.
@@ -157,7 +157,9 @@ pub(crate) fn text_piece<'a>(
     object: &ParsedObject<'a>,
     name: &str,
 ) -> Result<Option<Cow<'a, str>>, DocumentError<'a>> {
-    let piece = object.get(name).filter(|piece| piece.kind() == "a string");
+    let piece = object
+        .get(name)
+        .filter(|piece| piece.kind() == JsonKind::String);
     let text = piece.map(|json| {
         let message = || DocumentError::new(json, format!("`{name}` has a lone surrogate"));
         json.to_text().ok_or_else(message)

@@ -36,10 +36,10 @@ pub(super) const DIRECT_WRAPPERS: [Wrapper; 36] = [
         "-c --class -n --classdata -p --pid -P --pgid -u --uid",
     ),
     wrapper(&["timeout"], 1, "-k --kill-after -s --signal"),
-    // `x86_64`, without what looks like a version.
+    // `linux` is `linux32` and `linux64`, without what looks like a version.
     wrapper(
         &[
-            "nohup", "setsid", "busybox", "toybox", "linux", "i386", "x86_",
+            "nohup", "setsid", "busybox", "toybox", "linux", "i386", "x86_64", "uname26",
         ],
         0,
         "",
@@ -142,9 +142,5 @@ pub(super) const DIRECT_WRAPPERS: [Wrapper; 36] = [
         0,
         "-r --rootfs -b --bind -m --mount -q --qemu -w --pwd --cwd -k --kernel-release",
     ),
-    wrapper(
-        &["catchsegv", "chronic", "ts-exec", "sem"],
-        0,
-        "-j --jobs --id",
-    ),
+    wrapper(&["chronic", "ts-exec", "sem"], 0, "-j --jobs --id"),
 ];

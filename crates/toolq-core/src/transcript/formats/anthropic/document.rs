@@ -1,7 +1,7 @@
 //! Documents of Anthropic's Messages API: a response or message, a request, an array of messages or content blocks, or
 //! a single block.
 
-use crate::json::{Input, InvalidInput, JsonText, ObjectIter, ParsedObject};
+use crate::json::{Input, InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::{self, DocumentResult};
@@ -180,7 +180,7 @@ fn content_blocks<'a>(
     };
     match (content.objects(), content.kind()) {
         (Some(blocks), _) => Ok(Some(blocks)),
-        (None, "a string" | "null") => Ok(None),
+        (None, JsonKind::String | JsonKind::Null) => Ok(None),
         (None, other) => {
             let message = format!("`content` must be a string or an array of blocks, not {other}");
             Err(DocumentError::new(content, message))

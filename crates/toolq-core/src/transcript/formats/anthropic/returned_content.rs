@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json::{JsonEdits, JsonText, ParsedObject};
+use crate::json::{JsonEdits, JsonKind, JsonText, ParsedObject};
 
 /// The key under which the API's documentation suggests to send back an input that isn't valid JSON.
 const INVALID_JSON_KEY: &str = "INVALID_JSON";
@@ -29,7 +29,7 @@ fn repair_input<'a>(block: &ParsedObject<'a>, edits: &mut JsonEdits<'a>) {
     match block.get("input") {
         None => edits.insert_at_end(block.json(), ",\"input\":{}".to_owned()),
         Some(input) if input.is_null() => edits.replace(input, "{}".to_owned()),
-        Some(input) if input.kind() != "an object" => {
+        Some(input) if input.kind() != JsonKind::Object => {
             let text = input.to_text();
             let text = text.as_deref().unwrap_or(input.get());
             edits.replace(input, invalid_input_object(text).to_string());

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Input, JsonText, ObjectIter, ParsedObject};
+use crate::json::{Input, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::DocumentResult;
@@ -22,7 +22,7 @@ pub fn is_document(object: &ParsedObject) -> bool {
     let has_array = |key| {
         object
             .get(key)
-            .is_some_and(|list| list.kind() == "an array")
+            .is_some_and(|list| list.kind() == JsonKind::Array)
     };
     object.has_value("choices") || has_array("traj") || has_array("history")
 }
@@ -151,7 +151,7 @@ pub fn has_refusal(message: &ParsedObject) -> bool {
 /// Rejects a legacy `function_call` instead of ignoring it. It has no id that a result could refer to.
 pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> {
     match message.get("function_call") {
-        Some(call) if call.kind() == "an object" => {
+        Some(call) if call.kind() == JsonKind::Object => {
             let error = DocumentError::new(call, "`function_call` was replaced by `tool_calls`");
             Err(error.with_hint("declare the functions under `tools` in the request"))
         }

@@ -4,7 +4,7 @@
 //! and some send another chunk after the last one, or a new id with every chunk. Nothing marks the end of a call but the
 //! start of the next one, or the finish reason.
 
-use crate::json::{JsonText, ObjectIter, ParsedObject};
+use crate::json::{JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::detect;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::{self, DocumentResult};
@@ -151,7 +151,7 @@ fn read_call_piece<'a>(
     }
     match arguments {
         None => Ok(()),
-        Some(json) if json.kind() == "a string" => {
+        Some(json) if json.kind() == JsonKind::String => {
             let piece = json
                 .to_text()
                 .ok_or_else(|| DocumentError::new(json, "`arguments` has a lone surrogate"))?;

@@ -1,7 +1,7 @@
 //! Documents of the `OpenAI` responses API: a response, a request, an array of items, or a single item. Calls are
 //! separate items, so a turn is a run of consecutive items from the model.
 
-use crate::json::{JsonText, ParsedObject};
+use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::DocumentResult;
@@ -23,8 +23,8 @@ pub fn is_document(object: &ParsedObject) -> bool {
         Some(kind) => is_item(&kind),
         None => {
             object.get_text("object").as_deref() == Some("response")
-                || kind_of("output") == Some("an array")
-                || matches!(kind_of("input"), Some("an array" | "a string"))
+                || kind_of("output") == Some(JsonKind::Array)
+                || matches!(kind_of("input"), Some(JsonKind::Array | JsonKind::String))
         }
     }
 }

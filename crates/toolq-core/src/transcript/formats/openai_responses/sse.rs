@@ -1,7 +1,7 @@
 //! Streams of the `OpenAI` responses API. Events refer to an item by its `output_index`, and the last event of an item
 //! repeats it completely.
 
-use crate::json::{InvalidInput, JsonText, ParsedObject};
+use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::common::{self, DocumentResult};
 use crate::transcript::formats::openai_responses;
@@ -145,7 +145,7 @@ fn replace_arguments<'a>(
         return Ok(());
     };
     match arguments.kind() {
-        "a string" => {
+        JsonKind::String => {
             let text = arguments.to_text();
             let text = text
                 .ok_or_else(|| DocumentError::new(arguments, "`arguments` has a lone surrogate"))?;
