@@ -158,17 +158,17 @@ impl Dispatcher<'_> {
     }
 
     /// Takes the calls whose retries wait out of their lines, if they were canceled. Returns them with their outcomes.
-    pub(crate) fn withdraw_cancelled_retries(&mut self) -> Vec<(usize, Outcome)> {
+    pub(crate) fn withdraw_canceled_retries(&mut self) -> Vec<(usize, Outcome)> {
         let halted = self.halted_by.is_some();
         let mut ended = Vec::new();
         for call in self.throttled.retries() {
             let Some((_, run)) = self.queue.running_call(call.number) else {
                 continue;
             };
-            if halted || run.cancelled_by.is_some() {
+            if halted || run.canceled_by.is_some() {
                 self.withdraw_ticket(&call);
                 ended.extend(
-                    self.cancelled_retry_outcome(call.number)
+                    self.canceled_retry_outcome(call.number)
                         .map(|outcome| (call.number, outcome)),
                 );
             }

@@ -75,7 +75,7 @@ pub(crate) struct Dispatcher<'e> {
     /// The batches that have started.
     pub(crate) started_batches: HashSet<usize>,
     /// Batches canceled by a call that failed in an earlier run, each with the tool of that call.
-    pub(crate) cancelled_batches: HashMap<usize, String>,
+    pub(crate) canceled_batches: HashMap<usize, String>,
     /// What remains to be done because a call has ended. Empty between two events.
     pub(crate) effects: VecDeque<CallEffect>,
     /// Why later calls don't run: an earlier one failed, or was the final answer.
@@ -116,7 +116,7 @@ impl<'e> Dispatcher<'e> {
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),
             started_batches: HashSet::new(),
-            cancelled_batches: HashMap::new(),
+            canceled_batches: HashMap::new(),
             effects: VecDeque::new(),
             stopped_by: None,
             arrivals_ended_by: None,

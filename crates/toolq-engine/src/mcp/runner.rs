@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
+use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
@@ -90,8 +90,8 @@ impl McpRunner {
             may_repeat: tool.effect != Effect::Write,
         };
         let timed_out = pin!(control.sleep(limit.duration));
-        let cancelled = pin!(cancelled(cancel, &control));
-        let (end, sent) = self.exchange(&exchange, timed_out, cancelled).await;
+        let canceled = pin!(canceled(cancel, &control));
+        let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(output_counter);
         match end {
@@ -107,14 +107,14 @@ impl McpRunner {
                 let server = &backing.server.name;
                 timeout_outcome((server, limit), (tool.effect, was_sent), output).into()
             }
-            CallEnd::Cancelled => {
+            CallEnd::Canceled => {
                 let was_sent = sent.is_some_and(|sent| sent.give_up("cancelled".to_owned()));
                 let cancel_point = match (was_sent, tool.effect) {
                     (false, _) => CancelPoint::BeforeStart,
                     (true, Effect::Write) => CancelPoint::Unknown,
                     (true, Effect::Read | Effect::Idempotent) => CancelPoint::WhileRunning,
                 };
-                AttemptResult::Cancelled {
+                AttemptResult::Canceled {
                     partial_output: CallOutput::default(),
                     cancel_point,
                 }

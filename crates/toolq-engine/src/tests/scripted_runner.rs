@@ -44,7 +44,7 @@ impl AttemptRunner for ScriptedRunner {
         Box::pin(async move {
             tokio::select! {
                 Ok(outcome) = ended => outcome.into(),
-                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::cancelled_while_running(CallOutput::default()),
+                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::canceled_while_running(CallOutput::default()),
                 () = std::future::pending() => unreachable!(),
             }
         })

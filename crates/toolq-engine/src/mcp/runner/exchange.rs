@@ -39,7 +39,7 @@ pub(super) enum CallEnd {
     NotSent(Outcome),
     Replied(CallReply),
     TimedOut,
-    Cancelled,
+    Canceled,
 }
 
 impl McpRunner {
@@ -49,7 +49,7 @@ impl McpRunner {
         &self,
         exchange: &Exchange<'_>,
         mut timed_out: Pin<&mut impl Future<Output = ()>>,
-        mut cancelled: Pin<&mut impl Future<Output = ()>>,
+        mut canceled: Pin<&mut impl Future<Output = ()>>,
     ) -> (CallEnd, Option<SentCall>) {
         let (mut sent, mut is_repeated) = (None, false);
         loop {
@@ -64,7 +64,7 @@ impl McpRunner {
                 biased;
                 reply = reply => reply.map_or_else(CallEnd::NotSent, CallEnd::Replied),
                 () = &mut timed_out => CallEnd::TimedOut,
-                () = &mut cancelled => CallEnd::Cancelled,
+                () = &mut canceled => CallEnd::Canceled,
             };
             match end {
                 CallEnd::Replied(CallReply::SessionExpired | CallReply::HeadersRefused(_))
