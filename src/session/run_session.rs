@@ -26,7 +26,7 @@ use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
 use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
-use toolq_engine::{Engine, EngineSettings, LoggedResults, PriorCalls as _, start_supervisor};
+use toolq_engine::{Engine, EngineSettings, LoggedResults, PriorCalls as _, start_reaper_pools};
 use toolq_log::SessionLog;
 
 /// A session that has begun: its log is open, and calls may run.
@@ -80,8 +80,8 @@ impl<'a> RunSession<'a> {
             CommandError::usage(format!("failed to install signal handlers: {error}"))
         })?;
         // It gets ready while the log is opened and synced.
-        let started_supervisor = (subject.knows_calls() && settings.confinement.is_none())
-            .then(|| start_supervisor(&setup.tools, SUPERVISOR_PROGRAM.as_ref()))
+        let reaper_pools = (subject.knows_calls() && settings.confinement.is_none())
+            .then(|| start_reaper_pools(&setup.tools, SUPERVISOR_PROGRAM.as_ref()))
             .flatten();
         let clock = Clock::system();
         if let Some(otlp) = &settings.otlp {
@@ -118,7 +118,7 @@ impl<'a> RunSession<'a> {
                 let results = EarlierResults::new(kept_results, tools, &setup.mask, environment);
                 Arc::new(results) as Arc<dyn LoggedResults>
             }),
-            started_supervisor,
+            reaper_pools,
             confinement: settings.confinement.clone(),
             ..setup.logged_engine_settings(log, resume.history())
         };

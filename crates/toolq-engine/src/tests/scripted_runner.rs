@@ -330,7 +330,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         output_dir: None,
         log_files: Vec::new(),
         supervisor_program: None,
-        started_supervisor: None,
+        reaper_pools: None,
         confinement: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
