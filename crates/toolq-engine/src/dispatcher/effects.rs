@@ -110,7 +110,7 @@ impl Dispatcher<'_> {
         self.push_skips(waiting, &sibling);
     }
 
-    /// Takes waiting calls away from the gate, also those that wait for their turn. Returns their numbers, in call order.
+    /// Takes waiting calls away from the gate, also those that are throttled. Returns their numbers, in call order.
     pub(crate) fn withdraw_waiting(&mut self, matches: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut numbers = self.withdraw_throttled(&matches);
         numbers.extend(self.gate.withdraw(&matches));

@@ -95,7 +95,7 @@ impl Dispatcher<'_> {
             .spawn_backoff(number, wait, canceled, control);
     }
 
-    /// Starts the next attempt after its backoff, or lets it wait for its turn.
+    /// Starts the next attempt after its backoff, or lets it wait for its limits.
     fn finish_backoff(&mut self, number: usize) {
         let Some((_, run)) = self.queue.running_call(number) else {
             return;

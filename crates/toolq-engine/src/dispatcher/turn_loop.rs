@@ -56,7 +56,7 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) partition: Box<BatchPartition>,
     pub(crate) queue: CallQueue,
     pub(crate) gate: Box<Gate>,
-    /// The calls that the gate let pass, and those to be retried, that wait for their turn.
+    /// The calls that the gate let pass, and those to be retried, while their limits make them wait.
     pub(crate) throttled: ThrottledCalls,
     /// The place among turns that run at the same time, if there are any.
     pub(crate) turn_gate: Option<TurnGate>,
@@ -196,7 +196,7 @@ impl<'e> Dispatcher<'e> {
                 }
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
                 () = permit_released(self.awaited_limit.as_ref()) => {}
-                () = self.throttled.wait_for_turn(self.engine) => {}
+                () = self.throttled.wait_for_start(self.engine) => {}
                 () = turn_gate_changed(self.turn_gate.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }

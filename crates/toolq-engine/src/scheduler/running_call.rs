@@ -61,7 +61,7 @@ pub(crate) struct RunningCall {
     pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
     /// The paths in its locks led elsewhere when it started than when it was checked.
     pub(crate) locks_moved: bool,
-    /// How long the current attempt waited for its turn. `None` if it didn't.
+    /// How long limits delayed the current attempt. `None` if they didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.
     pub(crate) slot: Option<StartSlot>,
