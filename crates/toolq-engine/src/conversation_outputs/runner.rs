@@ -107,7 +107,7 @@ fn read_output(
     } else {
         "the end"
     };
-    let next_note = |next: u64| format!("go on with \"offset\": {next}");
+    let next_note = |next: u64| format!("continue with \"offset\": {next}");
     let Some(pattern) = &request.pattern else {
         let page = file.read_page(offset, limit).map_err(gone)?;
         let (begin, end) = (page.begin, page.end);
