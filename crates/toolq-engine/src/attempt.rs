@@ -141,10 +141,10 @@ pub(crate) trait AttemptRunner: Suspendable {
         Vec::new()
     }
 
-    /// Begins to shut the runner down, without waiting. Nothing is running any more, and nothing more will start.
+    /// Begins to shut the runner down, without waiting. Nothing is running anymore, and nothing more will start.
     fn begin_close(&self) {}
 
-    /// Shuts the runner down. Nothing is running any more, and nothing more will start.
+    /// Shuts the runner down. Nothing is running anymore, and nothing more will start.
     fn close(&self) {}
 }
 
