@@ -76,7 +76,7 @@ fn read_all(conversation: &mut Conversation, input: &Value) -> String {
         let page = conversation.ask(&format!("page_{offset}"), "read_output", &input);
         let (note, text) = page.split_once('\n').unwrap();
         whole += text;
-        let Some((_, next)) = note.split_once("go on with \"offset\": ") else {
+        let Some((_, next)) = note.split_once("continue with \"offset\": ") else {
             assert!(note.ends_with("the end]"), "{note}");
             return whole;
         };

@@ -13,7 +13,7 @@ use toolq_core::text::{escape, format_duration};
 use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
-/// Renders the records of the calls with an id, of which there should be one.
+/// Renders the records of the calls with an id. There should be only one such call.
 #[derive(Debug)]
 pub(crate) struct WholeCallRenderer {
     /// A `tool_use_id`, or the id of a `tool_call` record.

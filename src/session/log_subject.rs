@@ -1,5 +1,4 @@
-//! What a session is about: the inputs of `run`, the call of `agent`, the recordings of `replay`, or the client of
-//! `serve`.
+//! What a session is about, as its log says it.
 
 use std::path::Path;
 

@@ -62,7 +62,7 @@ pub fn open_reports(
     Ok(reports)
 }
 
-/// Checks that each report gets a file of its own, of which nothing else is lost.
+/// Checks that each report gets a file of its own, and that nothing else in that file is lost.
 fn check_report_files(
     wanted: &[&Option<PathBuf>],
     arguments: &Arguments,

@@ -97,7 +97,7 @@ impl PriorCalls for ResumeDecisions {
         Ok(checked.resume_state.clone())
     }
 
-    /// Adds what is recorded about the calls of a turn, unless a plan is applied that hasn't these calls.
+    /// Adds what is recorded about the calls of a turn, unless an applied plan doesn't have these calls.
     fn resume_calls(&self, calls: &mut [CheckedCall]) -> Result<(), CommandError> {
         if let Some(plan) = &self.plan {
             plan.check_calls(calls)?;

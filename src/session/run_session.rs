@@ -1,7 +1,8 @@
-//! The session in which `run`, `agent`, and `replay` run calls. Everything that they need is wired up here once, because
+//! The session in which commands run calls. Everything that they need is wired up here once, because
 //! the order matters.
 
 mod session_end;
+mod session_start;
 
 use std::panic;
 use std::pin::Pin;
@@ -10,24 +11,21 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::approval::build_approver;
-use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM};
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::describe::DescribeWarningSink;
-use crate::session::earlier_results::EarlierResults;
-use crate::session::log_request::{self, LogRequest};
 use crate::session::log_subject::{LogSubject, ResumeFlags};
 use crate::session::resume_decisions::ResumeDecisions;
+use crate::session::run_session::session_start::SessionStart;
 use crate::session::runtime::{build_runtime, halt_when_stdout_closes, set_up_calls, spawn_ticker};
 use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::types::{AgentHistory, Call, ToolsConfig, TraceContext, Turn};
-use toolq_engine::{Engine, EngineSettings, LoggedResults, PriorCalls as _, start_supervisor};
-use toolq_log::SessionLog;
+use toolq_core::types::{AgentHistory, Call, ToolsConfig, Turn};
+use toolq_engine::{Engine, EngineSettings, PriorCalls as _};
 
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
@@ -75,68 +73,31 @@ impl<'a> RunSession<'a> {
         let setup = set_up_calls(tools, settings.jobs, context)?;
         let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
-        // Install these before opening the log: once opened, it has to be closed properly.
-        let signals = SignalHandler::install().map_err(|error| {
-            CommandError::usage(format!("failed to install signal handlers: {error}"))
-        })?;
-        // It gets ready while the log is opened and synced.
-        let started_supervisor = (subject.knows_calls() && settings.confinement.is_none())
-            .then(|| start_supervisor(&setup.tools, SUPERVISOR_PROGRAM.as_ref()))
-            .flatten();
-        let clock = Clock::system();
-        if let Some(otlp) = &settings.otlp {
-            otlp.warn_about_parent(&context.stderr);
-        }
-        let mut sinks = RunSinks::new(settings, context, &setup, clock.clone())?;
-        let approver = build_approver(
-            &settings.approval,
-            settings.plan.as_ref(),
-            &setup.mask,
-            sinks.screen(),
-            &context.environment,
-        )?;
-        let parent = settings.otlp.as_ref().and_then(|otlp| otlp.parent.clone());
-        let request = LogRequest {
-            settings: &settings.log,
+        // Before the log is opened: from then on, it has to be closed properly.
+        let signals = session_start::install_signals()?;
+        let start = SessionStart {
             context,
-            setup: &setup,
+            settings,
             subject,
-            plan: settings.plan.as_ref(),
-            traceparent: parent.as_ref().map(ToString::to_string),
+            setup: &setup,
+            clock: Clock::system(),
         };
-        let uses_earlier_results = request.uses_earlier_results();
-        let mut opened = log_request::begin_log(&request, &clock)?;
-        let kept_results = std::mem::take(&mut opened.kept_results);
-        let resume = ResumeDecisions::new(&opened, &request);
-        let log = opened.log.as_ref();
+        // They get ready while the log is opened and synced.
+        let reaper_pools = start.start_reapers();
+        let mut sinks = start.open_sinks()?;
+        let approver = start.build_approver(&sinks)?;
+        // Last of what can fail: it writes that the session has begun.
+        let (mut opened, resume) = start.open_log()?;
         let mut engine = EngineSettings {
             approver,
-            host_tools: settings.host_tools.clone(),
-            budget_limits: settings.budgets,
-            logged_results: uses_earlier_results.then(|| {
-                let (tools, environment) = (&setup.tools, &context.environment);
-                let results = EarlierResults::new(kept_results, tools, &setup.mask, environment);
-                Arc::new(results) as Arc<dyn LoggedResults>
-            }),
-            started_supervisor,
-            confinement: settings.confinement.clone(),
-            ..setup.logged_engine_settings(log, resume.history())
+            reaper_pools,
+            ..start.engine_settings(&mut opened, &resume)
         };
-        if settings.otlp.is_some() {
-            let session_id = log.map(SessionLog::session_id);
-            let session_id = session_id.as_ref().unwrap_or(&engine.task_id);
-            let trace = TraceContext::new(&engine.task_id, session_id, parent);
+        if let Some(trace) = start.trace(&engine.task_id, opened.log.as_ref()) {
             sinks.begin_trace(&trace);
             engine.trace = Some(Arc::new(trace));
         }
-        let is_new_file = settings.log.target == LogTarget::DefaultDirectory;
-        // Clients often only list the tools.
-        let removes_unused = is_new_file
-            && matches!(
-                subject,
-                LogSubject::Host | LogSubject::Client | LogSubject::Server { .. }
-            );
-        sinks.attach_log(opened.log, removes_unused);
+        sinks.attach_log(opened.log, start.removes_unused_log());
         let engine = Engine::new(engine);
         drop(entered);
         Ok(Self {
@@ -168,8 +129,8 @@ impl<'a> RunSession<'a> {
         })
     }
 
-    /// Lets signals stop the run, and starts the tasks that watch for a lost stdout and redraw the progress bars. Returns
-    /// the last. The others go on until the program exits, because it can be interrupted while it closes the log, too.
+    /// Makes signals stop the run, and starts the tasks that watch for a lost stdout and redraw the progress bars. Returns
+    /// the last. The others continue until the program exits, because it can be interrupted while it closes the log, too.
     fn begin_tasks(&mut self) -> Option<JoinHandle<()>> {
         let (control, screen) = (self.engine.control(), self.sinks.screen());
         if let Some(signals) = self.signals.take() {
@@ -181,7 +142,7 @@ impl<'a> RunSession<'a> {
         screen.map(spawn_ticker)
     }
 
-    /// Runs the `describe` programs that these calls need and that haven't run yet. Events also go to `sink`.
+    /// Runs the `describe` programs that these calls need and that haven't run yet.
     pub async fn describe_tools(&mut self, calls: &[Call]) {
         let undescribed = undescribed_tools(&self.setup.tools, self.resume.open_calls(calls));
         let discovery = self.engine.schema_discovery();

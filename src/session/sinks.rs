@@ -43,7 +43,8 @@ enum ProgressDisplay {
 }
 
 impl RunSinks {
-    /// Opens the sinks that the settings name, on the runtime that is entered. Events can't be written to the session log.
+    /// Opens the sinks that the settings name, on the runtime that is entered. Events don't reach the session log until
+    /// [`attach_log`](Self::attach_log) is called.
     ///
     /// # Errors
     /// The target of `--events` can't be written.
@@ -76,8 +77,7 @@ impl RunSinks {
     }
 
     /// Records events in `log` from now on. Called last, so that an error in other setup doesn't leave an empty log
-    /// behind.
-    /// With `removes_unused`, the file is removed at the end if nothing was recorded.
+    /// behind. With `removes_unused`, the file is removed at the end if nothing was recorded.
     pub fn attach_log(&mut self, log: Option<SessionLog>, removes_unused: bool) {
         self.log = log;
         self.removes_unused_log = removes_unused;

@@ -48,7 +48,7 @@ fn an_agent_reads_its_own_outputs_and_neither_knows_those_of_the_other() {
     let page = last_result(&api, 2);
     assert_eq!(
         page,
-        "[bytes 0 to 10 of 3893; go on with \"offset\": 10]\n1\n2\n3\n4\n5\n"
+        "[bytes 0 to 10 of 3893; continue with \"offset\": 10]\n1\n2\n3\n4\n5\n"
     );
     let unknown = last_result(&api, 3);
     assert!(unknown.contains("has the id \"toolu_0\""), "{unknown}");

@@ -214,7 +214,7 @@ fn replay_exchange(
         output_dir: None,
         log_files: Vec::new(),
         supervisor_program: None,
-        started_supervisor: None,
+        reaper_pools: None,
         confinement: None,
         environment: std::sync::Arc::new(environment),
         resolver: Resolver::system(),

@@ -362,7 +362,7 @@ impl TestTurn {
             output_dir: self.outputs,
             log_files: Vec::new(),
             supervisor_program: (!self.unsupervised).then(|| env!("CARGO_BIN_EXE_toolq").into()),
-            started_supervisor: None,
+            reaper_pools: None,
             confinement: None,
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),

@@ -27,7 +27,7 @@ fn a_client_reads_the_outputs_of_its_calls() {
         "{cut}"
     );
     let page = client.result(2, "read_output", &json!({"id": "call_0", "limit": 4}));
-    let expected = "[bytes 0 to 4 of 3893; go on with \"offset\": 4]\n1\n2\n";
+    let expected = "[bytes 0 to 4 of 3893; continue with \"offset\": 4]\n1\n2\n";
     assert_eq!(page, (expected.to_owned(), false));
     let (unknown, is_error) = client.result(3, "read_output", &json!({"id": "call_9"}));
     assert!(

@@ -66,7 +66,7 @@ pub(crate) fn signal_processes(signal: Signal, processes: &[ProcEntry]) {
     let own_group = proc_tree::own_process().map(|own| own.group);
     let mut groups = BTreeSet::new();
     for ProcEntry { pid, group, .. } in processes {
-        // A process that is being reaped has no group any more (-1), and signaling group 1 would mean every process.
+        // A process that is being reaped has no group anymore (-1), and signaling group 1 would mean every process.
         let may_signal = *group > 1 && Some(*group) != own_group;
         match Pid::from_raw((*group).max(0)).filter(|_| may_signal) {
             // The kernel signals a group as a whole: a process that forks meanwhile can't slip through.

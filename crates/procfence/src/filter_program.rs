@@ -90,7 +90,7 @@ impl FilterProgram {
     /// Completes the filter: it allows everything else, and refuses what is made for other architectures.
     ///
     /// # Errors
-    /// This architecture isn't known, or the filter is too long.
+    /// This architecture is unknown, or the filter is too long.
     pub(crate) fn finish(self) -> io::Result<SystemCallFilter> {
         let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
         let mut program = vec![

@@ -11,7 +11,7 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 /// Room for some entries of a directory.
 const DIRECTORY_BUFFER_BYTES: usize = 1024;
 
-/// Has this descriptor, and those above it, closed when a program starts.
+/// Marks this descriptor, and those above it, to be closed when a program starts.
 ///
 /// # Errors
 /// The kernel is older than 5.11, and `/proc` can't be read.

@@ -12,7 +12,7 @@
 //! reapers, and cleans up after a reaper that was killed. Supervisor and reapers run the host's own executable, started
 //! again with a hidden argument: call [`supervise`] first thing in `main`.
 //!
-//! Linux only. Elsewhere [`Supervisor::new`] returns `None`.
+//! Linux only. Elsewhere [`ReaperPools::new`] returns `None`.
 
 mod exit;
 mod limits;
@@ -47,6 +47,8 @@ mod orphans;
 mod output_drain;
 #[cfg(target_os = "linux")]
 mod parent_pins;
+#[cfg(target_os = "linux")]
+mod pool_supervisors;
 mod posix_spawn;
 #[cfg(target_os = "linux")]
 mod privileges;
@@ -102,7 +104,7 @@ pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
 pub use reaper_client::ReaperClient;
 #[cfg(target_os = "linux")]
-pub use reaper_pool::{ReaperPool, Supervisor};
+pub use reaper_pool::{ReaperPool, ReaperPools};
 #[cfg(target_os = "linux")]
 pub use reexec::{make_non_dumpable, supervise};
 pub use sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
@@ -110,6 +112,6 @@ pub use signal_setup::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    CopyConfinement, Supervisor, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace,
-    supervise,
+    CopyConfinement, ReaperPools, make_non_dumpable, raise_open_file_limit,
+    shows_own_pid_namespace, supervise,
 };

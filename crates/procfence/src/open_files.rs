@@ -15,7 +15,7 @@ const LIMIT_VARIABLE: &str = "PROCFENCE_OPEN_FILES";
 static ORIGINAL_LIMIT: OnceLock<u64> = OnceLock::new();
 
 /// Raises this process's soft limit on open files to the hard limit. Programs that are started under a
-/// [`Supervisor`](crate::Supervisor) aren't affected.
+/// [`ReaperPools`](crate::ReaperPools) aren't affected.
 ///
 /// # Errors
 /// The system refuses it.

@@ -1,4 +1,4 @@
-//! Starts programs with `posix_spawn`, where the C library has all that this needs. This file contains unsafe code.
+//! Starts programs with `posix_spawn`, if the C library has everything that this needs. This file contains unsafe code.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::ffi::c_void;

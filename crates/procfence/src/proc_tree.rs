@@ -7,6 +7,8 @@ use rustix::process::{Pid, getpid};
 
 /// Where `/proc/PID/stat` has the number of threads, counted from the state.
 const THREAD_COUNT_FIELD: usize = 17;
+/// Where it has the time at which the process was started.
+const START_TIME_FIELD: usize = 19;
 
 /// A process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) struct ProcEntry {
     /// process. (That's why they aren't read with `getsid`: it returns 0 as well, which rustix considers impossible.)
     pub(crate) group: i32,
     pub(crate) session: i32,
+    /// In clock ticks since the system started. It tells a process from a later one with the same pid.
+    pub(crate) start_time: u64,
     /// It is a zombie: all of its threads have exited, but its parent hasn't reaped it.
     pub(crate) has_exited: bool,
 }
@@ -63,6 +67,7 @@ impl ProcEntry {
         let (pid, rest) = stat.split_once(" (")?;
         let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
         let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+        let start_time = fields.get(START_TIME_FIELD)?.parse().ok()?;
         // The state is that of the first thread. If that has ended, others may still run.
         let first_thread_has_exited = matches!(*fields.first()?, "Z" | "X");
         Some(Self {
@@ -71,6 +76,7 @@ impl ProcEntry {
             parent_pid: number(1)?,
             group: number(2)?,
             session: number(3)?,
+            start_time,
         })
     }
 
@@ -87,13 +93,14 @@ impl ProcEntry {
             parent_pid: 0,
             group: 0,
             session: 0,
+            start_time: 0,
             has_exited: false,
         })
     }
 }
 
 /// Returns whether `/proc` shows the processes of this pid namespace. If it is missing or belongs to another namespace,
-/// descendants can't be found, and [`Supervisor::new`](crate::Supervisor::new) returns `None`.
+/// descendants can't be found, and [`ReaperPools::new`](crate::ReaperPools::new) returns `None`.
 pub fn shows_own_pid_namespace() -> bool {
     fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == &*own_pid().to_string())
 }

@@ -45,7 +45,7 @@ impl ReaperClient {
     /// Sends a short request without waiting.
     pub fn try_send(&self, request: &ReaperRequest) {
         let send = || send_with_fds(&self.socket, &request.encode(), &[]);
-        // If the reaper doesn't read any more, its call is ended by other means.
+        // If the reaper doesn't read anymore, its call is ended by other means.
         let _ = self.socket.try_io(Interest::WRITABLE, send);
     }
 

@@ -8,6 +8,7 @@ use tokio::net::UnixStream;
 
 use crate::copy_confinement::CopyConfinement;
 use crate::orphans;
+use crate::pool_supervisors::PoolSupervisors;
 use crate::proc_tree;
 use crate::reaper_client::ReaperClient;
 use crate::sandbox::ProgramSandbox;
@@ -16,8 +17,13 @@ use crate::supervisor_client::SupervisorClient;
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.
+///
+/// Starting the first program makes the host a child subreaper as well, unless the program may be released. If a program
+/// then kills both its reaper and the supervisor, the host adopts what the program leaves, and kills it. It can't be told
+/// from a daemon of the host's own, so all children in another session than the host's are killed then, except those that
+/// the host had before its first program: start daemons earlier, or keep them in the host's session.
 #[derive(Debug, Clone)]
-pub struct Supervisor {
+pub struct ReaperPools {
     strict: Arc<ReaperPool>,
     lenient: Arc<ReaperPool>,
 }
@@ -31,11 +37,11 @@ pub struct ReaperPool {
     owner: String,
     lenient: bool,
     confinement: Option<CopyConfinement>,
-    supervisor: Mutex<Option<SupervisorClient>>,
+    supervisors: Mutex<PoolSupervisors>,
     idle: Mutex<Vec<Arc<ReaperClient>>>,
 }
 
-impl Supervisor {
+impl ReaperPools {
     /// Creates both pools. `program` is the host's own executable, and `owner` becomes an argument of the supervisors
     /// and reapers, by which they can be found. Returns `None` if `program` doesn't exist, or if `/proc` is missing or
     /// belongs to another pid namespace.
@@ -50,7 +56,7 @@ impl Supervisor {
         })
     }
 
-    /// Confines all programs that this supervisor starts. [`CopyConfinement::check`] tells beforehand whether the system
+    /// Confines all programs that these pools start. [`CopyConfinement::check`] tells beforehand whether the system
     /// allows it; if it turns out not to, no program starts.
     #[must_use]
     pub fn confined(self, confinement: &CopyConfinement) -> Self {
@@ -79,7 +85,7 @@ impl Supervisor {
         self.strict.start_ahead()
     }
 
-    /// Has the idle reapers and the supervisors end. [`close`](Self::close) waits until they have.
+    /// Tells the idle reapers and the supervisors to exit. [`close`](Self::close) waits until they have.
     pub fn begin_close(&self) {
         self.strict.begin_close();
         self.lenient.begin_close();
@@ -104,7 +110,7 @@ impl ReaperPool {
             owner: owner.to_owned(),
             lenient,
             confinement,
-            supervisor: Mutex::new(None),
+            supervisors: Mutex::default(),
             idle: Mutex::new(Vec::new()),
         }
     }
@@ -123,18 +129,7 @@ impl ReaperPool {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
-        let mut supervisor = lock(&self.supervisor);
-        let number = match supervisor
-            .as_mut()
-            .map(|supervisor| supervisor.spawn_reaper(&theirs))
-        {
-            Some(Ok(number)) => number,
-            // There is no supervisor yet, or a program has killed it. In the latter case, its reapers continue without
-            // it.
-            _ => supervisor
-                .insert(self.start_supervisor()?)
-                .spawn_reaper(&theirs)?,
-        };
+        let number = lock(&self.supervisors).spawn_reaper(&theirs, || self.start_supervisor())?;
         Ok(Arc::new(ReaperClient {
             number,
             shape,
@@ -154,40 +149,32 @@ impl ReaperPool {
 
     /// Kills a reaper that doesn't respond, along with everything it started.
     pub fn kill_reaper(&self, reaper: &ReaperClient) {
-        if let Some(supervisor) = &mut *lock(&self.supervisor) {
-            supervisor.kill_reaper(reaper.number);
-        }
+        lock(&self.supervisors).kill_reaper(reaper.number);
     }
 
     fn start_ahead(&self) -> io::Result<()> {
-        let mut supervisor = lock(&self.supervisor);
-        if supervisor.is_none() {
-            *supervisor = Some(self.start_supervisor()?);
-        }
-        Ok(())
+        lock(&self.supervisors).start(|| self.start_supervisor())
     }
 
     fn begin_close(&self) {
         lock(&self.idle).clear();
-        if let Some(supervisor) = &*lock(&self.supervisor) {
-            supervisor.begin_close();
-        }
+        lock(&self.supervisors).begin_close();
     }
 
     fn close(&self) {
         lock(&self.idle).clear();
-        *lock(&self.supervisor) = None;
+        // Not while it is locked: this waits until they have exited.
+        let supervisors = lock(&self.supervisors).take();
+        supervisors.close();
     }
 
-    /// Cleans up after a reaper that died unexpectedly. Its supervisor kills the descendants it left; if the supervisor
+    /// Cleans up after a reaper that died unexpectedly. Its supervisor kills the descendants it left; if a supervisor
     /// was killed, too, the host does.
     pub async fn on_reaper_killed(&self) {
-        if lock(&self.supervisor)
-            .as_mut()
-            .is_some_and(SupervisorClient::was_killed)
-        {
+        let was_killed = lock(&self.supervisors).any_was_killed();
+        if was_killed {
             // If no thread can be started, closing the pool looks again.
-            let _ = tokio::task::spawn_blocking(|| orphans::kill_and_reap(None)).await;
+            let _ = tokio::task::spawn_blocking(|| orphans::kill_and_reap(&[])).await;
         }
     }
 }

@@ -85,7 +85,7 @@ impl ReaperCall<'_> {
         if self.exit.is_none() {
             let output_drain = OutputDrain::open(self.program);
             descendants::signal_children(Signal::TERM);
-            // A suspended call won't be resumed any more.
+            // A suspended call won't be resumed anymore.
             descendants::signal_children(Signal::CONT);
             let deadline = Instant::now() + self.host_exit_grace;
             while self.reap_exited() {

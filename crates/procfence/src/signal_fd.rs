@@ -36,7 +36,7 @@ impl SignalFd {
         })
     }
 
-    /// Makes the next wait return at once: children have exited that weren't reaped yet.
+    /// Makes the next wait return at once, because children that have exited weren't reaped yet.
     pub(crate) fn expect_exits(&self) {
         self.exits_expected.set(true);
     }

@@ -29,7 +29,6 @@ use crate::timing::SUPERVISOR_EXIT_TIMEOUT;
 pub(crate) struct SupervisorClient {
     control: UnixStream,
     pid: Pid,
-    reapers_spawned: u64,
     has_exited: bool,
 }
 
@@ -79,29 +78,27 @@ impl SupervisorClient {
             reports_pid: false,
         };
         let dev_null = dev_null.as_fd();
-        let pid = spawn(&request, &[dev_null, dev_null, dev_null, theirs.as_fd()])
+        let descriptors = [dev_null, dev_null, dev_null, theirs.as_fd()];
+        let pid = orphans::spawn_supervisor(|| spawn(&request, &descriptors))
             .map_err(io::Error::from_raw_os_error)?;
-        orphans::register_supervisor(pid);
         orphans::become_subreaper(lenient);
         Ok(Self {
             control,
             pid,
-            reapers_spawned: 0,
             has_exited: false,
         })
     }
 
-    /// Has a reaper forked that is connected to `socket`. Returns its number.
+    /// Asks the supervisor to fork a reaper with this number, connected to `socket`.
     ///
     /// # Errors
-    /// The supervisor is gone.
-    pub(crate) fn spawn_reaper(&mut self, socket: &UnixStream) -> io::Result<u64> {
-        self.reapers_spawned += 1;
+    /// The supervisor is gone, or the system is out of resources.
+    pub(crate) fn spawn_reaper(&self, number: u64, socket: &UnixStream) -> io::Result<()> {
         // A program may have stopped the supervisor.
         let _ = kill_process(self.pid, Signal::CONT);
-        let request = SupervisorRequest::SpawnReaper(self.reapers_spawned).encode();
+        let request = SupervisorRequest::SpawnReaper(number).encode();
         send_with_fds(&self.control, &request, &[socket.as_fd()])?;
-        Ok(self.reapers_spawned)
+        Ok(())
     }
 
     /// Kills a reaper that doesn't respond, along with everything it started.
@@ -112,7 +109,7 @@ impl SupervisorClient {
         let _ = send_with_fds(&self.control, &request, &[]);
     }
 
-    /// Tells the supervisor to end, without waiting for it.
+    /// Tells the supervisor to exit, without waiting for it.
     pub(crate) fn begin_close(&self) {
         // A program may have stopped the supervisor.
         let _ = kill_process(self.pid, Signal::CONT);
@@ -126,12 +123,21 @@ impl SupervisorClient {
             self.has_exited || !matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
         self.has_exited
     }
+
+    /// Waits for the exit of a supervisor that has closed its socket.
+    pub(crate) fn wait_until_killed(&mut self) {
+        self.has_exited = self.has_exited || waitpid(Some(self.pid), WaitOptions::empty()).is_ok();
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
 }
 
 impl Drop for SupervisorClient {
     fn drop(&mut self) {
         if self.was_killed() {
-            return orphans::kill_and_reap(Some(self.pid));
+            return;
         }
         self.begin_close();
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {

@@ -108,7 +108,7 @@ impl AllowedSockets {
 /// pairs, by which a program talks to its own processes, stay.
 ///
 /// # Errors
-/// The kernel has no filters, or this architecture isn't known.
+/// The kernel has no filters, or this architecture is unknown.
 pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
     let mut program = FilterProgram::default();
     program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
@@ -127,7 +127,7 @@ pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
 /// Builds the filter of sandboxes.
 ///
 /// # Errors
-/// This architecture isn't known.
+/// This architecture is unknown.
 pub(crate) fn sandbox_filter(shape: SandboxShape) -> io::Result<SystemCallFilter> {
     let mut program = FilterProgram::default();
     program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;

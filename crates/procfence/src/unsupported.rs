@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 /// Uninhabited on this system.
 #[derive(Debug, Clone)]
-pub enum Supervisor {}
+pub enum ReaperPools {}
 
 /// What programs can write. This system can't confine them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl CopyConfinement {
     }
 }
 
-impl Supervisor {
+impl ReaperPools {
     /// Always returns `None`.
     pub fn new(_: &Path, _: &str) -> Option<Self> {
         None

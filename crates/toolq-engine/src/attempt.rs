@@ -64,7 +64,7 @@ pub(crate) enum AttemptResult {
         retry_after: Option<Duration>,
     },
     /// It was canceled.
-    Cancelled {
+    Canceled {
         partial_output: CallOutput,
         /// How far it may have gotten.
         cancel_point: CancelPoint,
@@ -84,8 +84,8 @@ pub(crate) enum CancelPoint {
 
 impl AttemptResult {
     /// Returns the result of an attempt that was stopped midway.
-    pub(crate) fn cancelled_while_running(partial_output: CallOutput) -> Self {
-        Self::Cancelled {
+    pub(crate) fn canceled_while_running(partial_output: CallOutput) -> Self {
+        Self::Canceled {
             partial_output,
             cancel_point: CancelPoint::WhileRunning,
         }
@@ -102,7 +102,7 @@ impl From<Outcome> for AttemptResult {
 }
 
 /// Waits until an attempt must stop, either because it was canceled or because the whole run is being killed.
-pub(crate) async fn cancelled(cancel: oneshot::Receiver<()>, control: &RunControl) {
+pub(crate) async fn canceled(cancel: oneshot::Receiver<()>, control: &RunControl) {
     tokio::select! {
         Ok(()) = cancel => {}
         () = control.wait_for_kill() => {}
@@ -141,10 +141,10 @@ pub(crate) trait AttemptRunner: Suspendable {
         Vec::new()
     }
 
-    /// Begins to shut the runner down, without waiting. Nothing is running any more, and nothing more will start.
+    /// Begins to shut the runner down, without waiting. Nothing is running anymore, and nothing more will start.
     fn begin_close(&self) {}
 
-    /// Shuts the runner down. Nothing is running any more, and nothing more will start.
+    /// Shuts the runner down. Nothing is running anymore, and nothing more will start.
     fn close(&self) {}
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn run_with_drop_deadline(
         // What an attempt returns is more than this knows, so it goes first.
         biased;
         result = run_with_slow_notice(runner, attempt) => result,
-        () = drop_deadline => AttemptResult::cancelled_while_running(CallOutput::default()),
+        () = drop_deadline => AttemptResult::canceled_while_running(CallOutput::default()),
     }
 }
 

@@ -48,7 +48,8 @@ impl Engine {
         emit_notices(&self.state.runner.take_server_notices(), sink)
     }
 
-    /// Has the supervisor of the engine's commands end, so that [`close`](Self::close) waits less. Nothing may run any more.
+    /// Tells the supervisors of the engine's commands to exit, so that [`close`](Self::close) waits less. Nothing may run
+    /// anymore.
     pub fn begin_close(&self) {
         self.state.runner.begin_close();
     }

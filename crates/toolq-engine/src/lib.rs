@@ -39,7 +39,7 @@ mod tests;
 mod timing;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_allowed_gap, find_program, find_sandbox_gaps, start_supervisor};
+pub use command::{find_allowed_gap, find_program, find_sandbox_gaps, start_reaper_pools};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::SchemaDiscovery;

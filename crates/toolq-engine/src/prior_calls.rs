@@ -1,4 +1,4 @@
-//! What earlier runs recorded about calls, and the way by which every turn that was read as a whole runs with it.
+//! What earlier runs recorded about calls, and how a turn that was read as a whole runs with it.
 
 use std::convert::Infallible;
 

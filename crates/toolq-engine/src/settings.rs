@@ -5,7 +5,7 @@ use crate::host::HostTools;
 use crate::http::Resolver;
 use crate::result_cache::LoggedResults;
 use crate::run_budget::BudgetLimits;
-use procfence::{CopyConfinement, Supervisor};
+use procfence::{CopyConfinement, ReaperPools};
 use redact::Mask;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -31,9 +31,9 @@ pub struct EngineSettings {
     /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group
     /// outlives the call.
     pub supervisor_program: Option<PathBuf>,
-    /// A supervisor that has been started already, of [`start_supervisor`](crate::start_supervisor). It serves in place of one
-    /// of `supervisor_program`, except with `confinement`.
-    pub started_supervisor: Option<Supervisor>,
+    /// Pools whose supervisor was started ahead, by [`start_reaper_pools`](crate::start_reaper_pools). They take the place
+    /// of pools of `supervisor_program`, except with `confinement`.
+    pub reaper_pools: Option<ReaperPools>,
     /// What commands can write. Without it, and on the system's own terms, everything. With it, commands don't start
     /// without a supervisor.
     pub confinement: Option<CopyConfinement>,
@@ -67,7 +67,7 @@ impl EngineSettings {
             output_dir: None,
             log_files: Vec::new(),
             supervisor_program: None,
-            started_supervisor: None,
+            reaper_pools: None,
             confinement: None,
             environment: Arc::new(environment.with_env_file(&tools.env_file)),
             tools,

@@ -90,7 +90,7 @@ impl NeedsSurvey {
             .chain(named.flat_map(|report| &report.missing))
     }
 
-    /// Whether nothing is missing that a call can't run without.
+    /// Whether everything that calls can't run without is there.
     pub(super) fn has_all(&self) -> bool {
         self.missing().all(|missing| missing.optional)
     }

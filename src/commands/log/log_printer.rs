@@ -144,7 +144,7 @@ impl<'a> LogPrinter<'a> {
         })
     }
 
-    /// Returns whether no process is left that could write the end of the session.
+    /// Returns whether no process that could write the end of the session is left.
     fn is_abandoned(&self) -> bool {
         let writer = self.writer.as_ref();
         writer.is_some_and(ProcessIdentity::has_exited) && !self.records.has_writer()

@@ -47,7 +47,7 @@ impl<'a> ToolsInForce<'a> {
     /// Checks that `tools` can come into force, and lets what tools and servers have said about themselves hold on.
     ///
     /// # Errors
-    /// Something has changed that is fixed when the session begins, or the processes of a tool couldn't be ended.
+    /// What is fixed when the session begins has changed, or the processes of a tool couldn't be ended.
     pub(crate) fn admit(&self, tools: &mut ToolsConfig) -> Result<(), CommandError> {
         self.require_same_setting(tools)?;
         check_machine(tools)?;
@@ -60,7 +60,7 @@ impl<'a> ToolsInForce<'a> {
         Ok(())
     }
 
-    /// Returns what changes with `tools`, of which those in `new` can be called. Those in `old` could be before.
+    /// Returns what changes with `tools`: those in `new` can be called from now on, those in `old` could be before.
     pub(crate) fn change(
         &self,
         tools: ToolsConfig,
@@ -86,7 +86,7 @@ impl<'a> ToolsInForce<'a> {
     }
 
     /// # Errors
-    /// Something has changed that is fixed when the session begins.
+    /// What is fixed when the session begins has changed.
     fn require_same_setting(&self, tools: &ToolsConfig) -> Result<(), CommandError> {
         let refuse = |what: &str| {
             let message = format!("{what} can't change while toolq runs");

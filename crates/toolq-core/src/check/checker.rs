@@ -139,7 +139,7 @@ impl CallChecker {
             Some(agent) => (agent, task_safety(agent)),
             None => (tool, safety::decide_safety(&tool.safety, matches)),
         };
-        // Others may read what it changes, so it runs alongside no call that doesn't say what it reads.
+        // Others may read what it changes, so it runs alone, except with calls that declare what they read.
         let writes = |lock: &CallLock| lock.mode == LockMode::Write;
         let is_locked = locks.as_ref().is_some_and(|locks| locks.iter().any(writes));
         let is_decided_by_locks = safe || decided_by == SafetySource::Default;

@@ -2,13 +2,12 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::schedule::{
-    AppliedLimits, CallAccess, Gate, LimitedSubject, StartLimiter, StartTicket, applied_limits,
+    AppliedLimits, CallAccess, Gate, StartLimiter, StartTicket, WaitingLines, applied_limits,
 };
 use crate::types::{AcceptedCall, Invocation, ToolsConfig};
 
@@ -74,8 +73,8 @@ pub(crate) struct TurnSimulation<I> {
     running_calls: HashMap<usize, (SlotKind, Option<StartTicket>)>,
     slots_taken: HashMap<SlotKind, usize>,
     limiter: StartLimiter,
-    /// The calls that wait for their turn, in their lines.
-    throttled: HashMap<Arc<[LimitedSubject]>, WaitingLine>,
+    /// The calls that their limits don't let start yet.
+    throttled: WaitingLines<ThrottledCall>,
 }
 
 #[derive(Debug)]
@@ -91,9 +90,6 @@ enum SlotKind {
     Call,
     Agent,
 }
-
-/// Calls with the same limits, in the order in which they have their turns.
-type WaitingLine = BTreeMap<(bool, u64), ThrottledCall>;
 
 #[derive(Debug, Clone)]
 struct ThrottledCall {
@@ -118,7 +114,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
             running_calls: HashMap::new(),
             slots_taken: HashMap::new(),
             limiter: StartLimiter::default(),
-            throttled: HashMap::new(),
+            throttled: WaitingLines::default(),
         }
     }
 
@@ -172,7 +168,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
         self.waiting_calls.push_back(Some(waiting));
     }
 
-    /// Starts a call, or lets it wait for its turn. Returns false if no slot is free for it.
+    /// Starts a call, or lets it wait for its limits. Returns false if no slot is free for it.
     fn admit(&mut self, index: usize) -> bool {
         let Some(Some(call)) = self.waiting_calls.get(index - self.first_waiting) else {
             return false;
@@ -188,40 +184,31 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
         let ticket = self.limiter.enqueue(&call.limits, false);
         let slot_kind = call.slot_kind;
         self.gate.enter();
-        let line = self.throttled.entry(Arc::clone(ticket.line())).or_default();
-        let since = self.now;
         let call = ThrottledCall {
             index,
             slot_kind,
-            ticket,
-            since,
+            ticket: ticket.clone(),
+            since: self.now,
         };
-        line.insert(call.ticket.order(), call);
+        self.throttled.insert(&ticket, call);
         self.start_throttled();
         true
     }
 
-    /// Starts the calls whose turn it is. Returns when the next of the others may start, as far as that depends on time
-    /// alone.
+    /// Starts the calls that their limits let start. Returns when the next of the others may start, as far as that depends
+    /// on time alone.
     fn start_throttled(&mut self) -> Option<Duration> {
         loop {
-            let fronts = self
-                .throttled
-                .values()
-                .filter_map(|line| line.values().next());
-            let mut fronts: Vec<ThrottledCall> = fronts.cloned().collect();
-            fronts.sort_unstable_by_key(|call| call.ticket.order());
             let mut due: Option<Duration> = None;
-            let next =
-                fronts
-                    .into_iter()
-                    .find(|call| match self.limiter.check(&call.ticket, self.now) {
-                        Ok(()) => self.has_slot(call.slot_kind),
-                        Err(wait) => {
-                            due = [due, wait.until].into_iter().flatten().min();
-                            false
-                        }
-                    });
+            let next = self.throttled.fronts().into_iter().find(|call| {
+                match self.limiter.check(&call.ticket, self.now) {
+                    Ok(()) => self.has_slot(call.slot_kind),
+                    Err(wait) => {
+                        due = [due, wait.until].into_iter().flatten().min();
+                        false
+                    }
+                }
+            });
             let Some(ThrottledCall {
                 index,
                 ticket,
@@ -232,12 +219,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
                 return due;
             };
             self.limiter.start(&ticket, self.now, self.now > since);
-            if let Some(line) = self.throttled.get_mut(ticket.line()) {
-                line.remove(&ticket.order());
-                if line.is_empty() {
-                    self.throttled.remove(ticket.line());
-                }
-            }
+            self.throttled.remove(&ticket);
             self.start(index, Some(ticket));
         }
     }

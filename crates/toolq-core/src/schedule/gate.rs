@@ -12,11 +12,11 @@ use crate::schedule::dependency_graph::{CallSet, DependencyGraph, VertexId};
 use crate::schedule::lock_index::LockIndex;
 use crate::types::CallLocks;
 
-/// Admits calls in their order: each as soon as all calls have finished that it waits for.
+/// Admits calls in their order: each as soon as the calls that it waits for have finished.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
-    /// The last calls in the queue, which take less memory until their place in the graph matters: as long as a call before
-    /// them may enter.
+    /// Calls at the end of the queue that aren't in the graph yet, which saves memory. They enter it once every call before
+    /// them has.
     backlog: VecDeque<(usize, CallAccess)>,
     /// The number of calls in the graph that are alone.
     alone_count: usize,
@@ -166,7 +166,7 @@ impl Gate {
         }
     }
 
-    /// Gives an admitted call that hasn't started other locks. Returns whether it may start; if not, it waits again.
+    /// Replaces the locks of an admitted call that hasn't started. Returns whether it may start; if not, it waits again.
     pub fn change_locks(&mut self, call: usize, locks: CallLocks) -> bool {
         let Some(id) = self.ids.get(&call).copied() else {
             return true;

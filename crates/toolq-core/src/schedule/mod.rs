@@ -9,8 +9,10 @@ mod gate;
 mod lock_index;
 mod rate_meter;
 mod start_limiter;
+mod waiting_lines;
 
 pub use applied_limits::{AppliedLimits, LimitedSubject, applied_limits};
 pub use call_access::{CallAccess, OrderCause};
 pub use gate::Gate;
 pub use start_limiter::{StartLimiter, StartTicket, StartWait};
+pub use waiting_lines::WaitingLines;

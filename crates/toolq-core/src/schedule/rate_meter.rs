@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::types::StartRate;
 
-/// How late a start may be without delaying those after it: timers have a resolution of a millisecond.
+/// The least lateness that is tolerated without delaying later starts: timers have a resolution of a millisecond.
 const MIN_LATENESS: Duration = Duration::from_millis(2);
 
 /// The state of a rate.

@@ -16,7 +16,7 @@ use crate::types::StartLimits;
 pub struct StartLimiter {
     states: HashMap<LimitedSubject, LimitState>,
     /// The calls that wait, by what limits them.
-    lines: HashMap<Arc<[LimitedSubject]>, BTreeSet<Turn>>,
+    lines: HashMap<Arc<[LimitedSubject]>, BTreeSet<LinePosition>>,
     tickets: u64,
 }
 
@@ -27,29 +27,31 @@ struct LimitState {
     meter: RateMeter,
 }
 
-/// Retries come before calls that haven't started: they hold what these may need. Otherwise, first come, first served.
+/// The position of a call in its line. Retries come before calls that haven't started: they hold what these may need.
+/// Otherwise, first come, first served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+pub struct LinePosition {
     is_first_start: bool,
     number: u64,
 }
 
-/// The place of a call in its line.
+/// A call's claim to start, once its limits allow it.
 #[derive(Debug, Clone)]
 pub struct StartTicket {
     subjects: Arc<[LimitedSubject]>,
-    turn: Turn,
+    position: LinePosition,
 }
 
 impl StartTicket {
-    /// Returns what identifies the line of the call: calls of one line start in the order of their tickets.
+    /// Returns what identifies the line of the call: calls of one line start in the order of their
+    /// positions.
     pub fn line(&self) -> &Arc<[LimitedSubject]> {
         &self.subjects
     }
 
-    /// Returns the place of the call in its line, by which calls can be sorted.
-    pub fn order(&self) -> (bool, u64) {
-        (self.turn.is_first_start, self.turn.number)
+    /// Returns the position of the call in its line, by which calls can be sorted.
+    pub fn position(&self) -> LinePosition {
+        self.position
     }
 }
 
@@ -72,7 +74,7 @@ impl StartWait {
 }
 
 impl StartLimiter {
-    /// Lets a call wait in line. `is_retry` if it runs already, and another attempt is to start.
+    /// Adds a call to its line. `is_retry` says that it runs already, and another attempt is to start.
     pub fn enqueue(&mut self, limits: &AppliedLimits, is_retry: bool) -> StartTicket {
         for (subject, limits) in limits.iter() {
             self.states.entry(subject.clone()).or_default().limits = *limits;
@@ -80,22 +82,22 @@ impl StartLimiter {
         self.tickets += 1;
         let ticket = StartTicket {
             subjects: limits.iter().map(|(subject, _)| subject.clone()).collect(),
-            turn: Turn {
+            position: LinePosition {
                 is_first_start: !is_retry,
                 number: self.tickets,
             },
         };
         let line = self.lines.entry(Arc::clone(&ticket.subjects)).or_default();
-        line.insert(ticket.turn);
+        line.insert(ticket.position);
         ticket
     }
 
-    /// Returns whether it is the turn of this call.
+    /// Returns whether this call may start.
     ///
     /// # Errors
     /// What it waits for.
     pub fn check(&self, ticket: &StartTicket, now: Duration) -> Result<(), StartWait> {
-        if let Some(wait) = self.limit_reached(&ticket.subjects, ticket.turn, now) {
+        if let Some(wait) = self.limit_reached(&ticket.subjects, ticket.position, now) {
             return Err(wait);
         }
         let waits_for_others = || StartWait {
@@ -103,19 +105,19 @@ impl StartLimiter {
             is_rate: self.states[&ticket.subjects[0]].limits.rate.is_some(),
             until: None,
         };
-        // What calls need that come before this one and can start, too.
+        // What the calls need that come before this one and can start, too.
         let mut taken: HashSet<&LimitedSubject> = HashSet::new();
         let mut fronts: Vec<_> = self
             .lines
             .iter()
             .filter_map(|(subjects, line)| Some((*line.first()?, subjects)))
-            .filter(|(turn, _)| *turn <= ticket.turn)
+            .filter(|(position, _)| *position <= ticket.position)
             .collect();
-        fronts.sort_unstable_by_key(|(turn, _)| *turn);
-        for (turn, subjects) in fronts {
+        fronts.sort_unstable_by_key(|(position, _)| *position);
+        for (position, subjects) in fronts {
             let is_free = subjects.iter().all(|subject| !taken.contains(subject))
-                && self.limit_reached(subjects, turn, now).is_none();
-            if turn == ticket.turn {
+                && self.limit_reached(subjects, position, now).is_none();
+            if position == ticket.position {
                 return if is_free {
                     Ok(())
                 } else {
@@ -134,7 +136,7 @@ impl StartLimiter {
         self.withdraw(ticket);
         for subject in ticket.subjects.iter() {
             if let Some(state) = self.states.get_mut(subject) {
-                state.running += usize::from(ticket.turn.is_first_start);
+                state.running += usize::from(ticket.position.is_first_start);
                 if let Some(rate) = &state.limits.rate {
                     state.meter.record_start(rate, now, waited);
                 }
@@ -142,7 +144,7 @@ impl StartLimiter {
         }
     }
 
-    /// Notes that a call has really started, after its start was recorded.
+    /// Records when a call has really started, which is after its start was recorded.
     pub fn note_started(&mut self, ticket: &StartTicket, now: Duration) {
         for subject in ticket.subjects.iter() {
             if let Some(state) = self.states.get_mut(subject)
@@ -156,14 +158,14 @@ impl StartLimiter {
     /// Takes a call out of its line.
     pub fn withdraw(&mut self, ticket: &StartTicket) {
         if let Some(line) = self.lines.get_mut(&ticket.subjects) {
-            line.remove(&ticket.turn);
+            line.remove(&ticket.position);
             if line.is_empty() {
                 self.lines.remove(&ticket.subjects);
             }
         }
     }
 
-    /// Notes that a call has ended that started with this ticket.
+    /// Records the end of the call that started with this ticket.
     pub fn finish(&mut self, ticket: &StartTicket) {
         for subject in ticket.subjects.iter() {
             if let Some(state) = self.states.get_mut(subject) {
@@ -176,7 +178,7 @@ impl StartLimiter {
     fn limit_reached(
         &self,
         subjects: &[LimitedSubject],
-        turn: Turn,
+        position: LinePosition,
         now: Duration,
     ) -> Option<StartWait> {
         let wait = |subject: &LimitedSubject, until: Option<Duration>| StartWait {
@@ -186,7 +188,10 @@ impl StartLimiter {
         };
         let full = subjects.iter().find(|subject| {
             let state = &self.states[*subject];
-            let max_parallel = state.limits.max_parallel.filter(|_| turn.is_first_start);
+            let max_parallel = state
+                .limits
+                .max_parallel
+                .filter(|_| position.is_first_start);
             max_parallel.is_some_and(|most| state.running >= most.get())
         });
         if let Some(subject) = full {

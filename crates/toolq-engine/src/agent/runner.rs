@@ -99,7 +99,7 @@ impl AgentRunner {
             result = conversation.run(task, &mut text_so_far) => result,
             Ok(()) = cancel => {
                 let partial_output = output(&text_so_far).into_output(String::new());
-                return AttemptResult::cancelled_while_running(partial_output);
+                return AttemptResult::canceled_while_running(partial_output);
             }
             () = control.sleep(timeout.duration) => {
                 let timed_out = Outcome::TimedOut {

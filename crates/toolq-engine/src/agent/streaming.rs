@@ -51,7 +51,7 @@ pub(crate) struct AgentTurnResult {
 }
 
 impl<'k> StreamingResponse<'k> {
-    /// Creates a response of which nothing has been received yet.
+    /// Creates a response before any of it has been received.
     pub(crate) fn new(
         api: Api,
         (model, mask): (&str, &Arc<Mask>),

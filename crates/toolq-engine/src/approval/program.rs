@@ -95,7 +95,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
 pub(crate) fn program_reply(program: &Path, result: AttemptResult) -> ApprovalReply {
     let outcome = match result {
         AttemptResult::Finished { outcome, .. } => outcome,
-        AttemptResult::Cancelled { .. } => return ApprovalReply::withdrawn(),
+        AttemptResult::Canceled { .. } => return ApprovalReply::withdrawn(),
     };
     let decided = |decision, text: &str| {
         let text = text.trim();
@@ -223,7 +223,7 @@ mod tests {
             };
             assert!(why.starts_with(&format!("/bin/ask {expected}")), "{why}");
         }
-        let canceled = AttemptResult::Cancelled {
+        let canceled = AttemptResult::Canceled {
             partial_output: nothing,
             cancel_point: crate::attempt::CancelPoint::BeforeStart,
         };

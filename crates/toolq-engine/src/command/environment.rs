@@ -23,7 +23,7 @@ impl ChildEnvironment {
         }
     }
 
-    /// Has names looked up over TCP, in addition to any other options of the resolver.
+    /// Tells the resolver to look names up over TCP, in addition to any other options of the resolver.
     pub(crate) fn add_dns_over_tcp(&mut self) {
         const VARIABLE: &str = "RES_OPTIONS";
         let options = self.0.iter().find(|(known, _)| known == VARIABLE);

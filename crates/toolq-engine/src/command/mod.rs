@@ -22,5 +22,5 @@ pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::{ParentEnds, ProxiedEnds};
 pub use program_lookup::find_program;
 pub(crate) use runner::CommandRunner;
-pub use runner::start_supervisor;
+pub use runner::start_reaper_pools;
 pub use sandbox::{find_allowed_gap, find_sandbox_gaps};

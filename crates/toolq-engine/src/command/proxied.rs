@@ -31,12 +31,12 @@ impl CommandRunner {
         let request = self.proxied_request(argv)?;
         let (ours, theirs) = ProxiedEnds::new()?;
         let descriptors = theirs.descriptors();
-        let mut child = match &self.supervisor {
+        let mut child = match &self.reaper_pools {
             #[cfg(not(target_os = "linux"))]
             Some(never) => match *never {},
             #[cfg(target_os = "linux")]
-            Some(supervisor) => {
-                let pool = supervisor.pool(false);
+            Some(reaper_pools) => {
+                let pool = reaper_pools.pool(false);
                 let started = SupervisedChild::start(pool, &request, &descriptors);
                 ChildProcess::Supervised(started.await?)
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use crate::attempt::{Attempt, AttemptResult, cancelled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipe_io::CommandStreams;
 use crate::command::spec::CommandSpec;
@@ -16,7 +16,7 @@ use toolq_core::types::{CallEnding, DoubtCause, Effect, Outcome, Tool};
 enum WaitResult {
     Exited,
     TimedOut,
-    Cancelled,
+    Canceled,
 }
 
 /// Serves the pipes of a started program until it ends, times out or is canceled.
@@ -34,7 +34,7 @@ pub(super) async fn run_to_exit(
             biased;
             () = child.wait_for_exit() => WaitResult::Exited,
             () = attempt.control.sleep(limit.duration) => WaitResult::TimedOut,
-            () = cancelled(attempt.cancel, &attempt.control) => WaitResult::Cancelled,
+            () = canceled(attempt.cancel, &attempt.control) => WaitResult::Canceled,
         }
     });
     let wait_result = waiting.await;
@@ -51,12 +51,12 @@ pub(super) async fn run_to_exit(
         biased;
         exit = ending => exit,
         () = attempt.control.wait_for_kill_deadline() => {
-            return AttemptResult::cancelled_while_running(streams.into_output());
+            return AttemptResult::canceled_while_running(streams.into_output());
         }
     };
     debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
-        (WaitResult::Cancelled, _) => AttemptResult::cancelled_while_running(streams.into_output()),
+        (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
         (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
         (WaitResult::Exited, exit) => {

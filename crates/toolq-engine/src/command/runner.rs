@@ -12,7 +12,7 @@ use crate::command::run_to_exit::run_to_exit;
 use crate::command::spec::CommandSpec;
 use crate::output::{OutputCollector, TailCapture};
 use crate::settings::EngineSettings;
-use procfence::Supervisor;
+use procfence::ReaperPools;
 use redact::Mask;
 
 use toolq_core::check::build_server_command;
@@ -31,8 +31,8 @@ pub(crate) struct CommandRunner {
     pub(crate) environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
-    /// Starts the programs. Without it, toolq starts them itself.
-    pub(super) supervisor: Option<Supervisor>,
+    /// The reapers that start the programs. Without them, toolq starts the programs itself.
+    pub(super) reaper_pools: Option<ReaperPools>,
     /// Whether programs must not start without a supervisor, which confines them.
     pub(super) requires_supervisor: bool,
     /// All running programs, so that they can be suspended and resumed.
@@ -42,21 +42,21 @@ pub(crate) struct CommandRunner {
 impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         let program = settings.supervisor_program.as_deref();
-        let supervisor = match &settings.confinement {
+        let reaper_pools = match &settings.confinement {
             Some(confinement) => program
-                .and_then(new_supervisor)
-                .map(|supervisor| supervisor.confined(confinement)),
+                .and_then(new_reaper_pools)
+                .map(|reaper_pools| reaper_pools.confined(confinement)),
             None => settings
-                .started_supervisor
+                .reaper_pools
                 .clone()
-                .or_else(|| program.and_then(new_supervisor)),
+                .or_else(|| program.and_then(new_reaper_pools)),
         };
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            supervisor,
+            reaper_pools,
             requires_supervisor: settings.confinement.is_some(),
             groups: ProcessGroups::default(),
         }
@@ -72,17 +72,17 @@ impl CommandRunner {
         self.groups.resume();
     }
 
-    /// Has the supervisor end.
+    /// Tells the supervisors to exit.
     pub(crate) fn begin_close(&self) {
-        if let Some(supervisor) = &self.supervisor {
-            supervisor.begin_close();
+        if let Some(reaper_pools) = &self.reaper_pools {
+            reaper_pools.begin_close();
         }
     }
 
-    /// Stops the supervisor.
+    /// Stops the supervisors.
     pub(crate) fn close(&self) {
-        if let Some(supervisor) = &self.supervisor {
-            supervisor.close();
+        if let Some(reaper_pools) = &self.reaper_pools {
+            reaper_pools.close();
         }
     }
 
@@ -97,7 +97,7 @@ impl CommandRunner {
         let command = build_server_command(program);
         let spec = CommandSpec::for_server(self, &command, program)?;
         self.check_confinement()?;
-        let (mut child, pipes) = spec.start(self.supervisor.as_ref()).await?;
+        let (mut child, pipes) = spec.start(self.reaper_pools.as_ref()).await?;
         child.register(&self.groups);
         Ok((child, pipes))
     }
@@ -116,7 +116,7 @@ impl CommandRunner {
 
     /// Checks that a program can be confined if it must be.
     fn check_confinement(&self) -> Result<(), Outcome> {
-        if self.requires_supervisor && self.supervisor.is_none() {
+        if self.requires_supervisor && self.reaper_pools.is_none() {
             let cause = "there is no supervisor to confine the program".to_owned();
             return Err(Outcome::InternalError(cause));
         }
@@ -139,7 +139,7 @@ impl CommandRunner {
         if let Err(outcome) = self.check_confinement() {
             return outcome.into();
         }
-        let (mut child, pipes) = match spec.start(self.supervisor.as_ref()).await {
+        let (mut child, pipes) = match spec.start(self.reaper_pools.as_ref()).await {
             Ok(started) => started,
             Err(outcome) => return outcome.into(),
         };
@@ -158,18 +158,19 @@ impl CommandRunner {
     }
 }
 
-/// Creates the supervisor of this process. Nothing is started yet.
-fn new_supervisor(program: &Path) -> Option<Supervisor> {
-    Supervisor::new(program, &ProcessIdentity::current().reaper_argument())
+/// Creates the reaper pools of this process. Nothing is started yet.
+fn new_reaper_pools(program: &Path) -> Option<ReaperPools> {
+    ReaperPools::new(program, &ProcessIdentity::current().reaper_argument())
 }
 
-/// Starts a supervisor before the first program needs it, so that it gets ready while other things are done. Returns `None`
-/// if no tool would use it, or if it can't be started now.
-pub fn start_supervisor(tools: &ToolsConfig, program: &Path) -> Option<Supervisor> {
+/// Starts a supervisor before the first program needs it, so that it gets ready while other things are done. Returns the
+/// reaper pools that it serves, or `None` if no tool would use it, or if it can't be started now.
+pub fn start_reaper_pools(tools: &ToolsConfig, program: &Path) -> Option<ReaperPools> {
     let uses_supervisor = |tool: &Arc<Tool>| match &tool.backing {
         Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
         _ => false,
     };
-    let supervisor = new_supervisor(program).filter(|_| tools.tools.iter().any(uses_supervisor))?;
-    supervisor.start_ahead().ok().map(|()| supervisor)
+    let reaper_pools =
+        new_reaper_pools(program).filter(|_| tools.tools.iter().any(uses_supervisor))?;
+    reaper_pools.start_ahead().ok().map(|()| reaper_pools)
 }

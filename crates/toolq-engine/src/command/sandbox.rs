@@ -84,7 +84,7 @@ pub(crate) fn locate_sandbox(
     })
 }
 
-/// Whether names have to be looked up over TCP, since that is all that the program can use.
+/// Whether names have to be looked up over TCP, because the program can't use anything else.
 pub(crate) fn needs_dns_over_tcp(sandbox: &SandboxInvocation) -> bool {
     matches!(&sandbox.network, SandboxNetwork::Ports(ports) if ports.contains(&DNS_PORT))
 }

@@ -15,7 +15,7 @@ use crate::command::child::ChildProcess;
 use crate::command::direct_child::DirectChild;
 use crate::command::pipes::ParentEnds;
 use crate::command::program_lookup;
-use procfence::{ResourceLimits, SpawnRequest, Supervisor, spawn};
+use procfence::{ReaperPools, ResourceLimits, SpawnRequest, spawn};
 use toolq_core::types::{Leftovers, Outcome, SpawnError};
 
 /// A program and everything it is started with.
@@ -50,7 +50,7 @@ impl CommandSpec<'_> {
     /// The outcome of the call, because nothing was started.
     pub(crate) async fn start(
         &self,
-        supervisor: Option<&Supervisor>,
+        reaper_pools: Option<&ReaperPools>,
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
         if let Some(problem) = &self.confinement_problem {
             return Err(self.not_confined(problem.clone(), Errno::NOTSUP.raw_os_error()));
@@ -58,12 +58,12 @@ impl CommandSpec<'_> {
         let start_error =
             |error: io::Error| not_started_outcome(self.program, None, errno_of(&error));
         let (pipes, child_ends) = ParentEnds::new(self.stdin).map_err(start_error)?;
-        let child = match supervisor {
+        let child = match reaper_pools {
             #[cfg(not(target_os = "linux"))]
             Some(never) => match *never {},
             #[cfg(target_os = "linux")]
-            Some(supervisor) => {
-                let pool = supervisor.pool(self.leftovers == Leftovers::Allow);
+            Some(reaper_pools) => {
+                let pool = reaper_pools.pool(self.leftovers == Leftovers::Allow);
                 ChildProcess::Supervised(
                     SupervisedChild::start(pool, &self.request, &child_ends.descriptors())
                         .await

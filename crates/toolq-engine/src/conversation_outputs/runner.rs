@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::spawn_blocking;
 
-use crate::attempt::{Attempt, AttemptResult, cancelled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::conversation_outputs::page::OutputFile;
 use crate::conversation_outputs::search::search_output;
 use crate::conversation_outputs::{ConversationOutputs, KeptOutput};
@@ -49,7 +49,7 @@ impl OutputReadRunner {
         });
         let read = tokio::select! {
             read = reading => read,
-            () = cancelled(cancel, &control) => return AttemptResult::cancelled_while_running(CallOutput::default()),
+            () = canceled(cancel, &control) => return AttemptResult::canceled_while_running(CallOutput::default()),
             () = control.sleep(limit.duration) => return timed_out(limit.configured).into(),
         };
         match read {
@@ -107,7 +107,7 @@ fn read_output(
     } else {
         "the end"
     };
-    let next_note = |next: u64| format!("go on with \"offset\": {next}");
+    let next_note = |next: u64| format!("continue with \"offset\": {next}");
     let Some(pattern) = &request.pattern else {
         let page = file.read_page(offset, limit).map_err(gone)?;
         let (begin, end) = (page.begin, page.end);

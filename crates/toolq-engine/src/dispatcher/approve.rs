@@ -25,14 +25,14 @@ pub(crate) struct PendingQuestion {
 }
 
 impl Dispatcher<'_> {
-    /// Sees to the approval of the call that is next in order, if it needs one and hasn't been asked about.
+    /// Asks for approval of the next call in order, if it needs one.
     pub(crate) fn request_approval(&mut self) {
         let next = self.gate.next_waiting();
         let is_stale = |pending: &mut PendingQuestion| Some(pending.number) != next;
         if let Some(PendingQuestion { withdraw, .. }) = self.question.take_if(is_stale) {
             let _ = withdraw.send(());
         }
-        // Calls before it that wait for their turn haven't started.
+        // Calls before it that are throttled haven't started.
         let may_ask = self.question.is_none() && !self.throttled.has_unstarted();
         let next = next.filter(|next| may_ask && self.unapproved.contains(next));
         let Some(number) = next else {

@@ -122,7 +122,7 @@ impl AttemptTasks {
         let task = self.tasks.spawn(async move {
             tokio::select! {
                 () = control.sleep(backoff) => TaskResult::Backoff,
-                Ok(()) = cancel => TaskResult::Attempt(AttemptResult::cancelled_while_running(CallOutput::default())),
+                Ok(()) = cancel => TaskResult::Attempt(AttemptResult::canceled_while_running(CallOutput::default())),
             }
         });
         self.call_numbers.insert(task.id(), call_number);

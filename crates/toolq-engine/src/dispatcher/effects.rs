@@ -95,14 +95,14 @@ impl Dispatcher<'_> {
         };
         for (batch, run) in self.queue.running_calls() {
             if batch == Some(failed_batch) {
-                run.cancelled_by.get_or_insert_with(|| tool.to_owned());
+                run.canceled_by.get_or_insert_with(|| tool.to_owned());
                 run.cancel_attempt();
             }
         }
         let sibling = Outcome::NotExecuted(NotExecutedCause::SiblingFailed {
             tool: tool.to_owned(),
         });
-        for (number, outcome) in self.withdraw_cancelled_retries() {
+        for (number, outcome) in self.withdraw_canceled_retries() {
             self.effects.push_back(CallEffect::Finish(number, outcome));
         }
         let in_batch = self.queue.batch_range(number);
@@ -110,7 +110,7 @@ impl Dispatcher<'_> {
         self.push_skips(waiting, &sibling);
     }
 
-    /// Takes waiting calls away from the gate, also those that wait for their turn. Returns their numbers, in call order.
+    /// Takes waiting calls away from the gate, also those that are throttled. Returns their numbers, in call order.
     pub(crate) fn withdraw_waiting(&mut self, matches: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut numbers = self.withdraw_throttled(&matches);
         numbers.extend(self.gate.withdraw(&matches));

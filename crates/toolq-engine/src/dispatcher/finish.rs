@@ -46,8 +46,8 @@ impl CallStats {
 
     fn from_running(run: &RunningCall, outcome: &Outcome, now: Duration) -> Self {
         // A call that was canceled before it did anything was started all the same, and its record must show that.
-        let was_cancelled = matches!(outcome, Outcome::NotExecuted(_));
-        if outcome.is_skipped() && !was_cancelled {
+        let was_canceled = matches!(outcome, Outcome::NotExecuted(_));
+        if outcome.is_skipped() && !was_canceled {
             return Self::default();
         }
         let mut agent_usage = run.agent_usage.clone();

@@ -36,7 +36,7 @@ impl Dispatcher<'_> {
             .running_calls()
             .for_each(|(_, run)| run.cancel_attempt());
         let outcome = Outcome::NotExecuted(NotExecutedCause::Halted(cause));
-        for (number, outcome) in self.withdraw_cancelled_retries() {
+        for (number, outcome) in self.withdraw_canceled_retries() {
             self.finish_call(number, outcome);
         }
         let waiting = self.withdraw_waiting(|_| true);

@@ -37,7 +37,7 @@ impl Dispatcher<'_> {
         else {
             return false;
         };
-        run.cancelled_by = None;
+        run.canceled_by = None;
         self.finish_call(number, orphaned_outcome());
         true
     }
@@ -50,7 +50,7 @@ impl Dispatcher<'_> {
         run.is_probing = false;
         run.started_at = now;
         // The call may have been canceled, or the run halted, in the meantime.
-        let cause = match (run.cancelled_by.take(), self.halted_by) {
+        let cause = match (run.canceled_by.take(), self.halted_by) {
             (Some(tool), _) => Some(NotExecutedCause::SiblingFailed { tool }),
             (None, halted) => halted.map(NotExecutedCause::Halted),
         };

@@ -29,7 +29,7 @@ impl Dispatcher<'_> {
             && cancels(tool.on_failure)
         {
             // Some of its siblings haven't arrived yet.
-            self.cancelled_batches.insert(batch, tool.name.clone());
+            self.canceled_batches.insert(batch, tool.name.clone());
         }
         self.answer_on_arrival(call_ref, call, outcome, attempts);
     }

@@ -110,7 +110,7 @@ impl Dispatcher<'_> {
         let root = &self.engine.settings.tools.root;
         run.locks_moved |= cache.note_change(&run.job.accepted, root);
         run.cache_ticket = cache.ticket(&run.job.accepted, root);
-        let (cancel, cancelled) = oneshot::channel();
+        let (cancel, canceled) = oneshot::channel();
         run.cancel = Some(cancel);
         if let Some(slot) = &run.slot {
             slot.note_started(self.engine.control.now());
@@ -127,7 +127,7 @@ impl Dispatcher<'_> {
             idempotency_key: Arc::clone(&run.idempotency_key),
             trace,
             timeout: run.attempt_timeout(self.engine.control.now()),
-            cancel: cancelled,
+            cancel: canceled,
             progress,
             dispatcher: handle,
             outputs: self.engine.outputs.clone(),

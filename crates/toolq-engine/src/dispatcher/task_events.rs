@@ -35,10 +35,10 @@ impl Dispatcher<'_> {
     pub(crate) fn finish_attempt(&mut self, number: usize, result: AttemptResult) {
         self.sub_turns.drop_engine(number);
         match result {
-            AttemptResult::Cancelled {
+            AttemptResult::Canceled {
                 partial_output,
                 cancel_point,
-            } => self.finish_cancelled(number, partial_output, cancel_point),
+            } => self.finish_canceled(number, partial_output, cancel_point),
             AttemptResult::Finished {
                 outcome,
                 retry_after,
@@ -76,7 +76,7 @@ impl Dispatcher<'_> {
             run.jitter_seed(),
         );
         let may_retry =
-            run.agent_usage.is_none() && run.cancelled_by.is_none() && self.halted_by.is_none();
+            run.agent_usage.is_none() && run.canceled_by.is_none() && self.halted_by.is_none();
         let Some(wait) = wait.filter(|_| may_retry) else {
             return self.finish_call(number, outcome);
         };
@@ -87,15 +87,15 @@ impl Dispatcher<'_> {
             wait,
         };
         let _ = self.sink.emit(&[event]);
-        let (cancel, cancelled) = oneshot::channel();
+        let (cancel, canceled) = oneshot::channel();
         run.cancel = Some(cancel);
         run.last_outcome = Some(outcome);
         let control = self.engine.control.clone();
         self.attempt_tasks
-            .spawn_backoff(number, wait, cancelled, control);
+            .spawn_backoff(number, wait, canceled, control);
     }
 
-    /// Starts the next attempt after its backoff, or lets it wait for its turn.
+    /// Starts the next attempt after its backoff, or lets it wait for its limits.
     fn finish_backoff(&mut self, number: usize) {
         let Some((_, run)) = self.queue.running_call(number) else {
             return;
@@ -128,22 +128,22 @@ impl Dispatcher<'_> {
     }
 
     /// Finishes a call that was canceled, because another one failed or because the run was halted.
-    fn finish_cancelled(&mut self, number: usize, output: CallOutput, cancel_point: CancelPoint) {
+    fn finish_canceled(&mut self, number: usize, output: CallOutput, cancel_point: CancelPoint) {
         if self.abort_probe(number) {
             return;
         }
-        if let Some(outcome) = self.outcome_of_cancelled(number, output, cancel_point) {
+        if let Some(outcome) = self.outcome_of_canceled(number, output, cancel_point) {
             self.finish_call(number, outcome);
         }
     }
 
     /// Returns the outcome of a call that was canceled while it waited for another attempt.
-    pub(crate) fn cancelled_retry_outcome(&mut self, number: usize) -> Option<Outcome> {
+    pub(crate) fn canceled_retry_outcome(&mut self, number: usize) -> Option<Outcome> {
         let cancel_point = CancelPoint::WhileRunning;
-        self.outcome_of_cancelled(number, CallOutput::default(), cancel_point)
+        self.outcome_of_canceled(number, CallOutput::default(), cancel_point)
     }
 
-    fn outcome_of_cancelled(
+    fn outcome_of_canceled(
         &mut self,
         number: usize,
         output: CallOutput,
@@ -155,7 +155,7 @@ impl Dispatcher<'_> {
         let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
         let writes = accepted.tool.effect == Effect::Write && !is_agent;
         // An agent that times out has its answer, and what it had started is part of that.
-        let by_agent = run.cancelled_by.is_none()
+        let by_agent = run.canceled_by.is_none()
             && self.engine.control.halt_cause() == Some(HaltCause::AgentStopped);
         let cancel_point = match (&run.last_outcome, cancel_point) {
             // A tool that writes is retried only if the last attempt surely did nothing.
@@ -165,9 +165,9 @@ impl Dispatcher<'_> {
             (_, cancel_point) => cancel_point,
         };
         Some(
-            match (run.cancelled_by.take(), self.engine.control.halt_cause()) {
+            match (run.canceled_by.take(), self.engine.control.halt_cause()) {
                 (None, Some(by)) => interrupted_outcome(by, output, cancel_point),
-                (by, _) => cancelled_outcome(by.unwrap_or_default(), output, cancel_point),
+                (by, _) => canceled_outcome(by.unwrap_or_default(), output, cancel_point),
             },
         )
     }
@@ -184,7 +184,7 @@ fn interrupted_outcome(by: HaltCause, output: CallOutput, cancel_point: CancelPo
     }
 }
 
-fn cancelled_outcome(by: String, output: CallOutput, cancel_point: CancelPoint) -> Outcome {
+fn canceled_outcome(by: String, output: CallOutput, cancel_point: CancelPoint) -> Outcome {
     match cancel_point {
         CancelPoint::BeforeStart => {
             Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by })

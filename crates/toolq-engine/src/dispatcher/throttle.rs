@@ -1,5 +1,5 @@
-//! Calls that wait for their turn: the gate let them pass, or their backoff has elapsed, but their tool, server or host
-//! limits how many calls run at once or how far their starts are apart. They hold their place in the order, so only calls
+//! Calls that wait for their start: the gate let them pass, or their backoff has elapsed, but their tool, server or host
+//! limits how many calls run at once or how far apart they start. They hold their place in the order, so only calls
 //! that may run alongside them pass them.
 
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Dispatcher<'_> {
         applied_limits(&job.accepted, &settings.tools, depth, &env)
     }
 
-    /// Lets a call that the gate let pass wait for its turn, which may be now.
+    /// Puts a call that the gate let pass in its line. It may be able to start at once.
     pub(crate) fn throttle_call(&mut self, number: usize, limits: &AppliedLimits, is_retry: bool) {
         let ticket = self.engine.start_limiter.enqueue(limits, is_retry);
         let since = self.engine.control.now();
@@ -43,7 +43,7 @@ impl Dispatcher<'_> {
         self.throttled.insert(call);
     }
 
-    /// Starts the calls whose turn it is. Returns those that haven't run yet; their starts are to be emitted.
+    /// Starts the calls that their limits let start. Returns those that haven't run yet, whose starts are to be emitted.
     pub(crate) fn start_throttled(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
         loop {
@@ -59,7 +59,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Takes the next call whose turn it is out of its line, with a permit if it hasn't run yet.
+    /// Takes the next call that may start out of its line, with a permit if it hasn't run yet.
     fn next_due(&mut self) -> Option<(ThrottledCall, Option<Permit>)> {
         let now = self.engine.control.now();
         for mut call in self.throttled.fronts() {
@@ -130,7 +130,7 @@ impl Dispatcher<'_> {
         self.start_retry(call.number);
     }
 
-    /// Ends the calls whose retries won't have their turn within `timeout.total`, with the outcomes that they have.
+    /// Ends the calls whose retries can't start within `timeout.total`, with the outcomes that they have.
     fn end_late_retries(&mut self) {
         let now = self.engine.control.now();
         for call in self.throttled.retries() {
@@ -158,17 +158,17 @@ impl Dispatcher<'_> {
     }
 
     /// Takes the calls whose retries wait out of their lines, if they were canceled. Returns them with their outcomes.
-    pub(crate) fn withdraw_cancelled_retries(&mut self) -> Vec<(usize, Outcome)> {
+    pub(crate) fn withdraw_canceled_retries(&mut self) -> Vec<(usize, Outcome)> {
         let halted = self.halted_by.is_some();
         let mut ended = Vec::new();
         for call in self.throttled.retries() {
             let Some((_, run)) = self.queue.running_call(call.number) else {
                 continue;
             };
-            if halted || run.cancelled_by.is_some() {
+            if halted || run.canceled_by.is_some() {
                 self.withdraw_ticket(&call);
                 ended.extend(
-                    self.cancelled_retry_outcome(call.number)
+                    self.canceled_retry_outcome(call.number)
                         .map(|outcome| (call.number, outcome)),
                 );
             }
@@ -185,7 +185,7 @@ impl Dispatcher<'_> {
     fn announce_wait(&mut self, call: &mut ThrottledCall, wait: &StartWait) {
         call.was_limited = true;
         if let Some(entry) = self.queue.get(call.number) {
-            debug!(id = entry.call.tool_use_id, subject = %wait.subject, rate = wait.is_rate, "waits for its turn");
+            debug!(id = entry.call.tool_use_id, subject = %wait.subject, rate = wait.is_rate, "waits for its start");
             let _ = self.sink.emit(&[Event::Throttled {
                 call: &entry.call,
                 wait,

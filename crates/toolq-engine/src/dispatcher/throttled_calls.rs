@@ -1,25 +1,20 @@
-//! The calls of a turn that wait for their turn, in the lines in which they wait.
+//! The calls of a turn that their limits don't let start yet, in the lines in which they wait.
 
-use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::EngineState;
-use toolq_core::schedule::{LimitedSubject, StartTicket};
+use toolq_core::schedule::{StartTicket, WaitingLines};
 
-/// The calls that wait. All hold their place in the order of the turn.
+/// The calls that wait for their start. All hold their place in the order of the turn.
 #[derive(Debug, Default)]
 pub(crate) struct ThrottledCalls {
-    lines: HashMap<Arc<[LimitedSubject]>, WaitingLine>,
+    lines: WaitingLines<ThrottledCall>,
     /// When the next of them may start, as far as that depends on time alone.
     pub(super) wake_at: Option<Duration>,
 }
 
-/// Calls with the same limits, in the order in which they have their turns.
-type WaitingLine = BTreeMap<(bool, u64), ThrottledCall>;
-
-/// A call that waits for its turn.
+/// A call that waits for its start.
 #[derive(Debug, Clone)]
 pub(super) struct ThrottledCall {
     pub(super) number: usize,
@@ -34,38 +29,27 @@ pub(super) struct ThrottledCall {
 impl ThrottledCalls {
     /// Returns whether calls wait that haven't started. They come last in their lines.
     pub(crate) fn has_unstarted(&self) -> bool {
-        let mut lasts = self.lines.values().filter_map(|line| line.values().last());
+        let mut lasts = self.lines.lines().filter_map(|mut line| line.next_back());
         lasts.any(|call| !call.is_retry)
     }
 
     pub(super) fn insert(&mut self, call: ThrottledCall) {
-        let line = self
-            .lines
-            .entry(Arc::clone(call.ticket.line()))
-            .or_default();
-        line.insert(call.ticket.order(), call);
+        let ticket = call.ticket.clone();
+        self.lines.insert(&ticket, call);
     }
 
     pub(super) fn remove(&mut self, ticket: &StartTicket) -> Option<ThrottledCall> {
-        let line = self.lines.get_mut(ticket.line())?;
-        let call = line.remove(&ticket.order());
-        if line.is_empty() {
-            self.lines.remove(ticket.line());
-        }
-        call
+        self.lines.remove(ticket)
     }
 
-    /// Returns the calls that are next in their lines, in the order in which they have their turn.
+    /// Returns the calls that are next in their lines, in the order in which they start if nothing limits them.
     pub(super) fn fronts(&self) -> Vec<ThrottledCall> {
-        let fronts = self.lines.values().filter_map(|line| line.values().next());
-        let mut fronts: Vec<ThrottledCall> = fronts.cloned().collect();
-        fronts.sort_unstable_by_key(|call| call.ticket.order());
-        fronts
+        self.lines.fronts()
     }
 
     /// Returns the calls with these numbers that haven't started.
     pub(super) fn unstarted(&self, matches: impl Fn(usize) -> bool) -> Vec<ThrottledCall> {
-        let calls = self.lines.values().flat_map(BTreeMap::values);
+        let calls = self.lines.lines().flatten();
         let calls = calls.filter(|call| !call.is_retry && matches(call.number));
         let mut calls: Vec<ThrottledCall> = calls.cloned().collect();
         calls.sort_unstable_by_key(|call| call.number);
@@ -76,15 +60,15 @@ impl ThrottledCalls {
     pub(super) fn retries(&self) -> Vec<ThrottledCall> {
         let retries = self
             .lines
-            .values()
-            .flat_map(|line| line.values().take_while(|call| call.is_retry));
+            .lines()
+            .flat_map(|line| line.take_while(|call| call.is_retry));
         let mut retries: Vec<ThrottledCall> = retries.cloned().collect();
         retries.sort_unstable_by_key(|call| call.number);
         retries
     }
 
-    /// Resolves when one of the calls may have its turn. Never resolves if no call waits.
-    pub(crate) async fn wait_for_turn(&self, engine: &EngineState) {
+    /// Resolves when one of the calls may be able to start. Never resolves if no call waits.
+    pub(crate) async fn wait_for_start(&self, engine: &EngineState) {
         if self.lines.is_empty() {
             return pending().await;
         }

@@ -56,7 +56,7 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) partition: Box<BatchPartition>,
     pub(crate) queue: CallQueue,
     pub(crate) gate: Box<Gate>,
-    /// The calls that the gate let pass, and those to be retried, that wait for their turn.
+    /// The calls that the gate let pass, and those to be retried, while their limits make them wait.
     pub(crate) throttled: ThrottledCalls,
     /// The place among turns that run at the same time, if there are any.
     pub(crate) turn_gate: Option<TurnGate>,
@@ -75,7 +75,7 @@ pub(crate) struct Dispatcher<'e> {
     /// The batches that have started.
     pub(crate) started_batches: HashSet<usize>,
     /// Batches canceled by a call that failed in an earlier run, each with the tool of that call.
-    pub(crate) cancelled_batches: HashMap<usize, String>,
+    pub(crate) canceled_batches: HashMap<usize, String>,
     /// What remains to be done because a call has ended. Empty between two events.
     pub(crate) effects: VecDeque<CallEffect>,
     /// Why later calls don't run: an earlier one failed, or was the final answer.
@@ -116,7 +116,7 @@ impl<'e> Dispatcher<'e> {
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),
             started_batches: HashSet::new(),
-            cancelled_batches: HashMap::new(),
+            canceled_batches: HashMap::new(),
             effects: VecDeque::new(),
             stopped_by: None,
             arrivals_ended_by: None,
@@ -196,7 +196,7 @@ impl<'e> Dispatcher<'e> {
                 }
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
                 () = permit_released(self.awaited_limit.as_ref()) => {}
-                () = self.throttled.wait_for_turn(self.engine) => {}
+                () = self.throttled.wait_for_start(self.engine) => {}
                 () = turn_gate_changed(self.turn_gate.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
+use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::host::content::{push_content, text_of};
 use crate::host::{HostCall, HostReply, HostTools};
 use crate::output::OutputCollector;
@@ -62,7 +62,7 @@ impl HostRunner {
             // A result that has come counts.
             biased;
             reply = tools.run(&call) => reply,
-            () = cancelled(cancel, &control) => return cancelled_result(tool.effect),
+            () = canceled(cancel, &control) => return canceled_result(tool.effect),
             () = control.sleep(limit.duration) => return timeout_outcome(limit.configured, tool.effect).into(),
         };
         let mut output =
@@ -101,8 +101,8 @@ fn bad_output(problem: String) -> Outcome {
 }
 
 /// A function can't be ended from outside, so it may still be running.
-fn cancelled_result(effect: Effect) -> AttemptResult {
-    AttemptResult::Cancelled {
+fn canceled_result(effect: Effect) -> AttemptResult {
+    AttemptResult::Canceled {
         partial_output: CallOutput::default(),
         cancel_point: match effect {
             Effect::Write => CancelPoint::Unknown,

@@ -39,7 +39,7 @@ pub(crate) struct ResponseHead {
 
 impl PendingResponse {
     /// Returns the result of an attempt that was canceled.
-    pub(crate) fn into_cancelled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
+    pub(crate) fn into_canceled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
         let cancel_point = if send_guard.try_cancel() {
             CancelPoint::BeforeStart
         } else if effect == Effect::Write {
@@ -47,7 +47,7 @@ impl PendingResponse {
         } else {
             CancelPoint::WhileRunning
         };
-        AttemptResult::Cancelled {
+        AttemptResult::Canceled {
             partial_output: self.body.into_output(String::new()),
             cancel_point,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Request;
 
-use crate::attempt::{Attempt, AttemptResult, cancelled};
+use crate::attempt::{Attempt, AttemptResult, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error;
 use crate::http::error::HttpError;
@@ -71,7 +71,7 @@ impl HttpRunner {
         let mut pending = PendingResponse { head: None, body };
         let read = tokio::select! {
             read = self.exchange((request, &origin), backing, tool, &mut pending) => read,
-            () = cancelled(cancel, &control) => return pending.into_cancelled(&send_guard, tool.effect),
+            () = canceled(cancel, &control) => return pending.into_canceled(&send_guard, tool.effect),
             () = control.sleep(limit.duration) => Err(timeout_error(limit.configured, &send_guard, &origin)),
         };
         pending.into_attempt_result(read, tool.effect, &self.mask)

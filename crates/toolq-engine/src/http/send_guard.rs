@@ -17,7 +17,7 @@ const WAITING: u8 = 0;
 /// A part of the request may have been sent.
 const SENT: u8 = 1;
 /// The request will never be sent.
-const CANCELLED: u8 = 2;
+const CANCELED: u8 = 2;
 
 /// How far a request has gotten. Clones track the same request.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct SendGuard(Arc<AtomicU8>);
 impl SendGuard {
     /// Marks the request as possibly sent, unless it was canceled. Returns whether it may be sent.
     pub(crate) fn mark_sent(&self) -> bool {
-        self.transition(WAITING, SENT) != CANCELLED
+        self.transition(WAITING, SENT) != CANCELED
     }
 
     /// Returns whether a part of the request may have been sent.
@@ -44,7 +44,7 @@ impl SendGuard {
 
     /// Cancels the request. Returns whether that was in time, so that nothing was sent.
     pub(crate) fn try_cancel(&self) -> bool {
-        self.transition(WAITING, CANCELLED) != SENT
+        self.transition(WAITING, CANCELED) != SENT
     }
 
     /// Tracks a request of a `write` tool. The HTTP client polls the body once it has a connection, which marks the
@@ -81,7 +81,7 @@ impl SendGuard {
 /// Returned by the body of a canceled request, so that the client drops the request and its connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was canceled")]
-struct RequestCancelled;
+struct RequestCanceled;
 
 struct GuardedBody {
     guard: SendGuard,
@@ -90,14 +90,14 @@ struct GuardedBody {
 
 impl Body for GuardedBody {
     type Data = Bytes;
-    type Error = RequestCancelled;
+    type Error = RequestCanceled;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, RequestCancelled>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestCanceled>>> {
         if !self.guard.mark_sent() {
-            return Poll::Ready(Some(Err(RequestCancelled)));
+            return Poll::Ready(Some(Err(RequestCanceled)));
         }
         Poll::Ready(self.remaining.take().map(|rest| Ok(Frame::data(rest))))
     }
@@ -117,10 +117,10 @@ mod tests {
 
     /// Either sending or canceling comes first, and both sides agree on which.
     #[test]
-    fn a_cancelled_request_is_not_sent() {
-        let (sent, cancelled) = (SendGuard::default(), SendGuard::default());
+    fn a_canceled_request_is_not_sent() {
+        let (sent, canceled) = (SendGuard::default(), SendGuard::default());
         assert!(sent.mark_sent() && sent.mark_sent() && !sent.try_cancel());
-        assert!(cancelled.try_cancel() && cancelled.try_cancel() && !cancelled.mark_sent());
+        assert!(canceled.try_cancel() && canceled.try_cancel() && !canceled.mark_sent());
         for _ in 0..1_000 {
             let guard = SendGuard::default();
             let other = guard.clone();

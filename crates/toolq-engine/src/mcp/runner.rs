@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, cancelled};
+use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
@@ -90,7 +90,7 @@ impl McpRunner {
             may_repeat: tool.effect != Effect::Write,
         };
         let timed_out = pin!(control.sleep(limit.duration));
-        let canceled = pin!(cancelled(cancel, &control));
+        let canceled = pin!(canceled(cancel, &control));
         let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(output_counter);
@@ -119,7 +119,7 @@ impl McpRunner {
                     (true, Effect::Write) => CancelPoint::Unknown,
                     (true, Effect::Read | Effect::Idempotent) => CancelPoint::WhileRunning,
                 };
-                AttemptResult::Cancelled {
+                AttemptResult::Canceled {
                     partial_output: CallOutput::default(),
                     cancel_point,
                 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use toolq_core::json_schema::CompiledSchema;
 
-/// Checks JSON of which at most `max_bytes` may be shown: what was cut would match no schema.
+/// Checks JSON that may be shown up to `max_bytes`: if it were cut, it would match no schema.
 ///
 /// # Errors
 /// What is wrong, and where.

@@ -22,7 +22,7 @@ pub trait LoggedResults: Debug + Send + Sync {
     /// and these locks. `None` if it can't be made.
     fn digest(&self, accepted: &AcceptedCall, locks: Option<&CallLocks>) -> Option<String>;
 
-    /// Reads the result with this digest. `None` if it can't be read any more.
+    /// Reads the result with this digest. `None` if it can't be read anymore.
     fn load(&self, digest: &str) -> Option<ResultContent>;
 }
 

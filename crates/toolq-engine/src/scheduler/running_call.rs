@@ -52,7 +52,7 @@ pub(crate) struct RunningCall {
     /// Cancels the attempt, or the backoff before the next one.
     pub(crate) cancel: Option<oneshot::Sender<()>>,
     /// The tool whose failure canceled it.
-    pub(crate) cancelled_by: Option<String>,
+    pub(crate) canceled_by: Option<String>,
     /// The outcome of the last attempt, during the backoff before the next one.
     pub(crate) last_outcome: Option<Outcome>,
     /// What its agent has used. `None` if it isn't a call of an agent.
@@ -61,7 +61,7 @@ pub(crate) struct RunningCall {
     pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
     /// The paths in its locks led elsewhere when it started than when it was checked.
     pub(crate) locks_moved: bool,
-    /// How long the current attempt waited for its turn. `None` if it didn't.
+    /// How long limits delayed the current attempt. `None` if they didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.
     pub(crate) slot: Option<StartSlot>,
@@ -88,7 +88,7 @@ impl RunningCall {
             is_probing: job.needs_probe,
             job,
             cancel: None,
-            cancelled_by: None,
+            canceled_by: None,
             last_outcome: None,
             waited: None,
             cache_ticket: None,

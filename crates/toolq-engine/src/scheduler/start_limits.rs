@@ -37,7 +37,7 @@ impl SharedStartLimiter {
         self.lock().check(ticket, now)
     }
 
-    /// Starts a call whose turn it is.
+    /// Starts a call that its limits let start.
     pub(crate) fn start(&self, ticket: StartTicket, now: Duration, waited: bool) -> StartSlot {
         self.lock().start(&ticket, now, waited);
         self.0.changed.notify_waiters();
@@ -71,7 +71,7 @@ impl SharedStartLimiter {
 }
 
 impl StartSlot {
-    /// Notes that an attempt of the call has really started, after its start was recorded.
+    /// Records when an attempt of the call has really started, which is after its start was recorded.
     pub(crate) fn note_started(&self, now: Duration) {
         self.limiter.lock().note_started(&self.ticket, now);
     }

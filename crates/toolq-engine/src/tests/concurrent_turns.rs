@@ -91,7 +91,7 @@ fn a_rejected_call_waits_for_none() {
 }
 
 #[test]
-fn a_cancelled_turn_stops_alone_and_one_that_waits_never_starts() {
+fn a_canceled_turn_stops_alone_and_one_that_waits_never_starts() {
     let tool = tool("t");
     let first = requests(calls("a b C D", &tool));
     let recorder = run(&tool, first, async |sender, mut attempts, _| {

@@ -44,7 +44,7 @@ impl AttemptRunner for ScriptedRunner {
         Box::pin(async move {
             tokio::select! {
                 Ok(outcome) = ended => outcome.into(),
-                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::cancelled_while_running(CallOutput::default()),
+                Ok(()) = attempt.cancel, if !ignores_cancel => AttemptResult::canceled_while_running(CallOutput::default()),
                 () = std::future::pending() => unreachable!(),
             }
         })
@@ -330,7 +330,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         output_dir: None,
         log_files: Vec::new(),
         supervisor_program: None,
-        started_supervisor: None,
+        reaper_pools: None,
         confinement: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),

@@ -1,4 +1,4 @@
-//! `max_parallel` and `rate`: when calls start that wait for their turn.
+//! `max_parallel` and `rate`: when calls start that wait for their limits.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn ids_at(run: &TimedRun, at: Duration) -> Vec<&str> {
     started.map(|(id, _)| id.as_str()).collect()
 }
 
-/// A call that waits for its turn keeps its place: safe calls of other tools pass it, an unsafe one waits for it.
+/// A call that waits for its limits keeps its place: safe calls of other tools pass it, an unsafe one waits for it.
 #[test]
 fn calls_of_other_tools_pass_one_that_waits_for_its_turn() {
     let (one, other) = (limited("one", 1, None), tool("other"));
@@ -170,7 +170,7 @@ fn a_burst_may_be_saved_up() {
     assert!(run.starts[3].1 >= SECOND / 2 && run.starts[4].1 >= SECOND);
 }
 
-/// Retries wait for their turn like first starts, and before them. With one job, the retry has what a later call needs.
+/// Retries wait for their limits as first starts do, and come before them. With one job, the retry has what a later call needs.
 #[test]
 fn retries_count_as_starts_and_come_first() {
     let mut tool = limited("t", 0, Some((1, 1)));
@@ -189,7 +189,7 @@ fn retries_count_as_starts_and_come_first() {
     }
 }
 
-/// A retry waits for its turn within `timeout.total`; the first start of a call waits as long as it takes.
+/// A retry waits for its limits within `timeout.total`; the first start of a call waits as long as it takes.
 #[test]
 fn a_retry_that_has_no_turn_in_time_ends_with_its_last_outcome() {
     let mut tool = limited("t", 0, Some((1, 1)));

@@ -48,12 +48,12 @@ fn waits_for(name: &str) -> Result<(), StartWait> {
 fn calls_start_in_their_order_and_no_more_run_at_once_than_the_limit() {
     let (mut limiter, limits) = (StartLimiter::default(), applied(&[("s", at_once(2))]));
     let calls = [(); 4].map(|()| limiter.enqueue(&limits, false));
-    assert!(calls.is_sorted_by(|one, next| one.order() < next.order()));
+    assert!(calls.is_sorted_by(|one, next| one.position() < next.position()));
     assert!(calls.iter().all(|call| call.line() == calls[0].line()));
     assert_eq!(
         limiter.check(&calls[1], NOW),
         waits_for("s"),
-        "not its turn"
+        "another call is first"
     );
     for call in &calls[..2] {
         assert_eq!(limiter.check(call, NOW), Ok(()));
@@ -74,7 +74,7 @@ fn a_rate_says_when_the_next_call_may_start() {
         assert_eq!((wait.limit_name(), wait.is_rate), ("rate", true));
         wait.until
     };
-    assert_eq!(due_at(&limiter, &calls[1]), None, "not its turn");
+    assert_eq!(due_at(&limiter, &calls[1]), None, "another call is first");
     limiter.start(&calls[0], NOW, false);
     let due = NOW + Duration::from_millis(100);
     assert_eq!(due_at(&limiter, &calls[1]), Some(due));
@@ -109,7 +109,7 @@ fn a_retry_comes_first_and_needs_no_room() {
     );
     limiter.start(&first, NOW, false);
     let retry = limiter.enqueue(&limits, true);
-    assert!(retry.order() < next.order());
+    assert!(retry.position() < next.position());
     assert_eq!(limiter.check(&retry, NOW), Ok(()));
     limiter.start(&retry, NOW, false);
     limiter.finish(&first);

@@ -196,7 +196,7 @@ fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
         "additionalProperties": false,
     });
     let description = "Read the output of an earlier call that was cut: a part of it, or what matches a \
-                       pattern. The first line of the result says which bytes it has and where to go on.";
+                       pattern. The first line of the result says which bytes it has and where to continue.";
     Tool {
         safety: SafetyPolicy::Effect(true),
         effect: Effect::Read,

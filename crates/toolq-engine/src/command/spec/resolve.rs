@@ -93,7 +93,7 @@ impl<'a> CommandSpec<'a> {
             cwd: cwd.clone(),
             request,
             confinement_problem: sandbox.and_then(|sandbox| {
-                sandbox::find_confinement_problem(sandbox, commands.supervisor.is_some())
+                sandbox::find_confinement_problem(sandbox, commands.reaper_pools.is_some())
             }),
             leftovers: match backing.map(|backing| backing.leftovers) {
                 // A copy is removed, or copied again, as soon as its calls have ended.
