@@ -41,7 +41,7 @@ pub(crate) async fn cancel_turn(queue: &TurnQueue, turn: &str) -> Result<TurnNam
         match publish_after(queue, &subject, message, last, limit_repeats()).await {
             Ok(_) => return Ok(name),
             // Its worker has recorded something meanwhile.
-            Err(PublishRefusal::TakenOver) => {}
+            Err(PublishRefusal::Outdated) => {}
             Err(refusal) => return Err(failure(refusal.to_string())),
         }
     }

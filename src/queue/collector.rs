@@ -254,7 +254,7 @@ impl<'a> Collector<'a> {
             limit_repeats(),
         );
         self.position_message = kept.await.map_err(|refusal| match refusal {
-            PublishRefusal::TakenOver => CommandError::usage(format!(
+            PublishRefusal::Outdated => CommandError::usage(format!(
                 "another `toolq collect` of the queue {} has gone on from here",
                 self.queue.name
             ))

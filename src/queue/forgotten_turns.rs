@@ -56,7 +56,7 @@ pub(super) async fn ask_again_if_forgotten(
     match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
         Ok(_) => Ok(true),
         // Another process has requested it.
-        Err(PublishRefusal::TakenOver) => Ok(false),
+        Err(PublishRefusal::Outdated) => Ok(false),
         Err(refusal) => Err(refusal.to_string()),
     }
 }

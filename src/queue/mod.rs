@@ -81,7 +81,7 @@ use std::fmt::Display;
 
 use crate::output::{CommandError, Exit};
 
-/// The error of a queue that can't be used. Unlike an input, nothing is wrong with the command.
-pub(crate) fn queue_error(doing: &str, why: impl Display) -> CommandError {
-    CommandError::new(Exit::Log, format!("{doing}: {why}"))
+/// Creates the error of a queue that can't be used; `what` says what failed.
+pub(crate) fn queue_error(what: &str, why: impl Display) -> CommandError {
+    CommandError::new(Exit::Log, format!("{what}: {why}"))
 }

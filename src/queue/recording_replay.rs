@@ -166,7 +166,7 @@ impl<'a> RecordingReplay<'a> {
         name_files(&mut headers, &files);
         match publish_after(self.queue, &subject, (headers, payload), 0, limit_repeats()).await {
             // The queue has it from an interrupted replay.
-            Ok(_) | Err(PublishRefusal::TakenOver) => Ok(()),
+            Ok(_) | Err(PublishRefusal::Outdated) => Ok(()),
             Err(refusal) => Err(refusal),
         }
     }

@@ -75,7 +75,7 @@ impl Worker<'_> {
         }
         match answer.publish(self.queue, name, last, is_over).await {
             // Another worker that had the same results has answered.
-            Ok(_) | Err(PublishRefusal::TakenOver) => {}
+            Ok(_) | Err(PublishRefusal::Outdated) => {}
             Err(refusal) => return Err(lost(refusal.to_string())),
         }
         self.queue.tell_news().await;

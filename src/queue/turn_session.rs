@@ -12,7 +12,7 @@ use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
 use crate::queue::record_publisher::RecordPublisher;
 use crate::queue::stored_records::StoredRecords;
-use crate::queue::turn_holder::TurnHolder;
+use crate::queue::turn_holder::{TurnHolder, describe_loss};
 use crate::queue::turn_log::{LogFile, RestoreFailure};
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
@@ -125,7 +125,7 @@ impl TurnSession {
         match (answered, finished) {
             (Err(why), _) => TurnEnd::Unusable(why),
             (Ok(_), Err(EmitError(why))) => {
-                TurnEnd::Lost(refused.map_or(why, |refusal| refusal.to_string()))
+                TurnEnd::Lost(refused.map_or(why, |refusal| describe_loss(&refusal)))
             }
             (Ok(_), Ok(())) if sink.lost_lease => {
                 TurnEnd::Lost("its lease was over before all calls had started".to_owned())
@@ -142,7 +142,7 @@ impl TurnSession {
 /// A session that can't begin is another worker's, unless something is wrong with the log.
 fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, why: String) -> TurnEnd {
     match &*refused.borrow() {
-        Some(refusal) => TurnEnd::Lost(refusal.to_string()),
+        Some(refusal) => TurnEnd::Lost(describe_loss(refusal)),
         None => TurnEnd::Unusable(why),
     }
 }

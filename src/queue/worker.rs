@@ -145,8 +145,8 @@ impl<'a> Worker<'a> {
         if !self.queue.is_gone().await {
             return Ok(());
         }
-        let doing = format!("the queue {} is gone", self.queue.name);
-        Err(queue_error(&doing, "it was purged"))
+        let what = format!("the queue {} is gone", self.queue.name);
+        Err(queue_error(&what, "it was purged"))
     }
 
     /// Leaves turns to others for a while after handing one back.

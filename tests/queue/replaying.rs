@@ -1,6 +1,7 @@
 //! `toolq replay --queue`: workers replay recordings, and their reports are merged.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -144,6 +145,22 @@ fn an_interrupted_replay_goes_on_and_the_next_one_begins_anew() {
     let _worker = sandbox.start_worker(&[]);
     sandbox.run(&replay).assert_exit(1);
     assert_eq!(sorted(), ["a", "a", "b", "b", "c", "c", "d", "d", "e", "e"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_blamed_on_the_server() {
+    let Some(sandbox) = sandbox_with_recordings() else {
+        return;
+    };
+    let files = sandbox.path("recordings/a.jsonl.d");
+    fs::create_dir(&files).unwrap();
+    symlink("nosuch", files.join("0a".repeat(32))).unwrap();
+    let output = sandbox
+        .run(&["replay", "recordings", "--queue", QUEUE])
+        .assert_exit(4)
+        .stderr;
+    assert!(output.contains("can't be read: No such file"), "{output}");
+    assert!(!output.contains("NATS"), "{output}");
 }
 
 #[test]
