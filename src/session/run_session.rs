@@ -76,9 +76,7 @@ impl<'a> RunSession<'a> {
         let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
         // Install these before opening the log: once opened, it has to be closed properly.
-        let signals = SignalHandler::install().map_err(|error| {
-            CommandError::usage(format!("failed to install signal handlers: {error}"))
-        })?;
+        let signals = SignalHandler::install()?;
         // It gets ready while the log is opened and synced.
         let started_supervisor = (subject.knows_calls() && settings.confinement.is_none())
             .then(|| start_supervisor(&setup.tools, SUPERVISOR_PROGRAM.as_ref()))

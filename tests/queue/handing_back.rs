@@ -113,6 +113,22 @@ fn workers_that_run_keep_their_lease() {
 }
 
 #[test]
+fn a_worker_under_nohup_outlives_its_terminal() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("slow_write", "a"), ("write", "b")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker_after("trap '' HUP", "");
+    sandbox.wait_for_effects(1);
+    worker.signal(Signal::HUP);
+    sandbox.go();
+    sandbox.wait_for_effects(2);
+    let output = worker.end(Signal::TERM);
+    assert_eq!(output.code, Some(143), "{}", output.stderr);
+}
+
+#[test]
 fn a_worker_that_is_asked_to_stop_finishes_its_turn() {
     let Some(sandbox) = QueueSandbox::new() else {
         return;
