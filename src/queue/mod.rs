@@ -43,6 +43,7 @@ mod recording_replay;
 mod recording_run;
 mod resolver;
 mod server_sync;
+mod shared_consumer;
 mod status;
 mod stop;
 mod stored_records;

@@ -68,7 +68,7 @@ impl<'a> Worker<'a> {
         if let Some(ack_wait) = settings.ack_wait {
             refuse_shorter_wait(queue, ack_wait).await?;
         }
-        let consumer = queue.workers(settings.ack_wait).await?;
+        let consumer = queue.open_workers(settings.ack_wait).await?;
         let presence = Presence::announce(queue, &turns.nats_runtime).await?;
         Ok(Self {
             queue,
@@ -225,7 +225,8 @@ impl<'a> Worker<'a> {
 /// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
 /// would lose their turns.
 async fn refuse_shorter_wait(queue: &TurnQueue, ack_wait: Duration) -> Result<(), CommandError> {
-    let Some(current) = queue.ack_wait().await.filter(|current| ack_wait < *current) else {
+    let current = queue.ack_wait().await?;
+    let Some(current) = current.filter(|current| ack_wait < *current) else {
         return Ok(());
     };
     let client = queue.jetstream.client();
