@@ -237,5 +237,5 @@ async fn server_time(queue: &TurnQueue, turn: &TurnName) -> Result<i128, Publish
 
 fn unreadable(why: String) -> CommandError {
     queue_error("the call can't be settled", why)
-        .with_hint("the same command goes on where this one stopped")
+        .with_hint("run the same command again to continue")
 }

@@ -168,7 +168,7 @@ impl Submitter {
         let numbers = std::mem::take(&mut self.stored);
         let listed = list_turns(&self.queue, &self.input, &numbers, limit_repeats()).await;
         listed.map_err(|refusal| {
-            queue_error("the order of the turns can't be stored", refusal).with_hint(GOES_ON)
+            queue_error("the order of the turns can't be stored", refusal).with_hint(CONTINUE_HINT)
         })?;
         self.queue.tell_news().await;
         Ok(())
@@ -199,9 +199,9 @@ pub(super) fn limit_repeats() -> impl FnMut() -> bool {
     }
 }
 
-const GOES_ON: &str =
-    "the same command goes on where it stopped: what the queue has isn't submitted again";
+const CONTINUE_HINT: &str =
+    "run the same command again to continue; submitted turns aren't submitted twice";
 
 fn rejection(turn: &TurnName, why: impl std::fmt::Display) -> CommandError {
-    queue_error(&format!("turn {} can't be submitted", turn.number), why).with_hint(GOES_ON)
+    queue_error(&format!("turn {} can't be submitted", turn.number), why).with_hint(CONTINUE_HINT)
 }
