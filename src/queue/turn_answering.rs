@@ -17,7 +17,7 @@ use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::{answer_unrun, run_turn};
 use crate::queue::turn_session::{TakenTurn, TurnEnd};
-use crate::queue::turn_work::{TurnWork, WorkRequirements, unreplayed};
+use crate::queue::turn_work::{TurnWork, UnreadableWork, unreplayed};
 use crate::queue::worker::Worker;
 use toolq_core::types::HaltCause;
 
@@ -59,8 +59,9 @@ impl Worker<'_> {
         let payload = self.queue.unpack(headers.as_ref(), payload).await;
         let payload = payload.map_err(|why| hand_back(name, &why))?;
         let parsed = TurnWork::parse(headers.as_ref(), &payload);
-        let (work, requirements) = parsed.map_err(|why| unreadable(name, &why))?;
-        self.require_same(name, &requirements, delivered)?;
+        let parsed = parsed.map_err(|unreadable| not_parsed(name, unreadable, delivered));
+        let (work, tools_sha256) = parsed?;
+        self.require_tools(&tools_sha256, delivered)?;
         let last = stored.answer;
         let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
         let answer = self.run(name, &work, stored.records, (holder, is_hopeless));
@@ -82,22 +83,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Hands back what this toolq doesn't know, or what was submitted with other tools.
-    fn require_same(
-        &mut self,
-        name: &TurnName,
-        requirements: &WorkRequirements,
-        delivered: i64,
-    ) -> Result<(), TurnNotAnswered> {
-        if requirements.needs_newer {
-            let why = Some(format!("{} was submitted by a newer toolq", name.short()));
-            return Err(TurnNotAnswered::Foreign { why, delivered });
-        }
-        let tools_sha256 = &requirements.tools_sha256;
-        if *tools_sha256 == self.turns.setup.tools.digest {
+    /// Hands back what was submitted with other tools.
+    fn require_tools(&mut self, tools_sha256: &str, delivered: i64) -> Result<(), TurnNotAnswered> {
+        if tools_sha256 == self.turns.setup.tools.digest {
             return Ok(());
         }
-        let is_new = self.foreign_tools.insert(tools_sha256.clone());
+        let is_new = self.foreign_tools.insert(tools_sha256.to_owned());
         let path = self.turns.context.tools_path.display();
         let why = is_new.then(|| {
             format!(
@@ -191,8 +182,17 @@ impl Worker<'_> {
     }
 }
 
-fn unreadable(name: &TurnName, why: &str) -> TurnNotAnswered {
-    TurnNotAnswered::HandedBack(Some(format!("{} can't be read: {why}", name.short())))
+fn not_parsed(name: &TurnName, unreadable: UnreadableWork, delivered: i64) -> TurnNotAnswered {
+    let name = name.short();
+    match unreadable {
+        UnreadableWork::Newer => TurnNotAnswered::Foreign {
+            why: Some(format!("{name} was submitted by a newer toolq")),
+            delivered,
+        },
+        UnreadableWork::Invalid(why) => {
+            TurnNotAnswered::HandedBack(Some(format!("{name} can't be read: {why}")))
+        }
+    }
 }
 
 fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {
