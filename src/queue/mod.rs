@@ -49,6 +49,7 @@ mod stop;
 mod stored_records;
 mod submitter;
 mod turn_answering;
+mod turn_failure;
 mod turn_holder;
 mod turn_log;
 mod turn_message;

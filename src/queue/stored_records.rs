@@ -73,6 +73,26 @@ impl StoredRecords {
     }
 }
 
+/// What the stream has of a turn.
+#[derive(Default)]
+pub(super) struct StoredTurn {
+    pub records: StoredRecords,
+    /// The last answer, or 0.
+    pub answer: u64,
+}
+
+impl StoredTurn {
+    pub(super) async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
+        let answer = queue
+            .last_message(&name.answer_subject(&queue.name))
+            .await?;
+        Ok(Self {
+            records: StoredRecords::read(queue, name).await?,
+            answer: answer.map_or(0, |answer| answer.sequence),
+        })
+    }
+}
+
 /// Returns the log of the turn that people call `turn`, or `None` if no worker has begun such a turn.
 ///
 /// # Errors

@@ -12,9 +12,9 @@ use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
 use crate::queue::recording_run::replay_recording;
 use crate::queue::stop::StopSignal;
-use crate::queue::stored_records::StoredRecords;
+use crate::queue::stored_records::{StoredRecords, StoredTurn};
+use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::{answer_unrun, run_turn};
 use crate::queue::turn_session::{TakenTurn, TurnEnd};
 use crate::queue::turn_work::{TurnWork, UnreadableWork, unreplayed};
@@ -63,8 +63,7 @@ impl Worker<'_> {
         let (work, tools_sha256) = parsed?;
         self.require_tools(&tools_sha256, delivered)?;
         let last = stored.answer;
-        let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
-        let answer = self.run(name, &work, stored.records, (holder, is_hopeless));
+        let answer = self.run(name, &work, stored.records, (holder, delivered));
         let answer = answer.await?;
         let is_over = || holder.lease.is_over();
         if !answer.doubts.is_empty() || asks_again {
@@ -100,13 +99,13 @@ impl Worker<'_> {
         Err(TurnNotAnswered::Foreign { why, delivered })
     }
 
-    /// Runs a turn. If it `is_hopeless`, it was handed out so often that what can't be continued is given up.
+    /// Runs a turn that was delivered this many times.
     async fn run(
         &self,
         name: &TurnName,
         work: &TurnWork,
         records: StoredRecords,
-        (holder, is_hopeless): (&Arc<TurnHolder>, bool),
+        (holder, delivered): (&Arc<TurnHolder>, i64),
     ) -> Result<Answer, TurnNotAnswered> {
         if work.has_no_calls() {
             return Ok(Answer::without_doubts("[]".to_owned()));
@@ -146,19 +145,28 @@ impl Worker<'_> {
                 name.short()
             )))),
             TurnEnd::Lost(why) => Err(TurnNotAnswered::Lost(format!("{}: {why}", name.short()))),
-            TurnEnd::Unusable(why) if is_hopeless => {
+            TurnEnd::Failed(TurnFailure::NeedsNewer(why)) => {
+                let why = Some(format!("{} is handed back: {why}", name.short()));
+                Err(TurnNotAnswered::Foreign { why, delivered })
+            }
+            TurnEnd::Failed(TurnFailure::Permanent(why)) if self.gives_up_after(delivered) => {
                 let reason = format!("what is known of it can't be continued: {why}");
                 self.declare_dead(name, work, reason, holder).await?;
-                match work {
+                let answer = match work {
                     TurnWork::Turn(turn) => answer_unrun(&self.turns, turn.clone()).await,
                     TurnWork::Recording(recording) => {
                         Some(unreplayed(recording, HaltCause::WorkersLost))
                     }
-                }
-                .ok_or_else(|| hand_back(name, &why))
+                };
+                answer.ok_or_else(|| hand_back(name, &why))
             }
-            TurnEnd::Unusable(why) => Err(hand_back(name, &why)),
+            TurnEnd::Failed(failure) => Err(hand_back(name, &failure.to_string())),
         }
+    }
+
+    /// Returns whether a turn that no worker can continue is given up after so many deliveries.
+    fn gives_up_after(&self, delivered: i64) -> bool {
+        usize::try_from(delivered).is_ok_and(|delivered| delivered >= self.settings.max_deliveries)
     }
 
     /// Says of a turn, here and in the stream, that it isn't run anymore.
@@ -207,26 +215,6 @@ pub(super) enum TurnNotAnswered {
     Foreign { why: Option<String>, delivered: i64 },
     /// It is or will be another worker's.
     Lost(String),
-}
-
-/// What the stream has of a turn.
-#[derive(Default)]
-struct StoredTurn {
-    records: StoredRecords,
-    /// The last answer, or 0.
-    answer: u64,
-}
-
-impl StoredTurn {
-    async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
-        let answer = queue
-            .last_message(&name.answer_subject(&queue.name))
-            .await?;
-        Ok(Self {
-            records: StoredRecords::read(queue, name).await?,
-            answer: answer.map_or(0, |answer| answer.sequence),
-        })
-    }
 }
 
 /// Waits until a turn has to be stopped: some time after the first signal, or at the second.

@@ -35,7 +35,8 @@ pub(crate) struct WorkerSettings {
     pub ack_wait: Option<Duration>,
     /// How long to finish the current turn after a signal.
     pub drain: Duration,
-    /// How many workers may be lost over a turn before it isn't run anymore.
+    /// How many workers may be lost over a turn, or how often a turn with an unusable log may be delivered, before it isn't run
+    /// anymore.
     pub max_deliveries: usize,
     /// End when no turn is left.
     pub until_empty: bool,
