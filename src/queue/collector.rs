@@ -195,13 +195,14 @@ impl<'a> Collector<'a> {
         if let Some(answer) = found.map_err(lost)? {
             return Ok(Some(answer));
         }
-        // Those who read the output don't wait for answers that are there.
+        // Write the answers that are there before waiting for this one.
         self.flush().await?;
         let answer = self.waiter.next_answer(turn, after).await;
         answer.map_err(interrupted)
     }
 
-    /// Writes what is buffered, and then remembers it. Killed in between, the next `collect` writes these lines again.
+    /// Writes what is buffered, and then remembers it. Killed in between, or stopped while the server doesn't answer, the next
+    /// `collect` writes these lines again.
     async fn flush(&mut self) -> Result<(), CommandError> {
         if self.buffered == 0 {
             return Ok(());
@@ -213,23 +214,25 @@ impl<'a> Collector<'a> {
         headers.insert("Nats-Rollup", "sub");
         let CollectPosition { list, turns } = self.position;
         let message = (headers, format!("{list}.{turns}").into());
-        let kept = publish_after(
-            self.queue,
-            &subject,
-            message,
-            self.position_message,
-            limit_repeats(),
-        );
-        self.position_message = kept.await.map_err(|refusal| match refusal {
-            PublishRefusal::Outdated => CommandError::usage(format!(
-                "another `toolq collect` of the queue {} has continued from here",
-                self.queue.name
-            ))
-            .with_hint("let only one of them run; the lines that both have written are the same"),
-            refusal => lost(refusal.to_string()),
-        })?;
+        let (last, is_stopped) = (self.position_message, || self.stop.first().is_some());
+        let mut repeats = limit_repeats();
+        let gives_up = || is_stopped() || repeats();
+        match publish_after(self.queue, &subject, message, last, gives_up).await {
+            Ok(sequence) => self.position_message = sequence,
+            Err(PublishRefusal::Unconfirmed(_)) if is_stopped() => {}
+            Err(PublishRefusal::Outdated) => return Err(self.overtaken()),
+            Err(refusal) => return Err(lost(refusal.to_string())),
+        }
         self.buffered = 0;
         Ok(())
+    }
+
+    fn overtaken(&self) -> CommandError {
+        CommandError::usage(format!(
+            "another `toolq collect` of the queue {} has continued from here",
+            self.queue.name
+        ))
+        .with_hint("let only one of them run; the lines that both have written are the same")
     }
 }
 
