@@ -6,6 +6,7 @@ use async_nats::{Client, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
 
+use crate::queue::answers::CollectedAnswer;
 use crate::queue::forgotten_turns::{ask_again_if_forgotten, patience};
 use crate::queue::names::TurnName;
 use crate::queue::stop::StopSignal;
@@ -17,6 +18,16 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_SILENCE: Duration = Duration::from_mins(1);
 /// Shortest time for which an answer is waited for before its turn is looked for.
 const MIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why no answer can be waited for.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WaitError {
+    #[error("{0}")]
+    Unreadable(String),
+    /// What is waited for isn't there, and what was submitted since is in another queue.
+    #[error("the queue was purged")]
+    Purged,
+}
 
 pub(super) struct AnswerWaiter<'a> {
     queue: &'a TurnQueue,
@@ -47,23 +58,77 @@ impl<'a> AnswerWaiter<'a> {
 
     /// Waits for a notification or a signal, but only for a moment, because answers from before the subscription cause no
     /// notification.
-    pub(super) async fn wait(&mut self) {
+    ///
+    /// # Errors
+    /// The queue was purged.
+    pub(super) async fn wait(&mut self) -> Result<(), WaitError> {
         tokio::select! {
             _ = timeout(POLL_INTERVAL, self.news.next()) => {}
             _ = self.stop.wait() => {}
         }
         // Several notifications mean no more than one.
         while self.news.next().now_or_never().is_some() {}
+        if self.queue.is_gone().await {
+            return Err(WaitError::Purged);
+        }
+        Ok(())
     }
 
-    /// Waits like [`wait`](Self::wait) for the answer of a turn, which has been missing since `begin`. If that was long ago,
-    /// the turn may have been forgotten, and another run of it is requested.
-    pub(super) async fn wait_for(&mut self, turn: &TurnName, begin: &mut Instant) {
-        self.wait().await;
-        if begin.elapsed() > MIN_PATIENCE && self.is_impatient(*begin).await {
-            // Check again after the same time, whether or not it was forgotten, and also if the server doesn't answer.
-            let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
-            *begin = Instant::now();
+    /// Waits for the first answer of a turn after this sequence. If that takes long, the turn may have been forgotten, and
+    /// another run of it is requested. Returns `None` after a signal.
+    ///
+    /// # Errors
+    /// The queue was purged, or the server says nothing for too long.
+    pub(super) async fn next_answer(
+        &mut self,
+        turn: &TurnName,
+        after: u64,
+    ) -> Result<Option<CollectedAnswer>, WaitError> {
+        let mut begin = Instant::now();
+        loop {
+            if let Some(answer) = self.find_answer(turn, after).await? {
+                return Ok(Some(answer));
+            }
+            if self.stop.first().is_some() {
+                return Ok(None);
+            }
+            self.wait().await?;
+            if begin.elapsed() > MIN_PATIENCE && self.is_impatient(begin).await {
+                // Check again after the same time, whether or not it was forgotten, and also if the server doesn't answer.
+                let _ = ask_again_if_forgotten(self.queue, self.client, turn).await;
+                begin = Instant::now();
+            }
+        }
+    }
+
+    /// Reads the first answer of a turn after this sequence. Returns `None` if there is none yet, or after a signal.
+    ///
+    /// # Errors
+    /// The server says nothing for too long.
+    pub(super) async fn find_answer(
+        &self,
+        turn: &TurnName,
+        after: u64,
+    ) -> Result<Option<CollectedAnswer>, WaitError> {
+        self.read_until_stop(|| CollectedAnswer::read(self.queue, turn, after))
+            .await
+    }
+
+    /// Reads, for a while also from a server that doesn't answer. Returns `None` if there is nothing, or after a signal.
+    ///
+    /// # Errors
+    /// The server says nothing for too long.
+    pub(super) async fn read_until_stop<T, F>(
+        &self,
+        read: impl Fn() -> F,
+    ) -> Result<Option<T>, WaitError>
+    where
+        F: Future<Output = Result<Option<T>, String>>,
+    {
+        tokio::select! {
+            biased;
+            found = read_patiently(read) => found.map_err(WaitError::Unreadable),
+            _ = self.stop.wait() => Ok(None),
         }
     }
 
@@ -77,7 +142,7 @@ impl<'a> AnswerWaiter<'a> {
 ///
 /// # Errors
 /// The server says nothing for too long.
-pub(super) async fn read_patiently<T, F>(read: impl Fn() -> F) -> Result<T, String>
+async fn read_patiently<T, F>(read: impl Fn() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, String>>,
 {

@@ -14,19 +14,16 @@ use crate::queue::turn_queue::TurnQueue;
 /// Cancels the turn that people call `turn`.
 ///
 /// # Errors
-/// There is no such turn, it is already answered, or the queue doesn't accept the message.
+/// There is no such turn, or more than one, it is already answered, or the queue doesn't accept the message.
 pub(crate) async fn cancel_turn(queue: &TurnQueue, turn: &str) -> Result<TurnName, CommandError> {
-    let found = find_turn(queue, "turn", turn).await.map_err(failure)?;
+    let found = find_turn(queue, "turn", turn).await?;
     let name = found.ok_or_else(|| {
         let message = format!("the queue {} has no turn {turn}", queue.name);
         CommandError::usage(message).with_hint("`toolq queue status` names those that run")
     })?;
-    if is_answered(queue, &name).await.map_err(failure)? {
-        let message = format!("the turn {} is answered already", name.short());
-        return Err(CommandError::usage(message));
-    }
     let subject = name.log_subject(&queue.name);
     loop {
+        require_unanswered(queue, &name).await?;
         let last = queue.last_message(&subject).await.map_err(failure)?;
         if last
             .as_ref()
@@ -39,12 +36,25 @@ pub(crate) async fn cancel_turn(queue: &TurnQueue, turn: &str) -> Result<TurnNam
         headers.insert(CANCELS, "1");
         let message = (headers, Bytes::new());
         match publish_after(queue, &subject, message, last, limit_repeats()).await {
-            Ok(_) => return Ok(name),
-            // Its worker has recorded something meanwhile.
-            Err(PublishRefusal::TakenOver) => {}
+            Ok(_) => {
+                // Its worker may have answered it just before.
+                require_unanswered(queue, &name).await?;
+                return Ok(name);
+            }
+            // Its worker has recorded something meanwhile, maybe the end.
+            Err(PublishRefusal::Outdated) => {}
             Err(refusal) => return Err(failure(refusal.to_string())),
         }
     }
+}
+
+/// Returns an error if the turn is answered: an answer stays what it is.
+async fn require_unanswered(queue: &TurnQueue, name: &TurnName) -> Result<(), CommandError> {
+    if is_answered(queue, name).await.map_err(failure)? {
+        let message = format!("the turn {} is answered already", name.short());
+        return Err(CommandError::usage(message));
+    }
+    Ok(())
 }
 
 /// Returns whether the turn has an answer to its last message.
@@ -60,5 +70,5 @@ async fn is_answered(queue: &TurnQueue, name: &TurnName) -> Result<bool, String>
 }
 
 fn failure(why: String) -> CommandError {
-    queue_error("the turn can't be canceled", why).with_hint("the same command tries again")
+    queue_error("the turn can't be canceled", why).with_hint("run the same command again")
 }

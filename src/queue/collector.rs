@@ -1,13 +1,12 @@
 //! Writes answers in the order in which their turns were submitted, and remembers how far it came.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::{Client, HeaderMap};
 
 use crate::output::{CommandError, Exit, stdout};
-use crate::queue::answer_waiter::{AnswerWaiter, read_patiently};
+use crate::queue::answer_waiter::{AnswerWaiter, WaitError};
 use crate::queue::answers::CollectedAnswer;
 use crate::queue::message_chain::expected_sequence;
 use crate::queue::names::TurnName;
@@ -118,13 +117,12 @@ impl<'a> Collector<'a> {
         while self.stop.first().is_none() {
             let lists = self.queue.name.order("*");
             let read = || self.queue.next_message(&lists, self.position.list);
-            let Some(list) = self.read_until_stop(read).await? else {
+            let Some(list) = self.waiter.read_until_stop(read).await.map_err(lost)? else {
                 self.flush().await?;
                 if until_empty {
                     break;
                 }
-                self.waiter.wait().await;
-                self.require_queue().await?;
+                self.waiter.wait().await.map_err(interrupted)?;
                 continue;
             };
             let input = list.subject.rsplit('.').next().unwrap_or_default();
@@ -147,7 +145,7 @@ impl<'a> Collector<'a> {
             return Ok(true);
         };
         let read = || self.queue.next_message(&list.subject, previous + 1);
-        let first = self.read_until_stop(read).await?;
+        let first = self.waiter.read_until_stop(read).await.map_err(lost)?;
         Ok(first.is_none_or(|first| {
             first.sequence >= list.sequence || expected_sequence(&first.headers) != expected
         }))
@@ -193,80 +191,61 @@ impl<'a> Collector<'a> {
         turn: &TurnName,
         after: u64,
     ) -> Result<Option<CollectedAnswer>, CommandError> {
-        let mut begin = Instant::now();
-        loop {
-            let read = || CollectedAnswer::read(self.queue, turn, after);
-            if let Some(answer) = self.read_until_stop(read).await? {
-                return Ok(Some(answer));
-            }
-            self.flush().await?;
-            if self.stop.first().is_some() {
-                return Ok(None);
-            }
-            self.waiter.wait_for(turn, &mut begin).await;
-            self.require_queue().await?;
+        let found = self.waiter.find_answer(turn, after).await;
+        if let Some(answer) = found.map_err(lost)? {
+            return Ok(Some(answer));
         }
+        // Write the answers that are there before waiting for this one.
+        self.flush().await?;
+        let answer = self.waiter.next_answer(turn, after).await;
+        answer.map_err(interrupted)
     }
 
-    /// Reads, for a while also from a server that doesn't answer. Returns `None` if there is nothing, or after a signal.
-    async fn read_until_stop<T, F>(&self, read: impl Fn() -> F) -> Result<Option<T>, CommandError>
-    where
-        F: Future<Output = Result<Option<T>, String>>,
-    {
-        tokio::select! {
-            biased;
-            found = read_patiently(read) => found.map_err(lost),
-            _ = self.stop.wait() => Ok(None),
-        }
-    }
-
-    /// Returns an error if the queue was purged: what is collected isn't there, and what was submitted since is in another one.
-    async fn require_queue(&self) -> Result<(), CommandError> {
-        if !self.queue.is_gone().await {
-            return Ok(());
-        }
-        let error = queue_error("the answers can't be collected", "the queue was purged");
-        Err(error.with_hint("the same command collects what was submitted since"))
-    }
-
-    fn write_lines(&mut self) -> Result<(), CommandError> {
-        stdout::write_lines(&self.lines)?;
-        self.lines.clear();
-        Ok(())
-    }
-
-    /// Writes what is buffered, and then remembers it. Killed in between, the next `collect` writes these lines again.
+    /// Writes what is buffered, and then remembers it. Killed in between, or stopped while the server doesn't answer, the next
+    /// `collect` writes these lines again.
     async fn flush(&mut self) -> Result<(), CommandError> {
         if self.buffered == 0 {
             return Ok(());
         }
-        self.write_lines()?;
+        stdout::write_lines(&self.lines)?;
+        self.lines.clear();
         let subject = self.queue.name.position();
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Rollup", "sub");
         let CollectPosition { list, turns } = self.position;
         let message = (headers, format!("{list}.{turns}").into());
-        let kept = publish_after(
-            self.queue,
-            &subject,
-            message,
-            self.position_message,
-            limit_repeats(),
-        );
-        self.position_message = kept.await.map_err(|refusal| match refusal {
-            PublishRefusal::TakenOver => CommandError::usage(format!(
-                "another `toolq collect` of the queue {} has gone on from here",
-                self.queue.name
-            ))
-            .with_hint("let only one of them run; the lines that both have written are the same"),
-            refusal => lost(refusal.to_string()),
-        })?;
+        let (last, is_stopped) = (self.position_message, || self.stop.first().is_some());
+        let mut repeats = limit_repeats();
+        let gives_up = || is_stopped() || repeats();
+        match publish_after(self.queue, &subject, message, last, gives_up).await {
+            Ok(sequence) => self.position_message = sequence,
+            Err(PublishRefusal::Unconfirmed(_)) if is_stopped() => {}
+            Err(PublishRefusal::Outdated) => return Err(self.overtaken()),
+            Err(refusal) => return Err(lost(refusal.to_string())),
+        }
         self.buffered = 0;
         Ok(())
     }
+
+    fn overtaken(&self) -> CommandError {
+        CommandError::usage(format!(
+            "another `toolq collect` of the queue {} has continued from here",
+            self.queue.name
+        ))
+        .with_hint("let only one of them run; the lines that both have written are the same")
+    }
+}
+
+fn interrupted(error: WaitError) -> CommandError {
+    let purged = matches!(error, WaitError::Purged);
+    let error = lost(error);
+    if purged {
+        return error.with_hint("run the same command again to collect what was submitted since");
+    }
+    error
 }
 
 fn lost(why: impl std::fmt::Display) -> CommandError {
     queue_error("the answers can't be collected", why)
-        .with_hint("the same command goes on where this one ended")
+        .with_hint("run the same command again to continue where this one ended")
 }

@@ -70,8 +70,8 @@ pub(crate) async fn connect(
     };
     connected.map_err(|why| {
         let hint = connect_hint(&why);
-        let doing = format!("NATS can't be reached at {}", masked_url(&settings.url));
-        queue_error(&doing, why).with_hint(hint)
+        let what = format!("NATS can't be reached at {}", masked_url(&settings.url));
+        queue_error(&what, why).with_hint(hint)
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::pull;
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
 
@@ -11,15 +10,15 @@ use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::presence::call_roll;
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_answering::ASKS_AGAIN;
-use crate::queue::turn_queue::{TurnQueue, WORKERS};
+use crate::queue::turn_queue::TurnQueue;
 
 /// After this many leases without an answer, it is checked whether a turn was forgotten.
 const LEASES_TO_WAIT: u32 = 3;
 
 /// Returns how long to wait for an answer before checking whether its turn was forgotten, or `None` if no worker has ever
-/// used this queue.
+/// used this queue or the server doesn't answer.
 pub(super) async fn patience(queue: &TurnQueue) -> Option<Duration> {
-    Some(queue.ack_wait().await? * LEASES_TO_WAIT)
+    Some(queue.ack_wait().await.ok()?? * LEASES_TO_WAIT)
 }
 
 /// Requests another run of a turn that was handed out, but that no worker has. If it wasn't forgotten after all, that is
@@ -32,8 +31,10 @@ pub(super) async fn ask_again_if_forgotten(
     client: &Client,
     turn: &TurnName,
 ) -> Result<bool, String> {
-    let consumer = queue.stream.get_consumer::<pull::Config>(WORKERS).await;
-    let consumer = consumer.map_err(|error| error.to_string())?;
+    let consumer = queue.existing_workers().await;
+    let Some(consumer) = consumer.map_err(|error| error.message)? else {
+        return Ok(false);
+    };
     let handed_out = consumer.cached_info().delivered.stream_sequence;
     let subject = turn.turn_subject(&queue.name);
     let Some(last) = queue.last_message(&subject).await? else {
@@ -56,7 +57,7 @@ pub(super) async fn ask_again_if_forgotten(
     match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
         Ok(_) => Ok(true),
         // Another process has requested it.
-        Err(PublishRefusal::TakenOver) => Ok(false),
+        Err(PublishRefusal::Outdated) => Ok(false),
         Err(refusal) => Err(refusal.to_string()),
     }
 }

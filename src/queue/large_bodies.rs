@@ -64,7 +64,12 @@ impl TurnQueue {
         gives_up: impl FnMut() -> bool,
     ) -> Result<(), PublishRefusal> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let open = || tokio::fs::File::open(path);
+        let open = || async {
+            let opened = tokio::fs::File::open(path).await;
+            opened.map_err(|error| {
+                PublishRefusal::Unreadable(path.display().to_string(), error.to_string())
+            })
+        };
         self.store_object(&file_object(&name), open, gives_up).await
     }
 
@@ -81,12 +86,10 @@ impl TurnQueue {
     ) -> Result<(), PublishRefusal>
     where
         R: AsyncRead + Unpin,
-        F: Future<Output = std::io::Result<R>>,
+        F: Future<Output = Result<R, PublishRefusal>>,
     {
         loop {
-            let mut reader = open()
-                .await
-                .map_err(|error| PublishRefusal::Unconfirmed(error.to_string()))?;
+            let mut reader = open().await?;
             let why = match self.try_to_store(name, &mut reader).await {
                 Ok(()) => return Ok(()),
                 Err(why) => why,

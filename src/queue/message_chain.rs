@@ -7,8 +7,8 @@ use async_nats::HeaderMap;
 /// The header with the sequence of the message that the sender expects to be the last of the subject.
 const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
 
-/// Decides which messages of a subject count, given in their order: of those that were sent after the same message, only the
-/// first.
+/// Decides which messages of a subject count, given in their order. A message counts if no earlier one expected the same
+/// sequence, or if it directly follows the message that it expects.
 ///
 /// It compares the sequences that the senders expected, and not the sequences of the messages: in the copy of a server that
 /// lost count, the sequences of a whole log may be off, and it is still the log.

@@ -43,11 +43,13 @@ mod recording_replay;
 mod recording_run;
 mod resolver;
 mod server_sync;
+mod shared_consumer;
 mod status;
 mod stop;
 mod stored_records;
 mod submitter;
 mod turn_answering;
+mod turn_failure;
 mod turn_holder;
 mod turn_log;
 mod turn_message;
@@ -81,7 +83,7 @@ use std::fmt::Display;
 
 use crate::output::{CommandError, Exit};
 
-/// The error of a queue that can't be used. Unlike an input, nothing is wrong with the command.
-pub(crate) fn queue_error(doing: &str, why: impl Display) -> CommandError {
-    CommandError::new(Exit::Log, format!("{doing}: {why}"))
+/// Creates the error of a queue that can't be used; `what` says what failed.
+pub(crate) fn queue_error(what: &str, why: impl Display) -> CommandError {
+    CommandError::new(Exit::Log, format!("{what}: {why}"))
 }

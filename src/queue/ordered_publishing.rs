@@ -14,17 +14,21 @@ use crate::queue::turn_queue::TurnQueue;
 
 /// Time between two attempts to publish a message of which the server said nothing.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
 /// Why a message isn't in the stream, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PublishRefusal {
-    /// Another process has published on the subject.
-    #[error("another worker has taken over this turn")]
-    TakenOver,
+    /// Another process has published on the subject, so the sender doesn't know its last message.
+    #[error("another process has published there meanwhile")]
+    Outdated,
     /// The server takes no message of this size.
     #[error("the message is larger than the server takes")]
     TooLarge,
+    /// A file that belongs to it can't be read here.
+    #[error("{0} can't be read: {1}")]
+    Unreadable(String, String),
     /// It isn't known whether it was stored.
-    #[error("NATS doesn't confirm that a record was stored: {0}")]
+    #[error("NATS doesn't confirm that a message was stored: {0}")]
     Unconfirmed(String),
 }
 
@@ -37,7 +41,7 @@ pub(super) async fn publish_after(
     last: u64,
     gives_up: impl FnMut() -> bool,
 ) -> Result<u64, PublishRefusal> {
-    publish_behind(queue, subject, message, Some(last), gives_up).await
+    publish_at(queue, subject, message, Some(last), gives_up).await
 }
 
 /// Publishes a message in place of all others of its subject.
@@ -49,11 +53,11 @@ pub(super) async fn publish_only(
 ) -> Result<u64, PublishRefusal> {
     let mut headers = HeaderMap::new();
     headers.insert("Nats-Rollup", "sub");
-    publish_behind(queue, subject, (headers, payload), None, gives_up).await
+    publish_at(queue, subject, (headers, payload), None, gives_up).await
 }
 
 /// Like [`publish_after`]. `None` publishes after any message.
-pub(super) async fn publish_behind(
+pub(super) async fn publish_at(
     queue: &TurnQueue,
     subject: &str,
     (headers, payload): (HeaderMap, Bytes),
@@ -66,7 +70,7 @@ pub(super) async fn publish_behind(
         if is_repeated && last == Some(0) && queue.is_replicated() {
             match queue.last_message(subject).await {
                 Ok(Some(stored)) if stored.payload == payload => return Ok(stored.sequence),
-                Ok(Some(_)) => return Err(PublishRefusal::TakenOver),
+                Ok(Some(_)) => return Err(PublishRefusal::Outdated),
                 Ok(None) | Err(_) => {}
             }
         }
@@ -89,9 +93,9 @@ pub(super) async fn publish_behind(
         if why.kind() == PublishErrorKind::MaxPayloadExceeded {
             return Err(PublishRefusal::TooLarge);
         }
-        if is_behind(&why) {
+        if has_newer_message(&why) {
             if !is_repeated {
-                return Err(PublishRefusal::TakenOver);
+                return Err(PublishRefusal::Outdated);
             }
             // An earlier attempt may have been stored although its confirmation was lost.
             let last = last.unwrap_or_default();
@@ -100,7 +104,7 @@ pub(super) async fn publish_behind(
                     let place = (last, stored.sequence);
                     return confirm_place(queue, subject, place, &payload, gives_up).await;
                 }
-                Ok(_) => return Err(PublishRefusal::TakenOver),
+                Ok(_) => return Err(PublishRefusal::Outdated),
                 Err(_) => {}
             }
         }
@@ -129,7 +133,7 @@ async fn confirm_place(
             Ok(Some(first)) if first.sequence < sequence && first.payload == *payload => {
                 return Ok(sequence);
             }
-            Ok(Some(_)) => return Err(PublishRefusal::TakenOver),
+            Ok(Some(_)) => return Err(PublishRefusal::Outdated),
             // A new leader doesn't have it yet.
             Ok(None) => "the message isn't there yet".to_owned(),
             Err(why) => why,
@@ -142,7 +146,7 @@ async fn confirm_place(
 }
 
 /// Returns whether the subject has a message that the sender doesn't know.
-pub(super) fn is_behind(error: &PublishError) -> bool {
+pub(super) fn has_newer_message(error: &PublishError) -> bool {
     let code = || {
         let source = std::error::Error::source(error)?;
         Some(source.downcast_ref::<jetstream::Error>()?.error_code())

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::Client;
-use futures_util::StreamExt as _;
+use async_nats::{Client, Message, StatusCode};
+use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -168,16 +168,64 @@ pub(super) async fn call_roll(
     let asked = client.publish_with_reply(queue.roll_call(), inbox, bytes::Bytes::new());
     asked.await.map_err(|error| error.to_string())?;
     let mut workers = Vec::new();
-    // A server that knows of no workers says so in a message without a report.
-    let collect = async {
-        while let Some(answer) = answers.next().await {
-            match serde_json::from_slice::<WorkerReport>(&answer.payload) {
-                Ok(report) => workers.push(report),
-                Err(_) => break,
-            }
-        }
-    };
-    let _ = timeout(ANSWER_TIME, collect).await;
+    let _ = timeout(ANSWER_TIME, add_reports(&mut workers, &mut answers)).await;
     workers.sort_by(|a, b| (&a.host, a.pid).cmp(&(&b.host, b.pid)));
     Ok(workers)
+}
+
+/// Adds the reports of workers until no more can come. An answer that isn't a report, such as that of another version of toolq, is
+/// left out.
+async fn add_reports(
+    workers: &mut Vec<WorkerReport>,
+    answers: &mut (impl Stream<Item = Message> + Unpin),
+) {
+    while let Some(answer) = answers.next().await {
+        // A server that knows of no workers says so.
+        if answer.status == Some(StatusCode::NO_RESPONDERS) {
+            break;
+        }
+        workers.extend(serde_json::from_slice::<WorkerReport>(&answer.payload).ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt as _, stream};
+
+    use super::*;
+
+    fn answer(payload: String, status: Option<StatusCode>) -> Message {
+        Message {
+            subject: "inbox".into(),
+            reply: None,
+            length: payload.len(),
+            payload: payload.into(),
+            headers: None,
+            status,
+            description: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_no_report_hides_no_worker() {
+        let report = WorkerReport {
+            host: "a".to_owned(),
+            pid: 1,
+            turn: None,
+            answered: 0,
+            recently: 0,
+            seconds: 1,
+        };
+        let report = serde_json::to_string(&report).unwrap();
+        let answers = [
+            answer("{\"host\": 1}".to_owned(), None),
+            answer(report, None),
+            answer(String::new(), Some(StatusCode::NO_RESPONDERS)),
+        ];
+        let mut answers = stream::iter(answers).chain(stream::pending());
+        let mut workers = Vec::new();
+        let added = add_reports(&mut workers, &mut answers).now_or_never();
+        assert_eq!(added, Some(()), "the server's word ends it");
+        assert_eq!(workers.len(), 1);
+    }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::queue::large_bodies::MAX_BODY_BYTES;
 use crate::queue::log_files::{LogFiles, name_files};
-use crate::queue::ordered_publishing::{PublishRefusal, publish_after, publish_behind};
+use crate::queue::ordered_publishing::{PublishRefusal, publish_after, publish_at};
 use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_holder::TurnHolder;
@@ -74,7 +74,7 @@ impl RecordPublisher {
                 let mut last = last.lock().await;
                 let expected = (!has_planted(PlantedBug::NoExpectedSequence)).then_some(*last);
                 let message = (headers, payload);
-                *last = publish_behind(&queue, &subject, message, expected, is_over).await?;
+                *last = publish_at(&queue, &subject, message, expected, is_over).await?;
                 Ok(())
             };
             // Only a caller that is gone doesn't receive it.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use async_nats::Client;
 use bytes::Bytes;
@@ -12,8 +11,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 
 use crate::output::CommandError;
-use crate::queue::answer_waiter::{AnswerWaiter, read_patiently};
-use crate::queue::answers::CollectedAnswer;
+use crate::queue::answer_waiter::{AnswerWaiter, WaitError};
 use crate::queue::large_bodies::MAX_BODY_BYTES;
 use crate::queue::log_files::{LogFiles, name_files};
 use crate::queue::names::TurnName;
@@ -139,7 +137,7 @@ impl<'a> RecordingReplay<'a> {
         let payload = message.to_payload(&bytes);
         let published = self.publish(number, payload, LogFiles::beside(path)).await;
         published.map_err(|refusal| {
-            queue_error(&format!("{name} can't be submitted"), refusal).with_hint(GOES_ON)
+            queue_error(&format!("{name} can't be submitted"), refusal).with_hint(CONTINUE_HINT)
         })
     }
 
@@ -166,7 +164,7 @@ impl<'a> RecordingReplay<'a> {
         name_files(&mut headers, &files);
         match publish_after(self.queue, &subject, (headers, payload), 0, limit_repeats()).await {
             // The queue has it from an interrupted replay.
-            Ok(_) | Err(PublishRefusal::TakenOver) => Ok(()),
+            Ok(_) | Err(PublishRefusal::Outdated) => Ok(()),
             Err(refusal) => Err(refusal),
         }
     }
@@ -184,16 +182,8 @@ impl<'a> RecordingReplay<'a> {
         let mut waiter = waiter.map_err(lost)?;
         for number in 0..self.recordings.len() {
             let turn = self.turn(number);
-            let mut begin = Instant::now();
-            let answer = loop {
-                let read = || CollectedAnswer::read(self.queue, &turn, 0);
-                if let Some(answer) = read_patiently(read).await.map_err(lost)? {
-                    break answer;
-                }
-                if stop.first().is_some() {
-                    return Ok(false);
-                }
-                waiter.wait_for(&turn, &mut begin).await;
+            let Some(answer) = waiter.next_answer(&turn, 0).await.map_err(interrupted)? else {
+                return Ok(false);
             };
             let report = serde_json::from_slice(&answer.line).map_err(lost)?;
             add(number, report)?;
@@ -225,9 +215,18 @@ impl<'a> RecordingReplay<'a> {
     }
 }
 
-const GOES_ON: &str =
-    "the same command goes on where it stopped: what was replayed isn't replayed again";
+const CONTINUE_HINT: &str =
+    "run the same command again to continue; what was replayed isn't replayed again";
+
+fn interrupted(error: WaitError) -> CommandError {
+    let purged = matches!(error, WaitError::Purged);
+    let error = lost(error);
+    if purged {
+        return error.with_hint("run the same command again to submit all recordings once more");
+    }
+    error
+}
 
 fn lost(why: impl std::fmt::Display) -> CommandError {
-    queue_error("the reports can't be collected", why).with_hint(GOES_ON)
+    queue_error("the reports can't be collected", why).with_hint(CONTINUE_HINT)
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use crate::input::files::verify_session_log_at;
 use crate::output::{CommandError, Exit};
 use crate::queue::recording_message::{RecordingMessage, RecordingReport, UnreadableRecording};
+use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
 use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession};
@@ -54,15 +55,17 @@ async fn write_recording(
     queue: &TurnQueue,
     recording: &TakenRecording,
     path: &Path,
-) -> Result<(), String> {
+) -> Result<(), TurnFailure> {
     // The directory is this user's alone.
-    fs::write(path, &recording.bytes).map_err(|error| error.to_string())?;
+    fs::write(path, &recording.bytes)?;
     let dir = toolq_log::blob_dir_for(path);
     for name in &recording.files {
-        let body = queue.read_file(name).await?;
-        let body = body.ok_or_else(|| format!("the file {name} of the recording is gone"))?;
-        fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
-        fs::write(dir.join(name), body).map_err(|error| error.to_string())?;
+        let body = queue.read_file(name).await;
+        let body = body.map_err(TurnFailure::Passing)?.ok_or_else(|| {
+            TurnFailure::Permanent(format!("the file {name} of the recording is gone"))
+        })?;
+        fs::create_dir_all(&dir)?;
+        fs::write(dir.join(name), body)?;
     }
     Ok(())
 }
@@ -72,7 +75,7 @@ async fn replay(
     session: &mut TurnSession,
     taken: &TakenRecording,
     path: &Path,
-) -> Result<RecordingReport, String> {
+) -> Result<RecordingReport, TurnFailure> {
     let message = &taken.message;
     let mut report = RecordingReport::default();
     let recording = match open_recording(message, path) {
@@ -83,8 +86,9 @@ async fn replay(
         }
     };
     let TurnSession { engine, sink, .. } = session;
+    let replay_settings = message.settings.to_replay_settings();
     let mut replayer = RecordingReplayer::new(
-        message.settings.to_replay_settings()?,
+        replay_settings.map_err(TurnFailure::Permanent)?,
         Arc::clone(&settings.setup.tools),
         engine.control(),
         Arc::clone(&settings.setup.mask),
@@ -97,7 +101,7 @@ async fn replay(
         Err(ReplayError::Input(error)) => {
             report.unreadable = Some(UnreadableRecording::from(CommandError::from(error)));
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(TurnFailure::Passing(error.to_string())),
     }
     let totals = replayer.totals();
     (report.files, report.turns) = (totals.files, totals.turns);

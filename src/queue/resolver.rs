@@ -92,7 +92,7 @@ pub(crate) async fn resolve_in_queue(
         tries += 1;
         match record(queue, turn, id, finding, stderr).await? {
             Ok(()) => break,
-            Err(PublishRefusal::TakenOver) if tries < MAX_TRIES => {}
+            Err(PublishRefusal::Outdated) if tries < MAX_TRIES => {}
             Err(refusal) => return Err(unreadable(refusal.to_string())),
         }
     }
@@ -109,7 +109,7 @@ pub(crate) async fn resolve_in_queue(
         let message = (headers, Bytes::new());
         match publish_after(queue, &subject, message, last.sequence, limit_repeats()).await {
             // Another process has requested the same.
-            Ok(_) | Err(PublishRefusal::TakenOver) => {}
+            Ok(_) | Err(PublishRefusal::Outdated) => {}
             Err(refusal) => return Err(unreadable(refusal.to_string())),
         }
     }
@@ -237,5 +237,5 @@ async fn server_time(queue: &TurnQueue, turn: &TurnName) -> Result<i128, Publish
 
 fn unreadable(why: String) -> CommandError {
     queue_error("the call can't be settled", why)
-        .with_hint("the same command goes on where this one stopped")
+        .with_hint("run the same command again to continue")
 }

@@ -1,6 +1,7 @@
 //! What is known of a queue.
 
 use async_nats::Client;
+use async_nats::jetstream::consumer::PullConsumer;
 
 use crate::output::CommandError;
 use crate::queue::doubts::{CallInDoubt, list_dead_turns, list_doubts};
@@ -65,8 +66,12 @@ pub(crate) async fn read_status(
         |why: String| queue_error(&format!("the queue {} can't be read", queue.name), why);
     let info = queue.stream.get_info().await;
     let info = info.map_err(|error| unreadable(error.to_string()))?;
-    let consumer = queue.workers(None).await?;
-    let consumer = consumer.cached_info();
+    let consumer = queue.existing_workers().await?;
+    let consumer = consumer.as_ref().map(PullConsumer::cached_info);
+    let waiting = match consumer {
+        Some(consumer) => consumer.num_pending,
+        None => queue.count_turns().await.map_err(unreadable)?,
+    };
     let doubts = list_doubts(queue).await.map_err(unreadable)?;
     let in_doubt = doubts.into_iter().flat_map(|(turn, doubts)| {
         let turn = turn.short();
@@ -78,9 +83,9 @@ pub(crate) async fn read_status(
     });
     Ok(QueueStatus {
         queue: queue.name.to_string(),
-        waiting: consumer.num_pending,
-        running: consumer.num_ack_pending,
-        redelivered: consumer.num_redelivered,
+        waiting,
+        running: consumer.map_or(0, |consumer| consumer.num_ack_pending),
+        redelivered: consumer.map_or(0, |consumer| consumer.num_redelivered),
         workers: call_roll(client, &queue.name).await.map_err(unreadable)?,
         in_doubt: in_doubt.collect(),
         dead: list_dead_turns(queue).await.map_err(unreadable)?.len(),

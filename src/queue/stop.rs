@@ -4,14 +4,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::output::CommandError;
-
-/// The signals, with their numbers.
-const SIGNALS: [(fn() -> SignalKind, u8); 4] = [
-    (SignalKind::hangup, 1),
-    (SignalKind::interrupt, 2),
-    (SignalKind::quit, 3),
-    (SignalKind::terminate, 15),
-];
+use crate::session::signals::{handled_termination_signals, install_error};
 
 /// What signals have asked for so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,16 +19,17 @@ struct Stops {
 pub(crate) struct StopSignal(watch::Receiver<Stops>);
 
 impl StopSignal {
-    /// Listens to signals from now on, on the runtime that is entered.
+    /// Listens to signals from now on, on the runtime that is entered. Those that were ignored when toolq started, as under
+    /// `nohup`, stay ignored.
     ///
     /// # Errors
     /// The system has no descriptors left.
     pub(crate) fn install() -> Result<Self, CommandError> {
         let (sender, receiver) = watch::channel(Stops::default());
-        for (kind, number) in SIGNALS {
-            let mut signals = signal(kind()).map_err(|error| {
-                CommandError::usage(format!("failed to install signal handlers: {error}"))
-            })?;
+        for number in handled_termination_signals() {
+            let signals = signal(SignalKind::from_raw(number.as_raw()));
+            let mut signals = signals.map_err(|error| install_error(&error))?;
+            let number = u8::try_from(number.as_raw()).unwrap_or_default();
             let sender = sender.clone();
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {

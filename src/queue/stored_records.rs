@@ -1,15 +1,18 @@
 //! The records of a turn that the stream has, and how the turns with such records are found.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use async_nats::jetstream::message::StreamMessage;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 
+use crate::output::CommandError;
 use crate::queue::log_files::named_files;
 use crate::queue::message_chain::MessageChain;
 use crate::queue::names::TurnName;
 use crate::queue::planted_bug::{PlantedBug, has_planted};
+use crate::queue::queue_error;
 use crate::queue::record_publisher::LEASE_MS;
 use crate::queue::turn_queue::TurnQueue;
 
@@ -70,37 +73,81 @@ impl StoredRecords {
     }
 }
 
+/// What the stream has of a turn.
+#[derive(Default)]
+pub(super) struct StoredTurn {
+    pub records: StoredRecords,
+    /// The last answer, or 0.
+    pub answer: u64,
+}
+
+impl StoredTurn {
+    pub(super) async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
+        let answer = queue
+            .last_message(&name.answer_subject(&queue.name))
+            .await?;
+        Ok(Self {
+            records: StoredRecords::read(queue, name).await?,
+            answer: answer.map_or(0, |answer| answer.sequence),
+        })
+    }
+}
+
 /// Returns the log of the turn that people call `turn`, or `None` if no worker has begun such a turn.
-pub(crate) async fn read_log(queue: &TurnQueue, turn: &str) -> Result<Option<Vec<u8>>, String> {
-    let logs = find_turn(queue, "log", turn).await?;
-    let Some(name) = logs else {
+///
+/// # Errors
+/// More than one turn is called so, or the queue can't be read.
+pub(crate) async fn read_log(
+    queue: &TurnQueue,
+    turn: &str,
+) -> Result<Option<Vec<u8>>, CommandError> {
+    let Some(name) = find_turn(queue, "log", turn).await? else {
         return Ok(None);
     };
-    let lines = StoredRecords::read(queue, &name).await?.lines;
+    let records = StoredRecords::read(queue, &name).await;
+    let lines = records.map_err(|why| unreadable(queue, why))?.lines;
     Ok((!lines.is_empty()).then_some(lines))
 }
 
 /// Returns the turn that people call `turn`, if it has messages of this kind.
+///
+/// # Errors
+/// More than one turn is called so, or the queue can't be read.
 pub(super) async fn find_turn(
     queue: &TurnQueue,
     kind: &str,
     turn: &str,
-) -> Result<Option<TurnName>, String> {
+) -> Result<Option<TurnName>, CommandError> {
     let number = turn.rsplit('.').next().unwrap_or_default();
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(None);
     }
     let subjects = queue.name.all_of_number(kind, number);
     let subjects = queue.stream.info_with_subjects(subjects).await;
-    let mut subjects = subjects.map_err(|error| error.to_string())?;
+    let mut subjects = subjects.map_err(|error| unreadable(queue, error))?;
+    let mut matching = Vec::new();
     while let Some(subject) = subjects.next().await {
-        let (subject, _) = subject.map_err(|error| error.to_string())?;
+        let (subject, _) = subject.map_err(|error| unreadable(queue, error))?;
         let name = TurnName::of_subject(&subject);
-        if let Some(name) = name.filter(|name| name.is_called(turn)) {
-            return Ok(Some(name));
-        }
+        matching.extend(name.filter(|name| name.is_called(turn)));
     }
-    Ok(None)
+    choose_turn(matching, turn)
+}
+
+/// Returns the only one of the turns that are called `turn`.
+fn choose_turn(mut matching: Vec<TurnName>, turn: &str) -> Result<Option<TurnName>, CommandError> {
+    let found = matching.pop();
+    if matching.is_empty() {
+        return Ok(found);
+    }
+    let mut names: Vec<String> = matching.iter().chain(&found).map(TurnName::short).collect();
+    names.sort();
+    let message = format!("more than one turn is called {turn}");
+    Err(CommandError::usage(message).with_hint(format!("choose one: {}", names.join(", "))))
+}
+
+fn unreadable(queue: &TurnQueue, why: impl Display) -> CommandError {
+    queue_error(&format!("the queue {} can't be read", queue.name), why)
 }
 
 /// Returns how many sessions begin and end in these lines.
@@ -122,4 +169,27 @@ fn count_records(lines: &[u8]) -> (usize, usize) {
 struct RecordType<'a> {
     #[serde(rename = "type", borrow)]
     kind: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(input: &str) -> TurnName {
+        TurnName {
+            input: input.to_owned(),
+            number: 0,
+        }
+    }
+
+    #[test]
+    fn an_ambiguous_name_of_a_turn_chooses_none() {
+        let (first, second) = (turn("abcdef0"), turn("abcdef1"));
+        let found = choose_turn(vec![first.clone()], "abcdef.0").unwrap();
+        assert_eq!(found, Some(first.clone()));
+        let refusal = choose_turn(vec![second, first], "abcdef.0").unwrap_err();
+        assert!(refusal.message.contains("more than one turn"));
+        let hint = refusal.hint.unwrap();
+        assert!(hint.contains("abcdef0.0, abcdef1.0"), "{hint}");
+    }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::output::CommandError;
 use crate::queue::large_bodies::MAX_BODY_BYTES;
 use crate::queue::names::TurnName;
-use crate::queue::ordered_publishing::{PublishRefusal, is_behind, publish_after};
+use crate::queue::ordered_publishing::{PublishRefusal, has_newer_message, publish_after};
 use crate::queue::queue_error;
 use crate::queue::turn_message::TurnMessage;
 use crate::queue::turn_order::{MAX_LISTED_TURNS, list_turns};
@@ -150,7 +150,7 @@ impl Submitter {
         };
         match ack.await {
             Ok(_) => self.submission.new += 1,
-            Err(error) if is_behind(&error) => self.submission.known += 1,
+            Err(error) if has_newer_message(&error) => self.submission.known += 1,
             Err(_) => self.repeat(&name, message).await?,
         }
         self.add_stored(name.number).await
@@ -168,7 +168,7 @@ impl Submitter {
         let numbers = std::mem::take(&mut self.stored);
         let listed = list_turns(&self.queue, &self.input, &numbers, limit_repeats()).await;
         listed.map_err(|refusal| {
-            queue_error("the order of the turns can't be stored", refusal).with_hint(GOES_ON)
+            queue_error("the order of the turns can't be stored", refusal).with_hint(CONTINUE_HINT)
         })?;
         self.queue.tell_news().await;
         Ok(())
@@ -183,7 +183,7 @@ impl Submitter {
         let subject = name.turn_subject(&self.queue.name);
         match publish_after(&self.queue, &subject, message, 0, limit_repeats()).await {
             Ok(_) => self.submission.new += 1,
-            Err(PublishRefusal::TakenOver) => self.submission.known += 1,
+            Err(PublishRefusal::Outdated) => self.submission.known += 1,
             Err(refusal) => return Err(rejection(name, refusal)),
         }
         Ok(())
@@ -199,9 +199,9 @@ pub(super) fn limit_repeats() -> impl FnMut() -> bool {
     }
 }
 
-const GOES_ON: &str =
-    "the same command goes on where it stopped: what the queue has isn't submitted again";
+const CONTINUE_HINT: &str =
+    "run the same command again to continue; submitted turns aren't submitted twice";
 
 fn rejection(turn: &TurnName, why: impl std::fmt::Display) -> CommandError {
-    queue_error(&format!("turn {} can't be submitted", turn.number), why).with_hint(GOES_ON)
+    queue_error(&format!("turn {} can't be submitted", turn.number), why).with_hint(CONTINUE_HINT)
 }

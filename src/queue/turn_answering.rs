@@ -12,12 +12,12 @@ use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
 use crate::queue::recording_run::replay_recording;
 use crate::queue::stop::StopSignal;
-use crate::queue::stored_records::StoredRecords;
+use crate::queue::stored_records::{StoredRecords, StoredTurn};
+use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::{answer_unrun, run_turn};
 use crate::queue::turn_session::{TakenTurn, TurnEnd};
-use crate::queue::turn_work::{TurnWork, WorkRequirements, unreplayed};
+use crate::queue::turn_work::{TurnWork, UnreadableWork, unreplayed};
 use crate::queue::worker::Worker;
 use toolq_core::types::HaltCause;
 
@@ -59,11 +59,11 @@ impl Worker<'_> {
         let payload = self.queue.unpack(headers.as_ref(), payload).await;
         let payload = payload.map_err(|why| hand_back(name, &why))?;
         let parsed = TurnWork::parse(headers.as_ref(), &payload);
-        let (work, requirements) = parsed.map_err(|why| unreadable(name, &why))?;
-        self.require_same(name, &requirements, delivered)?;
+        let parsed = parsed.map_err(|unreadable| not_parsed(name, unreadable, delivered));
+        let (work, tools_sha256) = parsed?;
+        self.require_tools(&tools_sha256, delivered)?;
         let last = stored.answer;
-        let is_hopeless = usize::try_from(delivered).unwrap_or(0) >= self.settings.max_deliveries;
-        let answer = self.run(name, &work, stored.records, (holder, is_hopeless));
+        let answer = self.run(name, &work, stored.records, (holder, delivered));
         let answer = answer.await?;
         let is_over = || holder.lease.is_over();
         if !answer.doubts.is_empty() || asks_again {
@@ -75,29 +75,19 @@ impl Worker<'_> {
         }
         match answer.publish(self.queue, name, last, is_over).await {
             // Another worker that had the same results has answered.
-            Ok(_) | Err(PublishRefusal::TakenOver) => {}
+            Ok(_) | Err(PublishRefusal::Outdated) => {}
             Err(refusal) => return Err(lost(refusal.to_string())),
         }
         self.queue.tell_news().await;
         Ok(())
     }
 
-    /// Hands back what this toolq doesn't know, or what was submitted with other tools.
-    fn require_same(
-        &mut self,
-        name: &TurnName,
-        requirements: &WorkRequirements,
-        delivered: i64,
-    ) -> Result<(), TurnNotAnswered> {
-        if requirements.needs_newer {
-            let why = Some(format!("{} was submitted by a newer toolq", name.short()));
-            return Err(TurnNotAnswered::Foreign { why, delivered });
-        }
-        let tools_sha256 = &requirements.tools_sha256;
-        if *tools_sha256 == self.turns.setup.tools.digest {
+    /// Hands back what was submitted with other tools.
+    fn require_tools(&mut self, tools_sha256: &str, delivered: i64) -> Result<(), TurnNotAnswered> {
+        if tools_sha256 == self.turns.setup.tools.digest {
             return Ok(());
         }
-        let is_new = self.foreign_tools.insert(tools_sha256.clone());
+        let is_new = self.foreign_tools.insert(tools_sha256.to_owned());
         let path = self.turns.context.tools_path.display();
         let why = is_new.then(|| {
             format!(
@@ -109,13 +99,13 @@ impl Worker<'_> {
         Err(TurnNotAnswered::Foreign { why, delivered })
     }
 
-    /// Runs a turn. If it `is_hopeless`, it was handed out so often that what can't be continued is given up.
+    /// Runs a turn that was delivered this many times.
     async fn run(
         &self,
         name: &TurnName,
         work: &TurnWork,
         records: StoredRecords,
-        (holder, is_hopeless): (&Arc<TurnHolder>, bool),
+        (holder, delivered): (&Arc<TurnHolder>, i64),
     ) -> Result<Answer, TurnNotAnswered> {
         if work.has_no_calls() {
             return Ok(Answer::without_doubts("[]".to_owned()));
@@ -155,19 +145,28 @@ impl Worker<'_> {
                 name.short()
             )))),
             TurnEnd::Lost(why) => Err(TurnNotAnswered::Lost(format!("{}: {why}", name.short()))),
-            TurnEnd::Unusable(why) if is_hopeless => {
+            TurnEnd::Failed(TurnFailure::NeedsNewer(why)) => {
+                let why = Some(format!("{} is handed back: {why}", name.short()));
+                Err(TurnNotAnswered::Foreign { why, delivered })
+            }
+            TurnEnd::Failed(TurnFailure::Permanent(why)) if self.gives_up_after(delivered) => {
                 let reason = format!("what is known of it can't be continued: {why}");
                 self.declare_dead(name, work, reason, holder).await?;
-                match work {
+                let answer = match work {
                     TurnWork::Turn(turn) => answer_unrun(&self.turns, turn.clone()).await,
                     TurnWork::Recording(recording) => {
                         Some(unreplayed(recording, HaltCause::WorkersLost))
                     }
-                }
-                .ok_or_else(|| hand_back(name, &why))
+                };
+                answer.ok_or_else(|| hand_back(name, &why))
             }
-            TurnEnd::Unusable(why) => Err(hand_back(name, &why)),
+            TurnEnd::Failed(failure) => Err(hand_back(name, &failure.to_string())),
         }
+    }
+
+    /// Returns whether a turn that no worker can continue is given up after so many deliveries.
+    fn gives_up_after(&self, delivered: i64) -> bool {
+        usize::try_from(delivered).is_ok_and(|delivered| delivered >= self.settings.max_deliveries)
     }
 
     /// Says of a turn, here and in the stream, that it isn't run anymore.
@@ -191,8 +190,17 @@ impl Worker<'_> {
     }
 }
 
-fn unreadable(name: &TurnName, why: &str) -> TurnNotAnswered {
-    TurnNotAnswered::HandedBack(Some(format!("{} can't be read: {why}", name.short())))
+fn not_parsed(name: &TurnName, unreadable: UnreadableWork, delivered: i64) -> TurnNotAnswered {
+    let name = name.short();
+    match unreadable {
+        UnreadableWork::Newer => TurnNotAnswered::Foreign {
+            why: Some(format!("{name} was submitted by a newer toolq")),
+            delivered,
+        },
+        UnreadableWork::Invalid(why) => {
+            TurnNotAnswered::HandedBack(Some(format!("{name} can't be read: {why}")))
+        }
+    }
 }
 
 fn hand_back(name: &TurnName, why: &str) -> TurnNotAnswered {
@@ -207,26 +215,6 @@ pub(super) enum TurnNotAnswered {
     Foreign { why: Option<String>, delivered: i64 },
     /// It is or will be another worker's.
     Lost(String),
-}
-
-/// What the stream has of a turn.
-#[derive(Default)]
-struct StoredTurn {
-    records: StoredRecords,
-    /// The last answer, or 0.
-    answer: u64,
-}
-
-impl StoredTurn {
-    async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
-        let answer = queue
-            .last_message(&name.answer_subject(&queue.name))
-            .await?;
-        Ok(Self {
-            records: StoredRecords::read(queue, name).await?,
-            answer: answer.map_or(0, |answer| answer.sequence),
-        })
-    }
 }
 
 /// Waits until a turn has to be stopped: some time after the first signal, or at the second.

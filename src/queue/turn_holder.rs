@@ -47,7 +47,7 @@ impl TurnHolder {
 
     /// Nothing more may be published, for this reason.
     pub(super) fn refuse(&self, refusal: PublishRefusal) {
-        if refusal == PublishRefusal::TakenOver {
+        if refusal == PublishRefusal::Outdated {
             self.lease.end();
         }
         self.refusal.send_replace(Some(refusal));
@@ -76,7 +76,7 @@ impl TurnHolder {
             }
             let confirmed = message.double_ack_with(AckKind::Progress).await.is_ok();
             wait = match self.is_taken_over(&queue, &turn).await {
-                Ok(true) => return self.refuse(PublishRefusal::TakenOver),
+                Ok(true) => return self.refuse(PublishRefusal::Outdated),
                 Ok(false) if confirmed => {
                     self.lease.renew(asked);
                     interval
@@ -93,5 +93,13 @@ impl TurnHolder {
             last.sequence > self.read_up_to.load(Ordering::SeqCst)
                 && recorded_by.is_none_or(|id| id.as_str() != self.id)
         }))
+    }
+}
+
+/// Says why a worker lost its turn.
+pub(super) fn describe_loss(refusal: &PublishRefusal) -> String {
+    match refusal {
+        PublishRefusal::Outdated => "another worker has taken over this turn".to_owned(),
+        refusal => refusal.to_string(),
     }
 }

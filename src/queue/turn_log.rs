@@ -7,18 +7,8 @@ use tempfile::TempDir;
 
 use crate::queue::log_files::{LogFiles, write_private};
 use crate::queue::stored_records::StoredRecords;
+use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_queue::TurnQueue;
-
-/// Why a log can't be read from the stream into a file.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RestoreFailure {
-    /// Another worker, or a later moment, may have more luck.
-    #[error("{0}")]
-    Passing(String),
-    /// A file that a record refers to isn't there anymore.
-    #[error("the file {0} of its log is gone")]
-    Gone(String),
-}
 
 /// A log in a directory of its own, which is removed with it.
 pub(super) struct LogFile {
@@ -28,20 +18,21 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Writes the records, and the files that they refer to, so that only this user can read them.
+    ///
+    /// # Errors
+    /// The log can't be written, or a file that a record refers to can't be read.
     pub(super) async fn restore(
         queue: &TurnQueue,
         records: &StoredRecords,
-    ) -> Result<Self, RestoreFailure> {
-        let unwritten = |error: io::Error| {
-            RestoreFailure::Passing(format!("its log can't be written: {error}"))
-        };
+    ) -> Result<Self, TurnFailure> {
+        let unwritten =
+            |error: io::Error| TurnFailure::Passing(format!("its log can't be written: {error}"));
         let mut file = Self::create(records).map_err(unwritten)?;
         for name in &records.files {
-            let body = queue
-                .read_file(name)
-                .await
-                .map_err(RestoreFailure::Passing)?;
-            let body = body.ok_or_else(|| RestoreFailure::Gone(name.clone()))?;
+            let body = queue.read_file(name).await;
+            let body = body.map_err(TurnFailure::Passing)?.ok_or_else(|| {
+                TurnFailure::Permanent(format!("the file {name} of its log is gone"))
+            })?;
             file.files.add(name, &body).map_err(unwritten)?;
         }
         Ok(file)

@@ -45,7 +45,7 @@ impl LastList {
     }
 
     /// Publishes the next list. Returns `false` if another process has published one.
-    async fn follow(
+    async fn publish_next(
         &self,
         queue: &TurnQueue,
         input: &str,
@@ -57,7 +57,7 @@ impl LastList {
         let subject = queue.name.order(input);
         match publish_after(queue, &subject, message, self.sequence, gives_up).await {
             Ok(_) => Ok(true),
-            Err(PublishRefusal::TakenOver) => Ok(false),
+            Err(PublishRefusal::Outdated) => Ok(false),
             Err(refusal) => Err(refusal),
         }
     }
@@ -89,7 +89,10 @@ pub(super) async fn list_turns(
             turns,
             after: 0,
         };
-        if last.follow(queue, input, &list, &mut gives_up).await? {
+        if last
+            .publish_next(queue, input, &list, &mut gives_up)
+            .await?
+        {
             break;
         }
     }
@@ -113,7 +116,7 @@ pub(super) async fn list_again(
         };
         if last.list == list
             || last
-                .follow(queue, &turn.input, &list, &mut gives_up)
+                .publish_next(queue, &turn.input, &list, &mut gives_up)
                 .await?
         {
             return Ok(());

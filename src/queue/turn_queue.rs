@@ -1,9 +1,8 @@
-//! A queue: the stream that keeps its turns, and the consumer that workers share.
+//! A queue: the stream that keeps its turns.
 
 use std::time::Duration;
 
 use async_nats::Client;
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
@@ -14,10 +13,6 @@ use crate::output::CommandError;
 use crate::queue::names::QueueName;
 use crate::queue::queue_error;
 
-/// The consumer that all workers pull from.
-pub(super) const WORKERS: &str = "workers";
-/// How many turns may be with workers at the same time.
-const MAX_TURNS_WITH_WORKERS: i64 = 20_000;
 /// How long to wait for the server to store a message.
 const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -89,46 +84,6 @@ impl TurnQueue {
             }
         }
         Self::open(client, name).await
-    }
-
-    /// Returns the time until an unanswered turn goes to another worker, or `None` if no worker has ever used this queue.
-    pub(super) async fn ack_wait(&self) -> Option<Duration> {
-        let consumer = self.stream.get_consumer::<pull::Config>(WORKERS).await;
-        Some(consumer.ok()?.cached_info().config.ack_wait)
-    }
-
-    /// Opens the consumer that all workers share, with this time until an unanswered turn goes to another worker. `None` keeps
-    /// the time that it has.
-    ///
-    /// # Errors
-    /// The server refuses it.
-    pub(super) async fn workers(
-        &self,
-        ack_wait: Option<Duration>,
-    ) -> Result<PullConsumer, CommandError> {
-        let existing = self.stream.get_consumer::<pull::Config>(WORKERS).await;
-        if let Ok(existing) = existing {
-            let current = existing.cached_info().config.ack_wait;
-            if ack_wait.is_none_or(|ack_wait| ack_wait == current) {
-                return Ok(existing);
-            }
-        }
-        let config = pull::Config {
-            durable_name: Some(WORKERS.to_owned()),
-            filter_subject: self.name.turns(),
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: ack_wait.unwrap_or(crate::queue::worker::DEFAULT_ACK_WAIT),
-            max_ack_pending: MAX_TURNS_WITH_WORKERS,
-            max_deliver: -1,
-            ..pull::Config::default()
-        };
-        let created = self.stream.create_consumer(config).await;
-        created.map_err(|error| {
-            queue_error(
-                &format!("workers can't pull from the queue {}", self.name),
-                error,
-            )
-        })
     }
 
     /// Returns whether the queue was removed since it was opened. Another one of the same name may be there. While the server

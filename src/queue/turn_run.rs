@@ -8,6 +8,7 @@ use crate::context::CommandContext;
 use crate::queue::answers::Answer;
 use crate::queue::stop::StopSignal;
 use crate::queue::stored_records::StoredRecords;
+use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_log::LogFile;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession, new_engine};
@@ -44,7 +45,7 @@ pub(super) async fn run_turn(
     let history = session.history.clone();
     let TurnSession { engine, sink, .. } = &mut session;
     let answered = answer_turn(settings, engine, history.as_deref(), turn, sink).await;
-    session.end(answered)
+    session.end(answered.map_err(TurnFailure::Permanent))
 }
 
 /// Answers a turn whose log can't be continued, without running anything.
@@ -64,6 +65,9 @@ pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) ->
 }
 
 /// Answers all calls. Returns the answer as one line.
+///
+/// # Errors
+/// A call contradicts what earlier workers recorded. Nothing ran.
 async fn answer_turn(
     settings: &TurnSettings<'_>,
     engine: &mut Engine,

@@ -12,8 +12,9 @@ use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
 use crate::queue::record_publisher::RecordPublisher;
 use crate::queue::stored_records::StoredRecords;
-use crate::queue::turn_holder::TurnHolder;
-use crate::queue::turn_log::{LogFile, RestoreFailure};
+use crate::queue::turn_failure::TurnFailure;
+use crate::queue::turn_holder::{TurnHolder, describe_loss};
+use crate::queue::turn_log::LogFile;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
 use crate::queue::turn_sink::TurnSink;
@@ -21,7 +22,7 @@ use toolq_core::os::Clock;
 use toolq_core::types::{EmitError, HaltCause};
 use toolq_engine::{Engine, EngineSettings, RunControl};
 use toolq_log::{
-    BeginMode, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory, TaskKey,
+    BeginMode, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory, TaskKey,
     combine_digests,
 };
 
@@ -31,8 +32,8 @@ pub(super) enum TurnEnd {
     Answered(Answer),
     /// It stopped before all calls were answered for good. Another worker continues it.
     Stopped,
-    /// What the stream has of it can't be continued.
-    Unusable(String),
+    /// It can't be run.
+    Failed(TurnFailure),
     /// Another worker has it, or this worker can't tell whether it still has it.
     Lost(String),
 }
@@ -75,10 +76,7 @@ impl TurnSession {
         let (name, holder, halted_by) = (taken.name, taken.holder, taken.halted_by);
         let refused = holder.watch_refusal();
         let file = LogFile::restore(queue, &taken.records).await;
-        let file = file.map_err(|failure| match failure {
-            RestoreFailure::Passing(why) => TurnEnd::Lost(why),
-            failure @ RestoreFailure::Gone(_) => TurnEnd::Unusable(failure.to_string()),
-        })?;
+        let file = file.map_err(TurnEnd::Failed)?;
         let publisher = RecordPublisher::new(
             queue.clone(),
             (name.log_subject(&queue.name), taken.records.last),
@@ -87,7 +85,7 @@ impl TurnSession {
             settings.nats_runtime.clone(),
         );
         let log = begin_log(settings, &name, (&file, mode), publisher);
-        let log = log.map_err(|why| not_begun(&refused, why))?;
+        let log = log.map_err(|error| not_begun(&refused, error))?;
         let history = log.history();
         let engine = new_engine(settings, Some(&log), &file);
         let control = engine.control();
@@ -108,7 +106,7 @@ impl TurnSession {
     }
 
     /// Ends the session with the line that answers the turn, or with the reason why there is no such line.
-    pub(super) fn end(self, answered: Result<String, String>) -> TurnEnd {
+    pub(super) fn end(self, answered: Result<String, TurnFailure>) -> TurnEnd {
         self.watcher.abort();
         let (engine, mut sink) = (self.engine, self.sink);
         // Servers end with the turn, and the log says so.
@@ -123,9 +121,9 @@ impl TurnSession {
         let finished = sink.log.finish(exit.code());
         let refused = self.refused.borrow().clone();
         match (answered, finished) {
-            (Err(why), _) => TurnEnd::Unusable(why),
+            (Err(failure), _) => TurnEnd::Failed(failure),
             (Ok(_), Err(EmitError(why))) => {
-                TurnEnd::Lost(refused.map_or(why, |refusal| refusal.to_string()))
+                TurnEnd::Lost(refused.map_or(why, |refusal| describe_loss(&refusal)))
             }
             (Ok(_), Ok(())) if sink.lost_lease => {
                 TurnEnd::Lost("its lease was over before all calls had started".to_owned())
@@ -140,10 +138,10 @@ impl TurnSession {
 }
 
 /// A session that can't begin is another worker's, unless something is wrong with the log.
-fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, why: String) -> TurnEnd {
+fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, error: LogError) -> TurnEnd {
     match &*refused.borrow() {
-        Some(refusal) => TurnEnd::Lost(refusal.to_string()),
-        None => TurnEnd::Unusable(why),
+        Some(refusal) => TurnEnd::Lost(describe_loss(refusal)),
+        None => TurnEnd::Failed(error.into()),
     }
 }
 
@@ -153,7 +151,7 @@ fn begin_log(
     name: &TurnName,
     (file, mode): (&LogFile, BeginMode),
     publisher: RecordPublisher,
-) -> Result<SessionLog, String> {
+) -> Result<SessionLog, LogError> {
     let number = name.number.to_string();
     let digest = combine_digests([name.input.as_str(), &number].into_iter());
     let path = &settings.context.tools_path;
@@ -166,11 +164,9 @@ fn begin_log(
         input_sha256: Some(&digest),
         ..TaskKey::default()
     };
-    let log = PreparedLog::open(&file.path(), mode, key);
-    let log = log.map_err(|error| error.to_string())?;
+    let log = PreparedLog::open(&file.path(), mode, key)?;
     let log = log.with_replica(Box::new(publisher));
-    let log = log.begin_session(&header, Arc::clone(&settings.setup.mask), Clock::system());
-    log.map_err(|error| error.to_string())
+    log.begin_session(&header, Arc::clone(&settings.setup.mask), Clock::system())
 }
 
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.

@@ -35,7 +35,8 @@ pub(crate) struct WorkerSettings {
     pub ack_wait: Option<Duration>,
     /// How long to finish the current turn after a signal.
     pub drain: Duration,
-    /// How many workers may be lost over a turn before it isn't run anymore.
+    /// How many workers may be lost over a turn, or how often a turn with an unusable log may be delivered, before it isn't run
+    /// anymore.
     pub max_deliveries: usize,
     /// End when no turn is left.
     pub until_empty: bool,
@@ -68,7 +69,7 @@ impl<'a> Worker<'a> {
         if let Some(ack_wait) = settings.ack_wait {
             refuse_shorter_wait(queue, ack_wait).await?;
         }
-        let consumer = queue.workers(settings.ack_wait).await?;
+        let consumer = queue.open_workers(settings.ack_wait).await?;
         let presence = Presence::announce(queue, &turns.nats_runtime).await?;
         Ok(Self {
             queue,
@@ -145,8 +146,8 @@ impl<'a> Worker<'a> {
         if !self.queue.is_gone().await {
             return Ok(());
         }
-        let doing = format!("the queue {} is gone", self.queue.name);
-        Err(queue_error(&doing, "it was purged"))
+        let what = format!("the queue {} is gone", self.queue.name);
+        Err(queue_error(&what, "it was purged"))
     }
 
     /// Leaves turns to others for a while after handing one back.
@@ -225,7 +226,8 @@ impl<'a> Worker<'a> {
 /// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
 /// would lose their turns.
 async fn refuse_shorter_wait(queue: &TurnQueue, ack_wait: Duration) -> Result<(), CommandError> {
-    let Some(current) = queue.ack_wait().await.filter(|current| ack_wait < *current) else {
+    let current = queue.ack_wait().await?;
+    let Some(current) = current.filter(|current| ack_wait < *current) else {
         return Ok(());
     };
     let client = queue.jetstream.client();

@@ -74,7 +74,7 @@ impl<'a> RunSession<'a> {
         let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
         // Before the log is opened: from then on, it has to be closed properly.
-        let signals = session_start::install_signals()?;
+        let signals = SignalHandler::install()?;
         let start = SessionStart {
             context,
             settings,

@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::output::{Exit, stdout};
+use crate::output::{CommandError, Exit, RESOURCES_HINT, stdout};
 use crate::session::timing::{DUPLICATE_SIGNAL_WINDOW, FORCED_EXIT_TIMEOUT, SUSPEND_TIMEOUT};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
@@ -42,7 +42,11 @@ impl SignalHandler {
     ///
     /// # Errors
     /// A handler can't be installed, or the thread can't be started.
-    pub fn install() -> io::Result<Self> {
+    pub fn install() -> Result<Self, CommandError> {
+        Self::try_install().map_err(|error| install_error(&error))
+    }
+
+    fn try_install() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
         let listeners = SignalListeners::install()?;
@@ -82,10 +86,8 @@ struct SignalListeners(Vec<(UnixSignal, Signal)>);
 
 impl SignalListeners {
     fn install() -> io::Result<Self> {
-        let ignored = ignored_signals();
         let wanted = TERMINATION_SIGNALS.into_iter().chain([UnixSignal::TSTP]);
-        let wanted = wanted.filter(|wanted| ignored >> (wanted.as_raw() - 1) & 1 == 0);
-        let listeners = wanted.map(|wanted| Ok((wanted, listen_for(wanted)?)));
+        let listeners = without_ignored(wanted).map(|wanted| Ok((wanted, listen_for(wanted)?)));
         Ok(Self(listeners.collect::<io::Result<_>>()?))
     }
 
@@ -158,6 +160,24 @@ async fn suspend_run(control: &RunControl, screen: Option<&ProgressScreen>) {
 )]
 fn exit_now(signal: u8) -> ! {
     std::process::exit(Exit::Signal(signal).code().into())
+}
+
+/// Returns the signals that end a command, except those that were already ignored when toolq started, as under `nohup`.
+/// To be called before handlers are installed.
+#[cfg(feature = "nats")]
+pub fn handled_termination_signals() -> impl Iterator<Item = UnixSignal> {
+    without_ignored(TERMINATION_SIGNALS.into_iter())
+}
+
+fn without_ignored(signals: impl Iterator<Item = UnixSignal>) -> impl Iterator<Item = UnixSignal> {
+    let ignored = ignored_signals();
+    signals.filter(move |signal| ignored >> (signal.as_raw() - 1) & 1 == 0)
+}
+
+/// Creates the error of signal handlers that can't be installed: the system has no threads or descriptors left.
+pub fn install_error(error: &io::Error) -> CommandError {
+    let message = format!("failed to install signal handlers: {error}; nothing ran");
+    CommandError::new(Exit::Resources, message).with_hint(RESOURCES_HINT)
 }
 
 /// Returns a bit mask of the signals that were already ignored when toolq started, from /proc; 0 if that isn't

@@ -113,6 +113,46 @@ fn workers_that_run_keep_their_lease() {
 }
 
 #[test]
+fn a_turn_for_which_a_worker_has_no_disk_is_left_to_others() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a")]);
+    sandbox.submit("in.jsonl");
+    let no_disk = "trap '' XFSZ; ulimit -f 0";
+    let unlucky = sandbox.start_worker_after(no_disk, "--max-deliveries 1");
+    wait_until("the turn was handed back", || {
+        sandbox.status()["redelivered"].as_u64() > Some(0)
+    });
+    let unlucky = unlucky.end(Signal::TERM);
+    assert!(
+        unlucky.stderr.contains("is handed back"),
+        "{}",
+        unlucky.stderr
+    );
+    let other = sandbox.start_worker(&["--until-empty"]);
+    assert_eq!(sandbox.collect().assert_exit(0).texts(), ["wrote a"]);
+    other.wait().assert_exit(0);
+    assert_eq!(sandbox.status()["dead"], 0);
+}
+
+#[test]
+fn a_worker_under_nohup_outlives_its_terminal() {
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("slow_write", "a"), ("write", "b")]);
+    sandbox.submit("in.jsonl");
+    let worker = sandbox.start_worker_after("trap '' HUP", "");
+    sandbox.wait_for_effects(1);
+    worker.signal(Signal::HUP);
+    sandbox.go();
+    sandbox.wait_for_effects(2);
+    let output = worker.end(Signal::TERM);
+    assert_eq!(output.code, Some(143), "{}", output.stderr);
+}
+
+#[test]
 fn a_worker_that_is_asked_to_stop_finishes_its_turn() {
     let Some(sandbox) = QueueSandbox::new() else {
         return;

@@ -1,7 +1,11 @@
 //! `toolq queue`.
 
+use rustix::process::Signal;
+use tempfile::TempDir;
+
 use crate::nats_server::NatsServer;
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
+use crate::support::waiting::wait_until;
 
 #[test]
 fn the_status_counts_what_waits() {
@@ -25,6 +29,65 @@ fn the_status_counts_what_waits() {
         .assert_exit(0)
         .stdout;
     assert!(after.contains("waiting      0\n"), "{after}");
+}
+
+/// Returns a server with a user `all`, and a user `some` who gets no answer to requests of this subject.
+fn server_that_denies(subject: &str) -> Option<(NatsServer, TempDir)> {
+    let dir = TempDir::new().unwrap();
+    let config = dir.path().join("nats.conf");
+    let deny = format!("permissions: {{publish: {{allow: \">\", deny: \"{subject}\"}}}}");
+    let users = format!("{{user: all, password: x}}\n{{user: some, password: x, {deny}}}");
+    std::fs::write(&config, format!("authorization {{users: [{users}]}}")).unwrap();
+    let server = NatsServer::start_with(&["--jetstream", "--config", config.to_str().unwrap()])?;
+    Some((server, dir))
+}
+
+#[test]
+fn a_status_that_gets_no_answer_changes_no_setting() {
+    let Some((server, _dir)) = server_that_denies("$JS.API.CONSUMER.INFO.>") else {
+        return;
+    };
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    let login = |user: &str| server.url.replace("nats://", &format!("nats://{user}:x@"));
+    let (all, some) = (login("all"), login("some"));
+    let ack_wait = ["--nats", &all, "--ack-wait"];
+    let worker = sandbox.start_worker(&[&ack_wait[..], &["10m"]].concat());
+    wait_until("the worker runs", || {
+        let status = sandbox.run(&["queue", "status", QUEUE, "--nats", &all]);
+        status.stdout.contains("workers      1,")
+    });
+    let unanswered = sandbox.run(&["queue", "status", QUEUE, "--nats", &some]);
+    let unanswered = unanswered.assert_exit(4);
+    let why = "the consumer of the queue jobs can't be opened";
+    assert!(unanswered.stderr.contains(why), "{}", unanswered.stderr);
+    let arguments = [&["work", QUEUE], &ack_wait[..], &["3s"]].concat();
+    let refused = sandbox.run(&arguments).assert_exit(2);
+    let kept = "can't be shorter than the 10m of the queue";
+    assert!(refused.stderr.contains(kept), "{}", refused.stderr);
+    worker.end(Signal::TERM);
+}
+
+#[test]
+fn the_status_of_a_queue_without_workers_creates_nothing() {
+    let Some((server, _dir)) = server_that_denies("$JS.API.CONSUMER.CREATE.>") else {
+        return;
+    };
+    let Some(sandbox) = QueueSandbox::new() else {
+        return;
+    };
+    sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
+    let url = server.url.replace("nats://", "nats://some:x@");
+    sandbox
+        .run(&["submit", QUEUE, "in.jsonl", "--nats", &url])
+        .assert_exit(0);
+    let status = sandbox.run(&["queue", "status", QUEUE, "--nats", &url]);
+    let status = status.assert_exit(0).stdout;
+    assert!(
+        status.contains("waiting      2\nrunning      0\n"),
+        "{status}"
+    );
 }
 
 #[test]

@@ -115,11 +115,22 @@ impl QueueSandbox {
 
     /// Runs a shell script in which `toolq` is the program.
     pub fn run_shell(&self, script: &str) -> QueueOutput {
-        let toolq = self.command(&[]);
         let script = format!("toolq() {{ \"$TOOLQ\" \"$@\"; }}\n{script}");
+        self.shell(&script).output().unwrap().into()
+    }
+
+    /// Starts a worker in the background after what a shell has prepared.
+    pub fn start_worker_after(&self, preparation: &str, flags: &str) -> QueueProcess {
+        let script = format!("{preparation}\nexec \"$TOOLQ\" work {QUEUE} {flags}");
+        QueueProcess(Some(self.shell(&script).spawn().unwrap()))
+    }
+
+    /// Returns a shell that runs this script, in which `TOOLQ` is the path of the program.
+    fn shell(&self, script: &str) -> Command {
+        let toolq = self.command(&[]);
         let mut command = Command::new("sh");
         command
-            .args(["-euc", &script])
+            .args(["-euc", script])
             .current_dir(toolq.get_current_dir().unwrap())
             .env_clear()
             .envs(
@@ -128,8 +139,17 @@ impl QueueSandbox {
                     .filter_map(|(name, value)| Some((name, value?))),
             )
             .env("TOOLQ", toolq.get_program())
-            .stdin(Stdio::null());
-        command.output().unwrap().into()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Returns what `queue status` says.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        let status = self.run(&["queue", "status", QUEUE, "--format", "json"]);
+        serde_json::from_str(&status.assert_exit(0).stdout).unwrap()
     }
 
     /// Collects until everything that was submitted is answered.

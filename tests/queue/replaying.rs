@@ -1,11 +1,13 @@
 //! `toolq replay --queue`: workers replay recordings, and their reports are merged.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::queue_sandbox::{QUEUE, QueueSandbox};
+use crate::queue_sandbox::{QUEUE, QueueProcess, QueueSandbox};
 use crate::support::waiting::wait_until;
 
 /// `look` adds its text to the file `effects`, one line for each time that it runs.
@@ -144,6 +146,63 @@ fn an_interrupted_replay_goes_on_and_the_next_one_begins_anew() {
     let _worker = sandbox.start_worker(&[]);
     sandbox.run(&replay).assert_exit(1);
     assert_eq!(sorted(), ["a", "a", "b", "b", "c", "c", "d", "d", "e", "e"]);
+}
+
+/// Starts a replay of five recordings, of which no worker takes one.
+fn start_waiting_replay(sandbox: &QueueSandbox) -> QueueProcess {
+    let replay = sandbox.start(&["replay", "recordings", "--queue", QUEUE]);
+    wait_until("all recordings are submitted", || {
+        let status = sandbox.run(&["queue", "status", QUEUE]).stdout;
+        status.contains("waiting      5\n")
+    });
+    replay
+}
+
+#[test]
+fn a_replay_over_a_queue_that_is_purged_ends() {
+    let Some(sandbox) = sandbox_with_recordings() else {
+        return;
+    };
+    let replay = start_waiting_replay(&sandbox);
+    sandbox
+        .run(&["queue", "purge", QUEUE, "--force"])
+        .assert_exit(0);
+    let output = replay.wait().assert_exit(4);
+    assert!(
+        output.stderr.contains("the queue was purged"),
+        "{}",
+        output.stderr
+    );
+}
+
+#[test]
+fn a_replay_is_interrupted_although_its_server_is_gone() {
+    let Some(mut sandbox) = sandbox_with_recordings() else {
+        return;
+    };
+    let replay = start_waiting_replay(&sandbox);
+    sandbox.stop_server();
+    let began = Instant::now();
+    let output = replay.end(Signal::INT);
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    // It would wait for a minute until a server is back.
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_blamed_on_the_server() {
+    let Some(sandbox) = sandbox_with_recordings() else {
+        return;
+    };
+    let files = sandbox.path("recordings/a.jsonl.d");
+    fs::create_dir(&files).unwrap();
+    symlink("nosuch", files.join("0a".repeat(32))).unwrap();
+    let output = sandbox
+        .run(&["replay", "recordings", "--queue", QUEUE])
+        .assert_exit(4)
+        .stderr;
+    assert!(output.contains("can't be read: No such file"), "{output}");
+    assert!(!output.contains("NATS"), "{output}");
 }
 
 #[test]

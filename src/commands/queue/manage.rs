@@ -85,8 +85,7 @@ fn print_log(arguments: &QueueTurnArguments, context: &CommandContext) -> Result
     let session = NatsSession::begin(&arguments.nats, context)?;
     let lines = session.runtime.block_on(async {
         let queue = TurnQueue::open(&session.client, &name).await?;
-        let lines = read_log(&queue, &arguments.turn).await;
-        lines.map_err(|why| queue_error(&format!("the queue {name} can't be read"), why))
+        read_log(&queue, &arguments.turn).await
     })?;
     session.end();
     let lines = lines.ok_or_else(|| {

@@ -68,8 +68,7 @@ pub(super) fn replay_on_queue(
     })?;
     session.end();
     if let Some(signal) = stopped_by {
-        let note =
-            "the replay was stopped; the same command goes on with what workers replay meanwhile";
+        let note = "the replay was stopped; run the same command again to continue with what workers replay meanwhile";
         context.stderr.print_warning(note);
         return Ok(Exit::Signal(signal));
     }

@@ -13,7 +13,6 @@ use crate::session::earlier_results::EarlierResults;
 use crate::session::log_request::{self, LogRequest, OpenedLog};
 use crate::session::log_subject::LogSubject;
 use crate::session::resume_decisions::ResumeDecisions;
-use crate::session::signals::SignalHandler;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
@@ -28,12 +27,6 @@ pub(super) struct SessionStart<'s> {
     pub(super) subject: LogSubject<'s>,
     pub(super) setup: &'s CallSetup,
     pub(super) clock: Clock,
-}
-
-/// Installs the signal handlers.
-pub(super) fn install_signals() -> Result<SignalHandler, CommandError> {
-    SignalHandler::install()
-        .map_err(|error| CommandError::usage(format!("failed to install signal handlers: {error}")))
 }
 
 impl SessionStart<'_> {
