@@ -42,6 +42,8 @@ pub(crate) struct HttpTransport {
     unsent: VecDeque<OutgoingMessage>,
     is_ending_handshake: bool,
     tasks: JoinSet<()>,
+    /// The tasks of messages that get no response.
+    notifications: JoinSet<()>,
     /// The tasks of requests whose responses haven't ended.
     exchanges: HashMap<u64, AbortHandle>,
     parts: mpsc::Receiver<ResponsePart>,
@@ -60,6 +62,7 @@ impl HttpTransport {
             unsent: VecDeque::new(),
             is_ending_handshake: false,
             tasks: JoinSet::new(),
+            notifications: JoinSet::new(),
             exchanges: HashMap::new(),
             parts,
             sender,
@@ -142,17 +145,23 @@ impl HttpTransport {
         }
     }
 
-    /// Ends all requests, and the session. The server may forget the session or not.
+    /// Ends all requests, and the session. The server may forget the session or not. It still gets notifications that are
+    /// on their way: one may cancel a call.
     pub(crate) async fn end(mut self, control: &RunControl) {
         self.tasks.abort_all();
-        let Some(session_id) = self.session_id.take() else {
-            return;
+        // Nobody receives what the server answers to notifications.
+        self.parts.close();
+        let ended = async {
+            while self.notifications.join_next().await.is_some() {}
+            if let Some(session_id) = self.session_id.take() {
+                let mut request = self.endpoint.request(Method::DELETE);
+                request.headers_mut().insert(SESSION_ID_HEADER, session_id);
+                // A session that isn't deleted ends by itself.
+                let _ = self.endpoint.client.execute(request).await;
+            }
         };
-        let mut request = self.endpoint.request(Method::DELETE);
-        request.headers_mut().insert(SESSION_ID_HEADER, session_id);
-        let deleted = timeout(SERVER_GRACE, self.endpoint.client.execute(request));
         tokio::select! {
-            _ = deleted => {}
+            _ = timeout(SERVER_GRACE, ended) => {}
             () = control.wait_for_kill() => {}
         }
     }
@@ -161,7 +170,7 @@ impl HttpTransport {
     /// era, a server must not make any.
     pub(crate) fn is_behind(&self) -> bool {
         self.version.map(ProtocolVersion::era) == Some(ProtocolEra::Modern)
-            || self.tasks.len() >= MAX_WAITING_TASKS
+            || self.tasks.len() + self.notifications.len() >= MAX_WAITING_TASKS
     }
 
     /// Forgets the session, which the server doesn't know any more.
@@ -172,6 +181,7 @@ impl HttpTransport {
     fn send_waiting(&mut self) {
         // Tasks that have ended are kept until they are joined.
         while self.tasks.try_join_next().is_some() {}
+        while self.notifications.try_join_next().is_some() {}
         while !self.is_ending_handshake
             && let Some(message) = self.unsent.pop_front()
         {
@@ -211,9 +221,14 @@ impl HttpTransport {
             guard,
             parts: self.sender.clone(),
         };
-        let task = self.tasks.spawn(exchange.run(request));
-        if let Some(id) = message.request {
-            self.exchanges.insert(id, task);
+        let work = exchange.run(request);
+        match message.request {
+            Some(id) => {
+                self.exchanges.insert(id, self.tasks.spawn(work));
+            }
+            None => {
+                self.notifications.spawn(work);
+            }
         }
     }
 
