@@ -267,3 +267,16 @@ fn the_payloads_of_a_stream_are_named_with_what_makes_them_a_stream() {
     let planned = toolq().run_shell(script).assert_exit(0);
     assert!(planned.stdout.contains("look"), "{}", planned.stdout);
 }
+
+/// A request in which the model hasn't spoken yet has no turns, so nothing is on stdout.
+#[test]
+fn a_plan_without_turns_says_why_it_is_empty() {
+    let request = json!({"model": "m", "messages": [{"role": "user", "content": "hello"}]});
+    let ran = CliSandbox::new()
+        .tools("version: 1\ntools: {}\n")
+        .file("request.json", request.to_string())
+        .run(&["plan", "request.json"])
+        .assert_exit(0);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(ran.stderr, "note: the model made no tool calls\n");
+}

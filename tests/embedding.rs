@@ -263,10 +263,8 @@ async fn a_call_that_started_in_the_log_given_as_a_message_is_in_doubt() {
     assert_eq!(again, payments);
 }
 
-#[tokio::test]
-async fn dropping_an_answer_kills_its_programs() {
-    let sandbox = EmbedSandbox::new();
-    let toolq = sandbox.builder().build().unwrap();
+/// Begins to answer a message, and drops the answer once its call is running.
+async fn drop_running_answer(sandbox: &EmbedSandbox, toolq: &Toolq) {
     let started = async {
         while !is_pid_written(&sandbox.path("pid")) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -276,6 +274,13 @@ async fn dropping_an_answer_kills_its_programs() {
         _ = toolq.answer(message(&[("a", "hang", json!({}))])) => panic!("the call must hang"),
         () = started => {}
     }
+}
+
+#[tokio::test]
+async fn dropping_an_answer_kills_its_programs() {
+    let sandbox = EmbedSandbox::new();
+    let toolq = sandbox.builder().build().unwrap();
+    drop_running_answer(&sandbox, &toolq).await;
     let pid = std::fs::read_to_string(sandbox.path("pid")).unwrap();
     let process = Path::new("/proc").join(pid.trim());
     while is_running(&process) {
@@ -291,15 +296,7 @@ async fn a_message_after_a_dropped_answer_has_turns_of_its_own() {
     let sandbox = EmbedSandbox::new();
     let log = sandbox.path("session.jsonl");
     let toolq = sandbox.builder().log(&log).build().unwrap();
-    let started = async {
-        while !is_pid_written(&sandbox.path("pid")) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::select! {
-        _ = toolq.answer(message(&[("a", "hang", json!({}))])) => panic!("the call must hang"),
-        () = started => {}
-    }
+    drop_running_answer(&sandbox, &toolq).await;
     let calls = message(&[("b", "look", json!({"text": "after"}))]);
     toolq.answer(calls).await.unwrap();
     toolq.close().unwrap();

@@ -1,4 +1,4 @@
-//! Waits for the readers of stdout and stderr: for that of stdout, not forever once toolq is shutting down.
+//! Waits for the readers of stdout and stderr. Once toolq is shutting down, it gives up a reader of stdout that has stalled.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -64,7 +64,8 @@ fn is_writable(output: &impl AsFd, timeout: Timespec) -> io::Result<bool> {
     }
 }
 
-/// Waits with `wait`. If this is a worker of the runtime, another thread takes its place, so that timeouts still end calls.
+/// Calls `wait`, which blocks. A worker of the runtime hands its tasks to another thread first, so that timeouts still end
+/// calls.
 fn without_worker<T>(wait: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {

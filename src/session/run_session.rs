@@ -190,9 +190,11 @@ impl<'a> RunSession<'a> {
 }
 
 impl RunSession<'static> {
-    /// As [`block_on`](Self::block_on), but on a thread of the runtime, for calls that exchange messages: there, `work`
-    /// takes turns with the connections to servers, where this thread would have to be woken for each answer. Also
-    /// returns the session.
+    /// Runs `work` to its end on a worker of the runtime, and returns the session with its result. Otherwise as
+    /// [`block_on`](Self::block_on).
+    ///
+    /// There, `work` shares a thread with the connections to servers. From the main thread, each request and each answer would
+    /// have to wake another thread.
     pub fn run_on_worker<T: Send + 'static>(
         mut self,
         work: impl for<'s> FnOnce(&'s mut Self) -> SessionWork<'s, T> + Send + 'static,

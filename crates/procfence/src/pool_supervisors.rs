@@ -65,7 +65,7 @@ impl PoolSupervisors {
         if let Some(mut killed) = self.current.take() {
             self.killed.push(killed.pid());
             let thread = thread::Builder::new().stack_size(256 << 10);
-            // If no thread can be started, closing the pool looks again.
+            // If no thread can be started, what is left is killed when the pool closes.
             let _ = thread.spawn(move || {
                 killed.wait_until_killed();
                 orphans::kill_and_reap(&[]);
@@ -73,7 +73,7 @@ impl PoolSupervisors {
         }
     }
 
-    /// Returns whether a supervisor of the pool was killed, so that nobody else kills what its reapers leave.
+    /// Returns whether a supervisor of the pool was killed. It can't clean up after its reapers, so the pool has to.
     pub(crate) fn any_was_killed(&mut self) -> bool {
         let current = self.current.as_mut();
         !self.killed.is_empty() || current.is_some_and(SupervisorClient::was_killed)

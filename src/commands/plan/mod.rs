@@ -103,7 +103,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         stdout::write_line(&page.into_html(&tools_path))?;
     }
     printer.note_undescribed();
-    printer.note_answered();
+    printer.note_why_empty();
     if let Some(file) = printer.file.take() {
         file.write()?;
     }
@@ -193,13 +193,16 @@ impl PlanPrinter<'_> {
         Ok(out.finish(made)?)
     }
 
-    /// Says why no call is planned, if the input has some.
-    fn note_answered(&self) {
-        if self.call_count == 0 && self.answered_count > 0 {
-            self.context.stderr.print_note(
-                "every call already has a result in the input; `--all` plans them anyway",
-            );
-        }
+    /// Says why no call is planned, unless the plan of a turn does.
+    fn note_why_empty(&self) {
+        let why = match (self.call_count, self.answered_count, self.turns_printed) {
+            (0, 0, 0) => "the model made no tool calls",
+            (0, 1.., _) => {
+                "every call already has a result in the input; `--all` plans them anyway"
+            }
+            _ => return,
+        };
+        self.context.stderr.print_note(why);
     }
 
     fn note_undescribed(&self) {

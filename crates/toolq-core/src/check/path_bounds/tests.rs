@@ -138,7 +138,7 @@ fn a_path_that_no_system_accepts_is_refused_for_what_it_is() {
     assert_eq!(bounds.check_path(&longest), Ok(()));
 }
 
-/// Where a program may find a path, a text that it can't open is no danger.
+/// A text that no program can open is harmless, even if it looks like a path.
 #[test]
 fn a_guess_is_refused_only_if_it_leads_somewhere_outside() {
     let dir = tempfile::tempdir().unwrap();
