@@ -103,7 +103,10 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         stdout::write_line(&page.into_html(&tools_path))?;
     }
     printer.note_undescribed();
-    printer.note_why_empty();
+    // An input that broke off says nothing about the calls that it would have had.
+    if stream_exit == Exit::Ok {
+        printer.note_why_empty();
+    }
     if let Some(file) = printer.file.take() {
         file.write()?;
     }
