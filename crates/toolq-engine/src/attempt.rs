@@ -116,10 +116,22 @@ pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> +
 pub(crate) type ListFuture<'r> =
     Pin<Box<dyn Future<Output = Result<Arc<ServerAnnouncement>, String>> + Send + 'r>>;
 
+/// The start of a server.
+pub(crate) type StartFuture<'r> = Pin<Box<dyn Future<Output = ()> + Send + 'r>>;
+
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
 pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
+
+    /// Starts a server whose first call is about to come. If it can't be started, that call says why.
+    fn start_server<'r>(
+        &'r self,
+        _server: &'r Arc<ServerConfig>,
+        _control: &'r RunControl,
+    ) -> StartFuture<'r> {
+        Box::pin(async {})
+    }
 
     /// Asks a server for its tools, and starts it if it isn't running.
     fn list_tools<'r>(

@@ -1,7 +1,9 @@
 //! Runs attempts with the backend that their tool declares.
 
 use crate::agent::AgentRunner;
-use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
+use crate::attempt::{
+    Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture, StartFuture,
+};
 use crate::command::CommandRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::OutputReadRunner;
@@ -107,6 +109,14 @@ impl Suspendable for BackendRunner {
 impl AttemptRunner for BackendRunner {
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_> {
         Box::pin(self.run_backend(attempt))
+    }
+
+    fn start_server<'r>(
+        &'r self,
+        server: &'r Arc<ServerConfig>,
+        control: &'r RunControl,
+    ) -> StartFuture<'r> {
+        Box::pin(self.servers.start_server(server, control, &self.commands))
     }
 
     fn list_tools<'r>(

@@ -16,6 +16,7 @@ mod conversation_outputs;
 mod digests;
 mod discovery;
 mod dispatcher;
+mod early_start;
 mod engine;
 mod host;
 mod http;

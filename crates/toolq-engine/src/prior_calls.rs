@@ -7,10 +7,16 @@ use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{Call, CheckedCall, EventSink, ResumeState, Turn};
 
+/// Checking so many calls takes as long as the start of a program.
+const LONG_TURN: usize = 1000;
+
 /// What earlier runs recorded about the calls of this one.
 pub trait PriorCalls: Sync {
     /// Why a call contradicts the record.
     type Conflict: Send;
+
+    /// Returns whether no call is on record, so that none can be refused or answered because of that.
+    fn is_empty(&self) -> bool;
 
     /// Returns those of `calls` that may still run, and so need the schemas of their tools.
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call>;
@@ -40,6 +46,10 @@ pub struct NoPriorCalls;
 impl PriorCalls for NoPriorCalls {
     type Conflict = Infallible;
 
+    fn is_empty(&self) -> bool {
+        true
+    }
+
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         calls.iter().collect()
     }
@@ -68,6 +78,9 @@ impl Engine {
         discovery.discover(&undescribed, sink).await;
         self.set_turn_origin(turn.origin.clone());
         let number = turn.number;
+        if turn.calls.len() >= LONG_TURN {
+            self.start_first_server(&turn, (checker, prior));
+        }
         let mut calls = checker.check_turn(turn);
         prior.resume_calls(&mut calls)?;
         self.run_turn(number, calls, sink, delivery).await;

@@ -189,6 +189,16 @@ impl McpRunner {
         self.connections.connect(server, control, commands).await
     }
 
+    /// Starts a server that isn't running. If it can't be started, its first call tries again, and says why.
+    pub(crate) async fn start_server(
+        &self,
+        server: &Arc<ServerConfig>,
+        control: &RunControl,
+        commands: &CommandRunner,
+    ) {
+        let _ = self.connect(server, control, commands).await;
+    }
+
     /// Asks a server for its tools. `commands` starts it if it isn't running.
     ///
     /// # Errors

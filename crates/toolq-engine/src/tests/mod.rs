@@ -2,6 +2,7 @@
 
 mod approvals;
 mod concurrent_turns;
+mod early_starts;
 mod halts;
 mod nested_agents;
 mod restore;

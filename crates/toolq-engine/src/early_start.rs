@@ -1,0 +1,68 @@
+//! Starts the server of a turn's first call while the turn's other calls are still being checked.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::engine::Engine;
+use crate::prior_calls::PriorCalls;
+use toolq_core::check::CallChecker;
+use toolq_core::types::{AcceptedCall, Backing, Call, ResponseEnding, ServerConfig, Turn, Verdict};
+
+impl Engine {
+    /// Starts the server of a turn's first call, if it is certain that this call is about to run. Returns the start.
+    pub(crate) fn start_first_server<P: PriorCalls>(
+        &self,
+        turn: &Turn,
+        (checker, prior): (&CallChecker, &P),
+    ) -> Option<JoinHandle<()>> {
+        // The record of another call could still refuse the turn, so that nothing runs.
+        if !self.may_start() || !prior.is_empty() {
+            return None;
+        }
+        let first = find_first_call(turn)?;
+        let Verdict::Accepted(accepted) = checker.check_call(first.clone()).verdict else {
+            return None;
+        };
+        let server = self.server_to_start(&accepted)?;
+        let (runner, control) = (Arc::clone(&self.state.runner), self.control());
+        let runtime = Handle::current();
+        // A task could have to wait for this thread, which checks calls now.
+        let start = move || runtime.block_on(runner.start_server(&server, &control));
+        Some(spawn_blocking(start))
+    }
+
+    /// Returns whether the next call may start, as far as that doesn't depend on the call.
+    fn may_start(&self) -> bool {
+        let (control, budget) = (&self.state.control, &self.state.run_budget);
+        control.halt_cause().is_none()
+            && budget.has_calls_left()
+            && budget.exhausted_budget(control.now()).is_none()
+    }
+
+    /// Returns the server whose program has to run for this call, unless the call may get a result in another way.
+    fn server_to_start(&self, accepted: &AcceptedCall) -> Option<Arc<ServerConfig>> {
+        let tool = &accepted.tool;
+        let Some(Backing::Mcp(backing)) = &tool.backing else {
+            return None;
+        };
+        let root = &self.state.settings.tools.root;
+        let needs_server = backing.server.program().is_some()
+            && !accepted.needs_approval
+            && !tool.needs_describe()
+            && self.state.circuit_breakers.paused_after(tool).is_none()
+            && self.state.result_cache.find(accepted, root).is_none();
+        needs_server.then(|| Arc::clone(&backing.server))
+    }
+}
+
+/// Returns the first call of a turn that nothing else in the turn keeps from running.
+fn find_first_call(turn: &Turn) -> Option<&Call> {
+    let (first, others) = turn.calls.split_first()?;
+    let is_alone = others.iter().all(|call| call.id != first.id);
+    let is_open = turn.answered_count == 0
+        && turn.started_positions.is_empty()
+        && turn.in_doubt_positions.is_empty();
+    (is_alone && is_open && turn.ending == ResponseEnding::Complete).then_some(first)
+}
