@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::consumer::{
+    self, AckPolicy, IntoConsumerConfig as _, PullConsumer, pull,
+};
 use async_nats::jetstream::context::{ConsumerInfoError, ConsumerInfoErrorKind};
+use async_nats::jetstream::response::Response;
 use futures_util::TryStreamExt as _;
+use serde_json::json;
 
 use crate::output::CommandError;
+use crate::queue::presence::call_roll;
 use crate::queue::queue_error;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::worker::DEFAULT_ACK_WAIT;
+use toolq_core::text::format_duration;
 
 /// The name of the consumer.
 const WORKERS: &str = "workers";
@@ -34,28 +41,97 @@ impl TurnQueue {
     /// the time that it has. Creates it if there is none.
     ///
     /// # Errors
-    /// The server refuses it, or doesn't say whether there is one.
+    /// The server refuses it, or doesn't say whether there is one. Or the time would be shorter while workers run.
     pub(super) async fn open_workers(
         &self,
         ack_wait: Option<Duration>,
     ) -> Result<PullConsumer, CommandError> {
-        if let Some(existing) = self.existing_workers().await? {
-            let current = existing.cached_info().config.ack_wait;
-            if ack_wait.is_none_or(|ack_wait| ack_wait == current) {
-                return Ok(existing);
+        loop {
+            if let Some(existing) = self.existing_workers().await? {
+                let current = existing.cached_info().config.ack_wait;
+                return match ack_wait {
+                    Some(ack_wait) if ack_wait != current => {
+                        self.refuse_shorter_wait(ack_wait, current).await?;
+                        self.change_workers(ack_wait).await
+                    }
+                    _ => Ok(existing),
+                };
             }
+            self.create_workers(ack_wait.unwrap_or(DEFAULT_ACK_WAIT))
+                .await?;
         }
-        let config = pull::Config {
+    }
+
+    /// Creates the consumer that all workers share, with this time until an unanswered turn goes to another worker. If another
+    /// worker has just created it, it stays as it is. Servers before 2.10 can't tell, and change it.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    async fn create_workers(&self, ack_wait: Duration) -> Result<(), CommandError> {
+        let stream = &self.stream.cached_info().config.name;
+        let config = self.workers_config(ack_wait).into_consumer_config();
+        let subject = format!(
+            "CONSUMER.CREATE.{stream}.{WORKERS}.{}",
+            config.filter_subject
+        );
+        let request = json!({"stream_name": stream, "config": config, "action": "create"});
+        match self.jetstream.request(subject, &request).await {
+            Ok(Response::Ok::<consumer::Info>(_)) => Ok(()),
+            Ok(Response::Err { error })
+                if error.error_code() == ErrorCode::CONSUMER_ALREADY_EXISTS =>
+            {
+                Ok(())
+            }
+            Ok(Response::Err { error }) => Err(self.unusable_workers(error)),
+            Err(error) => Err(self.unusable_workers(error)),
+        }
+    }
+
+    /// Changes the time until an unanswered turn goes to another worker.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    async fn change_workers(&self, ack_wait: Duration) -> Result<PullConsumer, CommandError> {
+        let changed = self.stream.create_consumer(self.workers_config(ack_wait));
+        changed.await.map_err(|error| self.unusable_workers(error))
+    }
+
+    /// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
+    /// would lose their turns.
+    async fn refuse_shorter_wait(
+        &self,
+        ack_wait: Duration,
+        current: Duration,
+    ) -> Result<(), CommandError> {
+        if ack_wait > current {
+            return Ok(());
+        }
+        let client = self.jetstream.client();
+        let workers = call_roll(&client, &self.name).await;
+        let count = workers
+            .map_err(|why| queue_error("workers can't be asked", why))?
+            .len();
+        if count == 0 {
+            return Ok(());
+        }
+        let current = format_duration(current);
+        Err(CommandError::usage(format!(
+            "`--ack-wait` can't be shorter than the {current} of the queue {} while workers run ({count}): they would lose their turns",
+            self.name
+        ))
+        .with_hint("end them first, or leave `--ack-wait` out"))
+    }
+
+    fn workers_config(&self, ack_wait: Duration) -> pull::Config {
+        pull::Config {
             durable_name: Some(WORKERS.to_owned()),
             filter_subject: self.name.turns(),
             ack_policy: AckPolicy::Explicit,
-            ack_wait: ack_wait.unwrap_or(DEFAULT_ACK_WAIT),
+            ack_wait,
             max_ack_pending: MAX_TURNS_WITH_WORKERS,
             max_deliver: -1,
             ..pull::Config::default()
-        };
-        let created = self.stream.create_consumer(config).await;
-        created.map_err(|error| self.unusable_workers(error))
+        }
     }
 
     /// Returns the time until an unanswered turn goes to another worker, or `None` if no worker has ever used this queue.

@@ -13,13 +13,12 @@ use crate::output::{CommandError, Exit, StderrWriter};
 use crate::queue::hand_back_pace::HandBackPace;
 use crate::queue::lease;
 use crate::queue::names::TurnName;
-use crate::queue::presence::{Presence, call_roll};
+use crate::queue::presence::Presence;
 use crate::queue::queue_error;
 use crate::queue::turn_answering::TurnNotAnswered;
 use crate::queue::turn_holder::TurnHolder;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
-use toolq_core::text::format_duration;
 
 /// How long a turn stays with a worker that gives no sign of life.
 pub(crate) const DEFAULT_ACK_WAIT: Duration = Duration::from_secs(30);
@@ -66,9 +65,6 @@ impl<'a> Worker<'a> {
         settings: WorkerSettings,
         turns: TurnSettings<'a>,
     ) -> Result<Self, CommandError> {
-        if let Some(ack_wait) = settings.ack_wait {
-            refuse_shorter_wait(queue, ack_wait).await?;
-        }
         let consumer = queue.open_workers(settings.ack_wait).await?;
         let presence = Presence::announce(queue, &turns.nats_runtime).await?;
         Ok(Self {
@@ -221,27 +217,4 @@ impl<'a> Worker<'a> {
         let stderr: &StderrWriter = &self.turns.context.stderr;
         stderr.print_warning(message);
     }
-}
-
-/// Refuses to shorten the time after which a turn goes to another worker while workers run that renew it less often: they
-/// would lose their turns.
-async fn refuse_shorter_wait(queue: &TurnQueue, ack_wait: Duration) -> Result<(), CommandError> {
-    let current = queue.ack_wait().await?;
-    let Some(current) = current.filter(|current| ack_wait < *current) else {
-        return Ok(());
-    };
-    let client = queue.jetstream.client();
-    let workers = call_roll(&client, &queue.name).await;
-    let count = workers
-        .map_err(|why| queue_error("workers can't be asked", why))?
-        .len();
-    if count == 0 {
-        return Ok(());
-    }
-    let current = format_duration(current);
-    Err(CommandError::usage(format!(
-        "`--ack-wait` can't be shorter than the {current} of the queue {} while workers run ({count}): they would lose their turns",
-        queue.name
-    ))
-    .with_hint("end them first, or leave `--ack-wait` out"))
 }

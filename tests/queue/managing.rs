@@ -3,8 +3,9 @@
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::nats_server::NatsServer;
+use crate::nats_server::{self, NatsServer};
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
+use crate::support::eprint_uncaptured;
 use crate::support::waiting::wait_until;
 
 #[test]
@@ -67,6 +68,36 @@ fn a_status_that_gets_no_answer_changes_no_setting() {
     let kept = "can't be shorter than the 10m of the queue";
     assert!(refused.stderr.contains(kept), "{}", refused.stderr);
     worker.end(Signal::TERM);
+}
+
+#[test]
+fn a_worker_that_starts_beside_another_keeps_the_lease_of_the_other() {
+    for _ in 0..8 {
+        let Some(sandbox) = QueueSandbox::new() else {
+            return;
+        };
+        if nats_server::is_before_2_10() {
+            eprint_uncaptured(format_args!(
+                "SKIPPED: before 2.10, a nats-server can't tell whether another worker was faster"
+            ));
+            return;
+        }
+        let workers = [
+            sandbox.start_worker(&["--ack-wait", "10m"]),
+            sandbox.start_worker(&[]),
+        ];
+        wait_until("both workers run", || {
+            let status = sandbox.run(&["queue", "status", QUEUE]);
+            status.stdout.contains("workers      2,")
+        });
+        let refused = sandbox.run(&["work", QUEUE, "--ack-wait", "3s"]);
+        let refused = refused.assert_exit(2);
+        let kept = "can't be shorter than the 10m of the queue";
+        assert!(refused.stderr.contains(kept), "{}", refused.stderr);
+        for worker in workers {
+            worker.end(Signal::TERM);
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Starts the server of a turn's first call while the turn's other calls are still being checked.
+//! Starts the server of a turn's first call while the turn's other calls are still being read and checked.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::engine::Engine;
 use crate::prior_calls::PriorCalls;
 use toolq_core::check::CallChecker;
-use toolq_core::types::{AcceptedCall, Backing, Call, ResponseEnding, ServerConfig, Turn, Verdict};
+use toolq_core::types::{AcceptedCall, Backing, Call, ServerConfig, Verdict};
 
 impl Engine {
-    /// Starts the server of a turn's first call, if it is certain that this call is about to run. Returns the start.
-    pub(crate) fn start_first_server<P: PriorCalls>(
+    /// Starts the server of the first call of a turn that will be answered next. Returns the start, or `None` if the call needs no program of a
+    /// server, or might not run: what decides is the call, the budgets, and `prior`.
+    pub fn start_first_server<P: PriorCalls>(
         &self,
-        turn: &Turn,
+        first: Call,
         (checker, prior): (&CallChecker, &P),
     ) -> Option<JoinHandle<()>> {
         // The record of another call could still refuse the turn, so that nothing runs.
         if !self.may_start() || !prior.is_empty() {
             return None;
         }
-        let first = find_first_call(turn)?;
-        let Verdict::Accepted(accepted) = checker.check_call(first.clone()).verdict else {
+        let Verdict::Accepted(accepted) = checker.check_call(first).verdict else {
             return None;
         };
         let server = self.server_to_start(&accepted)?;
         let (runner, control) = (Arc::clone(&self.state.runner), self.control());
         let runtime = Handle::current();
-        // A task could have to wait for this thread, which checks calls now.
+        // A task could have to wait for this thread, which is about to check calls.
         let start = move || runtime.block_on(runner.start_server(&server, &control));
         Some(spawn_blocking(start))
     }
@@ -55,14 +55,4 @@ impl Engine {
             && self.state.result_cache.find(accepted, root).is_none();
         needs_server.then(|| Arc::clone(&backing.server))
     }
-}
-
-/// Returns the first call of a turn that nothing else in the turn keeps from running.
-fn find_first_call(turn: &Turn) -> Option<&Call> {
-    let (first, others) = turn.calls.split_first()?;
-    let is_alone = others.iter().all(|call| call.id != first.id);
-    let is_open = turn.answered_count == 0
-        && turn.started_positions.is_empty()
-        && turn.in_doubt_positions.is_empty();
-    (is_alone && is_open && turn.ending == ResponseEnding::Complete).then_some(first)
 }

@@ -7,9 +7,6 @@ use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{Call, CheckedCall, EventSink, ResumeState, Turn};
 
-/// Checking so many calls takes as long as the start of a program.
-const LONG_TURN: usize = 1000;
-
 /// What earlier runs recorded about the calls of this one.
 pub trait PriorCalls: Sync {
     /// Why a call contradicts the record.
@@ -78,9 +75,6 @@ impl Engine {
         discovery.discover(&undescribed, sink).await;
         self.set_turn_origin(turn.origin.clone());
         let number = turn.number;
-        if turn.calls.len() >= LONG_TURN {
-            self.start_first_server(&turn, (checker, prior));
-        }
         let mut calls = checker.check_turn(turn);
         prior.resume_calls(&mut calls)?;
         self.run_turn(number, calls, sink, delivery).await;

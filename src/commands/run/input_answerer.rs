@@ -7,6 +7,9 @@ use crate::session::RunSession;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
 
+/// To read and check so many calls takes as long as the start of a program.
+const LONG_TURN: usize = 1000;
+
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) session: &'s mut RunSession<'c>,
@@ -66,9 +69,11 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         for index in 0..recording.len() {
             let turn = match self.session.compared_turn.take() {
                 Some(turn) => turn,
-                None => recording
-                    .turn(index, all)?
-                    .with_number(self.turns_before + index),
+                None => {
+                    self.start_first_server(recording, index)?;
+                    let turn = recording.turn(index, all)?;
+                    turn.with_number(self.turns_before + index)
+                }
             };
             match (turn.calls.is_empty(), turn.answered_count) {
                 (true, 0) => printer.print_empty_list(),
@@ -78,6 +83,21 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             self.check_output(&mut printer)?;
         }
         self.turns_before += recording.len();
+        Ok(())
+    }
+
+    /// Starts the server of a long turn's first call, which then gets ready while the calls are read and checked.
+    fn start_first_server(
+        &mut self,
+        recording: &Recording,
+        turn: usize,
+    ) -> Result<(), CommandError> {
+        if recording.call_count(turn) >= LONG_TURN
+            && let Some(first) = recording.first_open_call(turn)?
+        {
+            let parts = self.session.turn_parts();
+            parts.engine.start_first_server(first, parts.prior);
+        }
         Ok(())
     }
 

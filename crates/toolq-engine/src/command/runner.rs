@@ -168,6 +168,7 @@ fn new_reaper_pools(program: &Path) -> Option<ReaperPools> {
 pub fn start_reaper_pools(tools: &ToolsConfig, program: &Path) -> Option<ReaperPools> {
     let uses_supervisor = |tool: &Arc<Tool>| match &tool.backing {
         Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
+        Some(Backing::Mcp(mcp)) => mcp.server.program().is_some(),
         _ => false,
     };
     let reaper_pools =

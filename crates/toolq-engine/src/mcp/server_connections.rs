@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -26,6 +27,9 @@ use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::types::{Outcome, ServerConfig, ServerTransport};
+
+/// How often the end of a run looks whether a start has ended.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Starts servers or connects to them, each when it is first needed.
 pub(crate) struct ServerConnections {
@@ -173,20 +177,39 @@ impl ServerConnections {
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
         let slots = mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
-        // A slot that is locked belongs to a call that was dropped, and its server ends with it.
-        let (senders, ended): (Vec<_>, Vec<_>) = slots
-            .values()
-            .filter_map(|slot| slot.try_lock().ok()?.take())
-            .map(|open| (open.connection, open.ended))
-            .unzip();
-        drop(senders);
-        // On a runtime of one thread, the servers can't end while this thread waits. The supervisor kills them then.
+        // On a runtime of one thread, the servers can't start or end while this thread waits. The supervisor kills them then.
         let can_wait = Handle::try_current().map_or(true, |runtime| {
             runtime.runtime_flavor() == RuntimeFlavor::MultiThread
         });
+        let start_timeout = if can_wait {
+            END_TIMEOUT
+        } else {
+            Duration::ZERO
+        };
+        let (senders, ended): (Vec<_>, Vec<_>) = slots
+            .values()
+            .filter_map(|slot| take_connection(slot, start_timeout))
+            .map(|open| (open.connection, open.ended))
+            .unzip();
+        drop(senders);
         if can_wait {
             wait_for_ends(&ended);
         }
+    }
+}
+
+/// Takes the connection out of a slot. If its server is just starting, that start ends first, unless it takes longer than
+/// `timeout`.
+fn take_connection(slot: &ServerSlot, timeout: Duration) -> Option<OpenConnection> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Ok(mut slot) = slot.try_lock() {
+            return slot.take();
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(START_POLL_INTERVAL);
     }
 }
 

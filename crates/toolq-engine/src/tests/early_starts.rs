@@ -13,9 +13,7 @@ use crate::tests::scripted_runner::{block_on, engine_settings, success_outcome};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::tools_file::parse_tools_file;
-use toolq_core::types::{
-    AnswerForm, Call, HaltCause, ResponseEnding, ServerConfig, ToolsConfig, Turn, TurnOrigin,
-};
+use toolq_core::types::{Call, HaltCause, ServerConfig, ToolsConfig};
 
 const TOOLS: &str = "
 version: 1
@@ -55,30 +53,19 @@ fn tools() -> Arc<ToolsConfig> {
     Arc::new(loaded.tools.unwrap())
 }
 
-/// Returns a turn whose first call is of `first`, and all others of a tool without a server.
-fn turn_of(first: &str) -> Turn {
-    let call = |position: usize| Call {
+fn call_of(tool: &str) -> Call {
+    Call {
         turn: 0,
-        position,
-        id: format!("c{position}"),
-        name: if position == 0 { first } else { "echo" }.into(),
+        position: 0,
+        id: "c0".to_owned(),
+        name: tool.into(),
         input: Ok(Input::empty()),
         parent: None,
-    };
-    Turn {
-        number: 0,
-        calls: (0..9).map(call).collect(),
-        answered_count: 0,
-        answer_form: AnswerForm::Message,
-        ending: ResponseEnding::Complete,
-        started_positions: Vec::new(),
-        in_doubt_positions: Vec::new(),
-        origin: TurnOrigin::default(),
     }
 }
 
-/// Returns the servers that start while this turn is checked.
-fn early_starts(turn: &Turn, budget_limits: BudgetLimits, halt: Option<HaltCause>) -> Vec<String> {
+/// Returns the servers that start before a turn is checked that begins with a call of `tool`.
+fn early_starts(tool: &str, budget_limits: BudgetLimits, halt: Option<HaltCause>) -> Vec<String> {
     let tools = tools();
     let settings = EngineSettings {
         tools: Arc::clone(&tools),
@@ -92,7 +79,7 @@ fn early_starts(turn: &Turn, budget_limits: BudgetLimits, halt: Option<HaltCause
     }
     block_on(async {
         let checker = CallChecker::new(tools);
-        if let Some(start) = engine.start_first_server(turn, (&checker, &NoPriorCalls)) {
+        if let Some(start) = engine.start_first_server(call_of(tool), (&checker, &NoPriorCalls)) {
             start.await.unwrap();
         }
     });
@@ -100,46 +87,25 @@ fn early_starts(turn: &Turn, budget_limits: BudgetLimits, halt: Option<HaltCause
     started.clone()
 }
 
-fn starts_of(turn: &Turn) -> Vec<String> {
-    early_starts(turn, BudgetLimits::default(), None)
+fn starts_of(tool: &str) -> Vec<String> {
+    early_starts(tool, BudgetLimits::default(), None)
 }
 
 #[test]
 fn the_server_of_the_first_call_starts_while_the_others_are_checked() {
-    assert_eq!(starts_of(&turn_of("ask")), ["local"]);
+    assert_eq!(starts_of("ask"), ["local"]);
 }
 
 #[test]
 fn no_server_starts_early_for_a_call_that_has_no_program_or_may_not_run() {
     for first in ["pay", "fetch", "echo", "unknown"] {
-        assert!(starts_of(&turn_of(first)).is_empty(), "{first}");
+        assert!(starts_of(first).is_empty(), "{first}");
     }
     let no_calls = BudgetLimits {
         calls: Some(0),
         ..BudgetLimits::default()
     };
-    assert!(early_starts(&turn_of("ask"), no_calls, None).is_empty());
+    assert!(early_starts("ask", no_calls, None).is_empty());
     let halted = Some(HaltCause::Signal(15));
-    assert!(early_starts(&turn_of("ask"), BudgetLimits::default(), halted).is_empty());
-}
-
-#[test]
-fn no_server_starts_early_for_a_turn_that_other_calls_or_its_end_decide() {
-    let mut repeated = turn_of("ask");
-    repeated.calls[8].id = "c0".to_owned();
-    let refused = Turn {
-        ending: ResponseEnding::Refused,
-        ..turn_of("ask")
-    };
-    let started = Turn {
-        started_positions: vec![0],
-        ..turn_of("ask")
-    };
-    let answered = Turn {
-        answered_count: 1,
-        ..turn_of("ask")
-    };
-    for turn in [repeated, refused, started, answered] {
-        assert!(starts_of(&turn).is_empty());
-    }
+    assert!(early_starts("ask", BudgetLimits::default(), halted).is_empty());
 }
