@@ -112,7 +112,7 @@ impl Worker<'_> {
         }
         let lost_workers = records.unfinished_runs();
         let halted_by = match lost_workers >= self.settings.max_deliveries {
-            _ if records.is_canceled => Some(HaltCause::ClientCancelled),
+            _ if records.is_canceled => Some(HaltCause::ClientCanceled),
             true => Some(HaltCause::WorkersLost),
             false => None,
         };

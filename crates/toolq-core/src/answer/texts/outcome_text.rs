@@ -185,9 +185,9 @@ fn error_text(
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
         Outcome::InDoubt { cause: doubt, .. } => {
             let details = match doubt {
-                DoubtCause::Interrupted(_)
-                | DoubtCause::Cancelled(_)
-                | DoubtCause::ReaperKilled => command::partial_output_text(&output, stderr),
+                DoubtCause::Interrupted(_) | DoubtCause::Canceled(_) | DoubtCause::ReaperKilled => {
+                    command::partial_output_text(&output, stderr)
+                }
                 _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
@@ -201,9 +201,9 @@ fn error_text(
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
         | Outcome::InternalError(_) => rejected::explain_unable(name, tool, outcome),
-        Outcome::Cancelled {
+        Outcome::Canceled {
             failed_tool: by, ..
-        } => rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr)),
+        } => rejected::explain_canceled(by, tool, command::partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
             halted::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
         }
