@@ -72,7 +72,7 @@ impl SpanBuilder {
 
     /// Returns the trace that a call belongs to.
     pub(super) fn trace_of(&self, call: &LoggedCall) -> Cow<'_, TraceContext> {
-        match &call.trace_parent {
+        match &call.traceparent {
             Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
             None => Cow::Borrowed(&self.trace),
         }
@@ -137,7 +137,7 @@ impl SpanBuilder {
         };
         let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
         let mut span = self.span(&trace, facts);
-        span.parent_span_is_remote = call.trace_parent.is_some() && call.path.len() == 1;
+        span.parent_span_is_remote = call.traceparent.is_some() && call.path.len() == 1;
         let failures = attempts().enumerate().filter_map(|(index, attempt)| {
             let (status, failed_ms) = attempt.failure.as_ref()?;
             let attributes = vec![
@@ -178,7 +178,7 @@ impl SpanBuilder {
     /// Returns a span of this trace.
     pub(super) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
         // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
-        let state: Option<TraceState> = trace.state().and_then(|state| state.parse().ok());
+        let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
         let status = match facts.error {
             Some(error) => {
                 let name = attributes::ERROR_TYPE;

@@ -11,7 +11,7 @@ use redact::Mask;
 use toolq_core::json::expect_json;
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, TraceParent, TurnOrigin, Verdict,
+    ModelResponse, Outcome, Traceparent, TurnOrigin, Verdict,
 };
 
 /// The calls that have no result yet, without secrets.
@@ -21,7 +21,7 @@ pub(super) struct LiveCalls {
     captures_content: bool,
     calls: HashMap<CallKey, LoggedCall>,
     /// The parent spans that the requests for turns of the input named, by turn.
-    trace_parents: HashMap<usize, TraceParent>,
+    traceparents: HashMap<usize, Traceparent>,
 }
 
 impl LiveCalls {
@@ -30,20 +30,20 @@ impl LiveCalls {
             mask,
             captures_content,
             calls: HashMap::new(),
-            trace_parents: HashMap::new(),
+            traceparents: HashMap::new(),
         }
     }
 
     /// Notes where a turn of the input comes from.
     pub(super) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
-        if let Some(parent) = &origin.trace_parent {
-            self.trace_parents.insert(turn, parent.clone());
+        if let Some(parent) = &origin.traceparent {
+            self.traceparents.insert(turn, parent.clone());
         }
     }
 
     /// Forgets where a turn came from, as all of its calls have ended.
     pub(super) fn end_turn(&mut self, turn: usize) {
-        self.trace_parents.remove(&turn);
+        self.traceparents.remove(&turn);
     }
 
     /// Adds a call that was queued or rejected.
@@ -56,7 +56,7 @@ impl LiveCalls {
             at_ms,
         );
         let root = logged.path.last().map_or(0, |(turn, _)| *turn);
-        logged.trace_parent = self.trace_parents.get(&root).cloned();
+        logged.traceparent = self.traceparents.get(&root).cloned();
         logged.batch = batch;
         logged.input = self.input_text(checked);
         self.calls.insert(call.key(), logged);

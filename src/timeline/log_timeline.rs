@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::log_view::content_text;
 use crate::timeline::logged_call::{LoggedCall, LoggedResponse, RecordPlace};
 use toolq_core::text::format_bytes;
-use toolq_core::types::TraceParent;
+use toolq_core::types::Traceparent;
 use toolq_log::records::{
     CallContent, CallRecord, ModelResponseRecord, RecordedJson, SessionEndRecord, SessionRecord,
     TurnRecord,
@@ -56,7 +56,7 @@ pub(crate) struct TimelineReader {
     /// The agent's calls by the records of the agent's turns.
     agent_turns: HashMap<Uuid, usize>,
     /// The parent spans that the requests for turns named, by the records of these turns.
-    trace_parents: HashMap<Uuid, TraceParent>,
+    traceparents: HashMap<Uuid, Traceparent>,
 }
 
 impl TimelineReader {
@@ -114,9 +114,9 @@ impl TimelineReader {
 
     fn add_turn(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
-        let trace_parent = turn.traceparent.as_deref();
-        if let Some(parent) = trace_parent.and_then(|parent| TraceParent::parse(parent, None)) {
-            self.trace_parents.insert(record.id, parent);
+        let traceparent = turn.traceparent.as_deref();
+        if let Some(parent) = traceparent.and_then(|parent| Traceparent::parse(parent, None)) {
+            self.traceparents.insert(record.id, parent);
         }
         let agent_call = record
             .parent
@@ -146,14 +146,14 @@ impl TimelineReader {
         let own_step = [(call.turn, call.position)];
         let path = [&own_step, agent_path.unwrap_or_default()].concat();
         let tool_name = name.unwrap_or_else(|| call.tool_name.into_owned());
-        let trace_parent = match parent {
-            Some(agent) => self.timeline.calls[agent].trace_parent.as_ref(),
-            None => record.parent.and_then(|turn| self.trace_parents.get(&turn)),
+        let traceparent = match parent {
+            Some(agent) => self.timeline.calls[agent].traceparent.as_ref(),
+            None => record.parent.and_then(|turn| self.traceparents.get(&turn)),
         };
-        let trace_parent = trace_parent.cloned();
+        let traceparent = traceparent.cloned();
         self.timeline.calls.push(LoggedCall {
             line: record.line,
-            trace_parent,
+            traceparent,
             run: self.timeline.last_run(),
             batch: call.batch,
             safety: call.reason.map(|reason| {

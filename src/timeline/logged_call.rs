@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::log_view::{end_label, end_summary};
-use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, TraceParent};
+use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, Traceparent};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
@@ -18,7 +18,7 @@ pub(crate) struct LoggedCall {
     pub(crate) position: usize,
     pub(crate) path: CallPath,
     /// The parent span that the request for its turn named, if any.
-    pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) traceparent: Option<Traceparent>,
     /// The run in which the last thing happened to it, as an index into the runs of the log.
     pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
@@ -126,7 +126,7 @@ impl LoggedCall {
             turn,
             position,
             path,
-            trace_parent: None,
+            traceparent: None,
             run: 0,
             batch: None,
             safety: None,

@@ -152,7 +152,7 @@ impl<'s> CallRecorder<'s> {
             input: Some("-".to_owned()),
             message_id: Some(observed.request_id.trim_matches('"').to_owned()),
             model: None,
-            trace_parent: None,
+            traceparent: None,
         };
         let key = format!("{}-{turn}", self.settings.task_id);
         let reference = CallRef::new(&call, None);

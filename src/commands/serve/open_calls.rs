@@ -18,7 +18,7 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, TraceParent, Turn,
+    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, Traceparent, Turn,
     TurnOrigin,
 };
 use toolq_engine::{ConversationOutputs, TurnRequest};
@@ -89,10 +89,10 @@ impl OpenCalls {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
             model: None,
-            trace_parent: call
+            traceparent: call
                 .trace
                 .as_ref()
-                .and_then(|(parent, state)| TraceParent::parse(parent, state.as_deref())),
+                .and_then(|(parent, state)| Traceparent::parse(parent, state.as_deref())),
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());
