@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::events::background_writer::BackgroundWriter;
 use crate::events::call_snapshots::CallSnapshots;
 use crate::events::event_line::{EventLine, duration_to_ms};
-use crate::events::server_line::{ServerLine, ToolsLine};
+use crate::events::server_line::{ServerLine, ToolsChangeLine};
 use crate::terminal::PROBING_LABEL;
 use crate::terminal::outcome_label;
 use redact::Mask;
@@ -71,7 +71,7 @@ impl NdjsonSink {
             | Event::ListingTools { .. }
             | Event::ToolsListed { .. } => {}
             Event::ToolsChanged(change) => {
-                let line = ToolsLine::new(change, self.clock.now_ms(), &self.mask);
+                let line = ToolsChangeLine::new(change, self.clock.now_ms(), &self.mask);
                 self.writer.enqueue_json(&line);
             }
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),

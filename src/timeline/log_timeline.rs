@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::log_view::content_text;
-use crate::timeline::logged_call::{LoggedCall, LoggedResponse, RecordPlace};
+use crate::timeline::timeline_call::{RecordPlace, TimelineCall, TimelineResponse};
 use toolq_core::text::format_bytes;
 use toolq_core::types::Traceparent;
 use toolq_log::records::{
@@ -22,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 16 << 10;
 pub(crate) struct LogTimeline {
     pub(crate) runs: Vec<LoggedRun>,
     /// In the order in which they were requested. The calls that an agent made come after the agent's own call.
-    pub(crate) calls: Vec<LoggedCall>,
+    pub(crate) calls: Vec<TimelineCall>,
     /// When the last record was written, in milliseconds since 1970.
     pub(crate) last_ms: u64,
 }
@@ -151,7 +151,7 @@ impl TimelineReader {
             None => record.parent.and_then(|turn| self.traceparents.get(&turn)),
         };
         let traceparent = traceparent.cloned();
-        self.timeline.calls.push(LoggedCall {
+        self.timeline.calls.push(TimelineCall {
             line: record.line,
             traceparent,
             run: self.timeline.last_run(),
@@ -162,7 +162,7 @@ impl TimelineReader {
             }),
             parent,
             input: keep_beginning(input),
-            ..LoggedCall::requested(
+            ..TimelineCall::requested(
                 call.tool_use_id.into_owned(),
                 tool_name,
                 path,
@@ -202,7 +202,7 @@ impl TimelineReader {
             let call = &mut self.timeline.calls[*call];
             let provider: Option<String> = response.provider.map(Into::into);
             call.provider.clone_from(&provider);
-            call.responses.push(LoggedResponse {
+            call.responses.push(TimelineResponse {
                 provider,
                 at_ms: place.at_ms,
                 run: place.run,
@@ -231,13 +231,13 @@ impl LogTimeline {
     }
 
     /// Returns when a call ended. One without an end counts as ended with the log.
-    pub(crate) fn end_of(&self, call: &LoggedCall) -> u64 {
+    pub(crate) fn end_of(&self, call: &TimelineCall) -> u64 {
         call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
     }
 
     /// Returns how long a call took, `None` if it never started. Without a duration on record, the times of its records
     /// say.
-    pub(crate) fn duration_of(&self, call: &LoggedCall) -> Option<u64> {
+    pub(crate) fn duration_of(&self, call: &TimelineCall) -> Option<u64> {
         let started = call.started_ms()?;
         let recorded = call.end.as_ref().and_then(|end| end.duration_ms);
         Some(recorded.unwrap_or_else(|| self.end_of(call).saturating_sub(started)))

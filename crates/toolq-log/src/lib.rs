@@ -26,7 +26,7 @@ mod tests;
 mod write;
 
 pub use call_event::CallEvent;
-pub use call_log::{CallLog, CallState};
+pub use call_log::{CallLog, LoggedCallState};
 pub use error::{Access, LogError};
 pub use open::{
     BeginMode, PreparedLog, UnsettledSession, blob_dir_for, combine_digests, default_log_path,

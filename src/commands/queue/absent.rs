@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::args::{
     CollectArguments, QueueArguments, ReplayArguments, SubmitArguments, WorkArguments,
 };
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, Exit};
 use toolq_core::types::ToolsConfig;
 
@@ -41,7 +41,7 @@ pub(crate) fn manage_queue(_: &QueueArguments, _: &CommandContext) -> Result<Exi
 pub(crate) fn replay_on_queue(
     _: &str,
     _: (&ReplayArguments, &CommandContext),
-    _: (&ToolsConfig, &ToolsFile),
+    _: (&ToolsConfig, &LoadedToolsFile),
     _: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     Err(absent_error())

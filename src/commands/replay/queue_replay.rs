@@ -9,7 +9,7 @@ use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::commands::replay::messages::unwritten_report;
 use crate::commands::replay::replay_outcome::{ReplayOutcome, lies_below};
 use crate::commands::replay::replay_settings;
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, Exit};
 use crate::queue::{
     RecordingReplay, RecordingReport, RecordingSettings, StopSignal, SubmittedRecording, TurnQueue,
@@ -28,7 +28,7 @@ const REPLICAS: usize = 1;
 pub(super) fn replay_on_queue(
     name: &str,
     (arguments, context): (&Arguments, &CommandContext),
-    (tools, file): (&ToolsConfig, &ToolsFile),
+    (tools, file): (&ToolsConfig, &LoadedToolsFile),
     recordings: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(name)?;

@@ -8,7 +8,7 @@ use toolq_engine::ServerAnnouncement;
 const MAX_PART_CHARS: usize = 300;
 
 /// A tool that isn't as it was locked.
-pub(super) struct ToolChange<'a> {
+pub(super) struct LockChange<'a> {
     pub(super) tool: &'a str,
     pub(super) kind: ChangeKind,
 }
@@ -25,7 +25,7 @@ pub(super) enum ChangeKind {
 pub(super) fn find_changes<'a>(
     lock: &'a ServerLock,
     now: &'a ServerAnnouncement,
-) -> Vec<ToolChange<'a>> {
+) -> Vec<LockChange<'a>> {
     let mut changes = Vec::new();
     for (tool, tool_lock) in &lock.tools {
         let definition = now.tools.get(tool);
@@ -40,13 +40,13 @@ pub(super) fn find_changes<'a>(
             }
             _ => ChangeKind::Gone,
         };
-        changes.push(ToolChange { tool, kind });
+        changes.push(LockChange { tool, kind });
     }
     let new = now
         .tools
         .keys()
         .filter(|tool| !lock.tools.contains_key(*tool));
-    changes.extend(new.map(|tool| ToolChange {
+    changes.extend(new.map(|tool| LockChange {
         tool,
         kind: ChangeKind::New,
     }));
@@ -67,7 +67,7 @@ fn part_text(definition: &ToolDefinition, part: DefinitionPart) -> String {
 }
 
 /// Renders changes of a server, a line for each, with what was and what is below it.
-pub(super) fn render_changes(server: &str, changes: &[ToolChange<'_>]) -> Vec<String> {
+pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for change in changes {
         let tool = format!("{server}: {}", escape(change.tool));

@@ -62,7 +62,7 @@ struct BatchJson<'a> {
 }
 
 #[derive(serde::Serialize)]
-struct CallJson<'a> {
+struct PlannedCallJson<'a> {
     position: usize,
     tool_use_id: MaskedText<'a>,
     tool_name: MaskedText<'a>,
@@ -144,7 +144,7 @@ struct EstimateJson {
     unknown: usize,
 }
 
-impl<'a> CallJson<'a> {
+impl<'a> PlannedCallJson<'a> {
     fn new(planned: &PlannedCall<'a>, (plan, mask): (&'a TurnPlan<'_>, &'a Mask)) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
         Self {
@@ -260,7 +260,7 @@ struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a TurnPlan<'a>, &'a Mask));
 impl Serialize for CallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let calls = self.0.iter();
-        serializer.collect_seq(calls.map(|planned| CallJson::new(planned, self.1)))
+        serializer.collect_seq(calls.map(|planned| PlannedCallJson::new(planned, self.1)))
     }
 }
 

@@ -19,7 +19,7 @@ use toolq_mcp::{ProtocolVersion, RpcError};
 use crate::commands::serve::http::CLIENT_TIMEOUT;
 use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknown_session};
 use crate::commands::serve::http::reply::{
-    ClientLifeline, PostMessages, ResponseBody, empty_body, open_reply,
+    ClientLifeline, HttpReplyBody, PostMessages, empty_body, open_reply,
 };
 use crate::commands::serve::random_id::new_random_id;
 use crate::commands::serve::served_client::{ClientIdentity, ServedClient};
@@ -57,7 +57,7 @@ impl OpenEndpoint {
         request: &Parts,
         body: Incoming,
         peer: IpAddr,
-    ) -> Result<Response<ResponseBody>, PostError> {
+    ) -> Result<Response<HttpReplyBody>, PostError> {
         require_json(&request.headers)?;
         let accepted = AcceptedForms::of(&request.headers)?;
         let body = self.read_body(body).await?;
@@ -245,13 +245,13 @@ fn no_room() -> PostError {
     PostError::new(503, RpcError::INVALID_REQUEST, why)
 }
 
-fn accepted_response() -> Response<ResponseBody> {
+fn accepted_response() -> Response<HttpReplyBody> {
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-fn event_response(messages: PostMessages) -> Response<ResponseBody> {
+fn event_response(messages: PostMessages) -> Response<HttpReplyBody> {
     let mut response = Response::new(messages.into_events());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -262,7 +262,7 @@ fn event_response(messages: PostMessages) -> Response<ResponseBody> {
 }
 
 /// Waits for all messages. There are no messages for a call that its client has canceled.
-async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<ResponseBody> {
+async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<HttpReplyBody> {
     let lines = messages.collect().await;
     if lines.is_empty() {
         return accepted_response();

@@ -18,7 +18,7 @@ const MAX_LAST_LINES: usize = 10;
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub(crate) struct PendingCall {
+pub(crate) struct ConnectionCall {
     /// Tells the calls of a connection apart.
     pub(crate) ticket: u64,
     /// The tool's name at the server.
@@ -106,7 +106,7 @@ pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
 }
 
 pub(super) fn reply_to_all(
-    calls: Vec<PendingCall>,
+    calls: Vec<ConnectionCall>,
     listeners: Vec<oneshot::Sender<ListReply>>,
     reply: impl Fn() -> CallReply,
 ) {

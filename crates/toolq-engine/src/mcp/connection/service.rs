@@ -8,7 +8,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::reply::reply_to_all;
-use super::{CallReply, ConnectionRequest, ConnectionTask, PendingCall, lock};
+use super::{CallReply, ConnectionCall, ConnectionRequest, ConnectionTask, lock};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::format_duration;
@@ -67,7 +67,7 @@ impl ConnectionTask {
         }
         let listeners = mem::take(&mut self.listeners);
         let calls = self.waiting.into_iter().chain(self.running.into_values());
-        let calls: Vec<PendingCall> = calls.collect();
+        let calls: Vec<ConnectionCall> = calls.collect();
         // Callers that wait need to know why the server is gone. If there are none, it is ended at once.
         let is_awaited = !calls.is_empty() || !listeners.is_empty();
         let stderr = if is_awaited {
