@@ -6,8 +6,8 @@
 
 use crate::json::{JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::detect;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::add_input_piece;
 use crate::transcript::formats::openai_chat;
 use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
@@ -155,10 +155,10 @@ fn read_call_piece<'a>(
             let piece = json
                 .to_text()
                 .ok_or_else(|| DocumentError::new(json, "`arguments` has a lone surrogate"))?;
-            common::add_piece(call, at, &piece, messages)
+            add_input_piece(call, at, &piece, messages)
         }
         // Some servers send an object, which is complete.
-        Some(json) => common::add_piece(call, at, json.get(), messages),
+        Some(json) => add_input_piece(call, at, json.get(), messages),
     }
 }
 

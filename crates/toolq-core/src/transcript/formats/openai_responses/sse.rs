@@ -2,8 +2,8 @@
 //! repeats it completely.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::add_input_piece;
 use crate::transcript::formats::openai_responses;
 use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
@@ -132,7 +132,7 @@ fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> Doc
     let piece = delta
         .to_text()
         .ok_or_else(|| DocumentError::new(delta, "`delta` must be a string"))?;
-    common::add_piece(event, call, &piece, messages)
+    add_input_piece(event, call, &piece, messages)
 }
 
 /// Replaces the arguments of a call by the complete ones in `object`.
