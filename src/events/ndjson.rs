@@ -26,7 +26,8 @@ use crate::terminal::outcome_label;
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    Approval, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Tool,
+    Approval, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Outcome,
+    Tool, ToolsChange,
 };
 
 /// How long to wait at the end of a run for the reader of the events.
@@ -70,10 +71,7 @@ impl NdjsonSink {
             | Event::Described { .. }
             | Event::ListingTools { .. }
             | Event::ToolsListed { .. } => {}
-            Event::ToolsChanged(change) => {
-                let line = ToolsChangeLine::new(change, self.clock.now_ms(), &self.mask);
-                self.writer.enqueue_json(&line);
-            }
+            Event::ToolsChanged(change) => self.on_tools_changed(change),
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {
@@ -108,11 +106,8 @@ impl NdjsonSink {
                 self.on_status(call, tip.map(Cow::Borrowed), *progress);
             }
             Event::Retrying { call, .. } => {
-                self.on_status(
-                    call,
-                    outcome_label::retry_label(event).map(Cow::Owned),
-                    None,
-                );
+                let label = outcome_label::retry_label(event).map(Cow::Owned);
+                self.on_status(call, label, None);
                 self.calls.reset_attempt(call);
             }
             Event::Finished {
@@ -121,14 +116,7 @@ impl NdjsonSink {
                 answer,
                 duration,
                 ..
-            } => {
-                self.calls.set_finished(call, answer);
-                let line = EventLine::finished(outcome, answer, *duration, &self.mask);
-                self.write_call_event(call, line);
-                if call.parent.is_some() {
-                    self.calls.remove(call);
-                }
-            }
+            } => self.on_finished(call, outcome, answer, *duration),
             Event::ResultWritten { call } => {
                 self.write_call_event(call, EventLine::new("result_written"));
                 self.calls.remove(call);
@@ -238,6 +226,27 @@ impl NdjsonSink {
                 ..EventLine::new("tool_started")
             },
         );
+    }
+
+    /// Writes the end of a call. No result of a nested call is written later, so its state is dropped now.
+    fn on_finished(
+        &mut self,
+        call: &CallRef,
+        outcome: &Outcome,
+        answer: &CallAnswer,
+        duration: Duration,
+    ) {
+        self.calls.set_finished(call, answer);
+        let line = EventLine::finished(outcome, answer, duration, &self.mask);
+        self.write_call_event(call, line);
+        if call.parent.is_some() {
+            self.calls.remove(call);
+        }
+    }
+
+    fn on_tools_changed(&self, change: &ToolsChange) {
+        let line = ToolsChangeLine::new(change, self.clock.now_ms(), &self.mask);
+        self.writer.enqueue_json(&line);
     }
 
     fn on_status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
