@@ -142,7 +142,7 @@ impl NdjsonSink {
                 agent,
                 turn,
                 max_turns,
-            } => self.on_agent_progress(call, agent, (*turn, *max_turns)),
+            } => self.on_agent_progress(call, agent, *turn, *max_turns),
             Event::AgentCompleted {
                 call,
                 agent,
@@ -203,7 +203,7 @@ impl NdjsonSink {
 
     /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 0; it also becomes the tip
     /// if the tool has no `status` text.
-    fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
+    fn on_agent_progress(&mut self, call: &CallRef, agent: &str, turn: u64, max_turns: u64) {
         let tip = format!("turn {turn}, at most {max_turns} turns");
         self.calls.set_default_tip(call, tip);
         let line = EventLine {

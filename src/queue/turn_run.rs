@@ -34,7 +34,8 @@ pub(crate) struct TurnSettings<'a> {
 pub(super) async fn run_turn(
     settings: &TurnSettings<'_>,
     queue: &TurnQueue,
-    (taken, turn): (TakenTurn, Turn),
+    taken: TakenTurn,
+    turn: Turn,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
     let begun = TurnSession::begin(settings, queue, taken, BeginMode::Resume, forced).await;

@@ -36,7 +36,8 @@ pub use open::{
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
+    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy,
+    log_schema,
 };
 pub use resume::{
     CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,

@@ -37,7 +37,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let file = arguments
         .out
         .as_ref()
-        .map(|path| PlanWriter::new(path, (arguments, &tools_file), &tools, &mask, context));
+        .map(|path| PlanWriter::new(path, arguments, &tools_file, &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, |source| source)?;
     let mut printer = PlanPrinter::new(arguments, tools, mask, context);
     printer.describer = describer.transpose()?;

@@ -30,7 +30,8 @@ impl<'a> PlanWriter<'a> {
     /// The file is one that the command reads, or a session log.
     pub(super) fn new(
         path: &'a Path,
-        (arguments, tools_file): (&Arguments, &LoadedToolsFile),
+        arguments: &Arguments,
+        tools_file: &LoadedToolsFile,
         tools: &Arc<ToolsConfig>,
         mask: &Arc<Mask>,
         context: &'a CommandContext,

@@ -40,8 +40,10 @@ pub(crate) fn manage_queue(_: &QueueArguments, _: &CommandContext) -> Result<Exi
 /// Always.
 pub(crate) fn replay_on_queue(
     _: &str,
-    _: (&ReplayArguments, &CommandContext),
-    _: (&ToolsConfig, &LoadedToolsFile),
+    _: &ReplayArguments,
+    _: &CommandContext,
+    _: &ToolsConfig,
+    _: &LoadedToolsFile,
     _: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     Err(absent_error())

@@ -27,8 +27,10 @@ const REPLICAS: usize = 1;
 /// The queue can't be used, or a report can't be written.
 pub(super) fn replay_on_queue(
     name: &str,
-    (arguments, context): (&Arguments, &CommandContext),
-    (tools, file): (&ToolsConfig, &LoadedToolsFile),
+    arguments: &Arguments,
+    context: &CommandContext,
+    tools: &ToolsConfig,
+    file: &LoadedToolsFile,
     recordings: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(name)?;

@@ -77,9 +77,9 @@ pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<St
             ChangeKind::Changed(parts) => {
                 for (part, old, new) in parts {
                     lines.push(format!("{tool} has another {}", part.name()));
-                    let (old, new) = excerpt_difference(old, new);
-                    lines.push(format!("  - {old}"));
-                    lines.push(format!("  + {new}"));
+                    let excerpts = DifferenceExcerpts::new(old, new);
+                    lines.push(format!("  - {}", excerpts.old));
+                    lines.push(format!("  + {}", excerpts.new));
                 }
             }
         }
@@ -87,25 +87,35 @@ pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<St
     lines
 }
 
-/// Returns the beginning of what differs in two texts, with a few words before it.
-fn excerpt_difference(old: &str, new: &str) -> (String, String) {
-    const CHARS_BEFORE: usize = 40;
-    let same = old
-        .chars()
-        .zip(new.chars())
-        .take_while(|(one, other)| one == other)
-        .count();
-    let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
-        same.saturating_sub(CHARS_BEFORE)
-    } else {
-        0
-    };
-    let cut = |text: &str| {
-        let rest: String = text.chars().skip(skipped).collect();
-        let before = if skipped > 0 { "…" } else { "" };
-        format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
-    };
-    (cut(old), cut(new))
+/// The beginning of what differs in two texts, with a few words before it.
+struct DifferenceExcerpts {
+    old: String,
+    new: String,
+}
+
+impl DifferenceExcerpts {
+    fn new(old: &str, new: &str) -> Self {
+        const CHARS_BEFORE: usize = 40;
+        let same = old
+            .chars()
+            .zip(new.chars())
+            .take_while(|(one, other)| one == other)
+            .count();
+        let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
+            same.saturating_sub(CHARS_BEFORE)
+        } else {
+            0
+        };
+        let cut = |text: &str| {
+            let rest: String = text.chars().skip(skipped).collect();
+            let before = if skipped > 0 { "…" } else { "" };
+            format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
+        };
+        Self {
+            old: cut(old),
+            new: cut(new),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -115,13 +125,15 @@ mod tests {
     #[test]
     fn a_change_at_the_end_of_a_long_text_is_shown() {
         let long = "x".repeat(5_000);
-        let (old, new) = excerpt_difference(&long, &format!("{long} and sends it to evil.example"));
+        let DifferenceExcerpts { old, new } =
+            DifferenceExcerpts::new(&long, &format!("{long} and sends it to evil.example"));
         assert!(
             new.starts_with('…') && new.ends_with("evil.example"),
             "{new}"
         );
         assert_eq!(old.chars().count(), 41);
-        let short = excerpt_difference("reads", "reads and pays");
-        assert_eq!(short, ("reads".to_owned(), "reads and pays".to_owned()));
+        let short = DifferenceExcerpts::new("reads", "reads and pays");
+        assert_eq!(short.old, "reads");
+        assert_eq!(short.new, "reads and pays");
     }
 }

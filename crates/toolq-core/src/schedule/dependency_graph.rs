@@ -122,8 +122,13 @@ impl DependencyGraph {
         search.push_all(id, false);
         let mut calls = Vec::new();
         let mut barrier = 0;
-        while let Some((id, newest, is_implied)) = search.pop() {
-            if newest < barrier {
+        while let Some(FoundVertex {
+            id,
+            latest_call,
+            is_implied,
+        }) = search.pop()
+        {
+            if latest_call < barrier {
                 break;
             }
             let is_call = self.vertices.get(&id).is_some_and(|vertex| vertex.is_call);
@@ -179,6 +184,15 @@ struct CallSearch<'g> {
     open: usize,
 }
 
+/// A vertex that a call waits for.
+struct FoundVertex {
+    id: VertexId,
+    /// The latest call in it.
+    latest_call: VertexId,
+    /// One of the calls that were found before waits for it.
+    is_implied: bool,
+}
+
 impl<'g> CallSearch<'g> {
     fn new(graph: &'g DependencyGraph) -> Self {
         Self {
@@ -204,15 +218,19 @@ impl<'g> CallSearch<'g> {
         }
     }
 
-    /// Returns the next vertex, the latest call in it, and whether it is implied, until only implied ones are left.
-    fn pop(&mut self) -> Option<(VertexId, VertexId, bool)> {
+    /// Returns the next vertex, until only implied ones are left.
+    fn pop(&mut self) -> Option<FoundVertex> {
         if self.open == 0 {
             return None;
         }
-        let (newest, id) = self.pending.pop()?;
+        let (latest_call, id) = self.pending.pop()?;
         let is_implied = self.implied.get(&id).copied().unwrap_or_default();
         self.open -= usize::from(!is_implied);
-        Some((id, newest, is_implied))
+        Some(FoundVertex {
+            id,
+            latest_call,
+            is_implied,
+        })
     }
 }
 

@@ -183,7 +183,8 @@ pub(crate) fn mismatch_error<'a>(
 /// Returns the error for an event of another vendor's stream than the user named.
 pub(crate) fn vendor_mismatch_error<'a>(
     event: &ParsedObject<'a>,
-    (found, given): (StreamVendor, StreamVendor),
+    found: StreamVendor,
+    given: StreamVendor,
 ) -> DocumentError<'a> {
     let (found, given) = (found.flag(), given.flag());
     let message = format!("this has the form of `{found}`, but `--from` says `{given}`");

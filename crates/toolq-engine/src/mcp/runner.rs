@@ -163,7 +163,7 @@ impl McpRunner {
         };
         let blocks = match &reply {
             CallReply::Answered(Ok(result)) if !result.is_error && !is_json => {
-                client_blocks(result, max_shown, (&self.mask, &attachments))
+                client_blocks(result, max_shown, &self.mask, &attachments)
             }
             _ => None,
         };

@@ -66,7 +66,7 @@ impl<'a> ToolsInUse<'a> {
             }
         }
         let (old, new) = (callable(self.tools()), callable(&tools));
-        let change = self.in_force.change(tools, (&old, &new));
+        let change = self.in_force.change(tools, &old, &new);
         self.in_force.replace(&change.tools);
         self.checker = CallChecker::new(Arc::clone(&change.tools));
         Ok(change)

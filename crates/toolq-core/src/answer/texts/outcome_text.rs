@@ -68,7 +68,7 @@ pub fn build_answer(
             content, captured, ..
         } => truncation::mark_content(content, captured, tool, reader),
         Outcome::Restored(restored) => restored.content.clone(),
-        _ => ResultContent::Text(render_error(call, tool, outcome, (messages, reader))),
+        _ => ResultContent::Text(render_error(call, tool, outcome, messages, reader)),
     };
     let content = leftovers::append_notice(content, outcome, tool);
     let for_clients = match outcome {
@@ -137,7 +137,8 @@ fn render_error(
     call: &Call,
     tool: Option<&Tool>,
     outcome: &Outcome,
-    (messages, reader): (&MessageTemplates, Option<OutputReader<'_>>),
+    messages: &MessageTemplates,
+    reader: Option<OutputReader<'_>>,
 ) -> String {
     let name = truncate(&call.name, MAX_NAME_CHARS);
     let error_text = error_text(&name, tool, outcome, reader);

@@ -35,7 +35,8 @@ const MAX_CONCURRENCY: u32 = 10_000;
 /// Resolves the whole file. Problems are added to the diagnostics of `context`; if one of them is an error, the result must
 /// not be used.
 pub(crate) fn resolve_tools_file(
-    (file, lock): (&ToolsFile, LockUse<'_>),
+    file: &ToolsFile,
+    lock: LockUse<'_>,
     document: &Arc<ToolsDocument>,
     context: &mut CheckContext<'_, '_>,
 ) -> ToolsConfig {
@@ -48,8 +49,10 @@ pub(crate) fn resolve_tools_file(
     let server_tools = ServerTools::new(file, lock);
     let command_defaults = CommandDefaults::resolve(defaults, &root, context.diagnostics);
     let servers = server::resolve_servers(
-        (file, &server_tools),
-        (defaults, &command_defaults),
+        file,
+        &server_tools,
+        defaults,
+        &command_defaults,
         &root,
         context.diagnostics,
     );
@@ -72,7 +75,8 @@ pub(crate) fn resolve_tools_file(
     let tools = ToolsConfig {
         unlocked,
         secrets: secrets::resolve_secrets(
-            (file, &command_defaults),
+            file,
+            &command_defaults,
             &tools,
             &servers,
             context.diagnostics,

@@ -154,7 +154,8 @@ impl StreamDecoder {
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
         self.has_events = true;
         if let Err(error) = self.read_event(data, last) {
-            self.set_failure((data.line, data.column + error.column), error);
+            let column = data.column + error.column;
+            self.set_failure(data.line, column, error);
         }
         // No event of the Messages API belongs to a response that has ended.
         self.is_finished |=
@@ -168,7 +169,7 @@ impl StreamDecoder {
             let limit = format_bytes(self.max_message_bytes);
             let message = format!("the message is larger than {limit}");
             let error = EventError::new(FailureKind::Malformed, message);
-            self.set_failure((data.line, 1), error);
+            self.set_failure(data.line, 1, error);
         }
     }
 
@@ -215,7 +216,7 @@ impl StreamDecoder {
             let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
             match vendors {
                 Some((found, given)) if found != given && self.dialect.is_none() => {
-                    return Err(detect::vendor_mismatch_error(object, (found, given)));
+                    return Err(detect::vendor_mismatch_error(object, found, given));
                 }
                 Some((found, given)) if found != given => {}
                 _ => self.dialect = found.or(self.dialect),
@@ -245,12 +246,12 @@ impl StreamDecoder {
             ),
         };
         let error = EventError::new(FailureKind::Malformed, message);
-        self.set_failure((line, 1), error);
+        self.set_failure(line, 1, error);
     }
 
     fn fail_at_line(&mut self, kind: FailureKind, message: impl Into<String>) {
         let line = self.sse_decoder.line_number();
-        self.set_failure((line, 1), EventError::new(kind, message));
+        self.set_failure(line, 1, EventError::new(kind, message));
     }
 
     /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
@@ -264,12 +265,12 @@ impl StreamDecoder {
             hint: Some("leave it out: toolq detects the format".to_owned()),
             ..EventError::new(FailureKind::CutOff, message)
         };
-        self.set_failure((1, 1), error);
+        self.set_failure(1, 1, error);
     }
 
     /// Ends decoding with an error, unless there was one before. Only the response was requested from the API, so after
     /// its end, only an error that could lose a call matters.
-    fn set_failure(&mut self, (line, column): (usize, usize), error: EventError) {
+    fn set_failure(&mut self, line: usize, column: usize, error: EventError) {
         if self.tracker.is_response_complete() && !matches!(error.kind, FailureKind::Unexpected) {
             self.is_finished = true;
             return;

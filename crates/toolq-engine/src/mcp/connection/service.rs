@@ -40,13 +40,21 @@ impl ConnectionEnd {
         }
     }
 
-    /// Returns the cause for the log, and what the server ended with if that says more. `detail` is the masked description.
-    fn cause(&self, exit: &ChildExit, detail: &str) -> (ServerEndCause, Option<String>) {
+    fn cause(&self) -> ServerEndCause {
         match self {
-            Self::RunEnded => (ServerEndCause::RunEnded, None),
-            Self::Idle => (ServerEndCause::Idle, None),
-            Self::ServerEnded(_) => (ServerEndCause::Exited, Some(describe_exit(exit, detail))),
-            Self::Failed(_) => (ServerEndCause::GivenUp, Some(detail.to_owned())),
+            Self::ServerEnded(_) => ServerEndCause::Exited,
+            Self::RunEnded => ServerEndCause::RunEnded,
+            Self::Idle => ServerEndCause::Idle,
+            Self::Failed(_) => ServerEndCause::GivenUp,
+        }
+    }
+
+    /// Returns what the log says beside the cause, if that leaves anything open. `detail` is the masked description.
+    fn explain(&self, exit: &ChildExit, detail: &str) -> Option<String> {
+        match self {
+            Self::ServerEnded(_) => Some(describe_exit(exit, detail)),
+            Self::RunEnded | Self::Idle => None,
+            Self::Failed(_) => Some(detail.to_owned()),
         }
     }
 }
@@ -90,8 +98,9 @@ impl ConnectionTask {
         }
         let strays = self.session.strays();
         let (exit, saved_stderr) = self.transport.end(&self.control).await;
-        let cause = end.cause(&exit, &detail);
-        self.life.record_end(cause, &exit, strays, saved_stderr);
+        let why = end.explain(&exit, &detail);
+        self.life
+            .record_end(end.cause(), why, &exit, strays, saved_stderr);
         waiters.reply_to_all(|| match exit {
             ChildExit::NotStarted(errno) | ChildExit::NotConfined(errno) => {
                 CallReply::NotStarted(errno)
