@@ -11,7 +11,8 @@ use crate::json::expect_json;
 use crate::plan::invocation_json::InvocationJson;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::sandbox_text::SandboxJson;
-use crate::plan::schedule::{TurnEstimate, known_limits};
+use crate::plan::schedule::known_limits;
+use crate::plan::turn_estimator::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::schedule::LimitedSubject;
 use crate::types::{

@@ -10,6 +10,8 @@ mod endpoint;
 mod idle_connections;
 mod listener;
 mod post;
+mod post_headers;
+mod post_response;
 mod reply;
 mod sessions;
 

@@ -166,7 +166,7 @@ fn item_index<'a>(event: &ParsedObject<'a>) -> Result<u64, DocumentError<'a>> {
 
 fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
     match event.get("response").and_then(JsonText::object) {
-        Some(response) => crate::transcript::detect::stream_error(&response),
+        Some(response) => crate::transcript::unrecognized::stream_error(&response),
         None => DocumentError::new(event.json(), "the response failed"),
     }
 }
