@@ -1,13 +1,15 @@
 //! What a session of `run`, `agent`, `call`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
 //! that nothing below the commands depends on the command line.
 
+mod log;
+
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, LogFlags, NewSessionLogFlags,
-    ProgressFlag, RecordArguments, ReplayArguments, RunArguments, ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, RecordArguments,
+    ReplayArguments, RunArguments, ServeArguments, WatchFlags,
 };
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
@@ -15,6 +17,8 @@ use procfence::CopyConfinement;
 use toolq_core::os::Environment;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
 use toolq_log::{BeginMode, SyncPolicy};
+
+pub use log::{LogSettings, LogTarget};
 
 /// The settings of a session.
 #[derive(Debug, Clone)]
@@ -52,26 +56,6 @@ pub enum ApprovalSettings {
     Prompt(Arc<dyn ApprovalPrompt>),
 }
 
-/// The session log.
-#[derive(Debug, Clone)]
-pub struct LogSettings {
-    pub target: LogTarget,
-    pub mode: BeginMode,
-    /// What is missing runs even if the tools have changed since.
-    pub accept_changes: bool,
-    pub sync: SyncPolicy,
-}
-
-/// Where the session log is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogTarget {
-    /// No log is written.
-    Disabled,
-    /// A file in the default directory, which toolq names.
-    DefaultDirectory,
-    File(PathBuf),
-}
-
 /// Where to report what happens.
 #[derive(Debug, Clone)]
 pub struct WatchSettings {
@@ -80,26 +64,6 @@ pub struct WatchSettings {
     /// The files that the command reads, which it doesn't write events to.
     pub inputs: Vec<PathBuf>,
     pub progress: ProgressFlag,
-}
-
-impl LogTarget {
-    /// `TOOLQ_LOG_FILE` names the log if the flag doesn't. As usual for paths, an empty variable is unset.
-    fn new(flag: Option<PathBuf>, environment: &Environment) -> Self {
-        let from_environment = || environment.get_os("TOOLQ_LOG_FILE").map(PathBuf::from);
-        let named = flag.or_else(from_environment);
-        match named.filter(|path| !path.as_os_str().is_empty()) {
-            Some(file) => Self::File(file),
-            None => Self::DefaultDirectory,
-        }
-    }
-
-    /// Returns the path of the log, if the user named it.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) => Some(path),
-            Self::Disabled | Self::DefaultDirectory => None,
-        }
-    }
 }
 
 impl SessionSettings {
@@ -232,36 +196,6 @@ impl From<&ApprovalFlags> for ApprovalSettings {
             (None, Some(ApproveFlag::Ask)) => Self::Terminal,
             (None, Some(ApproveFlag::All)) => Self::All,
             (None, None) => Self::Nobody,
-        }
-    }
-}
-
-impl LogSettings {
-    fn new(flags: &LogFlags, environment: &Environment) -> Self {
-        let target = if flags.no_log {
-            LogTarget::Disabled
-        } else {
-            LogTarget::new(flags.file.clone(), environment)
-        };
-        let mode = match (flags.resume, flags.new) {
-            (true, _) => BeginMode::Resume,
-            (_, true) => BeginMode::ForceNewTask,
-            _ => BeginMode::NewTask,
-        };
-        Self {
-            target,
-            mode,
-            accept_changes: flags.accept_changes,
-            sync: flags.sync.into(),
-        }
-    }
-
-    fn of_new_session(flags: &NewSessionLogFlags, environment: &Environment) -> Self {
-        Self {
-            target: LogTarget::new(flags.file.clone(), environment),
-            mode: BeginMode::ForceNewTask,
-            accept_changes: false,
-            sync: flags.sync.into(),
         }
     }
 }

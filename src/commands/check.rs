@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::args::{CheckArguments, CheckFormat};
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::stdout;
 use crate::output::{
     CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif,
@@ -87,7 +87,7 @@ pub fn check_tools_file(
 /// Prints the problems to stdout, for another program.
 fn print_report(
     format: CheckFormat,
-    file: &ToolsFile,
+    file: &LoadedToolsFile,
     problems: &[FileProblem],
 ) -> Result<(), CommandError> {
     let placed = problems.iter().map(|problem| {

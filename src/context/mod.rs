@@ -16,7 +16,7 @@ use toolq_core::text::quote_path_for_shell;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, ToolsConfig};
 
-pub use read_tools_file::ToolsFile;
+pub use read_tools_file::LoadedToolsFile;
 
 /// How the message about an unusable file ends at the start of a command.
 const NOTHING_RAN: &str = "; nothing ran";
@@ -123,7 +123,7 @@ impl CommandContext {
     ///
     /// # Errors
     /// As [`load_tools`](Self::load_tools).
-    pub fn load_tools_file(&self) -> Result<(ToolsConfig, ToolsFile), CommandError> {
+    pub fn load_tools_file(&self) -> Result<(ToolsConfig, LoadedToolsFile), CommandError> {
         self.require_tools(self.read_tools_file()?, NOTHING_RAN)
     }
 
@@ -133,9 +133,9 @@ impl CommandContext {
     /// The file has errors.
     pub fn require_tools(
         &self,
-        mut file: ToolsFile,
+        mut file: LoadedToolsFile,
         consequence: &str,
-    ) -> Result<(ToolsConfig, ToolsFile), CommandError> {
+    ) -> Result<(ToolsConfig, LoadedToolsFile), CommandError> {
         if self.verbose {
             self.stderr
                 .print_note(&format!("tools from {}", file.path.display()));
@@ -159,7 +159,7 @@ impl CommandContext {
 
     /// Warns if the root isn't a directory: then no program starts and no path is accepted, and the failures of calls would
     /// look like faults of their inputs.
-    pub fn warn_about_root(&self, tools: &ToolsConfig, file: &ToolsFile) {
+    pub fn warn_about_root(&self, tools: &ToolsConfig, file: &LoadedToolsFile) {
         let root = &tools.root;
         let Some(tree) = file.loaded.tree.as_ref().filter(|_| !root.is_dir()) else {
             return;
@@ -177,7 +177,7 @@ impl CommandContext {
     }
 
     /// Prints problems of tools.yaml to stderr.
-    pub fn print_problems(&self, file: &ToolsFile, problems: &[FileProblem]) {
+    pub fn print_problems(&self, file: &LoadedToolsFile, problems: &[FileProblem]) {
         let style = DiagnosticStyle {
             color: self.stderr.is_colored(),
             is_unicode: self.stderr.is_unicode,

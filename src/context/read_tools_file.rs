@@ -8,7 +8,7 @@ use crate::output::{CommandError, StderrWriter};
 use redact::Mask;
 use toolq_core::text::decode_text;
 use toolq_core::tools_file;
-use toolq_core::tools_file::{HostTools, ParsedToolsFile};
+use toolq_core::tools_file::{HostToolDeclarations, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Span, mask_variables};
 
@@ -17,14 +17,14 @@ const EMPTY_TOOLS_FILE: &[u8] = b"version: 1\n";
 
 /// A parsed tools.yaml.
 #[derive(Debug)]
-pub struct ToolsFile {
+pub struct LoadedToolsFile {
     pub path: PathBuf,
     pub loaded: ParsedToolsFile,
     /// The secrets that the file names.
     pub mask: Mask,
 }
 
-impl ToolsFile {
+impl LoadedToolsFile {
     /// Returns the files that it was read from: tools.yaml, tools.lock, and whatever tools.yaml names.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.path.clone(), ToolsLock::path_beside(&self.path)];
@@ -53,7 +53,7 @@ impl CommandContext {
     ///
     /// # Errors
     /// The file is missing, unreadable, or not UTF-8, or its lock can't be used.
-    pub fn read_tools_file(&self) -> Result<ToolsFile, CommandError> {
+    pub fn read_tools_file(&self) -> Result<LoadedToolsFile, CommandError> {
         let lock = self.read_lock()?;
         self.read_locked_tools_file(LockUse::from(&lock), None, None)
     }
@@ -65,7 +65,7 @@ impl CommandContext {
     pub fn read_tools_file_with_secret(
         &self,
         variable: Option<&str>,
-    ) -> Result<ToolsFile, CommandError> {
+    ) -> Result<LoadedToolsFile, CommandError> {
         let lock = self.read_lock()?;
         self.read_locked_tools_file(LockUse::from(&lock), variable, None)
     }
@@ -77,8 +77,8 @@ impl CommandContext {
     /// As [`read_tools_file`](Self::read_tools_file).
     pub fn read_tools_file_with_host(
         &self,
-        host_tools: Option<&HostTools>,
-    ) -> Result<ToolsFile, CommandError> {
+        host_tools: Option<&HostToolDeclarations>,
+    ) -> Result<LoadedToolsFile, CommandError> {
         let lock = self.read_lock()?;
         self.read_locked_tools_file(LockUse::from(&lock), None, host_tools)
     }
@@ -110,8 +110,8 @@ impl CommandContext {
         &self,
         lock: LockUse<'_>,
         secret: Option<&str>,
-        host_tools: Option<&HostTools>,
-    ) -> Result<ToolsFile, CommandError> {
+        host_tools: Option<&HostToolDeclarations>,
+    ) -> Result<LoadedToolsFile, CommandError> {
         let is_stdin = self.tools_path == Path::new("-");
         let path = if is_stdin {
             Path::new("stdin")
@@ -140,7 +140,7 @@ impl CommandContext {
         }
         let mask = mask_variables(&loaded.secrets, &self.environment, &loaded.env_file);
         StderrWriter::set_mask(&mask);
-        Ok(ToolsFile {
+        Ok(LoadedToolsFile {
             path: path.to_owned(),
             loaded,
             mask,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use toolq_core::tools_file::{HostToolProblem, HostTools};
+use toolq_core::tools_file::{HostToolDeclarations, HostToolProblem};
 use toolq_engine::{HostCall, HostFuture, HostReply};
 
 /// A call of a tool that is a function of the program.
@@ -116,7 +116,7 @@ impl FunctionTool {
 /// The keys of one aren't a JSON object.
 pub(crate) fn declare_functions(
     functions: &[FunctionTool],
-) -> Result<Option<HostTools>, HostToolProblem> {
+) -> Result<Option<HostToolDeclarations>, HostToolProblem> {
     if functions.is_empty() {
         return Ok(None);
     }
@@ -128,7 +128,7 @@ pub(crate) fn declare_functions(
         message: format!("the tools can't be declared: {error}"),
         hint: None,
     })?;
-    HostTools::new(&json).map(Some)
+    HostToolDeclarations::new(&json).map(Some)
 }
 
 /// Runs the functions.

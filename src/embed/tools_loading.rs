@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolq_core::tools_file::{self, HostToolProblem, HostTools, ParsedToolsFile};
+use toolq_core::tools_file::{self, HostToolDeclarations, HostToolProblem, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
 
@@ -19,7 +19,7 @@ const EMPTY_TOOLS_FILE: &str = "version: 1\n";
 /// Loads a tools file and the functions beside it, and the warnings as text.
 pub(super) fn load_tools(
     path: Option<&Path>,
-    functions: Option<&HostTools>,
+    functions: Option<&HostToolDeclarations>,
 ) -> Result<(ToolsConfig, Vec<String>), Error> {
     let named = path.unwrap_or(Path::new(NO_TOOLS_FILE));
     let unreadable = |source| Error::UnreadableToolsFile {
@@ -76,7 +76,7 @@ pub(super) fn load_tools(
 
 /// Returns what is wrong with the functions, if nothing is wrong with the file itself.
 fn function_problems(
-    functions: Option<&HostTools>,
+    functions: Option<&HostToolDeclarations>,
     parsed: &ParsedToolsFile,
 ) -> Option<Vec<HostToolProblem>> {
     let mut errors = parsed

@@ -12,6 +12,8 @@
 //! gets. A member appears once it is known and stays, except that `tip` and `progress` last only as long as their
 //! attempt. `tool_completed` and `tool_error` also have `status`, the same word as in the session log.
 
+mod call_events;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,14 +22,12 @@ use std::time::Duration;
 use crate::events::background_writer::BackgroundWriter;
 use crate::events::call_snapshots::CallSnapshots;
 use crate::events::event_line::{EventLine, duration_to_ms};
-use crate::events::server_line::{ServerLine, ToolsLine};
+use crate::events::server_line::{ServerLine, ToolsChangeLine};
 use crate::terminal::PROBING_LABEL;
 use crate::terminal::outcome_label;
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::types::{
-    Approval, CallRef, CheckedCall, EmitError, Event, EventSink, MaskedText, Tool,
-};
+use toolq_core::types::{CallRef, EmitError, Event, EventSink, ToolsChange};
 
 /// How long to wait at the end of a run for the reader of the events.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -70,10 +70,7 @@ impl NdjsonSink {
             | Event::Described { .. }
             | Event::ListingTools { .. }
             | Event::ToolsListed { .. } => {}
-            Event::ToolsChanged(change) => {
-                let line = ToolsLine::new(change, self.clock.now_ms(), &self.mask);
-                self.writer.enqueue_json(&line);
-            }
+            Event::ToolsChanged(change) => self.on_tools_changed(change),
             Event::ServerStarted(start) => self.write_server_line(ServerLine::started(start)),
             Event::ServerEnded(end) => self.write_server_line(ServerLine::ended(end)),
             Event::Probing { call } => {
@@ -108,11 +105,8 @@ impl NdjsonSink {
                 self.on_status(call, tip.map(Cow::Borrowed), *progress);
             }
             Event::Retrying { call, .. } => {
-                self.on_status(
-                    call,
-                    outcome_label::retry_label(event).map(Cow::Owned),
-                    None,
-                );
+                let label = outcome_label::retry_label(event).map(Cow::Owned);
+                self.on_status(call, label, None);
                 self.calls.reset_attempt(call);
             }
             Event::Finished {
@@ -121,14 +115,7 @@ impl NdjsonSink {
                 answer,
                 duration,
                 ..
-            } => {
-                self.calls.set_finished(call, answer);
-                let line = EventLine::finished(outcome, answer, *duration, &self.mask);
-                self.write_call_event(call, line);
-                if call.parent.is_some() {
-                    self.calls.remove(call);
-                }
-            }
+            } => self.on_finished(call, outcome, answer, *duration),
             Event::ResultWritten { call } => {
                 self.write_call_event(call, EventLine::new("result_written"));
                 self.calls.remove(call);
@@ -154,7 +141,7 @@ impl NdjsonSink {
                 agent,
                 turn,
                 max_turns,
-            } => self.on_agent_progress(call, agent, (*turn, *max_turns)),
+            } => self.on_agent_progress(call, agent, *turn, *max_turns),
             Event::AgentCompleted {
                 call,
                 agent,
@@ -170,79 +157,9 @@ impl NdjsonSink {
         }
     }
 
-    fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>, text: &str) {
-        if self.calls.set_partial_input(call, tool, text) {
-            let position = Some(call.position);
-            self.write_call_event(
-                call,
-                EventLine {
-                    position,
-                    ..EventLine::new("tool_partial")
-                },
-            );
-        }
-    }
-
-    fn on_approval_decided(&mut self, call: &CallRef, approval: &Approval) {
-        let decision = Some(approval.decision.name());
-        self.write_call_event(
-            call,
-            EventLine {
-                decision,
-                ..EventLine::new("approval_decided")
-            },
-        );
-    }
-
-    fn on_queued(&mut self, checked: &CheckedCall) {
-        let call = CallRef::new(&checked.call, None);
-        self.calls.set_queued(&call, checked);
-        let position = Some(call.position);
-        self.write_call_event(
-            &call,
-            EventLine {
-                position,
-                ..EventLine::new("tool_queued")
-            },
-        );
-    }
-
-    /// Writes an event of an agent. Its `turn` is that of the agent's call.
-    fn write_agent_event(&self, call: &CallRef, agent: &str, line: EventLine<'_>) {
-        let agent_name = Some(MaskedText(agent, &self.mask));
-        self.write_call_event(call, EventLine { agent_name, ..line });
-    }
-
-    /// Reports that an agent requests a model response. `turn` is the agent's own turn, from 0; it also becomes the tip
-    /// if the tool has no `status` text.
-    fn on_agent_progress(&mut self, call: &CallRef, agent: &str, (turn, max_turns): (u64, u64)) {
-        let tip = format!("turn {turn}, at most {max_turns} turns");
-        self.calls.set_default_tip(call, tip);
-        let line = EventLine {
-            agent_name: Some(MaskedText(agent, &self.mask)),
-            max_turns: Some(max_turns),
-            ..EventLine::new("agent_progress")
-        };
-        let line = line.with_call(call, self.calls.state(call), &self.mask);
-        let turn = usize::try_from(turn).unwrap_or(usize::MAX);
-        self.write_line(EventLine { turn, ..line });
-    }
-
-    fn on_started(&mut self, call: &CallRef, attempt: u32) {
-        self.calls.set_started(call);
-        let attempt = Some(attempt);
-        self.write_call_event(
-            call,
-            EventLine {
-                attempt,
-                ..EventLine::new("tool_started")
-            },
-        );
-    }
-
-    fn on_status(&mut self, call: &CallRef, tip: Option<Cow<'_, str>>, progress: Option<f64>) {
-        self.calls.set_status(call, tip, progress);
-        self.write_call_event(call, EventLine::new("tool_status"));
+    fn on_tools_changed(&self, change: &ToolsChange) {
+        let line = ToolsChangeLine::new(change, self.clock.now_ms(), &self.mask);
+        self.writer.enqueue_json(&line);
     }
 
     /// Writes an event of a call with its state.

@@ -10,7 +10,7 @@ use toolq_core::types::{CallEnding, ServerEnd, ServerIntroduction, ServerStart, 
 
 /// tools.yaml was read again, in output order.
 #[derive(Serialize)]
-pub(crate) struct ToolsLine<'a> {
+pub(crate) struct ToolsChangeLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     timestamp: u64,
@@ -20,7 +20,7 @@ pub(crate) struct ToolsLine<'a> {
     changed: Vec<Cow<'a, str>>,
 }
 
-impl<'a> ToolsLine<'a> {
+impl<'a> ToolsChangeLine<'a> {
     pub(crate) fn new(change: &'a ToolsChange, timestamp: u64, mask: &Mask) -> Self {
         let masked = |names: &'a [String]| names.iter().map(|name| mask.apply(name)).collect();
         Self {

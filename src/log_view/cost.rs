@@ -16,7 +16,7 @@ use toolq_log::{Corruption, Record, RecordKind};
 /// Adds up the usage of agents, by agent and by the model that responded, over any number of logs.
 #[derive(Debug, Default)]
 pub struct CostCollector {
-    agents: BTreeMap<Box<str>, AgentTotals>,
+    agents: BTreeMap<Box<str>, AgentUsageTotals>,
     /// Agents' calls that a resumed run could continue, by their `tool_call` records.
     open_calls: HashMap<Uuid, OpenAgentCall>,
 }
@@ -25,12 +25,12 @@ pub struct CostCollector {
 #[derive(Debug)]
 struct OpenAgentCall {
     agent: Box<str>,
-    totals: AgentTotals,
+    totals: AgentUsageTotals,
 }
 
 /// The usage of one agent.
 #[derive(Debug, Clone, Default)]
-struct AgentTotals {
+struct AgentUsageTotals {
     /// Tokens by model; the empty name is for responses that don't name their model.
     tokens_by_model: BTreeMap<Box<str>, ReportedUsage>,
     turns: u64,
@@ -92,7 +92,7 @@ impl CostCollector {
     fn add_response(&mut self, call: Uuid, response: &ModelResponseRecord<'_>) {
         let new_call = || OpenAgentCall {
             agent: (&*response.tool_name).into(),
-            totals: AgentTotals::default(),
+            totals: AgentUsageTotals::default(),
         };
         let open = self.open_calls.entry(call).or_insert_with(new_call);
         // The empty name is for responses that don't name their model.
@@ -112,7 +112,7 @@ impl CostCollector {
         // Only a result has the name of the agent itself. But its usage covers only its own run, so the sum of the
         // recorded responses is preferred.
         let models = used.usage.into_iter();
-        let mut totals = recorded.unwrap_or_else(|| AgentTotals {
+        let mut totals = recorded.unwrap_or_else(|| AgentUsageTotals {
             tokens_by_model: models.map(|(model, used)| (model.into(), used)).collect(),
             turns: used.turns_used,
             duration_ms: 0,
@@ -134,7 +134,7 @@ impl CostCollector {
         }
     }
 
-    fn add_totals(&mut self, agent: Box<str>, used: AgentTotals) {
+    fn add_totals(&mut self, agent: Box<str>, used: AgentUsageTotals) {
         self.agents.entry(agent).or_default().merge(used);
     }
 
@@ -148,7 +148,7 @@ impl CostCollector {
 
     /// Returns the cost of all agents together.
     pub fn total(&self, prices: &PriceTable) -> AgentCost {
-        let mut total = AgentTotals::default();
+        let mut total = AgentUsageTotals::default();
         for used in self.agents.values() {
             total.merge(used.clone());
         }
@@ -195,7 +195,7 @@ impl CostCollector {
     }
 }
 
-impl AgentTotals {
+impl AgentUsageTotals {
     fn merge(&mut self, more: Self) {
         self.add_tokens(more.tokens_by_model);
         self.turns = self.turns.saturating_add(more.turns);

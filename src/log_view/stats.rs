@@ -15,12 +15,12 @@ pub struct StatsCollector {
     tools: BTreeMap<Box<str>, ToolCounts>,
     /// Calls of the current log whose outcome isn't final, because a resumed run may continue them; by their
     /// `tool_call` records.
-    open_calls: HashMap<Uuid, OpenCall>,
+    unsettled_calls: HashMap<Uuid, UnsettledCall>,
 }
 
 /// A call whose outcome isn't final.
 #[derive(Debug)]
-struct OpenCall {
+struct UnsettledCall {
     tool: Box<str>,
     log: CallLog,
     outcome: OutcomeClass,
@@ -91,13 +91,13 @@ impl StatsCollector {
         let (Some(call), Some(event)) = (record.parent, CallEvent::from_record(record)?) else {
             return Ok(());
         };
-        let new_call = || OpenCall {
+        let new_call = || UnsettledCall {
             tool: event.tool_name().into(),
             log: CallLog::default(),
             outcome: OutcomeClass::Unfinished,
             duration_ms: None,
         };
-        let open = self.open_calls.entry(call).or_insert_with(new_call);
+        let open = self.unsettled_calls.entry(call).or_insert_with(new_call);
         // `toolq log verify` is what reports a record that can't follow the others.
         let _ = open.log.apply(&event);
         if let Some(outcome) = OutcomeClass::from_event(&event) {
@@ -110,7 +110,7 @@ impl StatsCollector {
             };
         }
         if open.log.is_final()
-            && let Some(open) = self.open_calls.remove(&call)
+            && let Some(open) = self.unsettled_calls.remove(&call)
         {
             self.count(&open);
         }
@@ -119,13 +119,13 @@ impl StatsCollector {
 
     /// Ends a log: the outcomes so far are final.
     pub fn finish_log(&mut self) {
-        for open in std::mem::take(&mut self.open_calls).into_values() {
+        for open in std::mem::take(&mut self.unsettled_calls).into_values() {
             self.count(&open);
         }
     }
 
     /// Counts the final outcome of a call.
-    fn count(&mut self, call: &OpenCall) {
+    fn count(&mut self, call: &UnsettledCall) {
         let counts = self.tools.entry(call.tool.clone()).or_default();
         *counts.outcomes.count_mut(call.outcome) += 1;
         if let Some(duration_ms) = call.duration_ms {

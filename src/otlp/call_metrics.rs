@@ -11,7 +11,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use crate::otlp::attributes;
 use crate::otlp::attributes::text;
 use crate::otlp::call_spans::{SCOPE_NAME, error_of};
-use crate::timeline::LoggedCall;
+use crate::timeline::TimelineCall;
 use toolq_core::types::Status;
 
 /// Bounds of the durations in seconds, as the conventions have them.
@@ -58,7 +58,7 @@ impl CallMetrics {
 
     /// Counts a call that has ended. A call of an unknown tool has no name label: each name that a model makes up would add
     /// another time series.
-    pub(super) fn record(&self, call: &LoggedCall) {
+    pub(super) fn record(&self, call: &TimelineCall) {
         let Some(end) = &call.end else { return };
         let is_known = end.status != Status::UnknownTool;
         let name = text(attributes::TOOL_NAME, call.tool_name.clone());

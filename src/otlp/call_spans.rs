@@ -11,7 +11,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::otlp::attributes;
 use crate::otlp::attributes::{number, text};
-use crate::timeline::LoggedCall;
+use crate::timeline::TimelineCall;
 use toolq_core::types::{Status, TraceContext};
 
 /// The name of the span of a session, and of what makes the spans.
@@ -66,13 +66,13 @@ impl SpanBuilder {
     }
 
     /// Returns whether the trace that a call belongs to is sampled. The program that began the trace decides that.
-    pub(super) fn is_call_sampled(&self, call: &LoggedCall) -> bool {
+    pub(super) fn is_call_sampled(&self, call: &TimelineCall) -> bool {
         self.trace_of(call).is_sampled()
     }
 
     /// Returns the trace that a call belongs to.
-    pub(super) fn trace_of(&self, call: &LoggedCall) -> Cow<'_, TraceContext> {
-        match &call.trace_parent {
+    pub(super) fn trace_of(&self, call: &TimelineCall) -> Cow<'_, TraceContext> {
+        match &call.traceparent {
             Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
             None => Cow::Borrowed(&self.trace),
         }
@@ -110,7 +110,7 @@ impl SpanBuilder {
 
     /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
     /// `ended_ms` is when a call without an end counts as ended.
-    pub(super) fn call_spans(&self, call: &LoggedCall, ended_ms: u64) -> Vec<SpanData> {
+    pub(super) fn call_spans(&self, call: &TimelineCall, ended_ms: u64) -> Vec<SpanData> {
         let ended_ms = match &call.end {
             // The time until a person resolved the call isn't part of its duration.
             Some(end) if end.status == Status::Resolved => {
@@ -137,7 +137,7 @@ impl SpanBuilder {
         };
         let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
         let mut span = self.span(&trace, facts);
-        span.parent_span_is_remote = call.trace_parent.is_some() && call.path.len() == 1;
+        span.parent_span_is_remote = call.traceparent.is_some() && call.path.len() == 1;
         let failures = attempts().enumerate().filter_map(|(index, attempt)| {
             let (status, failed_ms) = attempt.failure.as_ref()?;
             let attributes = vec![
@@ -152,7 +152,7 @@ impl SpanBuilder {
         std::iter::once(span).chain(agent).collect()
     }
 
-    fn call_attributes(&self, call: &LoggedCall, attempts: usize) -> Vec<KeyValue> {
+    fn call_attributes(&self, call: &TimelineCall, attempts: usize) -> Vec<KeyValue> {
         let end = call.end.as_ref();
         let mut all = vec![
             text(attributes::OPERATION, "execute_tool"),
@@ -178,7 +178,7 @@ impl SpanBuilder {
     /// Returns a span of this trace.
     pub(super) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
         // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
-        let state: Option<TraceState> = trace.state().and_then(|state| state.parse().ok());
+        let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
         let status = match facts.error {
             Some(error) => {
                 let name = attributes::ERROR_TYPE;
@@ -212,7 +212,7 @@ impl SpanBuilder {
 }
 
 /// Returns how a call failed, if it did.
-pub(super) fn error_of(call: &LoggedCall) -> Option<String> {
+pub(super) fn error_of(call: &TimelineCall) -> Option<String> {
     match &call.end {
         Some(end) if !end.is_error => None,
         Some(end) => Some(end.status.to_string()),

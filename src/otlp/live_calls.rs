@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::log_view::content_text;
-use crate::timeline::{LoggedAttempt, LoggedCall, LoggedEnd, LoggedResponse, keep_beginning};
+use crate::timeline::{
+    TimelineAttempt, TimelineCall, TimelineEnd, TimelineResponse, keep_beginning,
+};
 use redact::Mask;
 use toolq_core::json::expect_json;
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, TraceParent, TurnOrigin, Verdict,
+    ModelResponse, Outcome, Traceparent, TurnOrigin, Verdict,
 };
 
 /// The calls that have no result yet, without secrets.
@@ -19,9 +21,9 @@ pub(super) struct LiveCalls {
     mask: Arc<Mask>,
     /// Inputs and results are kept.
     captures_content: bool,
-    calls: HashMap<CallKey, LoggedCall>,
+    calls: HashMap<CallKey, TimelineCall>,
     /// The parent spans that the requests for turns of the input named, by turn.
-    trace_parents: HashMap<usize, TraceParent>,
+    traceparents: HashMap<usize, Traceparent>,
 }
 
 impl LiveCalls {
@@ -30,33 +32,33 @@ impl LiveCalls {
             mask,
             captures_content,
             calls: HashMap::new(),
-            trace_parents: HashMap::new(),
+            traceparents: HashMap::new(),
         }
     }
 
     /// Notes where a turn of the input comes from.
     pub(super) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
-        if let Some(parent) = &origin.trace_parent {
-            self.trace_parents.insert(turn, parent.clone());
+        if let Some(parent) = &origin.traceparent {
+            self.traceparents.insert(turn, parent.clone());
         }
     }
 
     /// Forgets where a turn came from, as all of its calls have ended.
     pub(super) fn end_turn(&mut self, turn: usize) {
-        self.trace_parents.remove(&turn);
+        self.traceparents.remove(&turn);
     }
 
     /// Adds a call that was queued or rejected.
     pub(super) fn add(&mut self, checked: &CheckedCall, batch: Option<usize>, at_ms: u64) {
         let call = CallRef::new(&checked.call, batch);
-        let mut logged = LoggedCall::requested(
+        let mut logged = TimelineCall::requested(
             self.mask.apply(&call.tool_use_id).into_owned(),
             self.mask.apply(&call.tool_name).into_owned(),
             call.path(),
             at_ms,
         );
         let root = logged.path.last().map_or(0, |(turn, _)| *turn);
-        logged.trace_parent = self.trace_parents.get(&root).cloned();
+        logged.traceparent = self.traceparents.get(&root).cloned();
         logged.batch = batch;
         logged.input = self.input_text(checked);
         self.calls.insert(call.key(), logged);
@@ -65,7 +67,7 @@ impl LiveCalls {
     /// Adds the start of an attempt.
     pub(super) fn start(&mut self, call: &CallRef, at_ms: u64) {
         if let Some(call) = self.calls.get_mut(&call.key()) {
-            call.attempts.push(LoggedAttempt {
+            call.attempts.push(TimelineAttempt {
                 run: 0,
                 started_ms: at_ms,
                 failure: None,
@@ -87,7 +89,7 @@ impl LiveCalls {
         call: &CallRef,
         (turn, response): (usize, &ModelResponse),
         at_ms: u64,
-    ) -> Option<(&LoggedCall, LoggedResponse)> {
+    ) -> Option<(&TimelineCall, TimelineResponse)> {
         let masked = |text: &Option<String>| {
             let text = text.as_ref()?;
             Some(self.mask.apply(text).into_owned())
@@ -95,7 +97,7 @@ impl LiveCalls {
         let provider = response.provider.map(str::to_owned);
         let responding = self.calls.get_mut(&call.key())?;
         responding.provider.clone_from(&provider);
-        let response = LoggedResponse {
+        let response = TimelineResponse {
             provider,
             at_ms,
             run: 0,
@@ -114,7 +116,7 @@ impl LiveCalls {
         (outcome, answer): (&Outcome, &CallAnswer),
         agent: Option<&AgentUsage>,
         at_ms: u64,
-    ) -> Option<LoggedCall> {
+    ) -> Option<TimelineCall> {
         let mut logged = self.calls.remove(&call.key())?;
         if let Some(agent) = call.parent.as_ref()
             && let Some(agent) = self.calls.get_mut(&agent.key())
@@ -127,7 +129,7 @@ impl LiveCalls {
         } else {
             String::new()
         };
-        logged.end = Some(LoggedEnd {
+        logged.end = Some(TimelineEnd {
             line: 0,
             at_ms,
             duration_ms: None,

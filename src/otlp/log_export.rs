@@ -11,7 +11,7 @@ use crate::otlp::settings::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use crate::timeline::{LogTimeline, LoggedRun};
 use toolq_core::os::Environment;
-use toolq_core::types::{TraceContext, TraceParent};
+use toolq_core::types::{TraceContext, Traceparent};
 
 /// How many spans a request has.
 const BATCH_SIZE: usize = 512;
@@ -80,7 +80,7 @@ fn log_spans(timeline: &LogTimeline, settings: &OtlpSettings) -> Vec<SpanData> {
 /// Returns the trace that the run was part of.
 fn trace_of(run: &LoggedRun) -> TraceContext {
     let parent = run.session.traceparent.as_deref();
-    let parent = parent.and_then(|parent| TraceParent::parse(parent, None));
+    let parent = parent.and_then(|parent| Traceparent::parse(parent, None));
     let task = run.session.resumes.unwrap_or(run.id);
     TraceContext::new(&task.to_string(), &run.id.to_string(), parent)
 }

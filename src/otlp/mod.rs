@@ -1,6 +1,6 @@
 //! `--otlp`: the calls of a run, or of its log, as OpenTelemetry spans by the GenAI conventions, and metrics of them.
 //!
-//! Spans are built from [`LoggedCall`](crate::timeline::LoggedCall), which both the events of a run and the records of its
+//! Spans are built from [`TimelineCall`](crate::timeline::TimelineCall), which both the events of a run and the records of its
 //! log fill in, so that both give the same spans. Without the feature `otlp`, the flag only leads to an error.
 
 mod settings;

@@ -3,7 +3,7 @@
 use crate::args::OtlpFlags;
 use crate::output::StderrWriter;
 use toolq_core::os::Environment;
-use toolq_core::types::TraceParent;
+use toolq_core::types::Traceparent;
 
 /// What `--otlp` and the environment say.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct OtlpSettings {
     /// The URL of the receiver, without the path of a signal. `None` is what the environment says.
     pub(crate) endpoint: Option<String>,
     /// The span within which toolq was started.
-    pub(crate) parent: Option<TraceParent>,
+    pub(crate) parent: Option<Traceparent>,
     /// `TRACEPARENT` is set to something else.
     pub(crate) has_ill_formed_parent: bool,
     /// Inputs and results go into the spans.
@@ -36,7 +36,7 @@ impl OtlpSettings {
         let state = environment.get("TRACESTATE");
         let parent = traceparent
             .and_then(|value| value.to_str())
-            .and_then(|value| TraceParent::parse(value, state.as_deref()));
+            .and_then(|value| Traceparent::parse(value, state.as_deref()));
         Some(Self {
             endpoint,
             has_ill_formed_parent: traceparent.is_some() && parent.is_none(),

@@ -10,7 +10,7 @@ use miette::{
     MietteSpanContents, SourceCode, SourceSpan, SpanContents, ThemeStyles,
 };
 
-use crate::output::line_col::LineCol;
+use crate::output::text_position::TextPosition;
 use redact::Mask;
 use toolq_core::text::{escape, is_hidden};
 use toolq_core::types::{FileProblem, Severity, Span};
@@ -60,7 +60,7 @@ pub fn render(
         .with_width(style.width)
         .with_links(false);
     let mut rendered = String::new();
-    let mut position = LineCol::default();
+    let mut position = TextPosition::default();
     for problem in problems {
         let problem = &mask_problem(problem, mask);
         let advanced = position.advance_to(text, problem.span.start);
@@ -98,7 +98,7 @@ fn mask_problem(problem: &FileProblem, mask: &Mask) -> FileProblem {
 struct DiagnosticSource<'p> {
     file_name: &'p str,
     text: &'p str,
-    position: LineCol,
+    position: TextPosition,
     excerpt: LineExcerpt,
 }
 
@@ -136,11 +136,11 @@ impl LineExcerpt {
     /// Cuts the line around a position.
     fn around(
         text: &str,
-        LineCol {
+        TextPosition {
             offset: at,
             line_start,
             ..
-        }: LineCol,
+        }: TextPosition,
     ) -> Self {
         // No excerpt reaches farther than this, so the rest of a long line isn't searched for its end.
         let following = &text[at..text.floor_char_boundary(at + 2 * MAX_EXCERPT_BYTES)];

@@ -6,7 +6,6 @@ mod command_error;
 pub(crate) mod diagnostics;
 mod document_writer;
 mod exit;
-mod line_col;
 mod output_file;
 pub(crate) mod panics;
 mod printer;
@@ -17,6 +16,7 @@ mod stderr_stream;
 mod stderr_terminal;
 pub(crate) mod stdout;
 mod stdout_probe;
+mod text_position;
 pub(crate) mod trace;
 
 pub(crate) use client_output::ClientOutput;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::output::line_col::LineCol;
+use crate::output::text_position::TextPosition;
 use redact::Mask;
 use toolq_core::text::escape;
 use toolq_core::types::{FileProblem, Severity};
@@ -37,7 +37,7 @@ impl PlacedProblem {
     pub fn new(problem: &FileProblem, file: &str, text: &str, mask: &Mask) -> Self {
         let masked = |text: &str| mask.apply(text).into_owned();
         let span = problem.span;
-        let start = LineCol::default()
+        let start = TextPosition::default()
             .advance_to(text, span.start)
             .unwrap_or_default();
         let end = start

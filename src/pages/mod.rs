@@ -7,6 +7,7 @@ mod filter_form;
 mod frame;
 mod plan;
 mod replay;
+mod row_look;
 mod time_axis;
 mod timeline;
 mod visible_text;

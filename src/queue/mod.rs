@@ -52,12 +52,12 @@ mod turn_answering;
 mod turn_failure;
 mod turn_holder;
 mod turn_log;
+mod turn_log_sink;
 mod turn_message;
 mod turn_order;
 mod turn_queue;
 mod turn_run;
 mod turn_session;
-mod turn_sink;
 mod turn_work;
 mod worker;
 

@@ -83,8 +83,7 @@ pub(super) async fn publish_at(
         let why = match send(queue, subject, message).await {
             Ok(sequence) => match last.filter(|last| *last > 0 && queue.is_replicated()) {
                 Some(last) => {
-                    return confirm_place(queue, subject, (last, sequence), &payload, gives_up)
-                        .await;
+                    return confirm_place(queue, subject, last, sequence, &payload, gives_up).await;
                 }
                 None => return Ok(sequence),
             },
@@ -101,8 +100,8 @@ pub(super) async fn publish_at(
             let last = last.unwrap_or_default();
             match queue.last_message(subject).await {
                 Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
-                    let place = (last, stored.sequence);
-                    return confirm_place(queue, subject, place, &payload, gives_up).await;
+                    let sequence = stored.sequence;
+                    return confirm_place(queue, subject, last, sequence, &payload, gives_up).await;
                 }
                 Ok(_) => return Err(PublishRefusal::Outdated),
                 Err(_) => {}
@@ -122,7 +121,8 @@ pub(super) async fn publish_at(
 async fn confirm_place(
     queue: &TurnQueue,
     subject: &str,
-    (last, sequence): (u64, u64),
+    last: u64,
+    sequence: u64,
     payload: &Bytes,
     mut gives_up: impl FnMut() -> bool,
 ) -> Result<u64, PublishRefusal> {

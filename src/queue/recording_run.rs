@@ -33,7 +33,8 @@ pub(super) struct TakenRecording {
 pub(super) async fn replay_recording(
     settings: &TurnSettings<'_>,
     queue: &TurnQueue,
-    (taken, recording): (TakenTurn, &TakenRecording),
+    taken: TakenTurn,
+    recording: &TakenRecording,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
     let begun = TurnSession::begin(settings, queue, taken, BeginMode::ForceNewTask, forced).await;

@@ -16,7 +16,7 @@ use crate::queue::record_publisher::name_and_publish;
 use crate::queue::stored_records::StoredRecords;
 use crate::queue::submitter::limit_repeats;
 use crate::queue::turn_answering::ASKS_AGAIN;
-use crate::queue::turn_log::LogFile;
+use crate::queue::turn_log::TurnLogFile;
 use crate::queue::turn_order::list_again;
 use crate::queue::turn_queue::TurnQueue;
 use redact::Mask;
@@ -125,7 +125,7 @@ async fn record(
     stderr: &StderrWriter,
 ) -> Result<Result<(), PublishRefusal>, CommandError> {
     let records = StoredRecords::read(queue, turn).await.map_err(unreadable)?;
-    let file = LogFile::restore(queue, &records).await;
+    let file = TurnLogFile::restore(queue, &records).await;
     let file = file.map_err(|failure| unreadable(failure.to_string()))?;
     let resolved = toolq_log::resolve_call(
         &file.path(),

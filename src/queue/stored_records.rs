@@ -60,7 +60,7 @@ impl StoredRecords {
         self.longest_lease = self.longest_lease.max(lease);
         self.files.extend(named_files(&message.headers));
         self.is_canceled |= header(CANCELS).is_some();
-        if count_records(&message.payload).0 > 0 {
+        if SessionCounts::of_lines(&message.payload).begun > 0 {
             self.last_begin = message.time.unix_timestamp_nanos();
         }
         self.lines.extend_from_slice(&message.payload);
@@ -68,8 +68,8 @@ impl StoredRecords {
 
     /// Returns how many workers began this turn and didn't come to an end: they were killed, or lost the turn.
     pub(super) fn unfinished_runs(&self) -> usize {
-        let (begun, ended) = count_records(&self.lines);
-        begun - ended.min(begun)
+        let sessions = SessionCounts::of_lines(&self.lines);
+        sessions.begun.saturating_sub(sessions.ended)
     }
 }
 
@@ -150,19 +150,27 @@ fn unreadable(queue: &TurnQueue, why: impl Display) -> CommandError {
     queue_error(&format!("the queue {} can't be read", queue.name), why)
 }
 
-/// Returns how many sessions begin and end in these lines.
-fn count_records(lines: &[u8]) -> (usize, usize) {
-    let (mut begun, mut ended) = (0, 0);
-    for line in lines.split(|byte| *byte == b'\n') {
-        match serde_json::from_slice(line) {
-            Ok(RecordType { kind: "session" }) => begun += 1,
-            Ok(RecordType {
-                kind: "session_end",
-            }) => ended += 1,
-            _ => {}
+/// How many sessions begin and end in some records.
+#[derive(Default)]
+struct SessionCounts {
+    begun: usize,
+    ended: usize,
+}
+
+impl SessionCounts {
+    fn of_lines(lines: &[u8]) -> Self {
+        let mut counts = Self::default();
+        for line in lines.split(|byte| *byte == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(RecordType { kind: "session" }) => counts.begun += 1,
+                Ok(RecordType {
+                    kind: "session_end",
+                }) => counts.ended += 1,
+                _ => {}
+            }
         }
+        counts
     }
-    (begun, ended)
 }
 
 #[derive(Deserialize)]

@@ -63,14 +63,15 @@ impl Submitter {
         }
     }
 
-    /// Publishes a turn of the input `path`, whose digest is `input`.
+    /// Publishes a turn of the input `path`, whose name in the queue is `input`.
     ///
     /// # Errors
     /// The queue doesn't take it.
     pub(crate) async fn submit(
         &mut self,
         turn: &Turn,
-        (path, input): (&str, &str),
+        path: &str,
+        input: &str,
         form: Option<AnswerForm>,
     ) -> Result<(), CommandError> {
         if self.input != input {

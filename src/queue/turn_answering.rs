@@ -63,7 +63,7 @@ impl Worker<'_> {
         let (work, tools_sha256) = parsed?;
         self.require_tools(&tools_sha256, delivered)?;
         let last = stored.answer;
-        let answer = self.run(name, &work, stored.records, (holder, delivered));
+        let answer = self.run(name, &work, stored.records, holder, delivered);
         let answer = answer.await?;
         let is_over = || holder.lease.is_over();
         if !answer.doubts.is_empty() || asks_again {
@@ -105,14 +105,15 @@ impl Worker<'_> {
         name: &TurnName,
         work: &TurnWork,
         records: StoredRecords,
-        (holder, delivered): (&Arc<TurnHolder>, i64),
+        holder: &Arc<TurnHolder>,
+        delivered: i64,
     ) -> Result<Answer, TurnNotAnswered> {
         if work.has_no_calls() {
             return Ok(Answer::without_doubts("[]".to_owned()));
         }
         let lost_workers = records.unfinished_runs();
         let halted_by = match lost_workers >= self.settings.max_deliveries {
-            _ if records.is_canceled => Some(HaltCause::ClientCancelled),
+            _ if records.is_canceled => Some(HaltCause::ClientCanceled),
             true => Some(HaltCause::WorkersLost),
             false => None,
         };
@@ -132,10 +133,10 @@ impl Worker<'_> {
         let forced = stop_after_drain(self.turns.stop.clone(), self.settings.drain);
         let end = match work {
             TurnWork::Turn(turn) => {
-                run_turn(&self.turns, self.queue, (taken, turn.clone()), forced).await
+                run_turn(&self.turns, self.queue, taken, turn.clone(), forced).await
             }
             TurnWork::Recording(recording) => {
-                replay_recording(&self.turns, self.queue, (taken, recording), forced).await
+                replay_recording(&self.turns, self.queue, taken, recording, forced).await
             }
         };
         match end {

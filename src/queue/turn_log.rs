@@ -11,12 +11,12 @@ use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_queue::TurnQueue;
 
 /// A log in a directory of its own, which is removed with it.
-pub(super) struct LogFile {
+pub(super) struct TurnLogFile {
     dir: TempDir,
     files: LogFiles,
 }
 
-impl LogFile {
+impl TurnLogFile {
     /// Writes the records, and the files that they refer to, so that only this user can read them.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ impl TurnMessage {
                 input: self.input,
                 message_id: self.message_id,
                 model: self.model,
-                trace_parent: None,
+                traceparent: None,
             },
         }
     }

@@ -9,10 +9,10 @@ use crate::queue::answers::Answer;
 use crate::queue::stop::StopSignal;
 use crate::queue::stored_records::StoredRecords;
 use crate::queue::turn_failure::TurnFailure;
-use crate::queue::turn_log::LogFile;
+use crate::queue::turn_log::TurnLogFile;
+use crate::queue::turn_log_sink::DoubtCollector;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_session::{TakenTurn, TurnEnd, TurnSession, new_engine};
-use crate::queue::turn_sink::DoubtCollector;
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::types::{
@@ -34,7 +34,8 @@ pub(crate) struct TurnSettings<'a> {
 pub(super) async fn run_turn(
     settings: &TurnSettings<'_>,
     queue: &TurnQueue,
-    (taken, turn): (TakenTurn, Turn),
+    taken: TakenTurn,
+    turn: Turn,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
     let begun = TurnSession::begin(settings, queue, taken, BeginMode::Resume, forced).await;
@@ -52,7 +53,7 @@ pub(super) async fn run_turn(
 pub(super) async fn answer_unrun(settings: &TurnSettings<'_>, mut turn: Turn) -> Option<Answer> {
     // It isn't known which of its calls took effect.
     turn.in_doubt_positions = (0..turn.calls.len()).collect();
-    let file = LogFile::create(&StoredRecords::default()).ok()?;
+    let file = TurnLogFile::create(&StoredRecords::default()).ok()?;
     let mut engine = new_engine(settings, None, &file);
     engine.control().halt(HaltCause::WorkersLost);
     let mut sink = DoubtCollector::default();

@@ -14,10 +14,10 @@ use crate::queue::record_publisher::RecordPublisher;
 use crate::queue::stored_records::StoredRecords;
 use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_holder::{TurnHolder, describe_loss};
-use crate::queue::turn_log::LogFile;
+use crate::queue::turn_log::TurnLogFile;
+use crate::queue::turn_log_sink::TurnLogSink;
 use crate::queue::turn_queue::TurnQueue;
 use crate::queue::turn_run::TurnSettings;
-use crate::queue::turn_sink::TurnSink;
 use toolq_core::os::Clock;
 use toolq_core::types::{EmitError, HaltCause};
 use toolq_engine::{Engine, EngineSettings, RunControl};
@@ -50,11 +50,11 @@ pub(super) struct TakenTurn {
 /// A session of a worker in the log of a turn.
 pub(super) struct TurnSession {
     pub engine: Engine,
-    pub sink: TurnSink,
+    pub sink: TurnLogSink,
     /// What earlier workers did.
     pub history: Option<Arc<TaskHistory>>,
     /// The log, removed with the session.
-    pub file: LogFile,
+    pub file: TurnLogFile,
     halted_by: Option<HaltCause>,
     control: RunControl,
     refused: watch::Receiver<Option<PublishRefusal>>,
@@ -75,7 +75,7 @@ impl TurnSession {
     ) -> Result<Self, TurnEnd> {
         let (name, holder, halted_by) = (taken.name, taken.holder, taken.halted_by);
         let refused = holder.watch_refusal();
-        let file = LogFile::restore(queue, &taken.records).await;
+        let file = TurnLogFile::restore(queue, &taken.records).await;
         let file = file.map_err(TurnEnd::Failed)?;
         let publisher = RecordPublisher::new(
             queue.clone(),
@@ -95,7 +95,7 @@ impl TurnSession {
         let watcher = tokio::spawn(halt_when(control.clone(), refused.clone(), forced));
         Ok(Self {
             engine,
-            sink: TurnSink::new(log, holder.lease.clone()),
+            sink: TurnLogSink::new(log, holder.lease.clone()),
             history,
             file,
             halted_by,
@@ -149,7 +149,7 @@ fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, error: LogError)
 fn begin_log(
     settings: &TurnSettings<'_>,
     name: &TurnName,
-    (file, mode): (&LogFile, BeginMode),
+    (file, mode): (&TurnLogFile, BeginMode),
     publisher: RecordPublisher,
 ) -> Result<SessionLog, LogError> {
     let number = name.number.to_string();
@@ -173,7 +173,7 @@ fn begin_log(
 pub(super) fn new_engine(
     settings: &TurnSettings<'_>,
     log: Option<&SessionLog>,
-    file: &LogFile,
+    file: &TurnLogFile,
 ) -> Engine {
     let history = log.and_then(SessionLog::history);
     Engine::new(EngineSettings {

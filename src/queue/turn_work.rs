@@ -97,7 +97,7 @@ impl TurnWork {
 /// Returns the answer of a recording that isn't replayed anymore.
 pub(super) fn unreplayed(recording: &TakenRecording, cause: HaltCause) -> Answer {
     let why = match cause {
-        HaltCause::ClientCancelled => "it was canceled",
+        HaltCause::ClientCanceled => "it was canceled",
         _ => "it isn't replayed anymore, as `toolq queue dead` says",
     };
     let name = &recording.message.name;

@@ -7,7 +7,7 @@ use crate::replay::case::ReplayCase;
 use crate::replay::policy::{self, ExecutePolicy};
 use crate::replay::replayer::{RecordingContext, RecordingReplayer, ReplayError};
 use crate::replay::reports::ReplayReport;
-use crate::replay::result_collector::{DiscardDelivery, ResultCollector};
+use crate::replay::result_collector::{ReplayDelivery, ResultCollector};
 use crate::replay::unapplied_call::find_unapplied;
 use toolq_core::check::undescribed_tools;
 use toolq_core::json::Input;
@@ -45,7 +45,7 @@ impl RecordingReplayer {
         if !to_run.is_empty() {
             let number = self.previous_turns + number;
             engine
-                .run_turn(number, to_run, &mut collector, &mut DiscardDelivery)
+                .run_turn(number, to_run, &mut collector, &mut ReplayDelivery)
                 .await;
         }
         for checked in &checked {

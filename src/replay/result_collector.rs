@@ -75,10 +75,10 @@ fn is_halted(outcome: &Outcome) -> bool {
     )
 }
 
-/// Discards answers, because the results are collected from events.
-pub(crate) struct DiscardDelivery;
+/// Delivers the answers of a replay to nobody, since the results are collected from events.
+pub(crate) struct ReplayDelivery;
 
-impl AnswerDelivery for DiscardDelivery {
+impl AnswerDelivery for ReplayDelivery {
     fn deliver(&mut self, call: &CallRef, _: CallAnswer, sink: &mut dyn EventSink) {
         // For the log, being compared counts as being printed.
         let _ = sink.emit(&[Event::ResultWritten { call }]);

@@ -49,6 +49,20 @@ impl LogRequest<'_> {
         }
     }
 
+    fn session_header(&self) -> SessionHeader {
+        let tools_path = match self.subject {
+            LogSubject::Server { program } => program,
+            _ => &self.context.tools_path,
+        };
+        SessionHeader {
+            input_sha256: self.subject.digest(),
+            plan: self.plan.map(|plan| plan.id().to_owned()),
+            sync: self.settings.sync,
+            traceparent: self.traceparent.clone(),
+            ..self.setup.session_header(tools_path)
+        }
+    }
+
     /// Returns whether results of earlier runs in the log may answer calls. They may only if the path of the log was given.
     pub(super) fn uses_earlier_results(&self) -> bool {
         let is_over_runs = |tool: &Arc<Tool>| tool.cache.is_some_and(|cache| cache.over_runs);
@@ -78,51 +92,27 @@ pub struct OpenedLog {
 /// # Errors
 /// The log can't be opened, the input doesn't match the run to resume, or an earlier run would be repeated. Nothing ran.
 pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, CommandError> {
-    let LogRequest {
-        settings,
-        context,
-        setup,
-        ..
-    } = *request;
-    if settings.target == LogTarget::Disabled {
+    let (context, mode) = (request.context, request.settings.mode);
+    if request.settings.target == LogTarget::Disabled {
         return Ok(OpenedLog::default());
     }
-    let tools_path = match request.subject {
-        LogSubject::Server { program } => program,
-        _ => &context.tools_path,
-    };
-    let header = SessionHeader {
-        input_sha256: request.subject.digest(),
-        plan: request.plan.map(|plan| plan.id().to_owned()),
-        sync: settings.sync,
-        traceparent: request.traceparent.clone(),
-        ..setup.session_header(tools_path)
-    };
+    let header = request.session_header();
     let mut log = open_log(request, &header, clock)?;
     if let Some(warning) = log.durability_warning() {
         context.stderr.print_warning(&warning);
     }
-    if settings.mode == BeginMode::Resume {
+    if mode == BeginMode::Resume {
         resumption::choose_run(&mut log, request)?;
     }
     warn_in_doubt(&log, context);
     let mut compared_turn = None;
-    match settings.mode {
+    match mode {
         BeginMode::Resume => {
             compared_turn = compare_with_history(log.history(), request)?;
             previous_run::wait_for_exit(log.history())?;
         }
         BeginMode::NewTask if repetition::is_answered_by(&log, request)? => {
-            let path = log.path().display();
-            context.stderr.print_note(&match request.plan {
-                Some(plan) if log.has_applied_plan() => format!(
-                    "nothing runs: the plan {} was already applied, and {path} has its results",
-                    plan.id()
-                ),
-                _ => format!(
-                    "nothing runs: {path} has the results of this input (`--new` runs it again)"
-                ),
-            });
+            note_why_nothing_runs(&log, request);
             return Ok(OpenedLog {
                 answers: Some(Arc::new(log.into_history())),
                 ..OpenedLog::default()
@@ -131,20 +121,18 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         BeginMode::ForceNewTask => repetition::check_plan_is_new(&log, request)?,
         BeginMode::NewTask => {}
     }
-    if settings.mode != BeginMode::ForceNewTask {
+    if mode != BeginMode::ForceNewTask {
         repetition::check_no_doubt_is_repeated(&log, request)?;
     }
-    if let Some(plan) = request.plan {
-        // Only now: an old plan that was applied in time is answered from the log.
-        let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
-        let now = Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX);
-        if let Err(error) = plan.check_time(now) {
-            log.discard();
-            return Err(error);
-        }
+    // Only now: an old plan that was applied in time is answered from the log.
+    if let Some(plan) = request.plan
+        && let Err(error) = plan.check_time(current_time(clock))
+    {
+        log.discard();
+        return Err(error);
     }
     let kept_results = log.take_kept_results();
-    let log = log.begin_session(&header, Arc::clone(&setup.mask), clock.clone())?;
+    let log = log.begin_session(&header, Arc::clone(&request.setup.mask), clock.clone())?;
     for recovered in log.recovered() {
         context.stderr.print_note(&recovered.message(log.path()));
     }
@@ -154,6 +142,23 @@ pub fn begin_log(request: &LogRequest<'_>, clock: &Clock) -> Result<OpenedLog, C
         kept_results,
         answers: None,
     })
+}
+
+fn current_time(clock: &Clock) -> Timestamp {
+    let now = i64::try_from(clock.now_ms()).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(now).unwrap_or(Timestamp::MAX)
+}
+
+/// Says that the log has the results already.
+fn note_why_nothing_runs(log: &PreparedLog, request: &LogRequest<'_>) {
+    let path = log.path().display();
+    request.context.stderr.print_note(&match request.plan {
+        Some(plan) if log.has_applied_plan() => format!(
+            "nothing runs: the plan {} was already applied, and {path} has its results",
+            plan.id()
+        ),
+        _ => format!("nothing runs: {path} has the results of this input (`--new` runs it again)"),
+    });
 }
 
 /// Warns about calls that earlier runs left in doubt. They aren't part of a new run, but must not be forgotten.

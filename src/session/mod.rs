@@ -7,6 +7,7 @@ mod history_comparison;
 mod log_request;
 mod log_subject;
 mod previous_run;
+mod progress_display;
 mod reload;
 mod repetition;
 pub(crate) mod replay_copy;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::args::ReplayArguments as Arguments;
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::stdout;
 use crate::output::{CommandError, StderrStream, StderrWriter, check_output_file, follow_links};
 use crate::replay::{
@@ -22,7 +22,7 @@ use toolq_core::tools_file::YamlContent;
 pub fn open_reports(
     arguments: &Arguments,
     context: &CommandContext,
-    tools: &ToolsFile,
+    tools: &LoadedToolsFile,
     recordings: &[PathBuf],
 ) -> Result<Vec<Box<dyn ReplayReport>>, CommandError> {
     let wanted = [
@@ -66,7 +66,7 @@ pub fn open_reports(
 fn check_report_files(
     wanted: &[&Option<PathBuf>],
     arguments: &Arguments,
-    tools: &ToolsFile,
+    tools: &LoadedToolsFile,
     recordings: &[PathBuf],
 ) -> Result<(), CommandError> {
     let mut taken = vec![arguments.log.as_deref().and_then(follow_links)];
@@ -97,7 +97,7 @@ fn open_writer(path: &Path) -> Result<Box<dyn Write + Send>, CommandError> {
 }
 
 /// Maps each tool to the file and the line on which it starts.
-fn tool_locations(file: &ToolsFile) -> HashMap<String, String> {
+fn tool_locations(file: &LoadedToolsFile) -> HashMap<String, String> {
     let Some(tree) = &file.loaded.tree else {
         return HashMap::new();
     };

@@ -1,25 +1,18 @@
 //! The event sinks of a run: session log, `--events`, progress display, and summary.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indicatif::ProgressDrawTarget;
-
-use crate::args::ProgressFlag;
 use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
 use crate::log_view::doubt_notices;
 use crate::otlp::OtlpSink;
-use crate::output::{CommandError, Exit, StderrStream, StderrTerminal, StderrWriter};
+use crate::output::{CommandError, Exit, StderrWriter};
+use crate::session::progress_display::ProgressDisplay;
 use crate::settings::SessionSettings;
-use crate::terminal::{
-    BarOptions, FailureList, MAX_FRAMES_PER_SECOND, ProgressBars, ProgressLines, ProgressScreen,
-    RepeatCommand, RunSummary,
-};
-use redact::Mask;
+use crate::terminal::{FailureList, ProgressScreen, RunSummary};
 use toolq_core::os::Clock;
 use toolq_core::types::{CallRef, EmitError, Event, EventSink, TraceContext};
 use toolq_log::SessionLog;
@@ -32,14 +25,6 @@ pub struct RunSinks {
     otlp: Option<OtlpSink>,
     display: Option<ProgressDisplay>,
     summary: RunSummary,
-}
-
-/// The progress display on stderr.
-enum ProgressDisplay {
-    Bars(ProgressBars),
-    Lines(ProgressLines),
-    /// Nothing while calls run. Their failures are listed at the end.
-    AtEnd(FailureList),
 }
 
 impl RunSinks {
@@ -68,7 +53,7 @@ impl RunSinks {
         let otlp = otlp.map(|otlp| OtlpSink::open(otlp, &context.environment, mask, &clock));
         Ok(Self {
             otlp: otlp.transpose()?,
-            display: open_display(settings.watch.progress, context, jobs, mask, &clock),
+            display: ProgressDisplay::open(settings.watch.progress, context, jobs, mask, &clock),
             summary: RunSummary::new(clock, &setup.tools, jobs),
             events,
             log: None,
@@ -97,10 +82,7 @@ impl RunSinks {
 
     /// Returns the screen to suspend while something else is written to the terminal.
     pub fn screen(&self) -> Option<ProgressScreen> {
-        match &self.display {
-            Some(ProgressDisplay::Bars(bars)) => Some(bars.screen()),
-            _ => None,
-        }
+        self.display.as_ref()?.screen()
     }
 
     /// Returns the summary of the run so far.
@@ -117,10 +99,7 @@ impl RunSinks {
 
     /// Returns the failures that no display of progress has shown.
     pub fn unseen_failures(&self) -> Option<&FailureList> {
-        match &self.display {
-            Some(ProgressDisplay::AtEnd(failures)) => Some(failures),
-            _ => None,
-        }
+        self.display.as_ref()?.unseen_failures()
     }
 
     /// Returns the path of the log, if there is one.
@@ -187,12 +166,7 @@ impl EventSink for RunSinks {
                 .map(|events| events as &mut dyn EventSink),
         );
         readers.extend(self.otlp.as_mut().map(|otlp| otlp as &mut dyn EventSink));
-        match &mut self.display {
-            Some(ProgressDisplay::Bars(bars)) => readers.push(bars),
-            Some(ProgressDisplay::Lines(lines)) => readers.push(lines),
-            Some(ProgressDisplay::AtEnd(failures)) => readers.push(failures),
-            None => {}
-        }
+        readers.extend(self.display.as_mut().map(ProgressDisplay::as_sink));
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
         let mut fanout = EventFanout::new(log, readers).flush_results_first(has_event_stream);
         fanout.emit(events)
@@ -203,62 +177,7 @@ impl EventSink for RunSinks {
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {
-        let is_shown = match &self.display {
-            Some(ProgressDisplay::Bars(_) | ProgressDisplay::Lines(_)) => true,
-            Some(ProgressDisplay::AtEnd(_)) | None => false,
-        };
-        is_shown || self.events.is_some()
-    }
-}
-
-fn open_display(
-    progress: ProgressFlag,
-    context: &CommandContext,
-    jobs: NonZeroUsize,
-    mask: &Arc<Mask>,
-    clock: &Clock,
-) -> Option<ProgressDisplay> {
-    let repeat = if context.has_piped_tools() {
-        RepeatCommand::with_tools_on_stdin()
-    } else {
-        RepeatCommand::new(&context.tools_flag())
-    };
-    let bars = || {
-        let bar_options = BarOptions {
-            color: context.stderr.is_colored(),
-            is_unicode: context.stderr.is_unicode,
-            terminal_size: StderrWriter::size,
-            jobs,
-        };
-        let target = ProgressDrawTarget::term_like_with_hz(
-            Box::new(StderrTerminal::default()),
-            MAX_FRAMES_PER_SECOND,
-        );
-        let bars = ProgressBars::new(target, bar_options, Arc::clone(mask));
-        ProgressDisplay::Bars(bars.with_repeat_command(repeat.clone()))
-    };
-    let lines = || {
-        let stderr = Box::new(StderrStream);
-        let lines = ProgressLines::new(stderr, jobs, Arc::clone(mask), clock.clone());
-        let lines = lines
-            .with_characters(context.stderr.is_unicode)
-            .with_columns(StderrWriter::is_terminal().then(StderrWriter::width));
-        ProgressDisplay::Lines(lines.with_repeat_command(repeat.clone()))
-    };
-    let at_end = || ProgressDisplay::AtEnd(FailureList::new(Arc::clone(mask), repeat.clone()));
-    let in_ci = || {
-        context
-            .environment
-            .get_os("CI")
-            .is_some_and(|value| !value.is_empty())
-    };
-    match progress {
-        _ if context.stderr.quiet => None,
-        // A build log may come from a terminal, too.
-        ProgressFlag::Auto if in_ci() => Some(lines()),
-        ProgressFlag::Auto | ProgressFlag::Bar if context.stderr.can_redraw() => Some(bars()),
-        ProgressFlag::Bar | ProgressFlag::Plain => Some(lines()),
-        ProgressFlag::Auto if StderrWriter::is_terminal() => Some(lines()),
-        ProgressFlag::None | ProgressFlag::Auto => Some(at_end()),
+        let display = self.display.as_ref();
+        display.is_some_and(ProgressDisplay::shows_running_calls) || self.events.is_some()
     }
 }

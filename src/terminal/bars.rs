@@ -98,22 +98,10 @@ impl ProgressBars {
                 let turn = agent_turn_label(call, agent, *turn, *max_turns);
                 self.on_agent_progress(call, &turn);
             }
-            Event::Describing { tool } => {
-                let key = RowKey::Describe(tool.name.clone());
-                self.add_named_row(key, &tool.name, outcome_label::DESCRIBING_LABEL);
-            }
-            Event::ListingTools { server } => {
-                let name = &server.server.name;
-                let key = RowKey::Server(name.clone());
-                self.add_named_row(key, name, outcome_label::LISTING_LABEL);
-            }
-            Event::ToolsListed { server, .. } => {
-                let key = RowKey::Server(server.server.name.clone());
-                self.screen.remove_row(&key);
-            }
-            Event::Described { tool, .. } => {
-                self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
-            }
+            Event::Describing { .. }
+            | Event::Described { .. }
+            | Event::ListingTools { .. }
+            | Event::ToolsListed { .. } => self.handle_definition_event(event),
             // These change no row.
             Event::TurnStarted { .. }
             | Event::AgentStarted { .. }
@@ -130,6 +118,29 @@ impl ProgressBars {
             | Event::ToolsChanged(_)
             | Event::LateResult { .. }
             | Event::QueueDrained { .. } => {}
+        }
+    }
+
+    /// Handles the search for the definitions of tools, at their programs and servers.
+    fn handle_definition_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Describing { tool } => {
+                let key = RowKey::Describe(tool.name.clone());
+                self.add_named_row(key, &tool.name, outcome_label::DESCRIBING_LABEL);
+            }
+            Event::Described { tool, .. } => {
+                self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
+            }
+            Event::ListingTools { server } => {
+                let name = &server.server.name;
+                let key = RowKey::Server(name.clone());
+                self.add_named_row(key, name, outcome_label::LISTING_LABEL);
+            }
+            Event::ToolsListed { server, .. } => {
+                let key = RowKey::Server(server.server.name.clone());
+                self.screen.remove_row(&key);
+            }
+            _ => {}
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::timeline::log_timeline::LogTimeline;
-use crate::timeline::logged_call::LoggedCall;
+use crate::timeline::timeline_call::TimelineCall;
 
 /// Time after which calls may be paired less well than possible.
 const MAX_PAIRING_TIME: Duration = Duration::from_secs(2);
@@ -89,7 +89,7 @@ struct ComparedLogs<'a> {
 
 impl ComparedLogs<'_> {
     /// Compares a call that both logs have with the same input.
-    fn compare_pair(self, before: &LoggedCall, after: &LoggedCall) -> Option<CallDifference> {
+    fn compare_pair(self, before: &TimelineCall, after: &TimelineCall) -> Option<CallDifference> {
         let tool_name = after.tool_name.clone();
         let before = compared_call(before, self.before);
         let after = compared_call(after, self.after);
@@ -111,11 +111,11 @@ impl ComparedLogs<'_> {
     /// Pairs calls of the same tool with another input, in their order. The others are missing or added.
     fn pair_changed(
         self,
-        before: &[LoggedCall],
-        after: &[LoggedCall],
+        before: &[TimelineCall],
+        after: &[TimelineCall],
         differences: &mut Vec<CallDifference>,
     ) {
-        let mut unpaired: Vec<&LoggedCall> = after.iter().collect();
+        let mut unpaired: Vec<&TimelineCall> = after.iter().collect();
         for call in before {
             let same_tool = unpaired
                 .iter()
@@ -145,7 +145,7 @@ fn is_slower(before_ms: u64, after_ms: u64) -> bool {
     after_ms >= before_ms.saturating_mul(SLOWER_FACTOR) && after_ms - before_ms >= SLOWER_MS
 }
 
-fn compared_call(call: &LoggedCall, timeline: &LogTimeline) -> ComparedCall {
+fn compared_call(call: &TimelineCall, timeline: &LogTimeline) -> ComparedCall {
     ComparedCall {
         tool_use_id: call.tool_use_id.clone(),
         turn: call.turn,

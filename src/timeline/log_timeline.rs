@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::log_view::content_text;
-use crate::timeline::logged_call::{LoggedCall, LoggedResponse, RecordPlace};
+use crate::timeline::timeline_call::{RecordPlace, TimelineCall, TimelineResponse};
 use toolq_core::text::format_bytes;
-use toolq_core::types::TraceParent;
+use toolq_core::types::Traceparent;
 use toolq_log::records::{
     CallContent, CallRecord, ModelResponseRecord, RecordedJson, SessionEndRecord, SessionRecord,
     TurnRecord,
@@ -22,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 16 << 10;
 pub(crate) struct LogTimeline {
     pub(crate) runs: Vec<LoggedRun>,
     /// In the order in which they were requested. The calls that an agent made come after the agent's own call.
-    pub(crate) calls: Vec<LoggedCall>,
+    pub(crate) calls: Vec<TimelineCall>,
     /// When the last record was written, in milliseconds since 1970.
     pub(crate) last_ms: u64,
 }
@@ -56,7 +56,7 @@ pub(crate) struct TimelineReader {
     /// The agent's calls by the records of the agent's turns.
     agent_turns: HashMap<Uuid, usize>,
     /// The parent spans that the requests for turns named, by the records of these turns.
-    trace_parents: HashMap<Uuid, TraceParent>,
+    traceparents: HashMap<Uuid, Traceparent>,
 }
 
 impl TimelineReader {
@@ -114,9 +114,9 @@ impl TimelineReader {
 
     fn add_turn(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
-        let trace_parent = turn.traceparent.as_deref();
-        if let Some(parent) = trace_parent.and_then(|parent| TraceParent::parse(parent, None)) {
-            self.trace_parents.insert(record.id, parent);
+        let traceparent = turn.traceparent.as_deref();
+        if let Some(parent) = traceparent.and_then(|parent| Traceparent::parse(parent, None)) {
+            self.traceparents.insert(record.id, parent);
         }
         let agent_call = record
             .parent
@@ -146,14 +146,14 @@ impl TimelineReader {
         let own_step = [(call.turn, call.position)];
         let path = [&own_step, agent_path.unwrap_or_default()].concat();
         let tool_name = name.unwrap_or_else(|| call.tool_name.into_owned());
-        let trace_parent = match parent {
-            Some(agent) => self.timeline.calls[agent].trace_parent.as_ref(),
-            None => record.parent.and_then(|turn| self.trace_parents.get(&turn)),
+        let traceparent = match parent {
+            Some(agent) => self.timeline.calls[agent].traceparent.as_ref(),
+            None => record.parent.and_then(|turn| self.traceparents.get(&turn)),
         };
-        let trace_parent = trace_parent.cloned();
-        self.timeline.calls.push(LoggedCall {
+        let traceparent = traceparent.cloned();
+        self.timeline.calls.push(TimelineCall {
             line: record.line,
-            trace_parent,
+            traceparent,
             run: self.timeline.last_run(),
             batch: call.batch,
             safety: call.reason.map(|reason| {
@@ -162,7 +162,7 @@ impl TimelineReader {
             }),
             parent,
             input: keep_beginning(input),
-            ..LoggedCall::requested(
+            ..TimelineCall::requested(
                 call.tool_use_id.into_owned(),
                 tool_name,
                 path,
@@ -202,7 +202,7 @@ impl TimelineReader {
             let call = &mut self.timeline.calls[*call];
             let provider: Option<String> = response.provider.map(Into::into);
             call.provider.clone_from(&provider);
-            call.responses.push(LoggedResponse {
+            call.responses.push(TimelineResponse {
                 provider,
                 at_ms: place.at_ms,
                 run: place.run,
@@ -231,13 +231,13 @@ impl LogTimeline {
     }
 
     /// Returns when a call ended. One without an end counts as ended with the log.
-    pub(crate) fn end_of(&self, call: &LoggedCall) -> u64 {
+    pub(crate) fn end_of(&self, call: &TimelineCall) -> u64 {
         call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)
     }
 
     /// Returns how long a call took, `None` if it never started. Without a duration on record, the times of its records
     /// say.
-    pub(crate) fn duration_of(&self, call: &LoggedCall) -> Option<u64> {
+    pub(crate) fn duration_of(&self, call: &TimelineCall) -> Option<u64> {
         let started = call.started_ms()?;
         let recorded = call.end.as_ref().and_then(|end| end.duration_ms);
         Some(recorded.unwrap_or_else(|| self.end_of(call).saturating_sub(started)))

@@ -3,14 +3,14 @@
 mod comparison;
 mod lanes;
 mod log_timeline;
-mod logged_call;
+mod timeline_call;
 mod trace_events;
 
 pub(crate) use comparison::{CallDifference, CallDifferenceKind, ComparedCall, compare_timelines};
 #[cfg(feature = "otlp")]
 pub(crate) use log_timeline::keep_beginning;
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
-pub(crate) use logged_call::LoggedCall;
+pub(crate) use timeline_call::TimelineCall;
 #[cfg(feature = "otlp")]
-pub(crate) use logged_call::{LoggedAttempt, LoggedEnd, LoggedResponse};
+pub(crate) use timeline_call::{TimelineAttempt, TimelineEnd, TimelineResponse};
 pub(crate) use trace_events::write_trace_events;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::timeline::lanes::assign_lanes;
 use crate::timeline::log_timeline::LogTimeline;
-use crate::timeline::logged_call::LoggedCall;
+use crate::timeline::timeline_call::TimelineCall;
 
 /// The process of all events. Lanes are its threads, numbered after it: viewers take thread 0 for an idle processor, and a thread
 /// with the number of its process for the main one.
@@ -41,7 +41,7 @@ pub(crate) fn write_trace_events(timeline: &LogTimeline, title: &str) -> String 
 }
 
 /// Adds the event of a call, and one for each attempt if there are several. A call that never ran takes no time.
-fn push_call(call: &LoggedCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
+fn push_call(call: &TimelineCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
     let start = call.started_ms().unwrap_or(call.requested_ms);
     let end = timeline.end_of(call).max(start);
     let end = if call.attempts.is_empty() { start } else { end };

@@ -167,10 +167,10 @@ fn a_canceled_write_is_in_doubt_once_it_was_sent() {
         fs::remove_file(&file).unwrap();
         match &ran.outcomes[&0] {
             Outcome::InDoubt {
-                cause: DoubtCause::Cancelled(by),
+                cause: DoubtCause::Canceled(by),
                 ..
             } => assert_eq!((effect, &**by), (Effect::Write, "command")),
-            Outcome::Cancelled { .. } => assert_eq!(effect, Effect::Read),
+            Outcome::Canceled { .. } => assert_eq!(effect, Effect::Read),
             other => panic!("{other:?}"),
         }
         assert_eq!(server.requests().len(), 1);

@@ -11,10 +11,10 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use crate::forked_child::exec_program;
+use crate::forked_child::{ProgramPointers, exec_program};
 use crate::inherited_descriptors::close_on_exec_from;
 use crate::limits::ResourceLimits;
-use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
+use crate::spawn::{ChildDescriptors, SpawnRequest};
 
 /// Starts a program as [`spawn`](crate::spawn::spawn) does.
 ///
@@ -25,20 +25,14 @@ pub(crate) fn fork_spawn(
     descriptors: &ChildDescriptors<'_>,
 ) -> Result<Pid, c_int> {
     // After the fork, the child can't allocate.
-    let (argv, env) = (
-        null_terminated_pointers(&request.argv),
-        null_terminated_pointers(&request.env),
-    );
+    let program = ProgramPointers::new(request);
     let (failure, failure_writer) = failure_pipe().map_err(Errno::raw_os_error)?;
     let signals = BlockedSignals::new().map_err(|error| errno_of(&error))?;
     // SAFETY: until its program starts, the child only makes system calls.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let error = match close_on_exec_from(4) {
-            Ok(()) => {
-                let program = (request, &argv[..], &env[..]);
-                exec_program(program, &ResourceLimits::default(), None, descriptors)
-            }
+            Ok(()) => exec_program(&program, &ResourceLimits::default(), None, descriptors),
             Err(error) => error.into(),
         };
         let _ = rustix::io::write(&failure_writer, &errno_of(&error).to_ne_bytes());

@@ -74,14 +74,15 @@ pub(crate) fn spawn_limited(
     descriptors: &ChildDescriptors<'_>,
 ) -> Result<Pid, c_int> {
     let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-    let (argv, env) = (
-        null_terminated_pointers(&request.argv),
-        null_terminated_pointers(&request.env),
-    );
+    let program = ProgramPointers::new(request);
     let mut failure = None;
     let mut start = || {
-        let program = (request, &argv[..], &env[..]);
-        failure = Some(exec_program(program, &request.limits, sandbox, descriptors));
+        failure = Some(exec_program(
+            &program,
+            &request.limits,
+            sandbox,
+            descriptors,
+        ));
     };
     let pid = run_in_child(&mut start).map_err(errno_of)?;
     match failure {
@@ -111,10 +112,27 @@ extern "C" fn run_start(start: *mut libc::c_void) -> c_int {
     unsafe { libc::_exit(127) }
 }
 
-/// Replaces this process with a program, given with the pointers to its arguments and variables. Returns only if that
-/// fails, with the cause. It allocates nothing, since another thread may have held the allocator's lock at the fork.
+/// A program with the pointers to its arguments and variables, which are made before the fork.
+pub(crate) struct ProgramPointers<'a> {
+    request: &'a SpawnRequest,
+    argv: Vec<*mut c_char>,
+    env: Vec<*mut c_char>,
+}
+
+impl<'a> ProgramPointers<'a> {
+    pub(crate) fn new(request: &'a SpawnRequest) -> Self {
+        Self {
+            request,
+            argv: null_terminated_pointers(&request.argv),
+            env: null_terminated_pointers(&request.env),
+        }
+    }
+}
+
+/// Replaces this process with a program. Returns only if that fails, with the cause. It allocates nothing, since another
+/// thread may have held the allocator's lock at the fork.
 pub(crate) fn exec_program(
-    (request, argv, env): (&SpawnRequest, &[*mut c_char], &[*mut c_char]),
+    program: &ProgramPointers<'_>,
     limits: &ResourceLimits,
     sandbox: Option<&PreparedSandbox>,
     descriptors: &ChildDescriptors<'_>,
@@ -126,7 +144,7 @@ pub(crate) fn exec_program(
             for (number, descriptor) in (0..).zip(descriptors) {
                 check_result(libc::dup2(descriptor.as_raw_fd(), number))?;
             }
-            check_result(libc::chdir(request.cwd.as_ptr()))?;
+            check_result(libc::chdir(program.request.cwd.as_ptr()))?;
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);
             }
@@ -152,9 +170,9 @@ pub(crate) fn exec_program(
     // SAFETY: both lists end with a null pointer, and their strings live as long as `request`.
     unsafe {
         libc::execve(
-            request.path.as_ptr(),
-            argv.as_ptr().cast(),
-            env.as_ptr().cast(),
+            program.request.path.as_ptr(),
+            program.argv.as_ptr().cast(),
+            program.env.as_ptr().cast(),
         )
     };
     io::Error::last_os_error()

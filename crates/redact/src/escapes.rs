@@ -72,7 +72,7 @@ fn decode_letter(bytes: &[u8], backslashes: usize, at_end: bool) -> Option<Decod
         b'u' if digits.starts_with(b"{") => decode_braced_code(bytes, used + 1, at_end)?,
         b'u' => match parse_hex(digits, 4) {
             Some(unit @ 0xd800..0xdc00) => {
-                decode_surrogate_pair(bytes, (backslashes, used + 4), unit, at_end)
+                decode_surrogate_pair(bytes, backslashes, used + 4, unit, at_end)
             }
             Some(unit) => DecodeStep::from_char(used + 4, char_or_replacement(unit)),
             None if may_become_hex(digits, 4) && !at_end => DecodeStep::NeedMore,
@@ -107,7 +107,8 @@ fn decode_braced_code(bytes: &[u8], at: usize, at_end: bool) -> Option<DecodeSte
 /// high half has.
 fn decode_surrogate_pair(
     bytes: &[u8],
-    (backslashes, low_start): (usize, usize),
+    backslashes: usize,
+    low_start: usize,
     high: u32,
     at_end: bool,
 ) -> DecodeStep {

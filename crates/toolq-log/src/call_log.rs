@@ -10,7 +10,7 @@ use toolq_core::types::{Effect, ProbeFinding};
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CallState {
+pub enum LoggedCallState {
     /// It was requested, nothing more. A skipped or rejected call stays in this state, since it never started.
     #[default]
     Requested,
@@ -28,7 +28,7 @@ pub enum CallState {
     NotDone,
 }
 
-impl CallState {
+impl LoggedCallState {
     /// The state of a call of which a user stated whether it was done.
     fn resolved(done: bool) -> Self {
         if done { Self::Done } else { Self::NotDone }
@@ -38,7 +38,7 @@ impl CallState {
 /// What the records of a call say so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallLog {
-    state: CallState,
+    state: LoggedCallState,
     attempts: u32,
     effect: Option<Effect>,
     is_agent_call: bool,
@@ -47,7 +47,7 @@ pub struct CallLog {
 
 impl CallLog {
     /// Returns how far the call has come.
-    pub fn state(&self) -> CallState {
+    pub fn state(&self) -> LoggedCallState {
         self.state
     }
 
@@ -68,7 +68,7 @@ impl CallLog {
 
     /// Returns whether it has a result that no later run replaces.
     pub fn is_final(&self) -> bool {
-        matches!(self.state, CallState::Ended | CallState::Done)
+        matches!(self.state, LoggedCallState::Ended | LoggedCallState::Done)
     }
 
     /// Returns whether it may have had an effect that must not be repeated. The call that an agent works on has no
@@ -76,8 +76,8 @@ impl CallLog {
     pub fn is_unsettled(&self) -> bool {
         !self.is_agent_call
             && match self.state {
-                CallState::InDoubt => true,
-                CallState::Started | CallState::Interrupted => !self.is_repeatable(),
+                LoggedCallState::InDoubt => true,
+                LoggedCallState::Started | LoggedCallState::Interrupted => !self.is_repeatable(),
                 _ => false,
             }
     }
@@ -86,7 +86,10 @@ impl CallLog {
     pub fn is_resolvable(self) -> bool {
         matches!(
             self.state,
-            CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone
+            LoggedCallState::Started
+                | LoggedCallState::Interrupted
+                | LoggedCallState::InDoubt
+                | LoggedCallState::NotDone
         )
     }
 
@@ -128,33 +131,37 @@ impl CallLog {
                 self.attempts = self.attempts.max(start.attempt);
                 self.effect = Some(start.effect);
                 self.is_agent_call = start.agent.is_some();
-                CallState::Started
+                LoggedCallState::Started
             }
             // Nothing ran. The call may still run with other tools.
             CallEvent::Result(end) if end.status.is_rejected() => match self.state {
                 // Its attempt was refused after its start: its path had come to lead elsewhere.
-                CallState::Started if end.attempts > 0 => CallState::NotDone,
+                LoggedCallState::Started if end.attempts > 0 => LoggedCallState::NotDone,
                 // It was started before this run.
                 state => state,
             },
-            CallEvent::Result(end) if self.state == CallState::Started && end.is_interrupted() => {
-                CallState::Interrupted
+            CallEvent::Result(end)
+                if self.state == LoggedCallState::Started && end.is_interrupted() =>
+            {
+                LoggedCallState::Interrupted
             }
-            CallEvent::Result(_) => CallState::Ended,
+            CallEvent::Result(_) => LoggedCallState::Ended,
             // It was canceled between its start and sending anything, so it certainly had no effect. Otherwise, being
             // skipped doesn't change its state.
-            CallEvent::Skipped(end) if self.state == CallState::Started && end.attempts > 0 => {
-                CallState::NotDone
+            CallEvent::Skipped(end)
+                if self.state == LoggedCallState::Started && end.attempts > 0 =>
+            {
+                LoggedCallState::NotDone
             }
-            CallEvent::InDoubt(_) => CallState::InDoubt,
+            CallEvent::InDoubt(_) => LoggedCallState::InDoubt,
             // `not_done` counts even if no start follows it. After `done`, the result of the call is recorded next.
             CallEvent::Probed(probe)
                 if self.is_resolvable() && probe.finding == Some(ProbeFinding::NotDone) =>
             {
-                CallState::NotDone
+                LoggedCallState::NotDone
             }
             CallEvent::Resolved(resolve) if self.is_resolvable() => {
-                CallState::resolved(resolve.done)
+                LoggedCallState::resolved(resolve.done)
             }
             CallEvent::Approved(_)
             | CallEvent::Skipped(_)
@@ -168,17 +175,17 @@ impl CallLog {
             return Err("a call that needs an approval starts without a yes");
         }
         let may_start = match self.state {
-            CallState::Requested | CallState::NotDone => true,
+            LoggedCallState::Requested | LoggedCallState::NotDone => true,
             // It was answered without having run.
-            CallState::Ended if self.attempts == 0 => true,
-            CallState::Ended | CallState::Done => {
+            LoggedCallState::Ended if self.attempts == 0 => true,
+            LoggedCallState::Ended | LoggedCallState::Done => {
                 return Err("a call that has its result starts again");
             }
             // An agent resumes once the call in doubt that it requested is settled.
-            CallState::InDoubt => start.agent.is_some(),
+            LoggedCallState::InDoubt => start.agent.is_some(),
             // The engine retries after an attempt that certainly had no effect, and records how it failed.
-            CallState::Started => self.is_repeatable() || start.after.is_some(),
-            CallState::Interrupted => self.is_repeatable(),
+            LoggedCallState::Started => self.is_repeatable() || start.after.is_some(),
+            LoggedCallState::Interrupted => self.is_repeatable(),
         };
         if !may_start {
             return Err("a call that may have had its effect starts again");
@@ -199,7 +206,7 @@ impl CallLog {
     fn check_skip(self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
         self.check_has_no_result()?;
         // The engine canceled its request before any of it was sent.
-        let was_canceled_in_time = self.state == CallState::Started && end.attempts > 0;
+        let was_canceled_in_time = self.state == LoggedCallState::Started && end.attempts > 0;
         if self.is_unsettled() && !was_canceled_in_time {
             return Err("a call that had started is skipped");
         }
@@ -209,7 +216,7 @@ impl CallLog {
     fn check_in_doubt(self) -> Result<(), &'static str> {
         self.check_has_no_result()?;
         match self.state {
-            CallState::Requested | CallState::NotDone | CallState::Ended => {
+            LoggedCallState::Requested | LoggedCallState::NotDone | LoggedCallState::Ended => {
                 Err("a call that never started is in doubt")
             }
             _ => Ok(()),

@@ -26,7 +26,7 @@ mod tests;
 mod write;
 
 pub use call_event::CallEvent;
-pub use call_log::{CallLog, CallState};
+pub use call_log::{CallLog, LoggedCallState};
 pub use error::{Access, LogError};
 pub use open::{
     BeginMode, PreparedLog, UnsettledSession, blob_dir_for, combine_digests, default_log_path,
@@ -36,7 +36,8 @@ pub use open::{
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy, log_schema,
+    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy,
+    log_schema,
 };
 pub use resume::{
     CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,

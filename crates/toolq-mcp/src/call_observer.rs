@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::call_reply::CallReply;
 use crate::call_result::CallToolResult;
+use crate::call_result_kind::CallResultKind;
 use crate::client::CallError;
 use crate::message::{Message, parse_messages};
 
@@ -103,9 +103,9 @@ impl CallObserver {
 
 /// Reads the result of a call. A client that is asked for something makes another call, so this one has no result.
 fn read_result(json: &RawValue) -> Result<CallToolResult, CallError> {
-    match CallReply::read(json)? {
-        CallReply::Complete(result) => Ok(result),
-        CallReply::InputRequired { .. } => Err(CallError::InputRequired),
+    match CallResultKind::read(json)? {
+        CallResultKind::Complete(result) => Ok(result),
+        CallResultKind::InputRequired { .. } => Err(CallError::InputRequired),
     }
 }
 

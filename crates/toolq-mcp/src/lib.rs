@@ -15,8 +15,8 @@
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
 mod call_observer;
-mod call_reply;
 mod call_result;
+mod call_result_kind;
 pub mod client;
 mod framing;
 pub mod http;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::doctor::missing::{MissingRequirement, NeedsSurvey, RequirementKind};
 use crate::commands::doctor::survey::Surroundings;
-use crate::context::ToolsFile;
+use crate::context::LoadedToolsFile;
 use toolq_core::os::Environment;
 
 /// Returns a survey with the `env_file` that tools.yaml names, if it can't be opened.
-pub(super) fn find_unreadable_env_file(file: &ToolsFile) -> Option<NeedsSurvey> {
+pub(super) fn find_unreadable_env_file(file: &LoadedToolsFile) -> Option<NeedsSurvey> {
     let tree = file.loaded.tree.as_ref()?;
     let (name, _) = tree.texts_at(&["env_file"]).into_iter().next()?;
     let directory = file.path.parent().unwrap_or(Path::new(""));

@@ -10,7 +10,7 @@ use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use toolq_core::text::escape;
 use toolq_core::text::format_count;
-use toolq_log::{Record, RecordKind, SequenceChecker};
+use toolq_log::{FormatVersion, Record, RecordKind, SequenceChecker};
 
 /// Prints a line per log: its counts, or its first problem.
 ///
@@ -77,7 +77,7 @@ impl LogCounts {
     }
 
     /// Formats the counts: `ok: 9 records, 1 session, 2 calls`.
-    fn summarize(&self, newer: Option<(u32, u32)>) -> String {
+    fn summarize(&self, newer: Option<FormatVersion>) -> String {
         let mut parts = vec![
             format_count(self.records, "record"),
             format_count(self.sessions, "session"),
@@ -91,7 +91,7 @@ impl LogCounts {
         } else {
             ""
         };
-        let newer = newer.map_or_else(String::new, |(major, minor)| {
+        let newer = newer.map_or_else(String::new, |FormatVersion { major, minor }| {
             format!("; in the newer format {major}.{minor}")
         });
         format!("ok: {}{open}{newer}", parts.join(", "))

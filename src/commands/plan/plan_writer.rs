@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::args::PlanArguments as Arguments;
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, check_output_file};
 use crate::plan_file::{PlanBuilder, PlanDigester, PlanFile};
 use redact::Mask;
@@ -30,7 +30,8 @@ impl<'a> PlanWriter<'a> {
     /// The file is one that the command reads, or a session log.
     pub(super) fn new(
         path: &'a Path,
-        (arguments, tools_file): (&Arguments, &ToolsFile),
+        arguments: &Arguments,
+        tools_file: &LoadedToolsFile,
         tools: &Arc<ToolsConfig>,
         mask: &Arc<Mask>,
         context: &'a CommandContext,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::args::{
     CollectArguments, QueueArguments, ReplayArguments, SubmitArguments, WorkArguments,
 };
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, Exit};
 use toolq_core::types::ToolsConfig;
 
@@ -40,8 +40,10 @@ pub(crate) fn manage_queue(_: &QueueArguments, _: &CommandContext) -> Result<Exi
 /// Always.
 pub(crate) fn replay_on_queue(
     _: &str,
-    _: (&ReplayArguments, &CommandContext),
-    _: (&ToolsConfig, &ToolsFile),
+    _: &ReplayArguments,
+    _: &CommandContext,
+    _: &ToolsConfig,
+    _: &LoadedToolsFile,
     _: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     Err(absent_error())

@@ -83,7 +83,7 @@ impl TurnSubmission<'_> {
             return Ok(());
         }
         let form = self.arguments.to.map(Into::into);
-        self.submitter.submit(turn, (path, digest), form).await
+        self.submitter.submit(turn, path, digest, form).await
     }
 
     /// With `--new`, the input gets a name that no other submission has.

@@ -136,26 +136,26 @@ impl<'s> CallRecorder<'s> {
             input: Ok(input.clone()),
             parent: None,
         };
-        let accepted = AcceptedCall {
-            tool: Arc::clone(&tool),
-            input,
-            before_coercion: None,
-            is_coerced: false,
-            safe: false,
-            safety_source: SafetySource::Default,
-            locks: None,
-            needs_approval: false,
-            invocation: None,
-            probe: None,
-        };
         let origin = TurnOrigin {
             input: Some("-".to_owned()),
             message_id: Some(observed.request_id.trim_matches('"').to_owned()),
             model: None,
-            trace_parent: None,
+            traceparent: None,
         };
+        self.record_start(&call, &origin, &accept_unchecked(&tool, input));
+        let open = RecordedCall {
+            call,
+            tool,
+            started: Instant::now(),
+        };
+        // Of two calls with the same id, only the last one can get an answer.
+        self.open.insert(observed.number, open);
+    }
+
+    fn record_start(&mut self, call: &Call, origin: &TurnOrigin, accepted: &AcceptedCall) {
+        let turn = call.turn;
         let key = format!("{}-{turn}", self.settings.task_id);
-        let reference = CallRef::new(&call, None);
+        let reference = CallRef::new(call, None);
         let checked = CheckedCall {
             call: call.clone(),
             verdict: Verdict::Accepted(Box::new(accepted.clone())),
@@ -165,7 +165,7 @@ impl<'s> CallRecorder<'s> {
             Event::TurnStarted {
                 turn,
                 parent: None,
-                origin: &origin,
+                origin,
             },
             Event::Queued {
                 checked: &checked,
@@ -173,19 +173,12 @@ impl<'s> CallRecorder<'s> {
             },
             Event::Started {
                 call: &reference,
-                accepted: &accepted,
+                accepted,
                 attempt: 1,
                 idempotency_key: &key,
                 waited: None,
             },
         ]);
-        let open = RecordedCall {
-            call,
-            tool,
-            started: Instant::now(),
-        };
-        // Of two calls with the same id, only the last one can get an answer.
-        self.open.insert(observed.number, open);
     }
 
     fn end_call(&mut self, answer: ObservedAnswer) {
@@ -231,5 +224,21 @@ impl<'s> CallRecorder<'s> {
 
     fn warn(&self, text: &str) {
         self.stderr.print_warning(text);
+    }
+}
+
+/// Accepts a call as it is, since the server checks it.
+fn accept_unchecked(tool: &Arc<Tool>, input: Input) -> AcceptedCall {
+    AcceptedCall {
+        tool: Arc::clone(tool),
+        input,
+        before_coercion: None,
+        is_coerced: false,
+        safe: false,
+        safety_source: SafetySource::Default,
+        locks: None,
+        needs_approval: false,
+        invocation: None,
+        probe: None,
     }
 }

@@ -54,8 +54,7 @@ pub fn replay_recordings(
     }
     if let Some(queue) = &arguments.queue {
         require_shareable(arguments, &recordings)?;
-        let given = (arguments, context);
-        return replay_on_queue(queue, given, (&tools, &file), recordings);
+        return replay_on_queue(queue, arguments, context, &tools, &file, recordings);
     }
     let reports = replay_reports::open_reports(arguments, context, &file, &recordings)?;
     let tools = Arc::new(tools);

@@ -9,7 +9,7 @@ use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::commands::replay::messages::unwritten_report;
 use crate::commands::replay::replay_outcome::{ReplayOutcome, lies_below};
 use crate::commands::replay::replay_settings;
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, Exit};
 use crate::queue::{
     RecordingReplay, RecordingReport, RecordingSettings, StopSignal, SubmittedRecording, TurnQueue,
@@ -27,8 +27,10 @@ const REPLICAS: usize = 1;
 /// The queue can't be used, or a report can't be written.
 pub(super) fn replay_on_queue(
     name: &str,
-    (arguments, context): (&Arguments, &CommandContext),
-    (tools, file): (&ToolsConfig, &ToolsFile),
+    arguments: &Arguments,
+    context: &CommandContext,
+    tools: &ToolsConfig,
+    file: &LoadedToolsFile,
     recordings: Vec<PathBuf>,
 ) -> Result<Exit, CommandError> {
     let queue_name = parse_queue_name(name)?;

@@ -7,9 +7,9 @@ use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink};
 use toolq_engine::AnswerDelivery;
 
 /// Sends each answer as soon as its call has ended.
-pub(crate) struct AnswerSender<'c>(pub(crate) &'c OpenCalls);
+pub(crate) struct CallAnswerSender<'c>(pub(crate) &'c OpenCalls);
 
-impl AnswerDelivery for AnswerSender<'_> {
+impl AnswerDelivery for CallAnswerSender<'_> {
     fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end; the result is valid and sent all the same.
         let _ = sink.flush();

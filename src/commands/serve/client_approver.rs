@@ -33,9 +33,9 @@ const MAX_REASON_CHARS: usize = 2000;
 
 /// Asks clients. It is made before there can be any.
 #[derive(Default)]
-pub(crate) struct ClientApprover(OnceLock<Connection>);
+pub(crate) struct ClientApprover(OnceLock<ApproverConnection>);
 
-struct Connection {
+struct ApproverConnection {
     calls: Weak<OpenCalls>,
     mask: Arc<Mask>,
 }
@@ -45,7 +45,7 @@ struct Connection {
 pub(crate) struct QuestionDigest([u8; 32]);
 
 /// A request to a client that has no answer yet. Dropping it withdraws the question.
-struct PendingRequest {
+struct ClientQuestion {
     client: Arc<ServedClient>,
     reply: Arc<dyn ReplyChannel>,
     question: QuestionId,
@@ -61,7 +61,7 @@ impl ClientApprover {
     /// Asks the clients of `calls` from now on.
     pub(crate) fn connect(&self, calls: &Arc<OpenCalls>, mask: Arc<Mask>) {
         // There is one session.
-        let _ = self.0.set(Connection {
+        let _ = self.0.set(ApproverConnection {
             calls: Arc::downgrade(calls),
             mask,
         });
@@ -71,7 +71,7 @@ impl ClientApprover {
         let connection = self.0.get();
         let calls =
             connection.and_then(|connection| Some((connection, connection.calls.upgrade()?)));
-        let Some((Connection { mask, .. }, calls)) = calls else {
+        let Some((ApproverConnection { mask, .. }, calls)) = calls else {
             return ApprovalReply::Unavailable;
         };
         let outermost = request.call.ancestors().last();
@@ -91,7 +91,7 @@ impl ClientApprover {
             Some(ElicitationForm::Request) => {
                 drop(calls);
                 let client_name = asked.client_name.clone();
-                let reply = PendingRequest::ask(asked, &question).await;
+                let reply = ClientQuestion::ask(asked, &question).await;
                 to_approval(reply, client_name)
             }
             // A call that an agent makes can't be made again by the client.
@@ -110,7 +110,7 @@ impl ApprovalPrompt for ClientApprover {
     }
 }
 
-impl PendingRequest {
+impl ClientQuestion {
     /// Asks a client, and waits for what the person says.
     async fn ask(asked: AskedCall, question: &Elicitation) -> ElicitationReply {
         let AskedCall {
@@ -142,7 +142,7 @@ impl PendingRequest {
     }
 }
 
-impl Drop for PendingRequest {
+impl Drop for ClientQuestion {
     fn drop(&mut self) {
         let lines = self.client.withdraw_question(self.question);
         if !lines.is_empty() {

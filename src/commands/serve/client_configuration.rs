@@ -23,11 +23,11 @@ pub(crate) struct ClientConfiguration {
 /// What a client has to know about this server.
 struct ServerEntry<'a> {
     name: String,
-    connection: ServerConnection<'a>,
+    connection: ServerAccess<'a>,
 }
 
 /// How a client gets to this server.
-enum ServerConnection<'a> {
+enum ServerAccess<'a> {
     /// The client starts it.
     Command {
         program: String,
@@ -86,8 +86,8 @@ impl<'a> ServerEntry<'a> {
         let file = std::path::absolute(&context.tools_path).map_err(unknown)?;
         let directory = file.parent().and_then(Path::file_name).unwrap_or_default();
         let connection = match arguments.http {
-            Some(address) => ServerConnection::over_http(address, arguments.token_env.as_deref()),
-            None => ServerConnection::of_command(arguments, &file, &tools.secrets),
+            Some(address) => ServerAccess::over_http(address, arguments.token_env.as_deref()),
+            None => ServerAccess::of_command(arguments, &file, &tools.secrets),
         };
         Ok(Self {
             name: server_name(&directory.to_string_lossy()),
@@ -98,7 +98,7 @@ impl<'a> ServerEntry<'a> {
     /// `reference` is how a variable of the client's own environment is named.
     fn to_json(&self, key: &str, reference: fn(&str) -> String) -> String {
         let server = match &self.connection {
-            ServerConnection::Command {
+            ServerAccess::Command {
                 program,
                 arguments,
                 variables,
@@ -112,7 +112,7 @@ impl<'a> ServerEntry<'a> {
                 }
                 server
             }
-            ServerConnection::Url { url, token } => {
+            ServerAccess::Url { url, token } => {
                 let mut server = json!({"type": "http", "url": url});
                 if let Some(name) = token {
                     let token = format!("Bearer {}", reference(name));
@@ -127,7 +127,7 @@ impl<'a> ServerEntry<'a> {
     /// A string of JSON is one of TOML, too.
     fn to_toml(&self) -> String {
         let (keys, last) = match &self.connection {
-            ServerConnection::Command {
+            ServerAccess::Command {
                 program,
                 arguments,
                 variables,
@@ -137,7 +137,7 @@ impl<'a> ServerEntry<'a> {
                     (!variables.is_empty()).then(|| format!("env_vars = {}", json!(variables)));
                 (keys, last)
             }
-            ServerConnection::Url { url, token } => {
+            ServerAccess::Url { url, token } => {
                 let last = token.map(|name| format!("bearer_token_env_var = {}", json!(name)));
                 (format!("url = {}", json!(url)), last)
             }
@@ -147,7 +147,7 @@ impl<'a> ServerEntry<'a> {
     }
 }
 
-impl<'a> ServerConnection<'a> {
+impl<'a> ServerAccess<'a> {
     fn over_http(address: SocketAddr, token: Option<&'a str>) -> Result<Self, CommandError> {
         if address.port() == 0 || address.ip().is_unspecified() {
             let message = format!("clients can't connect to {address}");

@@ -29,9 +29,9 @@ use tokio::time::{sleep, timeout};
 use toolq_mcp::server::{ServerSession, SharedCatalog};
 
 use crate::args::ServeArguments as Arguments;
-use crate::commands::serve::call_delivery::{AnswerSender, ProgressSink};
+use crate::commands::serve::call_delivery::{CallAnswerSender, ProgressSink};
 use crate::commands::serve::client_approver::ClientApprover;
-use crate::commands::serve::http::{HttpListener, HttpTransport};
+use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::reload::ToolsReloader;
 use crate::commands::serve::stdio::PipeTransport;
@@ -53,7 +53,7 @@ const END_OF_INPUT_GRACE: Duration = Duration::from_secs(1);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What clients are going to be connected by.
-enum Endpoint {
+enum ClientChannel {
     /// Stdin; the other half is stdout.
     Pipe(File),
     Http(HttpListener),
@@ -84,7 +84,7 @@ pub fn serve_tools(
         context.stderr.print_note(&note);
         return Ok(Exit::Ok);
     }
-    let endpoint = open_endpoint(arguments, context)?;
+    let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
     let mut settings = SessionSettings::of_serve(arguments, &context.environment);
     settings.approval = ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>);
@@ -92,7 +92,7 @@ pub fn serve_tools(
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
             let reloader = ToolsReloader::new(session, arguments)?;
-            serve(session, arguments, endpoint, reloader, &approver).await
+            serve(session, arguments, channel, reloader, &approver).await
         })
     });
     let exit = session.finish(result.as_ref().err().map(|failure| failure.exit));
@@ -101,12 +101,12 @@ pub fn serve_tools(
 }
 
 /// Takes stdin, or begins to listen, so that an error is reported before anything runs.
-fn open_endpoint(
+fn open_channel(
     arguments: &Arguments,
     context: &CommandContext,
-) -> Result<Endpoint, CommandError> {
+) -> Result<ClientChannel, CommandError> {
     if let Some(listener) = HttpListener::open(arguments, context)? {
-        return Ok(Endpoint::Http(listener));
+        return Ok(ClientChannel::Http(listener));
     }
     let input = stdin::take()?;
     if stdin::is_terminal() {
@@ -114,14 +114,14 @@ fn open_endpoint(
             "waiting for the messages of an MCP client on stdin; a client usually starts this command itself",
         );
     }
-    Ok(Endpoint::Pipe(input))
+    Ok(ClientChannel::Pipe(input))
 }
 
 /// Serves clients until no more can connect.
 async fn serve(
     session: &mut RunSession<'_>,
     arguments: &Arguments,
-    endpoint: Endpoint,
+    channel: ClientChannel,
     reloader: ToolsReloader<'_>,
     approver: &ClientApprover,
 ) -> Result<(), CommandError> {
@@ -129,8 +129,8 @@ async fn serve(
     let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(&served)?));
     let reloader = reloader.with_catalog(catalog.clone(), served);
     let mask = Arc::clone(&session.setup.mask);
-    match endpoint {
-        Endpoint::Pipe(input) => {
+    match channel {
+        ClientChannel::Pipe(input) => {
             let (control, screen) = (session.engine.control(), session.sinks.screen());
             let output = ClientOutput::start(control, screen).map_err(CommandError::usage)?;
             let failure = output.failure();
@@ -146,8 +146,8 @@ async fn serve(
             }
             Ok(())
         }
-        Endpoint::Http(listener) => {
-            let transport = HttpTransport::start(listener, catalog, mask)?;
+        ClientChannel::Http(listener) => {
+            let transport = HttpService::start(listener, catalog, mask)?;
             serve_clients(session, transport, None, reloader, approver).await
         }
     }
@@ -171,7 +171,7 @@ async fn serve_clients(
         calls: &calls,
         mask: &session.setup.mask,
     };
-    let mut delivery = AnswerSender(&calls);
+    let mut delivery = CallAnswerSender(&calls);
     let running = session
         .engine
         .run_concurrent_turns(turns, &mut sink, &mut delivery);

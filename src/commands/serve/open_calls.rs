@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
-use toolq_mcp::server::{CallId, Elicitation, ElicitationForm, ToolCall};
+use toolq_mcp::server::{Elicitation, ElicitationForm, ServedCallId, ToolCall};
 
 use crate::commands::serve::answer_content::{StructuredSource, call_result};
 use crate::commands::serve::call_progress::CallProgress;
@@ -18,7 +18,7 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, TraceParent, Turn,
+    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, Traceparent, Turn,
     TurnOrigin,
 };
 use toolq_engine::{ConversationOutputs, TurnRequest};
@@ -35,7 +35,7 @@ pub(crate) struct OpenCalls {
 /// A call about which its client is to be asked.
 pub(crate) struct AskedCall {
     pub(crate) client: Arc<ServedClient>,
-    pub(crate) id: CallId,
+    pub(crate) id: ServedCallId,
     pub(crate) reply: Arc<dyn ReplyChannel>,
     pub(crate) client_name: Option<String>,
     /// How the person at the client can be asked, if at all.
@@ -89,10 +89,10 @@ impl OpenCalls {
             input: self.input.clone(),
             message_id: Some(call.request_id.trim_matches('"').to_owned()),
             model: None,
-            trace_parent: call
+            traceparent: call
                 .trace
                 .as_ref()
-                .and_then(|(parent, state)| TraceParent::parse(parent, state.as_deref())),
+                .and_then(|(parent, state)| Traceparent::parse(parent, state.as_deref())),
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());
@@ -119,7 +119,7 @@ impl OpenCalls {
     }
 
     /// Stops a call that its client no longer waits for.
-    pub(crate) fn cancel(&self, client: &Arc<ServedClient>, id: CallId) {
+    pub(crate) fn cancel(&self, client: &Arc<ServedClient>, id: ServedCallId) {
         self.cancel_where(|call| call.id == id && Arc::ptr_eq(&call.client, client));
     }
 

@@ -114,7 +114,7 @@ impl<'a> ToolsReloader<'a> {
         if self.arguments.http.is_some() {
             require_param_headers(&catalog)?;
         }
-        let change = self.in_force.change(tools, (&self.served, &served));
+        let change = self.in_force.change(tools, &self.served, &served);
         Ok(NewTools {
             catalog,
             served,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use toolq_mcp::server::{
-    CallId, Elicitation, ElicitationReply, QuestionId, ServerEvent, ServerSession,
+    Elicitation, ElicitationReply, QuestionId, ServedCallId, ServerEvent, ServerSession,
 };
 use toolq_mcp::{CallToolResult, ProtocolVersion};
 
@@ -122,7 +122,7 @@ impl ServedClient {
     }
 
     /// Returns the answer to a call, or nothing if it was canceled.
-    pub(crate) fn answer_call(&self, call: CallId, result: &CallToolResult) -> Vec<u8> {
+    pub(crate) fn answer_call(&self, call: ServedCallId, result: &CallToolResult) -> Vec<u8> {
         let mut protocol = self.lock();
         protocol.answer_call(call, result);
         protocol.take_output()
@@ -131,7 +131,7 @@ impl ServedClient {
     /// Returns a question about a call, and its message. The reply goes to `waiting`. `None` if the call is over.
     pub(crate) fn ask(
         &self,
-        call: CallId,
+        call: ServedCallId,
         question: &Elicitation,
         waiting: oneshot::Sender<ElicitationReply>,
     ) -> Option<(QuestionId, Vec<u8>)> {
@@ -152,7 +152,7 @@ impl ServedClient {
     /// Returns a question as the answer to a call, or nothing if the call was canceled.
     pub(crate) fn require_input(
         &self,
-        call: CallId,
+        call: ServedCallId,
         question: &Elicitation,
         state: &str,
     ) -> Vec<u8> {
@@ -164,7 +164,7 @@ impl ServedClient {
     /// Returns a message that says how far a call is.
     pub(crate) fn report_progress(
         &self,
-        call: CallId,
+        call: ServedCallId,
         (progress, total): (f64, Option<f64>),
         message: Option<&str>,
     ) -> Vec<u8> {

@@ -8,7 +8,7 @@ use toolq_engine::ServerAnnouncement;
 const MAX_PART_CHARS: usize = 300;
 
 /// A tool that isn't as it was locked.
-pub(super) struct ToolChange<'a> {
+pub(super) struct LockChange<'a> {
     pub(super) tool: &'a str,
     pub(super) kind: ChangeKind,
 }
@@ -25,7 +25,7 @@ pub(super) enum ChangeKind {
 pub(super) fn find_changes<'a>(
     lock: &'a ServerLock,
     now: &'a ServerAnnouncement,
-) -> Vec<ToolChange<'a>> {
+) -> Vec<LockChange<'a>> {
     let mut changes = Vec::new();
     for (tool, tool_lock) in &lock.tools {
         let definition = now.tools.get(tool);
@@ -40,13 +40,13 @@ pub(super) fn find_changes<'a>(
             }
             _ => ChangeKind::Gone,
         };
-        changes.push(ToolChange { tool, kind });
+        changes.push(LockChange { tool, kind });
     }
     let new = now
         .tools
         .keys()
         .filter(|tool| !lock.tools.contains_key(*tool));
-    changes.extend(new.map(|tool| ToolChange {
+    changes.extend(new.map(|tool| LockChange {
         tool,
         kind: ChangeKind::New,
     }));
@@ -67,7 +67,7 @@ fn part_text(definition: &ToolDefinition, part: DefinitionPart) -> String {
 }
 
 /// Renders changes of a server, a line for each, with what was and what is below it.
-pub(super) fn render_changes(server: &str, changes: &[ToolChange<'_>]) -> Vec<String> {
+pub(super) fn render_changes(server: &str, changes: &[LockChange<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     for change in changes {
         let tool = format!("{server}: {}", escape(change.tool));
@@ -77,9 +77,9 @@ pub(super) fn render_changes(server: &str, changes: &[ToolChange<'_>]) -> Vec<St
             ChangeKind::Changed(parts) => {
                 for (part, old, new) in parts {
                     lines.push(format!("{tool} has another {}", part.name()));
-                    let (old, new) = excerpt_difference(old, new);
-                    lines.push(format!("  - {old}"));
-                    lines.push(format!("  + {new}"));
+                    let excerpts = DifferenceExcerpts::new(old, new);
+                    lines.push(format!("  - {}", excerpts.old));
+                    lines.push(format!("  + {}", excerpts.new));
                 }
             }
         }
@@ -87,25 +87,35 @@ pub(super) fn render_changes(server: &str, changes: &[ToolChange<'_>]) -> Vec<St
     lines
 }
 
-/// Returns the beginning of what differs in two texts, with a few words before it.
-fn excerpt_difference(old: &str, new: &str) -> (String, String) {
-    const CHARS_BEFORE: usize = 40;
-    let same = old
-        .chars()
-        .zip(new.chars())
-        .take_while(|(one, other)| one == other)
-        .count();
-    let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
-        same.saturating_sub(CHARS_BEFORE)
-    } else {
-        0
-    };
-    let cut = |text: &str| {
-        let rest: String = text.chars().skip(skipped).collect();
-        let before = if skipped > 0 { "…" } else { "" };
-        format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
-    };
-    (cut(old), cut(new))
+/// The beginning of what differs in two texts, with a few words before it.
+struct DifferenceExcerpts {
+    old: String,
+    new: String,
+}
+
+impl DifferenceExcerpts {
+    fn new(old: &str, new: &str) -> Self {
+        const CHARS_BEFORE: usize = 40;
+        let same = old
+            .chars()
+            .zip(new.chars())
+            .take_while(|(one, other)| one == other)
+            .count();
+        let skipped = if old.chars().count().max(new.chars().count()) > MAX_PART_CHARS {
+            same.saturating_sub(CHARS_BEFORE)
+        } else {
+            0
+        };
+        let cut = |text: &str| {
+            let rest: String = text.chars().skip(skipped).collect();
+            let before = if skipped > 0 { "…" } else { "" };
+            format!("{before}{}", truncate(&escape(&rest), MAX_PART_CHARS))
+        };
+        Self {
+            old: cut(old),
+            new: cut(new),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -115,13 +125,15 @@ mod tests {
     #[test]
     fn a_change_at_the_end_of_a_long_text_is_shown() {
         let long = "x".repeat(5_000);
-        let (old, new) = excerpt_difference(&long, &format!("{long} and sends it to evil.example"));
+        let DifferenceExcerpts { old, new } =
+            DifferenceExcerpts::new(&long, &format!("{long} and sends it to evil.example"));
         assert!(
             new.starts_with('…') && new.ends_with("evil.example"),
             "{new}"
         );
         assert_eq!(old.chars().count(), 41);
-        let short = excerpt_difference("reads", "reads and pays");
-        assert_eq!(short, ("reads".to_owned(), "reads and pays".to_owned()));
+        let short = DifferenceExcerpts::new("reads", "reads and pays");
+        assert_eq!(short.old, "reads");
+        assert_eq!(short.new, "reads and pays");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::commands::servers::changes::{ChangeKind, ToolChange, find_changes, render_changes};
+use crate::commands::servers::changes::{ChangeKind, LockChange, find_changes, render_changes};
 use crate::log_view::table::{left_aligned, render_rows, row_name};
 use crate::session::SurveyReply;
 use toolq_core::text::{escape, format_duration};
@@ -99,7 +99,7 @@ fn describe_program(now: &ServerAnnouncement) -> String {
 fn render_tools(
     lock: Option<&ServerLock>,
     now: &ServerAnnouncement,
-    changes: &[ToolChange<'_>],
+    changes: &[LockChange<'_>],
     color: bool,
 ) -> String {
     let names = tool_names(lock, now);
@@ -139,7 +139,7 @@ pub(super) fn tool_names<'a>(
 pub(super) fn tool_state(
     name: &str,
     lock: Option<&ServerLock>,
-    changes: &[ToolChange<'_>],
+    changes: &[LockChange<'_>],
 ) -> &'static str {
     let change = changes.iter().find(|change| change.tool == name);
     match change.map(|change| &change.kind) {

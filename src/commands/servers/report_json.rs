@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::commands::servers::changes::{ChangeKind, ToolChange, find_changes};
+use crate::commands::servers::changes::{ChangeKind, LockChange, find_changes};
 use crate::commands::servers::report::{server_state, tool_names, tool_state};
 use crate::session::SurveyReply;
 use toolq_core::json::expect_json;
@@ -62,7 +62,7 @@ struct PartChange<'a> {
 
 /// Renders all that is known of the servers and their tools.
 pub(super) fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
-    let changes: Vec<Vec<ToolChange<'_>>> = replies
+    let changes: Vec<Vec<LockChange<'_>>> = replies
         .iter()
         .map(
             |reply| match (&reply.result, lock.servers.get(&reply.server.name)) {
@@ -83,7 +83,7 @@ pub(super) fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
 fn report_server<'a>(
     reply: &'a SurveyReply,
     lock: Option<&'a ServerLock>,
-    changes: &'a [ToolChange<'a>],
+    changes: &'a [LockChange<'a>],
 ) -> ServerReport<'a> {
     let answer: Option<(&ServerAnnouncement, Duration)> = reply
         .result
@@ -108,7 +108,7 @@ fn report_server<'a>(
 fn report_tools<'a>(
     lock: Option<&'a ServerLock>,
     now: &'a ServerAnnouncement,
-    changes: &'a [ToolChange<'a>],
+    changes: &'a [LockChange<'a>],
 ) -> Vec<ToolReport<'a>> {
     let report = |tool: &'a String| {
         let tool_lock = lock.and_then(|lock| lock.tools.get(tool));

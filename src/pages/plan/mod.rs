@@ -13,6 +13,7 @@ use crate::pages::call_details::{details_panel, text_limit_after};
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
+use crate::pages::row_look::RowLook;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
@@ -173,7 +174,7 @@ fn legend(states: &[PlannedState]) -> Markup {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
     let state = |state: &PlannedState| {
-        let (class, mark) = state.look();
+        let RowLook { class, mark } = state.look();
         html! { span class=(class) { span.state { (mark) " " (state.label()) } (state.meaning()) } }
     };
     html! {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use crate::pages::call_details::{CallDetails, cut_text, input_beginning};
+use crate::pages::row_look::RowLook;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::json::Input;
@@ -71,13 +72,12 @@ impl PlannedState {
         }
     }
 
-    /// Returns the class of its row, which decides about its color, and a mark that doesn't need one.
-    pub(super) fn look(self) -> (&'static str, &'static str) {
+    pub(super) fn look(self) -> RowLook {
         match self {
-            Self::Planned => ("planned", "○"),
-            Self::NeedsApproval => ("approval", "?"),
-            Self::Rejected => ("rejected", "⊘"),
-            Self::Skipped => ("skipped", "◇"),
+            Self::Planned => RowLook::new("planned", "○"),
+            Self::NeedsApproval => RowLook::new("approval", "?"),
+            Self::Rejected => RowLook::new("rejected", "⊘"),
+            Self::Skipped => RowLook::new("skipped", "◇"),
         }
     }
 }
@@ -183,7 +183,7 @@ impl PlannedRow {
     }
 
     pub(super) fn markup(&self) -> Markup {
-        let (class, mark) = self.state.look();
+        let RowLook { class, mark } = self.state.look();
         let anchor = format!("call-{}", self.key);
         html! {
             li id=(anchor) class=(class) data-tool-use-id=(visible_text(&self.tool_use_id)) {

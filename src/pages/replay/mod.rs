@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::replay::side_by_side::Side;
+use crate::pages::row_look::RowLook;
 use crate::pages::visible_text::visible_text;
 
 pub(crate) use crate::pages::replay::side_by_side::{SideRow, side_rows};
@@ -80,14 +81,13 @@ impl ReplayState {
         }
     }
 
-    /// Returns the class of its row, which decides about its color, and a mark that doesn't need one.
-    fn look(self) -> (&'static str, &'static str) {
+    fn look(self) -> RowLook {
         match self {
-            Self::Differs => ("failed", "✕"),
-            Self::Stale => ("doubt", "?"),
-            Self::Matches => ("ok", "✓"),
-            Self::Served => ("served", "↺"),
-            Self::NotCompared => ("skipped", "◇"),
+            Self::Differs => RowLook::new("failed", "✕"),
+            Self::Stale => RowLook::new("doubt", "?"),
+            Self::Matches => RowLook::new("ok", "✓"),
+            Self::Served => RowLook::new("served", "↺"),
+            Self::NotCompared => RowLook::new("skipped", "◇"),
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) fn replay_page(
 }
 
 fn legend_entry(state: ReplayState) -> Markup {
-    let (class, mark) = state.look();
+    let RowLook { class, mark } = state.look();
     html! { span class=(class) { span.state { (mark) " " (state.label()) } (state.meaning()) } }
 }
 
@@ -148,7 +148,7 @@ fn file_section(file: usize, rows: &[ReplayRow]) -> Markup {
 }
 
 fn call_item(anchor: &str, row: &ReplayRow) -> Markup {
-    let (class, mark) = row.state.look();
+    let RowLook { class, mark } = row.state.look();
     let head = html! {
         span.state { (mark) " " (row.state.label()) }
         span.name { (visible_text(&row.tool_name)) }

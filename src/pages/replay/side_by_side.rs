@@ -38,7 +38,7 @@ pub(crate) fn side_rows(before: &[String], after: &[String]) -> Vec<SideRow> {
     for (index, op) in ops.iter().enumerate() {
         let (old, new) = (&before[op.old_range()], &after[op.new_range()]);
         if op.tag() == DiffTag::Equal {
-            push_equal(old, (index > 0, index < last), &mut rows);
+            push_equal(old, index > 0, index < last, &mut rows);
             continue;
         }
         for number in 0..old.len().max(new.len()) {
@@ -58,7 +58,7 @@ pub(crate) fn side_rows(before: &[String], after: &[String]) -> Vec<SideRow> {
 }
 
 /// Adds equal lines: only those next to a change before or after them.
-fn push_equal(lines: &[String], (follows, precedes): (bool, bool), rows: &mut Vec<SideRow>) {
+fn push_equal(lines: &[String], follows: bool, precedes: bool, rows: &mut Vec<SideRow>) {
     let head = if follows {
         CONTEXT_LINES.min(lines.len())
     } else {

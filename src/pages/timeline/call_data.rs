@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::log_view::to_json;
 use crate::pages::call_details::{CallDetails, cut_text, text_limit};
-use crate::timeline::{LogTimeline, LoggedCall};
+use crate::timeline::{LogTimeline, TimelineCall};
 use toolq_core::text::format_duration;
 
 /// Returns the details of all calls by the number in the `id` of their row.
@@ -17,7 +17,7 @@ pub(super) fn calls_json(timeline: &LogTimeline) -> String {
     to_json(&data.collect::<std::collections::BTreeMap<_, _>>())
 }
 
-fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
+fn call_data<'a>(call: &'a TimelineCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
     let mut rows = vec![
         ("call", place(call, timeline)),
         ("end", end_facts(call, timeline)),
@@ -38,7 +38,7 @@ fn call_data<'a>(call: &'a LoggedCall, timeline: &LogTimeline, limit: usize) -> 
 }
 
 /// Returns which call it is, and what decided when it ran.
-fn place(call: &LoggedCall, timeline: &LogTimeline) -> String {
+fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let batch = call
         .batch
         .map_or_else(String::new, |batch| format!(", batch {batch}"));
@@ -57,7 +57,7 @@ fn place(call: &LoggedCall, timeline: &LogTimeline) -> String {
 }
 
 /// Returns how it ended, how long that took, and where the log says so.
-fn end_facts(call: &LoggedCall, timeline: &LogTimeline) -> String {
+fn end_facts(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let end = call.end.as_ref();
     let mut parts =
         vec![end.map_or_else(|| call.outcome.label().to_owned(), |end| end.label.clone())];

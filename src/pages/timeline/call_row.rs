@@ -8,7 +8,7 @@ use crate::pages::call_details::input_beginning;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::timeline::groups::RowPlacement;
 use crate::pages::visible_text::visible_text;
-use crate::timeline::{LogTimeline, LoggedCall};
+use crate::timeline::{LogTimeline, TimelineCall};
 use toolq_core::text::format_duration;
 use toolq_core::types::OutcomeKind;
 
@@ -17,7 +17,7 @@ const MIN_BAR_PERCENT: f64 = 0.35;
 
 /// Returns the row of a call.
 pub(super) fn call_row(
-    call: &LoggedCall,
+    call: &TimelineCall,
     placement: &RowPlacement,
     timeline: &LogTimeline,
     axis: &TimeAxis,
@@ -45,7 +45,7 @@ pub(super) fn call_row(
     }
 }
 
-fn row_class(call: &LoggedCall, placement: &RowPlacement) -> String {
+fn row_class(call: &TimelineCall, placement: &RowPlacement) -> String {
     let begins = placement.heading.as_ref();
     let batch = begins.map_or("", |_| " batch");
     let state = state_class(call.outcome);
@@ -53,7 +53,7 @@ fn row_class(call: &LoggedCall, placement: &RowPlacement) -> String {
 }
 
 /// Returns a bar: a thin line while the call waited, a box for each attempt.
-fn bar(call: &LoggedCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
+fn bar(call: &TimelineCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
     let end = timeline.end_of(call);
     let started = call.started_ms().unwrap_or(end);
     let part = |class: &str, from: u64, to: u64| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::pages::visible_text::visible_text;
 use crate::terminal::calls_label;
-use crate::timeline::{LogTimeline, LoggedCall};
+use crate::timeline::{LogTimeline, TimelineCall};
 
 /// The deepest indentation of an agent's calls.
 const MAX_DEPTH: usize = 6;
@@ -35,7 +35,7 @@ pub(super) struct RowPlacement {
 /// A turn: the agent's call that it belongs to, unless it is one of the input, and its number.
 type TurnKey = (Option<usize>, usize);
 
-fn turn_key(call: &LoggedCall) -> TurnKey {
+fn turn_key(call: &TimelineCall) -> TurnKey {
     (call.parent, call.turn)
 }
 
@@ -44,7 +44,7 @@ type BatchSizes = HashMap<TurnKey, BTreeMap<Option<usize>, usize>>;
 
 impl CallGroup {
     /// Returns what begins with the next call.
-    fn next_heading(&mut self, call: &LoggedCall, log: &GroupedLog<'_>) -> Option<String> {
+    fn next_heading(&mut self, call: &TimelineCall, log: &GroupedLog<'_>) -> Option<String> {
         let batches = &log.batch_sizes[&turn_key(call)];
         let before = self.last_batches.insert(turn_key(call), call.batch);
         let has_batches = batches.len() > 1 && before != Some(call.batch);
@@ -72,7 +72,7 @@ impl CallGroup {
 
 /// The calls of a log, and what of them belongs together.
 struct GroupedLog<'t> {
-    calls: &'t [LoggedCall],
+    calls: &'t [TimelineCall],
     /// The calls that an agent made.
     children: HashMap<usize, Vec<usize>>,
     batch_sizes: BatchSizes,
@@ -117,7 +117,7 @@ pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
 }
 
 /// Returns the title of a group of turns, in which agents made `of_agents` calls.
-fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedCall]) -> String {
+fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[TimelineCall]) -> String {
     let [(turn, roots)] = turns else {
         let (first, last) = (
             turns.first().map_or(0, |turn| turn.0),
@@ -141,7 +141,7 @@ fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[LoggedC
 }
 
 /// Returns the heading of calls that come below those of an agent, but aren't the agent's.
-fn continued_heading(call: &LoggedCall) -> String {
+fn continued_heading(call: &TimelineCall) -> String {
     match call.batch {
         Some(batch) => format!("batch {batch}, continued"),
         None => format!("turn {}, continued", call.turn),

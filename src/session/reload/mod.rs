@@ -64,7 +64,8 @@ impl<'a> ToolsInForce<'a> {
     pub(crate) fn change(
         &self,
         tools: ToolsConfig,
-        (old, new): (&[Arc<Tool>], &[Arc<Tool>]),
+        old: &[Arc<Tool>],
+        new: &[Arc<Tool>],
     ) -> ToolsChange {
         let ToolChanges {
             added,

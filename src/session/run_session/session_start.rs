@@ -16,7 +16,7 @@ use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
-use toolq_core::types::{TraceContext, TraceParent};
+use toolq_core::types::{TraceContext, Traceparent};
 use toolq_engine::{Approver, EngineSettings, LoggedResults, start_reaper_pools};
 use toolq_log::SessionLog;
 
@@ -75,11 +75,11 @@ impl SessionStart<'_> {
             setup: self.setup,
             subject: self.subject,
             plan: self.settings.plan.as_ref(),
-            traceparent: self.trace_parent().map(ToString::to_string),
+            traceparent: self.traceparent().map(ToString::to_string),
         }
     }
 
-    fn trace_parent(&self) -> Option<&TraceParent> {
+    fn traceparent(&self) -> Option<&Traceparent> {
         self.settings.otlp.as_ref()?.parent.as_ref()
     }
 
@@ -114,7 +114,7 @@ impl SessionStart<'_> {
         Some(TraceContext::new(
             task_id,
             session_id,
-            self.trace_parent().cloned(),
+            self.traceparent().cloned(),
         ))
     }
 

@@ -8,20 +8,17 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::check::coerce;
-use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex, ValidInput};
+use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex};
 use crate::check::fill::invocation;
 use crate::check::input_state::state_in_input;
 use crate::check::locks;
 use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
-use crate::json::Input;
-use crate::json_schema::CompiledSchema;
+use crate::check::valid_input::validate_input;
 use crate::types::{
-    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallLock, CheckedCall,
-    DescribeResult, LockMode, Rejection, ResponseEnding, ResumeState, SafetySource, Tool,
-    ToolsConfig, Turn, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallLock, CheckedCall, LockMode,
+    Rejection, ResponseEnding, ResumeState, SafetySource, Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -120,7 +117,7 @@ impl CallChecker {
         };
         let input = call.input.as_ref();
         let input = input.map_err(|invalid| rejection::unreadable_input(invalid))?;
-        let valid = self.validate_input(tool, compiled, input)?;
+        let valid = validate_input(tool, compiled, input, &self.tools)?;
         let limits = self.tools.path_limits();
         path_confinement::check_paths(tool, &valid.input, limits)?;
         let invocation =
@@ -160,77 +157,6 @@ impl CallChecker {
             invocation,
             probe: probe.map(Box::new),
         })
-    }
-
-    /// Returns the input to execute: with the schema's defaults, verbatim if it is valid then, without the defaults that
-    /// would make it invalid, or coerced if that makes it valid.
-    fn validate_input(
-        &self,
-        tool: &Tool,
-        compiled: &CompiledSchemas,
-        input: &Input,
-    ) -> Result<ValidInput, Rejection> {
-        if let Some(DescribeResult::Err(why)) = tool.describe_result() {
-            return Err(rejection::undescribed_tool(why));
-        }
-        if let Some(why) = self.tools.listing_failure(tool) {
-            return Err(rejection::unlisted_tool(&why));
-        }
-        // Any object is accepted until the tool is described. Nothing may be compiled yet: the real schema couldn't
-        // replace it.
-        if tool.needs_describe() {
-            return Ok(ValidInput {
-                input: input.clone(),
-                value: input.to_value(),
-                before_coercion: None,
-                is_coerced: false,
-            });
-        }
-        let schema = compiled
-            .input
-            .get_or_init(|| {
-                let (dir, formats) = (&self.tools.dir, self.tools.formats);
-                CompiledSchema::compile_with_formats(tool.input_schema(), dir, formats)
-            })
-            .as_ref()
-            .map_err(|faults| rejection::unusable_schema(faults))?;
-        let filled = schema
-            .fill_defaults(input)
-            .map_err(|fault| rejection::unreadable_input(&fault))?;
-        let before_coercion = filled.is_some().then(|| input.clone());
-        let filled = filled.unwrap_or_else(|| input.clone());
-        let value = filled.to_value();
-        if schema.accepts_input(&filled, &value) {
-            return Ok(ValidInput {
-                input: filled,
-                value,
-                before_coercion,
-                is_coerced: false,
-            });
-        }
-        if let Some(valid) = schema.fill_valid_defaults(input) {
-            return Ok(ValidInput {
-                value: valid.to_value(),
-                before_coercion: (valid.text() != input.text()).then(|| input.clone()),
-                is_coerced: false,
-                input: valid,
-            });
-        }
-        let coerced = tool
-            .coerce
-            .then(|| coerce::coerce_input(&filled, &value, schema))
-            .flatten();
-        match coerced {
-            Some((coerced_input, value)) => Ok(ValidInput {
-                input: coerced_input,
-                value,
-                before_coercion: Some(input.clone()),
-                is_coerced: true,
-            }),
-            None => Err(rejection::invalid_input(
-                schema.input_problems(&filled, &value),
-            )),
-        }
     }
 }
 

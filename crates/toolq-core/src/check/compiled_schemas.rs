@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
-use crate::json::Input;
+use crate::check::valid_input::ValidInput;
 use crate::json_schema::{CompiledSchema, SchemaError};
 use crate::types::{ApprovalPolicy, SafetyPolicy, Tool, ToolsConfig};
 
@@ -22,15 +20,6 @@ pub(crate) struct CompiledSchemas {
     pub(crate) input: OnceLock<Result<CompiledSchema, Vec<SchemaError>>>,
     when: OnceLock<Option<CompiledSchema>>,
     approve_when: OnceLock<Option<CompiledSchema>>,
-}
-
-/// An input that matches its schema.
-pub(crate) struct ValidInput {
-    pub(crate) input: Input,
-    pub(crate) value: Value,
-    /// What it was before coercion and defaults, if they changed it.
-    pub(crate) before_coercion: Option<Input>,
-    pub(crate) is_coerced: bool,
 }
 
 impl ToolIndex {

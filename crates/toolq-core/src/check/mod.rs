@@ -14,6 +14,7 @@ mod path_bounds;
 mod path_confinement;
 mod rejection;
 mod safety;
+mod valid_input;
 
 pub use admission::StreamAdmission;
 pub use checker::CallChecker;

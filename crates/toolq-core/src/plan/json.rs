@@ -11,7 +11,8 @@ use crate::json::expect_json;
 use crate::plan::invocation_json::InvocationJson;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::sandbox_text::SandboxJson;
-use crate::plan::schedule::{TurnEstimate, known_limits};
+use crate::plan::schedule::known_limits;
+use crate::plan::turn_estimator::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::schedule::LimitedSubject;
 use crate::types::{
@@ -62,7 +63,7 @@ struct BatchJson<'a> {
 }
 
 #[derive(serde::Serialize)]
-struct CallJson<'a> {
+struct PlannedCallJson<'a> {
     position: usize,
     tool_use_id: MaskedText<'a>,
     tool_name: MaskedText<'a>,
@@ -144,7 +145,7 @@ struct EstimateJson {
     unknown: usize,
 }
 
-impl<'a> CallJson<'a> {
+impl<'a> PlannedCallJson<'a> {
     fn new(planned: &PlannedCall<'a>, (plan, mask): (&'a TurnPlan<'_>, &'a Mask)) -> Self {
         let PlannedCall { call, accepted, .. } = *planned;
         Self {
@@ -260,7 +261,7 @@ struct CallsJson<'a>(&'a [PlannedCall<'a>], (&'a TurnPlan<'a>, &'a Mask));
 impl Serialize for CallsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let calls = self.0.iter();
-        serializer.collect_seq(calls.map(|planned| CallJson::new(planned, self.1)))
+        serializer.collect_seq(calls.map(|planned| PlannedCallJson::new(planned, self.1)))
     }
 }
 

@@ -23,6 +23,7 @@ mod timeline;
 mod totals;
 mod turn_estimator;
 mod turn_plan;
+mod waiting_calls;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
 pub use call_waits::CallWaits;
@@ -31,7 +32,6 @@ pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
 pub use saving::SafeDeclarationSaving;
-pub use schedule::TurnEstimate;
 pub use text::{PlanDetail, PlanStyle, render_plan_text, write_plan_text};
-pub use turn_estimator::TurnEstimator;
+pub use turn_estimator::{TurnEstimate, TurnEstimator};
 pub use turn_plan::{PlannedCall, TurnPlan};

@@ -2,25 +2,16 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::plan::turn_estimator::TurnEstimate;
+use crate::plan::waiting_calls::{SlotKind, WaitingCall, WaitingCalls};
 use crate::schedule::{
     AppliedLimits, CallAccess, Gate, StartLimiter, StartTicket, WaitingLines, applied_limits,
 };
 use crate::types::{AcceptedCall, Invocation, ToolsConfig};
-
-/// How long the calls of a turn are expected to take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TurnEstimate {
-    /// If the calls run one after another.
-    pub serial: Duration,
-    /// If they run as planned.
-    pub planned: Duration,
-    /// Number of calls whose tool has no estimate; they count as zero.
-    pub unestimated_calls: usize,
-}
 
 /// A call of a turn that is played.
 #[derive(Debug)]
@@ -60,10 +51,7 @@ pub(crate) struct SimulatedTurn {
 pub(crate) struct TurnSimulation<I> {
     /// The calls that the gate doesn't have yet.
     later_calls: I,
-    /// The calls taken so far, from the first one that hasn't started. Those that have are `None`.
-    waiting_calls: VecDeque<Option<WaitingCall>>,
-    /// The index of the first of them.
-    first_waiting: usize,
+    waiting_calls: WaitingCalls,
     jobs: NonZeroUsize,
     now: Duration,
     turn: SimulatedTurn,
@@ -75,20 +63,6 @@ pub(crate) struct TurnSimulation<I> {
     limiter: StartLimiter,
     /// The calls that their limits don't let start yet.
     throttled: WaitingLines<ThrottledCall>,
-}
-
-#[derive(Debug)]
-struct WaitingCall {
-    estimate: Option<Duration>,
-    slot_kind: SlotKind,
-    limits: AppliedLimits,
-}
-
-/// Agents take no slots of other calls, unless everything runs in turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum SlotKind {
-    Call,
-    Agent,
 }
 
 #[derive(Debug, Clone)]
@@ -104,8 +78,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     pub(crate) fn new(calls: I, jobs: NonZeroUsize) -> Self {
         Self {
             later_calls: calls,
-            waiting_calls: VecDeque::new(),
-            first_waiting: 0,
+            waiting_calls: WaitingCalls::default(),
             jobs,
             now: Duration::ZERO,
             turn: SimulatedTurn::default(),
@@ -165,12 +138,12 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
             },
             limits: call.limits,
         };
-        self.waiting_calls.push_back(Some(waiting));
+        self.waiting_calls.push(waiting);
     }
 
     /// Starts a call, or lets it wait for its limits. Returns false if no slot is free for it.
     fn admit(&mut self, index: usize) -> bool {
-        let Some(Some(call)) = self.waiting_calls.get(index - self.first_waiting) else {
+        let Some(call) = self.waiting_calls.get(index) else {
             return false;
         };
         if call.limits.is_empty() {
@@ -225,7 +198,7 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
     }
 
     fn start(&mut self, index: usize, ticket: Option<StartTicket>) {
-        let Some(call) = self.take_waiting(index) else {
+        let Some(call) = self.waiting_calls.take(index) else {
             return;
         };
         self.turn.starts[index] = self.now;
@@ -234,16 +207,6 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
         let end = self.now.saturating_add(call.estimate.unwrap_or_default());
         self.running.push(Reverse((end, index)));
         self.running_calls.insert(index, (call.slot_kind, ticket));
-    }
-
-    fn take_waiting(&mut self, index: usize) -> Option<WaitingCall> {
-        let place = index.checked_sub(self.first_waiting)?;
-        let call = self.waiting_calls.get_mut(place)?.take();
-        while let Some(None) = self.waiting_calls.front() {
-            self.waiting_calls.pop_front();
-            self.first_waiting += 1;
-        }
-        call
     }
 
     /// Ends the calls that end now.

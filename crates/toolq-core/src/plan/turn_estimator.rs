@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::plan::schedule::{SimulatedCall, TurnEstimate, TurnSimulation};
+use crate::plan::schedule::{SimulatedCall, TurnSimulation};
 use crate::schedule::CallAccess;
 use crate::types::{AcceptedCall, ToolsConfig};
 
@@ -27,6 +27,17 @@ impl TurnEstimator {
             .run()
             .estimate
     }
+}
+
+/// How long the calls of a turn are expected to take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TurnEstimate {
+    /// If the calls run one after another.
+    pub serial: Duration,
+    /// If they run as planned.
+    pub planned: Duration,
+    /// Number of calls whose tool has no estimate; they count as zero.
+    pub unestimated_calls: usize,
 }
 
 impl TurnEstimate {

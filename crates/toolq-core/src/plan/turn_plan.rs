@@ -14,9 +14,8 @@ use std::time::Duration;
 use crate::plan::call_waits::CallWaits;
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
-use crate::plan::schedule::{
-    SimulatedCall, SimulatedTurn, TurnEstimate, TurnSimulation, known_limits,
-};
+use crate::plan::schedule::{SimulatedCall, SimulatedTurn, TurnSimulation, known_limits};
+use crate::plan::turn_estimator::TurnEstimate;
 use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};

@@ -122,8 +122,13 @@ impl DependencyGraph {
         search.push_all(id, false);
         let mut calls = Vec::new();
         let mut barrier = 0;
-        while let Some((id, newest, is_implied)) = search.pop() {
-            if newest < barrier {
+        while let Some(FoundVertex {
+            id,
+            latest_call,
+            is_implied,
+        }) = search.pop()
+        {
+            if latest_call < barrier {
                 break;
             }
             let is_call = self.vertices.get(&id).is_some_and(|vertex| vertex.is_call);
@@ -179,6 +184,15 @@ struct CallSearch<'g> {
     open: usize,
 }
 
+/// A vertex that a call waits for.
+struct FoundVertex {
+    id: VertexId,
+    /// The latest call in it.
+    latest_call: VertexId,
+    /// One of the calls that were found before waits for it.
+    is_implied: bool,
+}
+
 impl<'g> CallSearch<'g> {
     fn new(graph: &'g DependencyGraph) -> Self {
         Self {
@@ -204,67 +218,18 @@ impl<'g> CallSearch<'g> {
         }
     }
 
-    /// Returns the next vertex, the latest call in it, and whether it is implied, until only implied ones are left.
-    fn pop(&mut self) -> Option<(VertexId, VertexId, bool)> {
+    /// Returns the next vertex, until only implied ones are left.
+    fn pop(&mut self) -> Option<FoundVertex> {
         if self.open == 0 {
             return None;
         }
-        let (newest, id) = self.pending.pop()?;
+        let (latest_call, id) = self.pending.pop()?;
         let is_implied = self.implied.get(&id).copied().unwrap_or_default();
         self.open -= usize::from(!is_implied);
-        Some((id, newest, is_implied))
-    }
-}
-
-/// A growing set of calls that others wait for as a whole.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CallSet {
-    /// The vertex of those that were waited for.
-    vertex: Option<VertexId>,
-    added: Vec<VertexId>,
-    compact_at: usize,
-}
-
-impl CallSet {
-    pub(crate) fn add(&mut self, call: VertexId, graph: &DependencyGraph) {
-        self.added.push(call);
-        if self.added.len() > self.compact_at {
-            self.added.retain(|call| graph.is_open(*call));
-            self.compact_at = 2 * self.added.len() + 16;
-        }
-    }
-
-    /// Returns the vertex of all calls in the set that haven't finished, if there are any.
-    pub(crate) fn close_vertex(&mut self, graph: &mut DependencyGraph) -> Option<VertexId> {
-        self.vertex = self.vertex.filter(|vertex| graph.is_open(*vertex));
-        self.added.retain(|call| graph.is_open(*call));
-        self.vertex = match (self.vertex, self.added.as_slice()) {
-            (vertex, []) => vertex,
-            (None, [call]) => Some(*call),
-            (vertex, added) => {
-                let members = added.iter().copied().chain(vertex);
-                Some(graph.add_set(members.collect()))
-            }
-        };
-        self.added.clear();
-        self.vertex
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Calls that no other call waits for don't pile up.
-    #[test]
-    fn a_set_forgets_calls_that_have_finished() {
-        let (mut graph, mut set) = (DependencyGraph::default(), CallSet::default());
-        for _ in 0..1_000 {
-            let call = graph.add_call(Vec::new());
-            set.add(call, &graph);
-            graph.finish(call);
-        }
-        assert!(set.added.len() < 100, "{}", set.added.len());
-        assert_eq!(set.close_vertex(&mut graph), None);
+        Some(FoundVertex {
+            id,
+            latest_call,
+            is_implied,
+        })
     }
 }

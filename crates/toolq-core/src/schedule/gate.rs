@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::schedule::call_access::CallAccess;
-use crate::schedule::dependency_graph::{CallSet, DependencyGraph, VertexId};
+use crate::schedule::call_set::CallSet;
+use crate::schedule::dependency_graph::{DependencyGraph, VertexId};
 use crate::schedule::lock_index::LockIndex;
 use crate::types::CallLocks;
 

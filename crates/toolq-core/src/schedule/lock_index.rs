@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Component;
 
-use crate::schedule::dependency_graph::{CallSet, DependencyGraph, VertexId};
+use crate::schedule::call_set::CallSet;
+use crate::schedule::dependency_graph::{DependencyGraph, VertexId};
 use crate::types::{CallLock, LockMode, LockedResource};
 
 /// The calls that hold or wait for locks, by what these are on: a tree of the components of paths. A text is a path of one

@@ -4,6 +4,7 @@
 
 mod applied_limits;
 mod call_access;
+mod call_set;
 mod dependency_graph;
 mod gate;
 mod lock_index;

@@ -27,15 +27,27 @@ pub(crate) fn foreign_placeholder_path(inner: &str) -> Option<Vec<String>> {
     parse_dotted_path(name)
 }
 
-/// Parses `${NAME}` or `${NAME:-default}` at the start of `text` into its length, name, and default.
-pub(crate) fn parse_env_variable(text: &str) -> Option<(usize, &str, Option<&str>)> {
+/// `${NAME}` or `${NAME:-default}` in a text.
+pub(crate) struct EnvPlaceholder<'t> {
+    /// Its length in the text, in bytes.
+    pub len: usize,
+    pub name: &'t str,
+    pub default: Option<&'t str>,
+}
+
+/// Parses `${NAME}` or `${NAME:-default}` at the start of `text`.
+pub(crate) fn parse_env_variable(text: &str) -> Option<EnvPlaceholder<'_>> {
     let inner = text.strip_prefix("${")?;
     let inner = &inner[..inner.find('}')?];
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
     };
-    is_variable_name(name).then_some((inner.len() + 3, name, default))
+    is_variable_name(name).then_some(EnvPlaceholder {
+        len: inner.len() + 3,
+        name,
+        default,
+    })
 }
 
 /// Whether `name` is a valid name of an environment variable in POSIX shells.

@@ -124,10 +124,14 @@ impl TemplateParser<'_> {
                 self.add_mark(len, MarkKind::ShellVariable);
             }
             self.take_literal(1);
-        } else if let Some((len, name, default)) = parse_env_variable(rest) {
+        } else if let Some(variable) = parse_env_variable(rest) {
+            let len = variable.len;
             if variables == VariableMode::Expand {
-                let (name, default) = (name.to_owned(), default.map(str::to_owned));
-                self.push_part(len, TemplatePart::Env { name, default });
+                let part = TemplatePart::Env {
+                    name: variable.name.to_owned(),
+                    default: variable.default.map(str::to_owned),
+                };
+                self.push_part(len, part);
             } else {
                 self.add_mark(len, MarkKind::LiteralVariable);
                 self.take_literal(len);

@@ -73,7 +73,7 @@ impl BodyReader {
             input: None,
             message_id: self.read_string(turn.message_id)?,
             model: self.read_string(turn.model)?,
-            trace_parent: None,
+            traceparent: None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Creates the calls of a turn from their JSON.
 
 use crate::json::{Input, ParsedObject, to_json_line};
-use crate::transcript::index::CallEntry;
+use crate::transcript::index::CallIndexEntry;
 use crate::transcript::raw_call::RawCall;
 use crate::types::Call;
 use data_encoding::HEXLOWER;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 /// Parses `call` from `text`, which starts at byte `text_offset` of the input.
 pub(crate) fn extract_call(
     text: &str,
-    call: CallEntry,
+    call: CallIndexEntry,
     text_offset: u64,
 ) -> Option<ParsedObject<'_>> {
     let at = usize::try_from(call.offset - text_offset).ok()?;

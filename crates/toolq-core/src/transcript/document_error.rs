@@ -2,6 +2,9 @@
 
 use crate::json::{DuplicateKey, JsonText};
 
+/// The result of reading a document or an event: an error if it doesn't have a form of its dialect.
+pub(crate) type DocumentResult<'a> = Result<(), DocumentError<'a>>;
+
 /// What is wrong with a value of a document.
 #[derive(Debug)]
 pub(crate) struct DocumentError<'a> {

@@ -4,15 +4,14 @@
 //! unrecognized line isn't an error yet: it's skipped if a later line shows that the input is such a log. In any other
 //! input, every document must be recognized.
 
-use crate::transcript::detect::{
-    detect_dialect, may_be_log_line, mismatch_error, unrecognized_document,
-};
+use crate::transcript::detect::{detect_dialect, may_be_log_line, mismatch_error};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::document_frames::DocumentVisitor;
 use crate::transcript::formats::dispatch;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_error::OffsetError;
+use crate::transcript::unrecognized::unrecognized_document;
 use crate::types::Dialect;
 
 /// The result of the documents read so far.

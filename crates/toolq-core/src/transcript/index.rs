@@ -28,7 +28,7 @@ pub(crate) struct TextEntry {
 
 /// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallEntry {
+pub(crate) struct CallIndexEntry {
     /// Offset of its JSON in the input.
     pub offset: u64,
     /// Length of its JSON, in bytes.
@@ -37,7 +37,7 @@ pub(crate) struct CallEntry {
     pub turn: u32,
 }
 
-impl CallEntry {
+impl CallIndexEntry {
     /// Returns the offset of the end of its JSON in the input.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
@@ -58,13 +58,17 @@ pub(crate) struct ReplyEntry {
 /// The turns in order, and the calls sorted by turn.
 pub(crate) struct RecordingIndex {
     turns: Vec<TurnEntry>,
-    calls: Vec<CallEntry>,
+    calls: Vec<CallIndexEntry>,
     replies: CallReplies,
 }
 
 impl RecordingIndex {
     /// Creates an index. `replies` identifies calls by their position in `calls`.
-    pub fn new(turns: Vec<TurnEntry>, mut calls: Vec<CallEntry>, mut replies: CallReplies) -> Self {
+    pub fn new(
+        turns: Vec<TurnEntry>,
+        mut calls: Vec<CallIndexEntry>,
+        mut replies: CallReplies,
+    ) -> Self {
         // A log of several concurrent conversations interleaves their turns.
         if !calls.is_sorted_by_key(|call| call.turn) {
             let mut order: Vec<usize> = (0..calls.len()).collect();
@@ -88,7 +92,7 @@ impl RecordingIndex {
         self.turns[number]
     }
 
-    pub fn call(&self, call: usize) -> CallEntry {
+    pub fn call(&self, call: usize) -> CallIndexEntry {
         self.calls[call]
     }
 

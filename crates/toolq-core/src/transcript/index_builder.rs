@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::index::{CallEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
+use crate::transcript::index::{CallIndexEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::reply_pairing::ReplyPairing;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
@@ -14,7 +14,7 @@ use crate::types::{AnswerForm, Dialect, ResponseEnding};
 #[derive(Default)]
 pub(crate) struct IndexBuilder {
     turns: Vec<TurnEntry>,
-    calls: Vec<CallEntry>,
+    calls: Vec<CallIndexEntry>,
     pairing: ReplyPairing,
     /// Turns that the log names, because their calls aren't next to each other. By digest of the name.
     turns_by_name: HashMap<NonZeroU64, usize>,
@@ -116,7 +116,7 @@ impl IndexBuilder {
                 "the input is too large: calls are limited to 4 GiB, and turns to 2^32",
             )
         };
-        self.calls.push(CallEntry {
+        self.calls.push(CallIndexEntry {
             offset: self.document_origin.offset_of(call),
             len: u32::try_from(call.get().len()).map_err(too_large)?,
             turn: u32::try_from(turn).map_err(too_large)?,

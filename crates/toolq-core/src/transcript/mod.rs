@@ -24,6 +24,7 @@ mod response;
 mod response_error;
 mod response_usage;
 mod stream;
+mod unrecognized;
 
 pub use body_reader::{RecordedReply, StoredContentLoader};
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};

@@ -7,12 +7,11 @@ use serde_json::value::RawValue;
 use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
 use crate::transcript::build_call::{call_with_id, extract_call};
 use crate::transcript::document::{DocumentOrigin, InputDocument};
-use crate::transcript::formats::common::api_dialect;
 use crate::transcript::formats::{anthropic, dispatch};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::response_error::{ResponseError, find_choice_error, find_error};
 use crate::transcript::response_usage::complete_usage;
-use crate::types::{Api, ModelResponse, ReportedUsage, StopReason, Turn, TurnOrigin};
+use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn, TurnOrigin};
 
 /// Maximum number of calls in a response, far more than any model makes. A call takes much more memory than its bytes
 /// in the body, so a limit on the body's size isn't enough.
@@ -81,7 +80,7 @@ fn build_turn(
     object: ParsedObject,
     turn_number: usize,
 ) -> Result<Turn, ResponseError> {
-    let dialect = api_dialect(api);
+    let dialect = Dialect::from(api);
     let mut builder = IndexBuilder::default();
     let origin = DocumentOrigin::new(body, 0);
     builder.begin_document(origin);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::json::{Input, InvalidInput};
 use crate::types::dialect::AnswerForm;
 use crate::types::trace_context::CallPath;
-use crate::types::trace_parent::TraceParent;
+use crate::types::traceparent::Traceparent;
 
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct TurnOrigin {
     /// The model that wrote it.
     pub model: Option<String>,
     /// The span in which the calls were requested, if they belong to a trace of their own.
-    pub trace_parent: Option<TraceParent>,
+    pub traceparent: Option<Traceparent>,
 }
 
 /// How a model's response ended, as far as it decides which of its calls may run.

@@ -37,7 +37,7 @@ pub enum DoubtCause {
     /// The run stopped before a complete result arrived.
     Interrupted(HaltCause),
     /// It was canceled because a call of this tool in the same batch failed.
-    Cancelled(String),
+    Canceled(String),
     /// The process that watched its program was killed, and the program with it.
     ReaperKilled,
     /// It is an agent, and one of its own calls is in doubt.

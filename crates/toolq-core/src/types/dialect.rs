@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::types::agent::Api;
+
 /// The wire format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -39,6 +41,16 @@ impl Dialect {
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
             Self::Toolq => "toolq",
+        }
+    }
+}
+
+/// The dialect of an API's responses.
+impl From<Api> for Dialect {
+    fn from(api: Api) -> Self {
+        match api {
+            Api::Anthropic => Self::Anthropic,
+            Api::OpenAiChat => Self::OpenAiChat,
         }
     }
 }

@@ -50,7 +50,7 @@ pub enum HaltCause {
     /// The agent that made the calls was stopped. Affects only its own calls.
     AgentStopped,
     /// The client of a server canceled the call. Affects only this call.
-    ClientCancelled,
+    ClientCanceled,
     /// The client of a server has left.
     ClientLeft,
     /// The approver of a call stopped the run.

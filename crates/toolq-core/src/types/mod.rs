@@ -44,7 +44,7 @@ mod tool_lock;
 mod tools_change;
 mod tools_config;
 mod trace_context;
-mod trace_parent;
+mod traceparent;
 mod transport;
 mod unlocked_server;
 mod usage;
@@ -109,7 +109,7 @@ pub use tool_lock::{DefinitionPart, ServerLock, ToolDefinition, ToolDrift, ToolL
 pub use tools_change::ToolsChange;
 pub use tools_config::{ToolsConfig, mask_variables};
 pub use trace_context::{CallPath, CallTrace, TraceContext};
-pub use trace_parent::TraceParent;
+pub use traceparent::Traceparent;
 pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use unlocked_server::{ServerListing, ToolResolver, UnlockedServer};
 pub use usage::{ReportedUsage, Usage};

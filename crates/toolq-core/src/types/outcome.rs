@@ -85,7 +85,7 @@ pub enum Outcome {
     /// The session log refused the start record, so nothing ran.
     LogRefused(String),
     /// It was stopped while running because another call of its batch failed.
-    Cancelled {
+    Canceled {
         /// The tool of the call that failed.
         failed_tool: String,
         /// What it wrote.
@@ -147,7 +147,7 @@ impl Outcome {
             | Self::TimedOut { output, .. }
             | Self::InDoubt { output, .. }
             | Self::AgentFailed { output, .. }
-            | Self::Cancelled { output, .. }
+            | Self::Canceled { output, .. }
             | Self::Interrupted { output, .. } => Some(output),
             _ => None,
         }

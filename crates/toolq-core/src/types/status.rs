@@ -67,7 +67,7 @@ statuses! {
     /// The session log refused the start record.
     LogRefused = "log_refused",
     /// It was stopped because another call of its batch failed.
-    Cancelled = "cancelled",
+    Canceled = "cancelled",
     /// It was stopped because the run stopped.
     Interrupted = "interrupted",
     /// A budget of the run or of an agent is used up.
@@ -145,7 +145,7 @@ impl Status {
 
     /// Whether the call was stopped for a reason outside of it.
     pub fn is_stopped_externally(&self) -> bool {
-        self.is_interrupted() || *self == Self::Cancelled
+        self.is_interrupted() || *self == Self::Canceled
     }
 
     /// Whether a call that ends like this makes its run stop early.

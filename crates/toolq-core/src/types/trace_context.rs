@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::types::call::CallRef;
-use crate::types::trace_parent::TraceParent;
+use crate::types::traceparent::Traceparent;
 
 /// The trace of a run. Its ids follow from the task and the position of each call, so that the spans of a run and those of
 /// its log are the same, and a call has the same span in every run of its task.
@@ -12,7 +12,7 @@ pub struct TraceContext {
     task: String,
     session: String,
     trace_id: u128,
-    parent: Option<TraceParent>,
+    parent: Option<Traceparent>,
     /// Calls belong to the parent, and not to the session.
     is_of_turn: bool,
 }
@@ -31,7 +31,7 @@ pub type CallPath = Vec<(usize, usize)>;
 
 impl TraceContext {
     /// The trace of the session `session` of a task. Without a parent, the task is a trace of its own.
-    pub fn new(task: &str, session: &str, parent: Option<TraceParent>) -> Self {
+    pub fn new(task: &str, session: &str, parent: Option<Traceparent>) -> Self {
         let own_id = || {
             let digest = Sha256::digest(task);
             let mut bytes = [0; 16];
@@ -51,7 +51,7 @@ impl TraceContext {
 
     /// Returns the trace of a turn whose calls were requested in the span `parent`.
     #[must_use]
-    pub fn of_turn(&self, parent: &TraceParent) -> Self {
+    pub fn of_turn(&self, parent: &Traceparent) -> Self {
         Self {
             trace_id: parent.trace_id,
             parent: Some(parent.clone()),
@@ -76,8 +76,8 @@ impl TraceContext {
     }
 
     /// Returns the `tracestate` of the trace, if it has one.
-    pub fn state(&self) -> Option<&str> {
-        self.parent.as_ref()?.state.as_deref()
+    pub fn tracestate(&self) -> Option<&str> {
+        self.parent.as_ref()?.tracestate.as_deref()
     }
 
     /// Returns the span within which toolq was started.
@@ -117,15 +117,15 @@ impl TraceContext {
 
     /// Returns what a call passes on to what it runs.
     pub fn for_call(&self, call: &CallRef) -> CallTrace {
-        let parent = TraceParent {
+        let parent = Traceparent {
             trace_id: self.trace_id,
             span_id: self.call_span_id(&call.path()),
             is_sampled: self.is_sampled(),
-            state: None,
+            tracestate: None,
         };
         CallTrace {
             traceparent: parent.to_string(),
-            tracestate: self.state().map(str::to_owned),
+            tracestate: self.tracestate().map(str::to_owned),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
 use crate::agent::messages::{answer_text, final_answer, result_messages};
+use crate::agent::model_call::ModelChoice;
 use crate::agent::model_name::mask_model_name;
 use crate::agent::request_body::user_message;
 use crate::agent::runner::AgentRunner;
@@ -48,6 +49,14 @@ pub(crate) struct AgentConversation<'a> {
     pub(crate) messages: Vec<Box<RawValue>>,
 }
 
+/// A response that continues the conversation.
+struct NextResponse<'k> {
+    turn: Turn,
+    stop: StopReason,
+    /// Its calls, if the model sent it in this run.
+    streaming: Option<StreamingResponse<'k>>,
+}
+
 impl AgentConversation<'_> {
     /// Works on `task` until there is an answer. `text_so_far` always holds the last text of the model, so that the
     /// caller has it even if this future is dropped.
@@ -72,8 +81,15 @@ impl AgentConversation<'_> {
         let toolset = Arc::clone(&self.toolset);
         for turn_number in 0.. {
             let is_last = self.is_last_turn(turn_number);
-            let models = (model.as_str(), fallback.as_deref());
-            let (turn, stop, streaming) = self
+            let models = ModelChoice {
+                first: &model,
+                fallback: fallback.as_deref(),
+            };
+            let NextResponse {
+                turn,
+                stop,
+                streaming,
+            } = self
                 .next_response(&toolset, &endpoint, models, turn_number, text_so_far)
                 .await?;
             let can_continue = match stop {
@@ -119,10 +135,10 @@ impl AgentConversation<'_> {
         &mut self,
         toolset: &'k AgentToolset,
         endpoint: &ModelEndpoint,
-        models: (&str, Option<&str>),
+        models: ModelChoice<'_>,
         turn_number: usize,
         text_so_far: &mut String,
-    ) -> Result<(Turn, StopReason, Option<StreamingResponse<'k>>), AgentError> {
+    ) -> Result<NextResponse<'k>, AgentError> {
         let (mut response, turn, fresh) =
             if let Some((response, turn)) = self.logged_response(turn_number)? {
                 (response, turn, None)
@@ -154,7 +170,7 @@ impl AgentConversation<'_> {
             .model
             .take()
             .map(|name| mask_model_name(&name, mask));
-        let model = response.model.as_deref().unwrap_or(models.0);
+        let model = response.model.as_deref().unwrap_or(models.first);
         let price = self.toolset.tools.prices.for_model(model);
         self.scope
             .budget_meter
@@ -166,7 +182,11 @@ impl AgentConversation<'_> {
         self.dispatcher
             .record_message(turn_number, message, Some(recorded))
             .await?;
-        Ok((turn, stop, streaming))
+        Ok(NextResponse {
+            turn,
+            stop,
+            streaming,
+        })
     }
 
     /// Appends one of the agent's own messages to the conversation and records it.

@@ -26,6 +26,14 @@ pub(crate) struct CompleteResponse<'k> {
     pub(crate) streaming: StreamingResponse<'k>,
 }
 
+/// The names of the models that an agent may ask.
+#[derive(Clone, Copy)]
+pub(crate) struct ModelChoice<'m> {
+    pub(crate) first: &'m str,
+    /// Asked once if the first one is overloaded.
+    pub(crate) fallback: Option<&'m str>,
+}
+
 impl AgentConversation<'_> {
     /// Requests the response of this turn, with retries. Streamed text is saved to `text_so_far`, even if this fails or
     /// is dropped.
@@ -36,11 +44,14 @@ impl AgentConversation<'_> {
         &self,
         toolset: &'k AgentToolset,
         endpoint: &ModelEndpoint,
-        models: (&str, Option<&str>),
+        models: ModelChoice<'_>,
         turn_number: usize,
         text_so_far: &mut String,
     ) -> Result<CompleteResponse<'k>, AgentError> {
-        let (mut model, mut fallback) = models;
+        let ModelChoice {
+            first: mut model,
+            mut fallback,
+        } = models;
         let mut attempt = 0;
         loop {
             let mut streaming = StreamingResponse::new(

@@ -80,11 +80,11 @@ impl Serialize for ChatMessages<'_> {
 /// Returns the first message of a conversation, which holds the task.
 pub(crate) fn user_message(text: &str) -> Box<RawValue> {
     #[derive(Serialize)]
-    struct UserMessage<'a> {
+    struct TaskMessage<'a> {
         role: &'static str,
         content: &'a str,
     }
-    let message = UserMessage {
+    let message = TaskMessage {
         role: "user",
         content: text,
     };

@@ -122,7 +122,7 @@ fn read_output(
         ));
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = search_output(&file, pattern, (offset, limit), is_stopped).map_err(gone)?;
+    let found = search_output(&file, pattern, offset, limit, is_stopped).map_err(gone)?;
     let matches = match found.count {
         0 => "no match".to_owned(),
         1 => "1 match".to_owned(),

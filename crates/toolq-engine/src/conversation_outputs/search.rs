@@ -42,7 +42,8 @@ struct SearchWindow {
 pub(super) fn search_output(
     output: &OutputFile,
     pattern: &Regex,
-    (offset, limit): (u64, usize),
+    offset: u64,
+    limit: usize,
     is_canceled: &dyn Fn() -> bool,
 ) -> io::Result<FoundExcerpts> {
     let mut found = FoundExcerpts::default();

@@ -44,7 +44,7 @@ fn search(file: &OutputFile, pattern: &str, offset: u64, limit: usize) -> FoundE
         .multi_line(true)
         .crlf(true)
         .build();
-    search_output(file, &pattern.unwrap(), (offset, limit), &|| false).unwrap()
+    search_output(file, &pattern.unwrap(), offset, limit, &|| false).unwrap()
 }
 
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
@@ -151,7 +151,7 @@ fn a_search_that_nobody_waits_for_ends() {
     let pattern = RegexBuilder::new("needle").build().unwrap();
     let asked = std::cell::Cell::new(0);
     let is_canceled = || asked.replace(asked.get() + 1) == 2;
-    search_output(&kept.file, &pattern, (0, 100), &is_canceled).unwrap();
+    search_output(&kept.file, &pattern, 0, 100, &is_canceled).unwrap();
     assert_eq!(asked.get(), 3);
 }
 

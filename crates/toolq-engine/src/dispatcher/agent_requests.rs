@@ -96,7 +96,7 @@ impl Dispatcher<'_> {
         let origin = self.sub_turns.take_origin(number, turn.turn_number);
         // The calls of a streaming response may start before it is complete and recorded.
         engine.turn_origin = TurnOrigin {
-            trace_parent: self.engine.turn_origin.trace_parent.clone(),
+            traceparent: self.engine.turn_origin.traceparent.clone(),
             ..origin.or_else(|| turn.origin.clone()).unwrap_or_default()
         };
         self.sub_turns
@@ -109,7 +109,7 @@ fn response_origin(response: &ModelResponse) -> TurnOrigin {
         input: None,
         message_id: response.message_id.clone(),
         model: response.model.clone(),
-        trace_parent: None,
+        traceparent: None,
     }
 }
 

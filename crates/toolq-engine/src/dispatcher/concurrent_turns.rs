@@ -173,7 +173,7 @@ impl<'e> ConcurrentTurns<'e> {
     /// Halts a turn. One at the gate is on record all the same: its calls are answered without running.
     fn cancel_turn(&mut self, number: usize) {
         if let Some(turn) = self.running.iter().find(|turn| turn.number == number) {
-            turn.control.halt_scope(HaltCause::ClientCancelled);
+            turn.control.halt_scope(HaltCause::ClientCanceled);
         }
     }
 

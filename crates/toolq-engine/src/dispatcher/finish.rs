@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::dispatcher::effects::CallEffect;
 use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::{CallState, RunningCall};
+use crate::scheduler::{CallJob, CallState, RunningCall};
 use crate::settings::EngineSettings;
 use toolq_core::answer;
 use toolq_core::answer::AnswerWording;
@@ -42,6 +42,12 @@ impl CallStats {
             agent_usage: agent,
             ..self
         }
+    }
+
+    /// Only attempts that may have had an effect count for a call that this run didn't start.
+    fn from_waiting(job: &CallJob, outcome: &Outcome) -> Self {
+        let attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
+        Self::from_earlier_runs(if outcome.is_in_doubt() { attempts } else { 0 })
     }
 
     fn from_running(run: &RunningCall, outcome: &Outcome, now: Duration) -> Self {
@@ -83,28 +89,11 @@ impl Dispatcher<'_> {
         };
         let (job, stats) = match state {
             CallState::Waiting(job) => {
-                let attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
-                let in_doubt = outcome.is_in_doubt();
-                (
-                    job,
-                    CallStats::from_earlier_runs(if in_doubt { attempts } else { 0 }),
-                )
+                let stats = CallStats::from_waiting(&job, outcome);
+                (job, stats)
             }
             CallState::Running(run) => {
-                self.gate.leave(number);
-                self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
-                let cache = &self.engine.result_cache;
-                let root = &self.engine.settings.tools.root;
-                let moved = cache.note_change(&run.job.accepted, root) || run.locks_moved;
-                let ticket = run.cache_ticket.as_ref();
-                let kept = ticket.and_then(|ticket| cache.keep(ticket, &call_ref, outcome));
-                let stats = CallStats {
-                    cache: CacheNote {
-                        kept,
-                        changed_more: moved,
-                    },
-                    ..CallStats::from_running(&run, outcome, self.engine.control.now())
-                };
+                let stats = self.leave_gate(number, &run, &call_ref, outcome);
                 (Arc::clone(&run.job), stats)
             }
             CallState::Finishing | CallState::Answered(_) => return,
@@ -136,6 +125,30 @@ impl Dispatcher<'_> {
             let tool = tool.name.clone();
             let cause = NotExecutedCause::SessionCompleted { tool };
             self.effects.push_back(CallEffect::SkipLater(number, cause));
+        }
+    }
+
+    /// Lets later calls pass the gate, and updates what the results that are kept depend on. Returns the stats of the call.
+    fn leave_gate(
+        &mut self,
+        number: usize,
+        run: &RunningCall,
+        call_ref: &CallRef,
+        outcome: &Outcome,
+    ) -> CallStats {
+        self.gate.leave(number);
+        self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
+        let cache = &self.engine.result_cache;
+        let root = &self.engine.settings.tools.root;
+        let moved = cache.note_change(&run.job.accepted, root) || run.locks_moved;
+        let ticket = run.cache_ticket.as_ref();
+        let kept = ticket.and_then(|ticket| cache.keep(ticket, call_ref, outcome));
+        CallStats {
+            cache: CacheNote {
+                kept,
+                changed_more: moved,
+            },
+            ..CallStats::from_running(run, outcome, self.engine.control.now())
         }
     }
 

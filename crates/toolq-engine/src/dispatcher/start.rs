@@ -116,7 +116,7 @@ impl Dispatcher<'_> {
             slot.note_started(self.engine.control.now());
         }
         let trace = self.engine.settings.trace.as_ref();
-        let trace = trace.map(|trace| match &self.engine.turn_origin.trace_parent {
+        let trace = trace.map(|trace| match &self.engine.turn_origin.traceparent {
             Some(parent) => trace.of_turn(parent).for_call(call),
             None => trace.for_call(call),
         });

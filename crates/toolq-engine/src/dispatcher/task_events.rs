@@ -189,12 +189,12 @@ fn canceled_outcome(by: String, output: CallOutput, cancel_point: CancelPoint) -
         CancelPoint::BeforeStart => {
             Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by })
         }
-        CancelPoint::WhileRunning => Outcome::Cancelled {
+        CancelPoint::WhileRunning => Outcome::Canceled {
             failed_tool: by,
             output,
         },
         CancelPoint::Unknown => Outcome::InDoubt {
-            cause: DoubtCause::Cancelled(by),
+            cause: DoubtCause::Canceled(by),
             output,
         },
     }

@@ -12,7 +12,8 @@ use toolq_mcp::{CallToolResult, ContentBlock};
 pub(crate) fn client_blocks(
     result: &CallToolResult,
     max_bytes: u64,
-    (mask, attachments): (&Mask, &Attachments),
+    mask: &Mask,
+    attachments: &Attachments,
 ) -> Option<Vec<Box<RawValue>>> {
     if !result.content.iter().any(|block| !is_text(block)) {
         return None;

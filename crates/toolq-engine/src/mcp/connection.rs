@@ -28,7 +28,7 @@ use toolq_core::types::{ServerConfig, ServerProtocol, TransportError};
 use toolq_mcp::client::{CallId, ClientSession, ServerIdentity};
 use toolq_mcp::{Implementation, ProtocolPreference, ProtocolVersion};
 
-pub(crate) use reply::{CallReply, PendingCall, describe_loss};
+pub(crate) use reply::{CallReply, ConnectionCall, describe_loss};
 
 /// A handle for the task. When all handles are dropped, the task ends the server.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub(crate) struct ConnectionEnded;
 
 #[derive(Debug)]
 enum ConnectionRequest {
-    Call(PendingCall),
+    Call(ConnectionCall),
     Cancel { ticket: u64, reason: String },
     ListTools(oneshot::Sender<ListReply>),
 }
@@ -104,7 +104,7 @@ impl ServerConnection {
     ///
     /// # Errors
     /// The connection has ended, so the server won't get the call.
-    pub(crate) fn call(&self, call: PendingCall) -> Result<(), ConnectionEnded> {
+    pub(crate) fn call(&self, call: ConnectionCall) -> Result<(), ConnectionEnded> {
         self.hand_over(ConnectionRequest::Call(call))
     }
 
@@ -187,8 +187,8 @@ struct ConnectionTask {
     /// Who waits for the announcement.
     listeners: Vec<oneshot::Sender<ListReply>>,
     /// Calls that came before the server was ready.
-    waiting: Vec<PendingCall>,
-    running: HashMap<CallId, PendingCall>,
+    waiting: Vec<ConnectionCall>,
+    running: HashMap<CallId, ConnectionCall>,
     control: RunControl,
     mask: Arc<Mask>,
     life: ServerLife,

@@ -1,10 +1,12 @@
 //! Streamable HTTP: every message is a request of its own, and messages of the server come in the responses.
 
+mod requests;
+
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::{Body, Method, Request};
+use reqwest::Method;
+use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -16,10 +18,7 @@ use crate::mcp::http_exchange::{HttpExchange, ResponsePart};
 use crate::mcp::transport::HttpEvent;
 use crate::timing::{ANSWERED_DRAIN_TIMEOUT, SERVER_GRACE};
 use toolq_mcp::client::ToolList;
-use toolq_mcp::http::{
-    OutgoingMessage, PROTOCOL_VERSION_HEADER, ParamHeaders, SESSION_ID_HEADER, TRACEPARENT_HEADER,
-    TRACESTATE_HEADER,
-};
+use toolq_mcp::http::{OutgoingMessage, ParamHeaders, SESSION_ID_HEADER};
 use toolq_mcp::{ProtocolEra, ProtocolVersion};
 
 /// How many parts of responses may wait to be handled. A server that sends more has to wait.
@@ -230,58 +229,5 @@ impl HttpTransport {
                 self.notifications.spawn(work);
             }
         }
-    }
-
-    fn build_request(&self, message: &OutgoingMessage, guard: Option<&SendGuard>) -> Request {
-        let mut request = self.endpoint.request(Method::POST);
-        let headers = request.headers_mut();
-        headers.insert(
-            ACCEPT,
-            HeaderValue::from_static("application/json, text/event-stream"),
-        );
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let has_own_trace = headers.contains_key(TRACEPARENT_HEADER);
-        for (name, value) in message.headers(self.version, &self.param_headers) {
-            // A trace in tools.yaml is meant.
-            if has_own_trace && matches!(&*name, TRACEPARENT_HEADER | TRACESTATE_HEADER) {
-                continue;
-            }
-            // Both were checked or encoded, so nothing is left out here.
-            if let (Ok(name), Ok(value)) =
-                (name.parse::<HeaderName>(), HeaderValue::from_str(&value))
-            {
-                headers.insert(name, value);
-            }
-        }
-        let begins_session = matches!(
-            message.method.as_deref(),
-            Some("initialize" | "server/discover")
-        );
-        if let Some(id) = self.session_id.as_ref().filter(|_| !begins_session) {
-            headers.insert(SESSION_ID_HEADER, id.clone());
-        }
-        let body = message.body.clone();
-        *request.body_mut() = Some(match guard {
-            Some(guard) => guard.wrap_body(body.into()),
-            None => Body::from(body),
-        });
-        request
-    }
-
-    /// Returns the request for the rest of a stream, which exists only in the legacy era, after the handshake.
-    fn build_resumption(&self) -> Option<Request> {
-        let version = self.version?;
-        if version.era() != ProtocolEra::Legacy {
-            return None;
-        }
-        let mut request = self.endpoint.request(Method::GET);
-        let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let version = HeaderValue::from_static(version.as_str());
-        headers.insert(PROTOCOL_VERSION_HEADER, version);
-        if let Some(id) = &self.session_id {
-            headers.insert(SESSION_ID_HEADER, id.clone());
-        }
-        Some(request)
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct ServerProcess {
 }
 
 /// A line on stdout.
-pub(crate) enum ServerLine {
+pub(crate) enum StdoutLine {
     /// A whole line.
     Whole(Vec<u8>),
     /// The beginning of a line that is too long, and its length.
@@ -92,7 +92,7 @@ impl ServerProcess {
 
     /// Serves the pipes for a while. Returns the lines that have arrived, which may be empty, or `None` once stdout or
     /// stdin is closed or the program has exited. Cancel safe.
-    pub(crate) async fn next_lines(&mut self) -> Option<Vec<ServerLine>> {
+    pub(crate) async fn next_lines(&mut self) -> Option<Vec<StdoutLine>> {
         self.stdout.as_ref()?;
         let last_read = self.read_until.unwrap_or_else(Instant::now);
         tokio::select! {
@@ -108,7 +108,7 @@ impl ServerProcess {
                     return self.finish_lines();
                 }
                 let mut lines = Vec::new();
-                self.framer.push(&self.chunk, |frame| lines.push(ServerLine::from_frame(&frame)));
+                self.framer.push(&self.chunk, |frame| lines.push(StdoutLine::from_frame(&frame)));
                 return Some(lines);
             }
             chunk = read_chunk(&mut self.stderr), if self.stderr.is_some() => {
@@ -123,7 +123,7 @@ impl ServerProcess {
 
     /// Returns what the program printed last, if it is a message without a line break, and reads nothing more. Of half a
     /// message, the end of the program says more.
-    fn finish_lines(&mut self) -> Option<Vec<ServerLine>> {
+    fn finish_lines(&mut self) -> Option<Vec<StdoutLine>> {
         self.stdout = None;
         let mut last = None;
         let framer = mem::replace(&mut self.framer, LineFramer::new(MAX_LINE_BYTES));
@@ -131,7 +131,7 @@ impl ServerProcess {
             if let Frame::Line(line) = &frame
                 && parse_messages(line).is_ok()
             {
-                last = Some(vec![ServerLine::from_frame(&frame)]);
+                last = Some(vec![StdoutLine::from_frame(&frame)]);
             }
         });
         last
@@ -216,7 +216,7 @@ impl ServerProcess {
     }
 }
 
-impl ServerLine {
+impl StdoutLine {
     fn from_frame(frame: &Frame<'_>) -> Self {
         match frame {
             Frame::Line(line) => Self::Whole(line.to_vec()),

@@ -19,7 +19,7 @@ use crate::mcp::connection::{CallReply, ConnectionEnded, ServerConnection};
 use crate::mcp::notices::ServerNotice;
 use crate::mcp::outcome::{TimedOutCall, add_client_content, outcome_of_reply, refuse_output};
 use crate::mcp::result_parts::choose_parts;
-use crate::mcp::runner::exchange::{CallEnd, Exchange};
+use crate::mcp::runner::exchange::{CallEnd, CallExchange};
 use crate::mcp::server_connections::ServerConnections;
 use crate::mcp::structured_content::StructuredContentReader;
 use crate::output::OutputCollector;
@@ -77,7 +77,7 @@ impl McpRunner {
         let Some(Backing::Mcp(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
-        let exchange = Exchange {
+        let exchange = CallExchange {
             invocation,
             backing,
             // A call that only reads may be repeated at will.
@@ -163,7 +163,7 @@ impl McpRunner {
         };
         let blocks = match &reply {
             CallReply::Answered(Ok(result)) if !result.is_error && !is_json => {
-                client_blocks(result, max_shown, (&self.mask, &attachments))
+                client_blocks(result, max_shown, &self.mask, &attachments)
             }
             _ => None,
         };

@@ -80,7 +80,8 @@ impl ServerLife {
     /// Records the end. `why` is a sentence without secrets. A program that couldn't be started has no life.
     pub(crate) fn record_end(
         mut self,
-        (cause, why): (ServerEndCause, Option<String>),
+        cause: ServerEndCause,
+        why: Option<String>,
         exit: &ChildExit,
         strays: StrayCounts,
         stderr: SavedStderr,

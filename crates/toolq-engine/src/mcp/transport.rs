@@ -6,7 +6,7 @@ use crate::command::ChildExit;
 use crate::control::RunControl;
 use crate::http::SendGuard;
 use crate::mcp::http_transport::HttpTransport;
-use crate::mcp::process::{ServerLine, ServerProcess};
+use crate::mcp::process::{ServerProcess, StdoutLine};
 use crate::mcp::server_life::SavedStderr;
 use toolq_core::types::TransportError;
 use toolq_mcp::client::{CallId, ToolList};
@@ -23,7 +23,7 @@ pub(crate) enum Transport {
 /// What a transport delivers.
 pub(crate) enum Incoming {
     /// A line of a program.
-    Line(ServerLine),
+    Line(StdoutLine),
     /// What became of an HTTP request.
     Http(HttpEvent),
 }

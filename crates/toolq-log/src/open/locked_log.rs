@@ -11,8 +11,7 @@ use crate::open::lock;
 use crate::open::recover;
 use crate::open::recover::TornEnd;
 use crate::read::{Corruption, RecordReader};
-use crate::records::SessionHeader;
-use crate::records::{HashChain, Record, RecoveredRecord};
+use crate::records::{FormatVersion, HashChain, Record, RecoveredRecord, SessionHeader};
 use crate::resume::TaskHistory;
 use crate::write::{
     DiskFile, Journal, LogFile, LogReplica, ReplicatedFile, SessionLog, unreliable_file_system,
@@ -64,7 +63,7 @@ impl LockedLog {
                 }
             }
         }
-        if let Some((major, minor)) = records.newer_format() {
+        if let Some(FormatVersion { major, minor }) = records.newer_format() {
             let path = path.to_owned();
             return Err(LogError::NewerFormat { path, major, minor });
         }
@@ -181,7 +180,7 @@ impl LockedLog {
             ..
         } = self;
         let recovered =
-            recover::set_aside_torn_end(&path, &file, (chain.seq, whole_bytes), torn_end.as_ref());
+            recover::set_aside_torn_end(&path, &file, chain.seq, whole_bytes, torn_end.as_ref());
         let recovered = recovered.map_err(|source| write_error(&path, source))?;
         let disk = DiskFile::new(file, &path);
         let file = match replica {

@@ -43,7 +43,8 @@ impl TornEnd {
 pub(crate) fn set_aside_torn_end(
     path: &Path,
     file: &File,
-    (seq, whole_bytes): (u64, u64),
+    seq: u64,
+    whole_bytes: u64,
     torn_end: Option<&TornEnd>,
 ) -> io::Result<Vec<RecoveredRecord>> {
     let (mut recovered, names_taken) = find_torn_copies(path, seq)?;

@@ -12,7 +12,7 @@ use crate::open::lock;
 use crate::read::corruption::{Corruption, CorruptionKind};
 use crate::read::line_extent::LineExtent;
 use crate::records::line;
-use crate::records::{HashChain, Record, parse_next_record};
+use crate::records::{FormatVersion, HashChain, Record, parse_next_record};
 
 /// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
@@ -29,7 +29,7 @@ pub struct RecordReader {
     /// Byte offset of the next line.
     offset: u64,
     chain: HashChain,
-    newer_format: Option<(u32, u32)>,
+    newer_format: Option<FormatVersion>,
     is_stopped: bool,
 }
 
@@ -108,9 +108,9 @@ impl RecordReader {
         self.record_count
     }
 
-    /// Returns the newer format version (major and minor) of what has been read, if a newer toolq wrote some of it.
+    /// Returns the newer format version of what has been read, if a newer toolq wrote some of it.
     /// Such a log can be read, but not continued.
-    pub fn newer_format(&self) -> Option<(u32, u32)> {
+    pub fn newer_format(&self) -> Option<FormatVersion> {
         self.newer_format
     }
 

@@ -119,13 +119,24 @@ pub struct ErrorRecord<'a> {
     pub stderr: Cow<'a, str>,
 }
 
+/// What the engine says about a call that has ended, apart from its outcome.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallEndStats<'a> {
+    /// From its first start on.
+    pub duration: Duration,
+    pub attempts: u32,
+    /// What its agent used.
+    pub agent_usage: Option<&'a AgentUsage>,
+    /// What it means for results in the log.
+    pub cache: &'a CacheNote,
+}
+
 impl<'a> CallEndRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         outcome: &'a Outcome,
         answer: &'a CallAnswer,
-        (duration, attempts): (Duration, u32),
-        (agent, cache): (Option<&AgentUsage>, &'a CacheNote),
+        stats: CallEndStats<'a>,
         mask: &Mask,
     ) -> Self {
         let captured = outcome.captured();
@@ -138,8 +149,8 @@ impl<'a> CallEndRecord<'a> {
             tool_name: recorded_text(&call.tool_name, mask),
             is_error: answer.is_error,
             status: outcome.status(),
-            duration_ms: to_millis(duration),
-            attempts,
+            duration_ms: to_millis(stats.duration),
+            attempts: stats.attempts,
             exit: ProcessExit::from_outcome(outcome),
             http_status: http_status(outcome),
             bytes: captured.map(|captured| captured.total_bytes),
@@ -165,7 +176,7 @@ impl<'a> CallEndRecord<'a> {
             leftovers: captured
                 .map(|captured| captured.killed_leftovers)
                 .filter(|leftovers| *leftovers > 0),
-            agent: agent.map(|agent| AgentUsageRecord::new(agent, mask)),
+            agent: (stats.agent_usage).map(|agent| AgentUsageRecord::new(agent, mask)),
             budget_of: match outcome {
                 Outcome::AgentFailed {
                     failure: AgentFailure::OverBudget { agent, .. },
@@ -177,11 +188,11 @@ impl<'a> CallEndRecord<'a> {
                 message: recorded_text(message, mask),
                 stderr: recorded_text(stderr_end(outcome), mask),
             }),
-            kept: cache.kept.as_ref().map(|kept| KeptRecord {
+            kept: stats.cache.kept.as_ref().map(|kept| KeptRecord {
                 digest: kept.digest.as_str().into(),
                 locks: (kept.locks.as_deref()).and_then(|locks| LocksRecord::new(locks, mask)),
             }),
-            changed_more: cache.changed_more,
+            changed_more: stats.cache.changed_more,
         }
     }
 

@@ -51,7 +51,8 @@ impl<'a> DescribeRecord<'a> {
         self,
         result: Option<&'a DescribeResult>,
         outcome: &Outcome,
-        (duration, attempts): (Duration, u32),
+        duration: Duration,
+        attempts: u32,
         mask: &Mask,
     ) -> Self {
         Self {

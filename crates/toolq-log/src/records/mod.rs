@@ -35,8 +35,8 @@ pub(crate) use blob::{
 };
 pub use blob::{RecordContent, StoredBlob};
 pub use call::{CallContent, CallRecord, RecordedJson};
-pub(crate) use call_end::end_record_kind;
 pub use call_end::{CallEndRecord, ErrorRecord, KeptRecord};
+pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
 pub use kind::RecordKind;
 pub use late_result::LateResultRecord;
@@ -55,6 +55,7 @@ pub use session::{
     FormatVersion, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };
 pub use session_header::{SessionHeader, SyncPolicy};
+pub(crate) use start::AttemptStart;
 pub use start::{FailedAttempt, StartRecord};
 pub(crate) use tool_meaning::ToolMeaning;
 pub use tool_meaning::{definition_digests, do_the_same};

@@ -90,7 +90,7 @@ pub(crate) fn parse_next_record<'l>(
     line: u64,
     byte_range: Range<u64>,
     chain: &HashChain,
-) -> Result<(Record<'l>, Option<(u32, u32)>), CorruptionKind> {
+) -> Result<(Record<'l>, Option<FormatVersion>), CorruptionKind> {
     let parsed = line::parse_sealed_line(bytes)?;
     chain.check_next(parsed.seq, &parsed.prev)?;
     let record = Record::from_parsed(&parsed, line, byte_range)?;
@@ -112,18 +112,18 @@ struct ReaderRequirement {
 
 /// Rejects a session of another major version, an unknown type that must be understood, and a first record that isn't a
 /// session. Returns the format version of a session that has a newer minor version.
-fn check_compatibility(record: &Record) -> Result<Option<(u32, u32)>, CorruptionKind> {
+fn check_compatibility(record: &Record) -> Result<Option<FormatVersion>, CorruptionKind> {
     let metadata = record.raw_metadata.get();
     match &record.kind {
         RecordKind::Session => {
             let session = serde_json::from_str(metadata);
-            let SessionFormat {
-                format: FormatVersion { major, minor },
-            } = session.map_err(|error| CorruptionKind::InvalidMetadata(error.to_string()))?;
+            let SessionFormat { format } =
+                session.map_err(|error| CorruptionKind::InvalidMetadata(error.to_string()))?;
+            let FormatVersion { major, minor } = format;
             if major != FORMAT_VERSION.0 {
                 return Err(CorruptionKind::NewerFormat { major, minor });
             }
-            Ok((minor > FORMAT_VERSION.1).then_some((major, minor)))
+            Ok((minor > FORMAT_VERSION.1).then_some(format))
         }
         RecordKind::Other(name) => {
             let requirement: ReaderRequirement = serde_json::from_str(metadata).unwrap_or_default();

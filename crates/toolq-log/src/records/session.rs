@@ -175,7 +175,7 @@ impl TurnRecord {
             message_id: origin.message_id.as_deref().map(recorded),
             model: origin.model.as_deref().map(recorded),
             traceparent: origin
-                .trace_parent
+                .traceparent
                 .as_ref()
                 .filter(|_| agent.is_none())
                 .map(ToString::to_string),

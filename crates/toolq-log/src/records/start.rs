@@ -64,11 +64,21 @@ pub struct FailedAttempt {
     pub wait_ms: u64,
 }
 
+/// How an attempt starts, as the engine says it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptStart<'a> {
+    /// Counted from 1.
+    pub attempt: u32,
+    pub idempotency_key: &'a str,
+    /// How long it waited for the limits of its tool, server or host.
+    pub waited: Option<Duration>,
+}
+
 impl<'a> StartRecord<'a> {
     pub(crate) fn new(
         call: &'a CallRef,
         accepted: &'a AcceptedCall,
-        (attempt, idempotency_key, waited): (u32, &'a str, Option<Duration>),
+        start: AttemptStart<'a>,
         after: Option<FailedAttempt>,
         mask: &Mask,
     ) -> Self {
@@ -76,13 +86,13 @@ impl<'a> StartRecord<'a> {
         Self {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
             tool_name: recorded_text(&call.tool_name, mask),
-            attempt,
-            idempotency_key: idempotency_key.into(),
+            attempt: start.attempt,
+            idempotency_key: start.idempotency_key.into(),
             effect: accepted.tool.effect,
             after,
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
             needs_approval: accepted.needs_approval,
-            waited_ms: waited.map(to_millis),
+            waited_ms: start.waited.map(to_millis),
             locks: (accepted.locks.as_deref())
                 .filter(|_| accepted.tool.effect != Effect::Read)
                 .and_then(|locks| LocksRecord::new(locks, mask)),

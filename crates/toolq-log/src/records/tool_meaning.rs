@@ -138,14 +138,8 @@ impl Aspects {
         if !coerce {
             meaning.add("coerce", json!(false));
         }
-        match backing {
-            Some(Backing::Command(command)) => meaning.add("command", command_json(command)),
-            Some(Backing::Http(http)) => meaning.add("http", http_json(http)),
-            Some(Backing::Agent(agent)) => meaning.add("agent", agent_json(agent)),
-            Some(Backing::Mcp(mcp)) => meaning.add("mcp", mcp_json(mcp)),
-            Some(Backing::Host) => meaning.add("host", json!(true)),
-            // A built-in tool means the same in every file; a tool without a backing never runs.
-            Some(Backing::Builtin(_)) | None => {}
+        if let Some(backing) = backing {
+            meaning.add_backing(backing);
         }
         if let Some(probe) = probe {
             meaning.add("probe", command_json(probe));
@@ -162,6 +156,18 @@ impl Aspects {
             meaning.add("output_schema", schema.source().clone());
         }
         meaning
+    }
+
+    fn add_backing(&mut self, backing: &Backing) {
+        match backing {
+            Backing::Command(command) => self.add("command", command_json(command)),
+            Backing::Http(http) => self.add("http", http_json(http)),
+            Backing::Agent(agent) => self.add("agent", agent_json(agent)),
+            Backing::Mcp(mcp) => self.add("mcp", mcp_json(mcp)),
+            Backing::Host => self.add("host", json!(true)),
+            // It means the same in every file. A tool without a backing has no such aspect either: it never runs.
+            Backing::Builtin(_) => {}
+        }
     }
 
     fn add(&mut self, aspect: &'static str, value: Value) {

@@ -1,6 +1,6 @@
 //! What an earlier run means for another run with the same input.
 
-use crate::call_log::CallState;
+use crate::call_log::LoggedCallState;
 use crate::resume::TaskHistory;
 use crate::resume::logged_call::LoggedCall;
 use toolq_core::types::{Call, Effect};
@@ -34,8 +34,10 @@ fn had_effect(logged_call: &LoggedCall) -> bool {
 
 fn has_result(logged_call: &LoggedCall) -> bool {
     match logged_call.log.state() {
-        CallState::Ended | CallState::Done => true,
-        CallState::Requested | CallState::NotDone => logged_call.last_rejection.is_some(),
-        CallState::Started | CallState::Interrupted | CallState::InDoubt => false,
+        LoggedCallState::Ended | LoggedCallState::Done => true,
+        LoggedCallState::Requested | LoggedCallState::NotDone => {
+            logged_call.last_rejection.is_some()
+        }
+        LoggedCallState::Started | LoggedCallState::Interrupted | LoggedCallState::InDoubt => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Queries of a history: whether a call is the one that the log has in its place, and what to do with it.
 
-use crate::call_log::CallState;
+use crate::call_log::LoggedCallState;
 use crate::records::{CallContent, recorded_text, sha256_hex};
 use crate::resume::history::{CallPosition, TaskHistory};
 use crate::resume::logged_call::LoggedCall;
@@ -105,12 +105,12 @@ impl TaskHistory {
     pub fn is_undecided(&self, call: &Call) -> bool {
         self.find_logged_call(call)
             .is_none_or(|logged_call| match logged_call.log.state() {
-                CallState::Ended | CallState::Done => false,
-                CallState::InDoubt => logged_call.log.is_agent_call(),
-                CallState::Requested
-                | CallState::Started
-                | CallState::Interrupted
-                | CallState::NotDone => true,
+                LoggedCallState::Ended | LoggedCallState::Done => false,
+                LoggedCallState::InDoubt => logged_call.log.is_agent_call(),
+                LoggedCallState::Requested
+                | LoggedCallState::Started
+                | LoggedCallState::Interrupted
+                | LoggedCallState::NotDone => true,
             })
     }
 
@@ -140,11 +140,11 @@ impl TaskHistory {
             let has_probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
             Executor::Tool(max_effect(logged_call, accepted), has_probe)
         // An agent called by another agent resumes along with it, and gets to the call in doubt itself.
-        } else if logged_call.log.state() == CallState::InDoubt
+        } else if logged_call.log.state() == LoggedCallState::InDoubt
             && logged_call.parent.is_none()
             && self
                 .descendants(logged_call.record_id)
-                .any(|call| call.log.state() == CallState::InDoubt)
+                .any(|call| call.log.state() == LoggedCallState::InDoubt)
         {
             Executor::AgentInDoubt
         } else {

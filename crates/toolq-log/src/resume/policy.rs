@@ -1,6 +1,6 @@
 //! The resume table: what a resumed run does with a call, given its state in the log. Pure decisions without any I/O.
 
-use crate::call_log::CallState;
+use crate::call_log::LoggedCallState;
 use toolq_core::types::Effect;
 
 /// What a resumed run does with a call.
@@ -34,7 +34,7 @@ pub(crate) enum Executor {
 /// Decides what to do with a call. `state` is `None` if the log doesn't have it; `is_same_call` says whether its tool
 /// and input are those in the log.
 pub(crate) fn decide_on_resume(
-    state: Option<CallState>,
+    state: Option<LoggedCallState>,
     is_same_call: bool,
     executor: Executor,
 ) -> ResumeDecision {
@@ -52,26 +52,33 @@ pub(crate) fn decide_on_resume(
     };
     let is_write = effect == Effect::Write;
     match state {
-        CallState::Requested => ResumeDecision::Run,
+        LoggedCallState::Requested => ResumeDecision::Run,
         // An interruption by the end of the run isn't a result of the tool: the call may have done its work or not.
-        CallState::Started | CallState::Interrupted if !is_write => ResumeDecision::RunAgain,
-        CallState::Started | CallState::Interrupted if has_probe => ResumeDecision::Probe,
-        CallState::Started | CallState::Interrupted => ResumeDecision::InDoubt,
-        CallState::Ended | CallState::InDoubt | CallState::Done => ResumeDecision::Restore,
-        CallState::NotDone => ResumeDecision::RunAgain,
+        LoggedCallState::Started | LoggedCallState::Interrupted if !is_write => {
+            ResumeDecision::RunAgain
+        }
+        LoggedCallState::Started | LoggedCallState::Interrupted if has_probe => {
+            ResumeDecision::Probe
+        }
+        LoggedCallState::Started | LoggedCallState::Interrupted => ResumeDecision::InDoubt,
+        LoggedCallState::Ended | LoggedCallState::InDoubt | LoggedCallState::Done => {
+            ResumeDecision::Restore
+        }
+        LoggedCallState::NotDone => ResumeDecision::RunAgain,
     }
 }
 
 /// Decides what to do with a call that an agent works on. The agent resumes where it was interrupted, and after a doubt
 /// once that is settled.
-fn decide_for_agent(state: CallState, has_call_in_doubt: bool) -> ResumeDecision {
+fn decide_for_agent(state: LoggedCallState, has_call_in_doubt: bool) -> ResumeDecision {
     match state {
-        CallState::Requested => ResumeDecision::Run,
-        CallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
-        CallState::Started | CallState::Interrupted | CallState::InDoubt | CallState::NotDone => {
-            ResumeDecision::RunAgain
-        }
-        CallState::Ended | CallState::Done => ResumeDecision::Restore,
+        LoggedCallState::Requested => ResumeDecision::Run,
+        LoggedCallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
+        LoggedCallState::Started
+        | LoggedCallState::Interrupted
+        | LoggedCallState::InDoubt
+        | LoggedCallState::NotDone => ResumeDecision::RunAgain,
+        LoggedCallState::Ended | LoggedCallState::Done => ResumeDecision::Restore,
     }
 }
 
@@ -91,41 +98,41 @@ mod tests {
         let table = [
             (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
             (
-                Some(CallState::Requested),
+                Some(LoggedCallState::Requested),
                 [Run, Run, Run, Run, Run, Run, Run, Run],
             ),
             (
-                Some(CallState::Started),
+                Some(LoggedCallState::Started),
                 [
                     RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
                 ],
             ),
             (
-                Some(CallState::Interrupted),
+                Some(LoggedCallState::Interrupted),
                 [
                     RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
                 ],
             ),
             (
-                Some(CallState::Ended),
+                Some(LoggedCallState::Ended),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
                 ],
             ),
             (
-                Some(CallState::InDoubt),
+                Some(LoggedCallState::InDoubt),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, RunAgain, Restore,
                 ],
             ),
             (
-                Some(CallState::Done),
+                Some(LoggedCallState::Done),
                 [
                     Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
                 ],
             ),
             (
-                Some(CallState::NotDone),
+                Some(LoggedCallState::NotDone),
                 [
                     RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain,
                 ],

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::call_log::CallState;
+use crate::call_log::LoggedCallState;
 use crate::error::LogError;
 use crate::open::LockedLog;
 use crate::open::lock;
@@ -218,10 +218,10 @@ impl TaskHistories {
     }
 }
 
-fn why_not_in_doubt(state: CallState) -> &'static str {
+fn why_not_in_doubt(state: LoggedCallState) -> &'static str {
     match state {
-        CallState::Requested => "was never started",
-        CallState::Done => "is already resolved",
+        LoggedCallState::Requested => "was never started",
+        LoggedCallState::Done => "is already resolved",
         _ => "already has its result",
     }
 }

@@ -141,7 +141,7 @@ fn retry_start() -> (&'static str, Option<usize>, Value) {
 #[test]
 fn a_call_starts_again_if_it_had_no_effect() {
     let ok = (0, String::new());
-    let [cancelled, not_done, done, probed, _, rejected] = end_records();
+    let [canceled, not_done, done, probed, _, rejected] = end_records();
     for allowed in [
         vec![start_record(1, "write"), call_record("tool_result")],
         vec![
@@ -156,11 +156,7 @@ fn a_call_starts_again_if_it_had_no_effect() {
             call_record("tool_result"),
         ],
         vec![call_record("tool_skipped"), start_record(1, "write")],
-        vec![
-            start_record(1, "write"),
-            cancelled,
-            start_record(2, "write"),
-        ],
+        vec![start_record(1, "write"), canceled, start_record(2, "write")],
         vec![call_record("tool_result"), start_record(1, "write")],
         vec![
             start_record(1, "write"),

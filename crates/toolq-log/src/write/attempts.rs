@@ -4,7 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use crate::records::{ApprovalRecord, FailedAttempt, ProbeRecord, RecordKind, StartRecord};
+use crate::records::{
+    ApprovalRecord, AttemptStart, FailedAttempt, ProbeRecord, RecordKind, StartRecord,
+};
 use crate::write::session_log::SessionLog;
 use toolq_core::types::{AcceptedCall, Approval, CallRef, Outcome, ProbeFinding};
 
@@ -25,7 +27,7 @@ impl SessionLog {
         &mut self,
         call: &CallRef,
         accepted: &AcceptedCall,
-        (attempt, idempotency_key, waited): (u32, &str, Option<Duration>),
+        start: AttemptStart<'_>,
     ) -> io::Result<()> {
         let open = self.open_calls.get_mut(&call.key());
         let known = open.map(|open| {
@@ -33,7 +35,6 @@ impl SessionLog {
             (open.record_id, open.failed_attempt.take())
         });
         let (parent, failed_attempt) = known.unzip();
-        let start = (attempt, idempotency_key, waited);
         let fields = StartRecord::new(call, accepted, start, failed_attempt.flatten(), &self.mask);
         self.journal
             .append(&RecordKind::ToolStart, parent, &(), &fields)?;

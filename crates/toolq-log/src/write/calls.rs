@@ -2,21 +2,19 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::time::Duration;
 
 use serde_json::value::to_raw_value;
 use uuid::Uuid;
 
 use crate::records::{
-    BLOB_REF_PREFIX, CallContent, CallEndRecord, CallRecord, LateResultRecord, RecordContent,
-    RecordKind, ToolMeaning, end_record_kind,
+    BLOB_REF_PREFIX, CallContent, CallEndRecord, CallEndStats, CallRecord, LateResultRecord,
+    RecordContent, RecordKind, ToolMeaning, end_record_kind,
 };
 use crate::resume::CallPosition;
 use crate::write::session_log::{OpenCall, SessionLog};
 use toolq_core::json::to_json_line;
 use toolq_core::types::{
-    AgentUsage, CacheNote, CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText,
-    Outcome, Verdict,
+    CallAnswer, CallRef, CheckedCall, MaskedContent, MaskedJson, MaskedText, Outcome, Verdict,
 };
 
 /// How many calls are remembered whose results may come late.
@@ -108,8 +106,7 @@ impl SessionLog {
         call: &CallRef,
         outcome: &Outcome,
         answer: &CallAnswer,
-        duration_and_attempts: (Duration, u32),
-        (agent_usage, cache): (Option<&AgentUsage>, &CacheNote),
+        stats: CallEndStats<'_>,
     ) -> io::Result<()> {
         // A call without a record: the input conflicts with the task that is being resumed.
         let Some(OpenCall {
@@ -124,25 +121,18 @@ impl SessionLog {
             self.counts.recalled += 1;
             return Ok(());
         }
-        let has_started = duration_and_attempts.1 > 0;
+        let has_started = stats.attempts > 0;
         if !has_started && self.is_known_rejection(call, outcome, answer)? {
             return Ok(());
         }
         let kind = end_record_kind(outcome);
         let content = MaskedContent(&answer.content, &self.mask);
-        let fields = CallEndRecord::new(
-            call,
-            outcome,
-            answer,
-            duration_and_attempts,
-            (agent_usage, cache),
-            &self.mask,
-        );
+        let fields = CallEndRecord::new(call, outcome, answer, stats, &self.mask);
         self.journal
             .append(&kind, Some(record), &content, &fields)?;
-        self.note_given_up(call, record, outcome, duration_and_attempts.1);
+        self.note_given_up(call, record, outcome, stats.attempts);
         self.counts.count_call_end(&kind, answer.is_error);
-        if agent_usage.is_some() {
+        if stats.agent_usage.is_some() {
             let is_this_call = |agent_call: &CallRef| agent_call.key() == call.key();
             self.open_turns
                 .retain(|(_, parent), _| !parent.as_deref().is_some_and(is_this_call));

@@ -25,7 +25,8 @@ impl SessionLog {
         &mut self,
         tool: &Tool,
         outcome: &Outcome,
-        duration_and_attempts: (Duration, u32),
+        duration: Duration,
+        attempts: u32,
     ) -> io::Result<()> {
         let start_id = self.open_describes.remove(&tool.name);
         let describe_result = tool.describe_result();
@@ -36,7 +37,8 @@ impl SessionLog {
         let fields = DescribeRecord::new(&tool.name, &self.mask).with_result(
             describe_result,
             outcome,
-            duration_and_attempts,
+            duration,
+            attempts,
             &self.mask,
         );
         self.journal

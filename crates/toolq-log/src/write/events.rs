@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::records::SyncPolicy;
+use crate::records::{AttemptStart, CallEndStats, SyncPolicy};
 use crate::write::journal::Durability;
 use crate::write::session_log::SessionLog;
 use toolq_core::types::{Effect, EmitError, Event, EventSink};
@@ -79,7 +79,14 @@ impl SessionLog {
                 attempt,
                 idempotency_key,
                 waited,
-            } => self.record_start(call, accepted, (*attempt, idempotency_key, *waited))?,
+            } => {
+                let start = AttemptStart {
+                    attempt: *attempt,
+                    idempotency_key,
+                    waited: *waited,
+                };
+                self.record_start(call, accepted, start)?;
+            }
             Event::Retrying {
                 call,
                 outcome,
@@ -92,11 +99,16 @@ impl SessionLog {
                 answer,
                 duration,
                 attempts,
-                agent_usage: agent,
+                agent_usage,
                 cache,
             } => {
-                let stats = (*duration, *attempts);
-                self.record_result(call, outcome, answer, stats, (*agent, cache))?;
+                let stats = CallEndStats {
+                    duration: *duration,
+                    attempts: *attempts,
+                    agent_usage: *agent_usage,
+                    cache,
+                };
+                self.record_result(call, outcome, answer, stats)?;
             }
             Event::AgentMessage {
                 call,
@@ -120,7 +132,7 @@ impl SessionLog {
                 outcome,
                 duration,
                 attempts,
-            } => self.record_describe_end(tool, outcome, (*duration, *attempts))?,
+            } => self.record_describe_end(tool, outcome, *duration, *attempts)?,
             Event::ListingTools { server } => self.record_list_start(server)?,
             Event::ToolsListed { server, duration } => self.record_list_end(server, *duration)?,
             Event::ServerStarted(start) => self.record_server_start(start)?,

@@ -6,7 +6,7 @@ use crate::server::elicitation::{ElicitationForm, ElicitationReply, InputRespons
 
 /// A call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallId(pub(crate) u64);
+pub struct ServedCallId(pub(crate) u64);
 
 /// Something that a client wants.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum ServerEvent {
     /// A call is to be stopped. It needs no answer.
     CancelCall {
         /// Which call.
-        call: CallId,
+        call: ServedCallId,
         /// Why, if the client says so.
         reason: Option<String>,
     },
@@ -33,7 +33,7 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct ToolCall {
     /// The call, for its answer.
-    pub call: CallId,
+    pub call: ServedCallId,
     /// The id of the client's request, as JSON.
     pub request_id: String,
     /// The name of the tool, which is in the catalog.

@@ -12,5 +12,5 @@ mod tests;
 
 pub use catalog::{SharedCatalog, ToolCatalog};
 pub use elicitation::{Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId};
-pub use event::{CallId, ServerEvent, ToolCall};
+pub use event::{ServedCallId, ServerEvent, ToolCall};
 pub use session::ServerSession;

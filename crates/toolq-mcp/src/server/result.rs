@@ -59,8 +59,8 @@ pub(crate) struct CallToolAnswer<'a> {
     is_error: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<&'static str>,
-    #[serde(rename = "_meta", skip_serializing_if = "CallMeta::is_empty")]
-    meta: CallMeta<'a>,
+    #[serde(rename = "_meta", skip_serializing_if = "CallResultMeta::is_empty")]
+    meta: CallResultMeta<'a>,
 }
 
 /// Result of `tools/call` that asks for something before there can be an answer.
@@ -76,14 +76,14 @@ pub(crate) struct InputRequiredResult<'a> {
 
 /// `_meta` of a call's result.
 #[derive(Serialize)]
-struct CallMeta<'a> {
+struct CallResultMeta<'a> {
     #[serde(flatten)]
     of_era: Option<ResultMeta<'a>>,
     #[serde(flatten)]
     of_result: &'a Map<String, Value>,
 }
 
-impl CallMeta<'_> {
+impl CallResultMeta<'_> {
     fn is_empty(&self) -> bool {
         self.of_era.is_none() && self.of_result.is_empty()
     }
@@ -235,7 +235,7 @@ impl<'a> CallToolAnswer<'a> {
             structured_content: result.structured_content.as_deref().filter(is_allowed),
             is_error: result.is_error,
             result_type: modern.as_ref().map(|members| members.result_type),
-            meta: CallMeta {
+            meta: CallResultMeta {
                 of_era: modern.map(|members| members.meta),
                 of_result: &result.meta,
             },

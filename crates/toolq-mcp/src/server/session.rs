@@ -15,7 +15,7 @@ use crate::protocol::ProtocolVersion;
 use crate::rpc_error::RpcError;
 use crate::server::catalog::SharedCatalog;
 use crate::server::elicitation::{ElicitationForm, ElicitationReply, QuestionId};
-use crate::server::event::{CallId, ServerEvent};
+use crate::server::event::{ServedCallId, ServerEvent};
 use crate::server::request::CanceledParams;
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that
@@ -30,7 +30,7 @@ pub struct ServerSession {
     /// The requests to the client that it hasn't answered.
     questions: BTreeSet<QuestionId>,
     next_call: u64,
-    running: BTreeMap<CallId, RunningCall>,
+    running: BTreeMap<ServedCallId, UnansweredCall>,
     outbox: Outbox,
     noise_lines: u64,
 }
@@ -45,7 +45,7 @@ struct LegacyClient {
 
 /// A call without an answer.
 #[derive(Debug)]
-struct RunningCall {
+struct UnansweredCall {
     request: RequestId,
     version: ProtocolVersion,
     progress_token: Option<Box<RawValue>>,
@@ -104,7 +104,7 @@ impl ServerSession {
     }
 
     /// Returns the calls without an answer, oldest first.
-    pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
+    pub fn running_calls(&self) -> impl Iterator<Item = ServedCallId> {
         self.running.keys().copied()
     }
 
@@ -177,7 +177,7 @@ impl ServerSession {
     }
 
     /// Returns the running call of the request with this id.
-    fn find_call(&self, request_id: &str) -> Option<CallId> {
+    fn find_call(&self, request_id: &str) -> Option<ServedCallId> {
         let mut running = self.running.iter();
         running
             .find_map(|(call, running)| (running.request.as_json() == request_id).then_some(*call))

@@ -61,7 +61,7 @@ fn ask(
 }
 
 /// Begins a modern call and returns its id.
-fn begin_call(session: &mut ServerSession, id: &Value) -> CallId {
+fn begin_call(session: &mut ServerSession, id: &Value) -> ServedCallId {
     let params = modern(json!({"name": "echo", "arguments": {"n": 1.50}}));
     let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
     match &session.receive(request.to_string().as_bytes())[..] {

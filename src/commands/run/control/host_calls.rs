@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::commands::run::control::message::{CallResult, LineId};
+use crate::commands::run::control::message::{HostCallResult, LineId};
 use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::reply_line::{call_line, cancel_call_line};
 use toolq_core::types::CallRef;
@@ -20,13 +20,13 @@ const MAX_ABANDONED_CALLS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct HostCalls {
     turns: Arc<OpenTurns>,
-    table: Mutex<CallTable>,
+    table: Mutex<HostCallTable>,
 }
 
 #[derive(Debug, Default)]
-struct CallTable {
+struct HostCallTable {
     /// By their numbers, which no two calls or attempts share.
-    pending: BTreeMap<u64, SentCall>,
+    pending: BTreeMap<u64, PendingHostCall>,
     /// The latest of those that timed out or were canceled.
     abandoned: BTreeMap<u64, CallName>,
     last_number: u64,
@@ -36,9 +36,9 @@ struct CallTable {
 
 /// A call that the host has been sent, and that has no result.
 #[derive(Debug)]
-struct SentCall {
+struct PendingHostCall {
     name: CallName,
-    waiting: oneshot::Sender<CallResult>,
+    waiting: oneshot::Sender<HostCallResult>,
 }
 
 /// How the host names a call.
@@ -69,7 +69,11 @@ impl HostCalls {
     ///
     /// # Errors
     /// No such call waits for a result.
-    pub(super) fn deliver(&self, turn: &LineId, result: CallResult) -> Result<Delivery, String> {
+    pub(super) fn deliver(
+        &self,
+        turn: &LineId,
+        result: HostCallResult,
+    ) -> Result<Delivery, String> {
         let is_meant = |at: u64, name: &CallName| {
             result.number.is_none_or(|number| number == at)
                 && name.turn == *turn
@@ -78,7 +82,9 @@ impl HostCalls {
         let mut table = self.lock();
         let mut pending = table.pending.iter();
         let found = pending.find_map(|(at, call)| is_meant(*at, &call.name).then_some(*at));
-        if let Some(SentCall { name, waiting }) = found.and_then(|at| table.pending.remove(&at)) {
+        if let Some(PendingHostCall { name, waiting }) =
+            found.and_then(|at| table.pending.remove(&at))
+        {
             return Ok(match waiting.send(result) {
                 Ok(()) => Delivery::Delivered,
                 // The call has just been given up.
@@ -117,7 +123,7 @@ impl HostCalls {
             return lost(false, "it has closed its end of the pipe");
         };
         match (&mut awaited.result).await {
-            Ok(CallResult {
+            Ok(HostCallResult {
                 content, is_error, ..
             }) => HostReply::Done { content, is_error },
             Err(_) => lost(true, "it has closed its end of the pipe"),
@@ -138,7 +144,7 @@ impl HostCalls {
             turn,
             call: call.call.clone(),
         };
-        let pending = SentCall { name, waiting };
+        let pending = PendingHostCall { name, waiting };
         table.pending.insert(number, pending);
         // Before the lock is released, so that the host reads a call before it reads that it was given up.
         self.turns.send(line);
@@ -167,7 +173,7 @@ impl HostCalls {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, CallTable> {
+    fn lock(&self) -> MutexGuard<'_, HostCallTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,7 +189,7 @@ struct AwaitedCall<'a> {
     calls: &'a HostCalls,
     call: &'a CallRef,
     number: u64,
-    result: oneshot::Receiver<CallResult>,
+    result: oneshot::Receiver<HostCallResult>,
 }
 
 impl Drop for AwaitedCall<'_> {
@@ -199,7 +205,7 @@ impl Drop for AwaitedCall<'_> {
 }
 
 /// Returns a result that came too late, shortened.
-fn late_result(call: CallRef, result: &CallResult) -> LateResult {
+fn late_result(call: CallRef, result: &HostCallResult) -> LateResult {
     let mut text = text_of_host_content(result.content.as_deref());
     text.truncate(text.floor_char_boundary(MAX_LATE_BYTES));
     LateResult {

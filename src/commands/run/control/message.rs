@@ -39,7 +39,7 @@ pub(super) enum HostMessage {
         reason: Option<String>,
     },
     /// The result of a call that the host serves.
-    Result { id: LineId, result: CallResult },
+    Result { id: LineId, result: HostCallResult },
     /// Declare the tools.
     List {
         id: LineId,
@@ -53,7 +53,7 @@ pub(super) enum HostMessage {
 
 /// The result of a call that the host serves.
 #[derive(Debug)]
-pub(super) struct CallResult {
+pub(super) struct HostCallResult {
     pub(super) tool_use_id: String,
     /// The number that the call came with. Without it, the oldest call with this id is meant.
     pub(super) number: Option<u64>,
@@ -245,7 +245,7 @@ impl HostMessage {
             }
             _ => {
                 let result: ResultLine = read(line)?;
-                let result = CallResult {
+                let result = HostCallResult {
                     tool_use_id: result.tool_use_id,
                     number: result.number,
                     content: result.content,

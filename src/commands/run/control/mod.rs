@@ -110,7 +110,7 @@ async fn answer_turns(
     if let Some(ready) = host.ready {
         turns.send(ready);
     }
-    let mut delivery = AnswerSender(turns);
+    let mut delivery = TurnAnswerSender(turns);
     let running = session
         .engine
         .run_concurrent_turns(requests, &mut session.sinks, &mut delivery);
@@ -133,9 +133,9 @@ async fn answer_turns(
 }
 
 /// Sends the answer of a turn as soon as its last call has ended.
-struct AnswerSender<'t>(&'t OpenTurns);
+struct TurnAnswerSender<'t>(&'t OpenTurns);
 
-impl AnswerDelivery for AnswerSender<'_> {
+impl AnswerDelivery for TurnAnswerSender<'_> {
     fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end; the results are valid and sent all the same.
         let _ = sink.flush();

@@ -28,12 +28,12 @@ const MAX_OPEN_TURNS: usize = 1024;
 pub(crate) struct OpenTurns {
     /// All turns of a host are one conversation.
     outputs: ConversationOutputs,
-    connection: OnceLock<Connection>,
+    connection: OnceLock<HostConnection>,
     table: Mutex<TurnTable>,
 }
 
 /// Where lines to the host are written, and what is masked in them.
-struct Connection {
+struct HostConnection {
     output: ClientOutput,
     mask: Arc<Mask>,
 }
@@ -53,7 +53,7 @@ impl OpenTurns {
         requests: mpsc::UnboundedSender<TurnRequest>,
     ) {
         // There is one session.
-        let _ = self.connection.set(Connection { output, mask });
+        let _ = self.connection.set(HostConnection { output, mask });
         self.lock().requests = Some(requests);
     }
 

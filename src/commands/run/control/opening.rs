@@ -6,7 +6,7 @@ use crate::commands::run::control::reply_line::{error_line, problem_line};
 use crate::commands::run::control::tools_loading::load_tools;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
-use toolq_core::tools_file::HostTools;
+use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::types::ToolsConfig;
 
 /// How the message about an unusable file ends.
@@ -16,7 +16,7 @@ const NOTHING_RAN: &str = "; nothing ran";
 pub(super) struct OpeningTools {
     pub(super) tools: ToolsConfig,
     /// What the host has announced.
-    pub(super) host_tools: Option<HostTools>,
+    pub(super) host_tools: Option<HostToolDeclarations>,
     /// The id of the line that announced it. Both are `None` if there was no such line.
     pub(super) line_id: Option<LineId>,
     /// Whether a line wasn't understood.
@@ -57,7 +57,7 @@ pub(super) fn open_tools(
                 });
             }
         };
-        let host_tools = match HostTools::new(&tools) {
+        let host_tools = match HostToolDeclarations::new(&tools) {
             Ok(host_tools) => host_tools,
             Err(problem) => {
                 has_bad_line = true;

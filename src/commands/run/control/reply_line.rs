@@ -11,7 +11,7 @@ use toolq_engine::HostCall;
 
 /// What the host needs to run a call.
 #[derive(Serialize)]
-struct CallJson<'a> {
+struct HostCallJson<'a> {
     tool_use_id: &'a str,
     tool_name: &'a str,
     effect: &'static str,
@@ -50,7 +50,7 @@ pub(super) fn plan_line(id: &LineId, plan: &str) -> String {
 /// It can't be written.
 pub(super) fn call_line(id: &LineId, number: u64, call: &HostCall) -> serde_json::Result<String> {
     let timeout_ms = u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX);
-    let json = serde_json::to_string(&CallJson {
+    let json = serde_json::to_string(&HostCallJson {
         tool_use_id: &call.call.tool_use_id,
         tool_name: &call.call.tool_name,
         effect: call.effect.name(),

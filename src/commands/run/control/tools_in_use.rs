@@ -7,7 +7,7 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::{RunSession, ToolsInForce};
 use toolq_core::check::CallChecker;
-use toolq_core::tools_file::HostTools;
+use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::types::{DescribeResult, Tool, ToolsChange, ToolsConfig};
 
 /// The error of a tool that came with a reload and whose `describe` program would have to run in the middle of a session.
@@ -17,7 +17,7 @@ const NOT_DESCRIBED: &str =
 /// The tools of tools.yaml and of the host.
 pub(super) struct ToolsInUse<'a> {
     context: &'a CommandContext,
-    host_tools: Option<HostTools>,
+    host_tools: Option<HostToolDeclarations>,
     in_force: ToolsInForce<'a>,
     checker: CallChecker,
 }
@@ -26,7 +26,7 @@ impl<'a> ToolsInUse<'a> {
     /// Begins with the tools of a session.
     pub(super) fn new(
         session: &RunSession<'a>,
-        host_tools: Option<HostTools>,
+        host_tools: Option<HostToolDeclarations>,
         has_fixed_jobs: bool,
     ) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> ToolsInUse<'a> {
             }
         }
         let (old, new) = (callable(self.tools()), callable(&tools));
-        let change = self.in_force.change(tools, (&old, &new));
+        let change = self.in_force.change(tools, &old, &new);
         self.in_force.replace(&change.tools);
         self.checker = CallChecker::new(Arc::clone(&change.tools));
         Ok(change)

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use crate::context::{CommandContext, ToolsFile};
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::CommandError;
 use redact::Mask;
-use toolq_core::tools_file::HostTools;
+use toolq_core::tools_file::HostToolDeclarations;
 use toolq_core::types::{Severity, ToolsConfig};
 
 /// Why tools can't be loaded.
@@ -50,7 +50,7 @@ impl From<CommandError> for LoadFailure {
 /// The file can't be read, or one of the two has errors.
 pub(super) fn load_tools(
     context: &CommandContext,
-    host_tools: Option<&HostTools>,
+    host_tools: Option<&HostToolDeclarations>,
     consequence: &str,
 ) -> Result<ToolsConfig, LoadFailure> {
     let file = context.read_tools_file_with_host(host_tools)?;
@@ -77,7 +77,7 @@ pub(super) fn load_tools(
     })
 }
 
-fn problems_of_file(file: &ToolsFile) -> Vec<ToolsProblem> {
+fn problems_of_file(file: &LoadedToolsFile) -> Vec<ToolsProblem> {
     let sources = &file.loaded.sources;
     let errors = file.loaded.problems.iter().filter(|problem| {
         problem.severity == Severity::Error && !sources.is_from_host(problem.span)
@@ -92,7 +92,10 @@ fn problems_of_file(file: &ToolsFile) -> Vec<ToolsProblem> {
     located.collect()
 }
 
-fn problems_of_host(file: &ToolsFile, host_tools: Option<&HostTools>) -> Vec<ToolsProblem> {
+fn problems_of_host(
+    file: &LoadedToolsFile,
+    host_tools: Option<&HostToolDeclarations>,
+) -> Vec<ToolsProblem> {
     let errors = host_tools.map(|tools| tools.find_errors(&file.loaded));
     let located = errors.unwrap_or_default().into_iter().map(|problem| {
         let at = problem

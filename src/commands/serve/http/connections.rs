@@ -22,7 +22,7 @@ use crate::commands::serve::http::endpoint::OpenEndpoint;
 use crate::commands::serve::http::idle_connections::{
     ConnectionActivity, IdleConnections, TrackedBody,
 };
-use crate::commands::serve::http::reply::ResponseBody;
+use crate::commands::serve::http::reply::HttpReplyBody;
 use crate::commands::serve::http::{CLIENT_TIMEOUT, OUTPUT_GRACE};
 
 /// How many connections there may be, if the process may open that many files. For a further one, an idle one ends.
@@ -167,7 +167,7 @@ impl ConnectionService {
     async fn answer(
         self,
         request: Request<Incoming>,
-    ) -> Result<Response<TrackedBody<ResponseBody>>, Infallible> {
+    ) -> Result<Response<TrackedBody<HttpReplyBody>>, Infallible> {
         let open = self.activity.begin_request();
         let response = self.endpoint.answer(request, self.local, self.peer).await;
         Ok(response.map(|body| TrackedBody {

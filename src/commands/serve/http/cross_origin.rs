@@ -8,7 +8,7 @@ use hyper::header::{
 use hyper::{HeaderMap, Response, StatusCode};
 
 use crate::commands::serve::http::endpoint::METHODS;
-use crate::commands::serve::http::reply::{ResponseBody, empty_body};
+use crate::commands::serve::http::reply::{HttpReplyBody, empty_body};
 
 /// How long a browser may keep the answer, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
@@ -16,7 +16,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
 
 /// Answers the question of a browser whether a page of an allowed origin may send a request.
-pub(super) fn answer_preflight(headers: &HeaderMap) -> Response<ResponseBody> {
+pub(super) fn answer_preflight(headers: &HeaderMap) -> Response<HttpReplyBody> {
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let answer = response.headers_mut();
@@ -30,7 +30,7 @@ pub(super) fn answer_preflight(headers: &HeaderMap) -> Response<ResponseBody> {
 }
 
 /// Lets a page of an allowed origin read the response.
-pub(super) fn allow_origin(response: &mut Response<ResponseBody>, origin: HeaderValue) {
+pub(super) fn allow_origin(response: &mut Response<HttpReplyBody>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

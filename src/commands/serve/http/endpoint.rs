@@ -15,7 +15,7 @@ use toolq_mcp::server::SharedCatalog;
 use crate::commands::serve::http::PATH;
 use crate::commands::serve::http::access::AccessPolicy;
 use crate::commands::serve::http::cross_origin::{allow_origin, answer_preflight};
-use crate::commands::serve::http::reply::{ResponseBody, empty_body, full_body};
+use crate::commands::serve::http::reply::{HttpReplyBody, empty_body, full_body};
 use crate::commands::serve::http::sessions::Sessions;
 use crate::commands::serve::open_calls::OpenCalls;
 use redact::Mask;
@@ -67,7 +67,7 @@ impl OpenEndpoint {
         request: Request<Incoming>,
         local: SocketAddr,
         peer: IpAddr,
-    ) -> Response<ResponseBody> {
+    ) -> Response<HttpReplyBody> {
         let (request, body) = request.into_parts();
         let origin = match self.settings.access.check_source(&request, local) {
             Ok(origin) => origin,
@@ -97,7 +97,7 @@ impl OpenEndpoint {
         request: &Parts,
         body: Incoming,
         peer: IpAddr,
-    ) -> Response<ResponseBody> {
+    ) -> Response<HttpReplyBody> {
         if request.uri.path() != PATH {
             let why = format!("there is nothing at this path; the server is at {PATH}");
             return self.refuse(StatusCode::NOT_FOUND, why);
@@ -120,7 +120,7 @@ impl OpenEndpoint {
     }
 
     /// Ends a session as its client asks, and the calls that it waits for.
-    fn end_session(&self, request: &Parts) -> Response<ResponseBody> {
+    fn end_session(&self, request: &Parts) -> Response<HttpReplyBody> {
         let id = request.headers.get(SESSION_ID_HEADER);
         let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
         match self.sessions.remove(id) {
@@ -134,12 +134,12 @@ impl OpenEndpoint {
         }
     }
 
-    fn refuse(&self, status: StatusCode, message: String) -> Response<ResponseBody> {
+    fn refuse(&self, status: StatusCode, message: String) -> Response<HttpReplyBody> {
         let error = PostError::new(status.as_u16(), RpcError::INVALID_REQUEST, message);
         self.refuse_post(&error)
     }
 
-    fn refuse_post(&self, error: &PostError) -> Response<ResponseBody> {
+    fn refuse_post(&self, error: &PostError) -> Response<HttpReplyBody> {
         let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
         json_response(status, error.to_json(&self.settings.mask))
     }
@@ -151,7 +151,7 @@ pub(super) fn unknown_session() -> PostError {
     PostError::new(404, RpcError::INVALID_REQUEST, why)
 }
 
-pub(super) fn json_response(status: StatusCode, json: Vec<u8>) -> Response<ResponseBody> {
+pub(super) fn json_response(status: StatusCode, json: Vec<u8>) -> Response<HttpReplyBody> {
     let mut response = Response::new(full_body(json));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -10,6 +10,8 @@ mod endpoint;
 mod idle_connections;
 mod listener;
 mod post;
+mod post_headers;
+mod post_response;
 mod reply;
 mod sessions;
 
@@ -39,13 +41,13 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Serves clients over HTTP.
-pub(crate) struct HttpTransport {
+pub(crate) struct HttpService {
     socket: TcpListener,
     endpoint: Option<Endpoint>,
     connections: Connections,
 }
 
-impl HttpTransport {
+impl HttpService {
     /// Begins to take requests, and says on stderr where. `mask` is for errors of the protocol.
     ///
     /// # Errors
@@ -79,7 +81,7 @@ pub(crate) fn require_param_headers(catalog: &ToolCatalog) -> Result<(), Command
     })
 }
 
-impl ClientTransport for HttpTransport {
+impl ClientTransport for HttpService {
     /// Handles requests until the run is stopped.
     async fn receive(
         &mut self,

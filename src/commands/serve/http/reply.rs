@@ -18,7 +18,7 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 const MAX_PENDING_MESSAGES: usize = 64;
 
 /// The body of a response: known as a whole, or a stream of events.
-pub(super) type ResponseBody = Either<Full<Bytes>, EventStream>;
+pub(super) type HttpReplyBody = Either<Full<Bytes>, EventStream>;
 
 /// Where the messages of one POST go. The response ends when nothing can be sent there any more.
 struct PostReply {
@@ -66,11 +66,11 @@ pub(super) fn open_reply(
 }
 
 /// Returns a body that is known as a whole.
-pub(super) fn full_body(bytes: impl Into<Bytes>) -> ResponseBody {
+pub(super) fn full_body(bytes: impl Into<Bytes>) -> HttpReplyBody {
     Either::Left(Full::new(bytes.into()))
 }
 
-pub(super) fn empty_body() -> ResponseBody {
+pub(super) fn empty_body() -> HttpReplyBody {
     full_body(Bytes::new())
 }
 
@@ -105,7 +105,7 @@ impl PostMessages {
     }
 
     /// Returns a body that sends each message as soon as it is there.
-    pub(super) fn into_events(self) -> ResponseBody {
+    pub(super) fn into_events(self) -> HttpReplyBody {
         Either::Right(EventStream(self))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 use toolq_mcp::CallToolResult;
-use toolq_mcp::server::{CallId, Elicitation, ElicitationForm, InputResponse};
+use toolq_mcp::server::{Elicitation, ElicitationForm, InputResponse, ServedCallId};
 
 use crate::commands::serve::answer_content::{StructuredSource, refusal};
 use crate::commands::serve::call_progress::CallProgress;
@@ -29,7 +29,7 @@ pub(super) struct CallTable {
 /// A call without an answer.
 pub(super) struct ServedCall {
     pub(super) client: Arc<ServedClient>,
-    pub(super) id: CallId,
+    pub(super) id: ServedCallId,
     pub(super) reply: Arc<dyn ReplyChannel>,
     pub(super) wants_progress: bool,
     pub(super) structured: StructuredSource,
@@ -46,7 +46,7 @@ pub(super) struct ServedCall {
 /// A message about how far a call is.
 pub(super) struct ProgressReport {
     client: Arc<ServedClient>,
-    id: CallId,
+    id: ServedCallId,
     reply: Arc<dyn ReplyChannel>,
     numbers: (f64, Option<f64>),
 }

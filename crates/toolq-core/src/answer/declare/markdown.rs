@@ -103,7 +103,7 @@ impl<'s> FieldWriter<'s> {
         for (name, property) in properties {
             let required = schema["required"].as_array();
             let required = required.is_some_and(|all| all.iter().any(|one| one == name));
-            fields.write_field(text, name, property, (required, depth));
+            fields.write_field(text, name, property, required, depth);
             let (resolved, resolved_fields) = fields.resolve_ref(property);
             let items = Some(&resolved["items"]).filter(|items| items.is_object());
             resolved_fields.write_fields(text, items.unwrap_or(resolved), depth + 1);
@@ -115,7 +115,8 @@ impl<'s> FieldWriter<'s> {
         text: &mut String,
         name: &str,
         schema: &'s Value,
-        (required, depth): (bool, usize),
+        required: bool,
+        depth: usize,
     ) {
         let need = if required { "required" } else { "optional" };
         let margin = "  ".repeat(depth);

@@ -1,5 +1,7 @@
 //! Explains agents that failed.
 
+use std::time::Duration;
+
 use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::http;
 use crate::text::truncate;
@@ -16,19 +18,12 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
     let (error, hint) = match fault {
         AgentFailure::ApiError {
             status,
-            message: said,
-            retry_after: wait,
-        } => {
-            let said = truncate(said, MAX_API_MESSAGE_CHARS);
-            let status = status.map_or(" an error".to_owned(), |status| format!(" HTTP {status}"));
-            let wait = wait.map_or(String::new(), |wait| {
-                format!("; the API asks to wait {}s (Retry-After)", wait.as_secs())
-            });
-            (
-                format!("{name} failed: its model's API returned{status}: {said}{wait}"),
-                status_hint(http_status(fault)),
-            )
-        }
+            message,
+            retry_after,
+        } => (
+            describe_api_error(name, *status, message, *retry_after),
+            status_hint(*status),
+        ),
         AgentFailure::Unreachable(transport) => {
             return explain_unreachable(name, transport, output);
         }
@@ -73,12 +68,7 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
             budget,
             unknown_usage_reason: unknown,
         } => (
-            match unknown {
-                None => format!("{name} was stopped: {agent}'s budget of {budget} is used up"),
-                Some(why) => format!(
-                    "{name} was stopped: how much of {agent}'s budget of {budget} is left is unknown, because {why}"
-                ),
-            },
+            describe_used_budget(name, agent, budget, unknown.as_deref()),
             "the user set this limit. Continue with what you have, or tell the user what is missing.",
         ),
         AgentFailure::LogRefused(why) => (
@@ -91,6 +81,29 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
     };
     ErrorText::new(format!("{}.", error.trim_end_matches('.')), hint)
         .with_details(last_text_details(output))
+}
+
+fn describe_api_error(
+    name: &str,
+    status: Option<u16>,
+    message: &str,
+    retry_after: Option<Duration>,
+) -> String {
+    let message = truncate(message, MAX_API_MESSAGE_CHARS);
+    let status = status.map_or(" an error".to_owned(), |status| format!(" HTTP {status}"));
+    let wait = retry_after.map_or(String::new(), |wait| {
+        format!("; the API asks to wait {}s (Retry-After)", wait.as_secs())
+    });
+    format!("{name} failed: its model's API returned{status}: {message}{wait}")
+}
+
+fn describe_used_budget(name: &str, agent: &str, budget: &str, unknown: Option<&str>) -> String {
+    match unknown {
+        None => format!("{name} was stopped: {agent}'s budget of {budget} is used up"),
+        Some(why) => format!(
+            "{name} was stopped: how much of {agent}'s budget of {budget} is left is unknown, because {why}"
+        ),
+    }
 }
 
 fn explain_unreachable(name: &str, transport: &TransportError, output: &str) -> ErrorText {
@@ -141,13 +154,6 @@ fn endpoint_problem(declared: &str, value: &str) -> String {
     format!(
         "its `endpoint`{declared_as} is `{shown}`, which isn't an http or https URL; write `{suggestion}`"
     )
-}
-
-fn http_status(fault: &AgentFailure) -> Option<u16> {
-    match fault {
-        AgentFailure::ApiError { status, .. } => *status,
-        _ => None,
-    }
 }
 
 fn status_hint(status: Option<u16>) -> &'static str {

@@ -20,7 +20,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
             last_line(&output.stderr).or_else(|| last_line(&output.text))
         }
         Outcome::TimedOut { output, .. }
-        | Outcome::Cancelled { output, .. }
+        | Outcome::Canceled { output, .. }
         | Outcome::Interrupted { output, .. } => last_line(&output.stderr),
         Outcome::BadOutput { problem, .. } => Some(problem.as_str()),
         Outcome::NotStarted(error) => {

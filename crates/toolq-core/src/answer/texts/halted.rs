@@ -36,7 +36,7 @@ pub(crate) fn halt_cause_text(halt: HaltCause) -> String {
             "the run was stopped from outside".to_owned()
         }
         HaltCause::AgentStopped => "the agent that called it was stopped".to_owned(),
-        HaltCause::ClientCancelled => "the client canceled it".to_owned(),
+        HaltCause::ClientCanceled => "the client canceled it".to_owned(),
         HaltCause::ClientLeft => "the client has left".to_owned(),
         HaltCause::ApproverStopped => "whoever approves calls stopped the run".to_owned(),
         HaltCause::WorkersLost => "too many workers were lost over this turn".to_owned(),
@@ -62,7 +62,7 @@ fn halt_hint(halt: HaltCause) -> &'static str {
         HaltCause::Signal(_)
         | HaltCause::OutputLost
         | HaltCause::AgentStopped
-        | HaltCause::ClientCancelled
+        | HaltCause::ClientCanceled
         | HaltCause::ClientLeft
         | HaltCause::ApproverStopped => {
             "nothing is wrong with this call. Call it again if it is still needed."

@@ -175,7 +175,7 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
                 halted::halt_cause_text(*halt)
             )
         }
-        DoubtCause::Cancelled(failed_tool) => {
+        DoubtCause::Canceled(failed_tool) => {
             format!("the parallel {failed_tool} call failed, and no complete result had arrived")
         }
     };

@@ -29,7 +29,7 @@ pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
         | Outcome::ToolDrifted(_)
         | Outcome::NoBacking => MessageKey::Unavailable,
         Outcome::LogRefused(_) | Outcome::NotExecuted(_) => MessageKey::NotExecuted,
-        Outcome::Cancelled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
+        Outcome::Canceled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
         Outcome::InDoubt { .. } => MessageKey::InDoubt,
         Outcome::Paused { .. } => MessageKey::Paused,
         Outcome::NeedsApproval => MessageKey::NeedsApproval,

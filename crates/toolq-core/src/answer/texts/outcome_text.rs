@@ -68,7 +68,7 @@ pub fn build_answer(
             content, captured, ..
         } => truncation::mark_content(content, captured, tool, reader),
         Outcome::Restored(restored) => restored.content.clone(),
-        _ => ResultContent::Text(render_error(call, tool, outcome, (messages, reader))),
+        _ => ResultContent::Text(render_error(call, tool, outcome, messages, reader)),
     };
     let content = leftovers::append_notice(content, outcome, tool);
     let for_clients = match outcome {
@@ -137,7 +137,8 @@ fn render_error(
     call: &Call,
     tool: Option<&Tool>,
     outcome: &Outcome,
-    (messages, reader): (&MessageTemplates, Option<OutputReader<'_>>),
+    messages: &MessageTemplates,
+    reader: Option<OutputReader<'_>>,
 ) -> String {
     let name = truncate(&call.name, MAX_NAME_CHARS);
     let error_text = error_text(&name, tool, outcome, reader);
@@ -185,9 +186,9 @@ fn error_text(
         Outcome::TransportFailed(transport) => http::explain_transport_error(tool, transport),
         Outcome::InDoubt { cause: doubt, .. } => {
             let details = match doubt {
-                DoubtCause::Interrupted(_)
-                | DoubtCause::Cancelled(_)
-                | DoubtCause::ReaperKilled => command::partial_output_text(&output, stderr),
+                DoubtCause::Interrupted(_) | DoubtCause::Canceled(_) | DoubtCause::ReaperKilled => {
+                    command::partial_output_text(&output, stderr)
+                }
                 _ => output.into_owned(),
             };
             http::explain_in_doubt(name, doubt).with_details(details)
@@ -201,9 +202,9 @@ fn error_text(
         | Outcome::NoBacking
         | Outcome::LogRefused(_)
         | Outcome::InternalError(_) => rejected::explain_unable(name, tool, outcome),
-        Outcome::Cancelled {
+        Outcome::Canceled {
             failed_tool: by, ..
-        } => rejected::explain_cancelled(by, tool, command::partial_output_text(&output, stderr)),
+        } => rejected::explain_canceled(by, tool, command::partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
             halted::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
         }

@@ -155,7 +155,7 @@ pub(crate) fn explain_not_executed(cause: &NotExecutedCause) -> ErrorText {
     )
 }
 
-pub(crate) fn explain_cancelled(
+pub(crate) fn explain_canceled(
     failed_tool: &str,
     tool: Option<&Tool>,
     written: String,

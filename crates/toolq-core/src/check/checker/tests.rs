@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 
+use crate::json::Input;
 use crate::testing::{tool_with_backing, tool_with_schema, tools_with_root};
 use crate::types::{AnswerForm, SafetyPolicy, SafetyRule, SafetySource, TurnOrigin};
 

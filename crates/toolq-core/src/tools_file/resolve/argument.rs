@@ -31,17 +31,7 @@ pub(crate) fn resolve_arguments(
     dashes: &[Vec<String>],
     context: &mut ToolContext<'_, '_>,
 ) -> Option<(String, Vec<ArgumentTemplate>)> {
-    if argv
-        .first()
-        .is_none_or(|first| first.value().is_some_and(String::is_empty))
-    {
-        context.diagnostics.error(
-            key,
-            "there is no program to run",
-            "empty",
-            "name one: `[cat, --, \"{path}\"]`",
-        );
-    }
+    report_missing_program(argv, key, context);
     let texts: Vec<&str> = argv
         .iter()
         .map(|element| element.value().map_or("", String::as_str))
@@ -59,40 +49,7 @@ pub(crate) fn resolve_arguments(
         if role == ArgRole::Program {
             program = base_name(&element.value);
         }
-        check_no_nul(element, context);
-        context.warn_about_tilde(element);
-        let is_line_number = role == ArgRole::Code
-            && matches!(program.as_str(), "sed" | "gsed")
-            && contains_only_integers(&element.value, context);
-        let policy = match role {
-            ArgRole::Code if is_line_number => TemplatePolicy::ARGUMENT,
-            role => policy_for(role, &program),
-        };
-        let template = context.resolve_template(element, policy);
-        match role {
-            ArgRole::Data if chooses_option(&template, context) => {
-                report_chosen_option(element, context);
-            }
-            ArgRole::Data => {
-                // A path never begins with `-`.
-                if !context.warn_about_unconfined_path(element, &template)
-                    && !context.warn_about_fetched_file(element, &template, &program)
-                {
-                    warn_about_leading_dash(element, &template, dashes, context);
-                }
-            }
-            ArgRole::PlainText => {
-                require_plain_values(element, &template, &program, false, context);
-            }
-            ArgRole::PlainTextOrPath => {
-                require_plain_values(element, &template, &program, true, context);
-            }
-            ArgRole::Program | ArgRole::Code | ArgRole::Script => {}
-        }
-        arguments.push(ArgumentTemplate {
-            template,
-            digits_only: is_line_number,
-        });
+        arguments.push(resolve_element(element, role, &program, dashes, context));
     }
     context.warn_about_free_spread(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
@@ -104,6 +61,64 @@ pub(crate) fn resolve_arguments(
         program = dir.join(program).display().to_string();
     }
     Some((program, arguments.collect()))
+}
+
+fn report_missing_program(argv: &[Field<String>], key: Span, context: &mut ToolContext<'_, '_>) {
+    if argv
+        .first()
+        .is_none_or(|first| first.value().is_some_and(String::is_empty))
+    {
+        context.diagnostics.error(
+            key,
+            "there is no program to run",
+            "empty",
+            "name one: `[cat, --, \"{path}\"]`",
+        );
+    }
+}
+
+/// Resolves one element of the `argv` of `program`.
+fn resolve_element(
+    element: &Spanned<String>,
+    role: ArgRole,
+    program: &str,
+    dashes: &[Vec<String>],
+    context: &mut ToolContext<'_, '_>,
+) -> ArgumentTemplate {
+    check_no_nul(element, context);
+    context.warn_about_tilde(element);
+    let is_line_number = role == ArgRole::Code
+        && matches!(program, "sed" | "gsed")
+        && contains_only_integers(&element.value, context);
+    let policy = match role {
+        ArgRole::Code if is_line_number => TemplatePolicy::ARGUMENT,
+        role => policy_for(role, program),
+    };
+    let template = context.resolve_template(element, policy);
+    match role {
+        ArgRole::Data if chooses_option(&template, context) => {
+            report_chosen_option(element, context);
+        }
+        ArgRole::Data => {
+            // A path never begins with `-`.
+            if !context.warn_about_unconfined_path(element, &template)
+                && !context.warn_about_fetched_file(element, &template, program)
+            {
+                warn_about_leading_dash(element, &template, dashes, context);
+            }
+        }
+        ArgRole::PlainText => {
+            require_plain_values(element, &template, program, false, context);
+        }
+        ArgRole::PlainTextOrPath => {
+            require_plain_values(element, &template, program, true, context);
+        }
+        ArgRole::Program | ArgRole::Code | ArgRole::Script => {}
+    }
+    ArgumentTemplate {
+        template,
+        digits_only: is_line_number,
+    }
 }
 
 /// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the

@@ -13,7 +13,8 @@ use crate::types::{Backing, Span};
 
 /// Returns what runs the calls of the tool `name`, or `None` if its declaration has an error.
 pub(crate) fn resolve_backing(
-    (name, file): (&str, &Spanned<ToolFile>),
+    name: &str,
+    file: &Spanned<ToolFile>,
     defaults: &Defaults,
     shared: &SharedSettings<'_>,
     context: &mut ToolContext<'_, '_>,

@@ -26,7 +26,7 @@ use crate::tools_file::resolve::unlocked_servers;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::Field;
 use crate::tools_lock::LockUse;
-use crate::types::ToolsConfig;
+use crate::types::{EnvFile, Tool, ToolsConfig};
 
 /// Calls that run at once if the file doesn't say.
 const DEFAULT_CONCURRENCY: usize = 10;
@@ -35,16 +35,13 @@ const MAX_CONCURRENCY: u32 = 10_000;
 /// Resolves the whole file. Problems are added to the diagnostics of `context`; if one of them is an error, the result must
 /// not be used.
 pub(crate) fn resolve_tools_file(
-    (file, lock): (&ToolsFile, LockUse<'_>),
+    file: &ToolsFile,
+    lock: LockUse<'_>,
     document: &Arc<ToolsDocument>,
     context: &mut CheckContext<'_, '_>,
 ) -> ToolsConfig {
     check_version(&file.version, context.diagnostics);
-    let root: PathBuf = document
-        .current_dir
-        .join(file.root.value().map_or("", String::as_str))
-        .components()
-        .collect();
+    let root = resolve_root(file, document);
     let mut messages = messages::resolve_messages(&file.messages, context.diagnostics);
     messages.extend(messages::resolve_builtin_wording(&file.messages));
     let no_defaults = Defaults::default();
@@ -52,8 +49,10 @@ pub(crate) fn resolve_tools_file(
     let server_tools = ServerTools::new(file, lock);
     let command_defaults = CommandDefaults::resolve(defaults, &root, context.diagnostics);
     let servers = server::resolve_servers(
-        (file, &server_tools),
-        (defaults, &command_defaults),
+        file,
+        &server_tools,
+        defaults,
+        &command_defaults,
         &root,
         context.diagnostics,
     );
@@ -64,17 +63,9 @@ pub(crate) fn resolve_tools_file(
         server_tools: &server_tools,
         command_defaults: &command_defaults,
     };
-    let mut tools = resolve_tools(file, &parts, context);
-    tools.extend(builtins::resolve_builtins(
-        file,
-        &tools,
-        &messages,
-        context.diagnostics,
-    ));
+    let tools = resolve_all_tools(file, &parts, context);
     let env_file = env_file::resolve_env_file(&file.env_file, context);
-    let mut own_files = included_files(context);
-    own_files.extend(env_file.path().map(Path::to_owned));
-    own_files.extend(std::mem::take(&mut context.schema_files));
+    let own_files = list_own_files(&env_file, context);
     let unlocked = unlocked_servers::list_unlocked(
         &server_tools,
         &servers,
@@ -84,7 +75,8 @@ pub(crate) fn resolve_tools_file(
     let tools = ToolsConfig {
         unlocked,
         secrets: secrets::resolve_secrets(
-            (file, &command_defaults),
+            file,
+            &command_defaults,
             &tools,
             &servers,
             context.diagnostics,
@@ -109,10 +101,37 @@ pub(crate) fn resolve_tools_file(
     tools
 }
 
-/// Returns the paths of the included files.
-fn included_files(context: &CheckContext<'_, '_>) -> Vec<PathBuf> {
+fn resolve_root(file: &ToolsFile, document: &ToolsDocument) -> PathBuf {
+    document
+        .current_dir
+        .join(file.root.value().map_or("", String::as_str))
+        .components()
+        .collect()
+}
+
+/// Resolves the tools of the file and, after them, the built-in ones.
+fn resolve_all_tools(
+    file: &ToolsFile,
+    parts: &ToolParts<'_>,
+    context: &mut CheckContext<'_, '_>,
+) -> Vec<Arc<Tool>> {
+    let mut tools = resolve_tools(file, parts, context);
+    tools.extend(builtins::resolve_builtins(
+        file,
+        &tools,
+        parts.messages,
+        context.diagnostics,
+    ));
+    tools
+}
+
+/// Returns the paths of the files that belong to tools.yaml: included files, the file with variables, and schemas.
+fn list_own_files(env_file: &EnvFile, context: &mut CheckContext<'_, '_>) -> Vec<PathBuf> {
     let included = context.diagnostics.sources().included();
-    included.map(|(path, _)| context.dir.join(path)).collect()
+    let mut files: Vec<PathBuf> = included.map(|(path, _)| context.dir.join(path)).collect();
+    files.extend(env_file.path().map(Path::to_owned));
+    files.extend(std::mem::take(&mut context.schema_files));
+    files
 }
 
 /// Returns the SHA-256 of the text, followed by the path, length and text of each included file, and by the tools of the host

@@ -48,7 +48,7 @@ impl ToolsDocument {
                 schema_files: BTreeSet::new(),
                 diagnostics: &mut diagnostics,
             };
-            resolve_tools_file((file, lock), self, &mut context)
+            resolve_tools_file(file, lock, self, &mut context)
         });
         ResolvedDocument {
             tools,

@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// The tools of a host process.
 #[derive(Debug, Clone)]
-pub struct HostTools {
+pub struct HostToolDeclarations {
     /// A JSON object with the key `tools`, a value on each line.
     text: String,
 }
@@ -42,7 +42,7 @@ struct HostDocument<'a> {
     tools: ExactJson<'a>,
 }
 
-impl HostTools {
+impl HostToolDeclarations {
     /// Takes the tools of a host process, an object whose keys are their names.
     ///
     /// # Errors

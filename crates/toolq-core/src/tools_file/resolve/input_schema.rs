@@ -35,38 +35,58 @@ pub(crate) fn resolve_input_schema<'f>(
         }
         return Cow::Owned(json!({"type": "object"}));
     }
-    let Some(schema) = field.spanned() else {
-        if server_tools.awaits_list(name, &file.value) {
-            return Cow::Owned(json!({"type": "object"}));
-        }
-        let lock = server_tools.tool_lock(name, &file.value.mcp);
-        let gets_input = takes_server_schema(&file.value);
-        if let Some(lock) = lock.filter(|_| gets_input) {
-            let schema = &lock.definition.input_schema;
-            if let Some(problem) = find_schema_problem(schema) {
-                context.diagnostics.error(
-                    file.key_span,
-                    format!("the input schema of `{name}` in tools.lock can't be used: {problem}"),
-                    "",
-                    "write an `input_schema` of your own",
-                );
-            }
-            return Cow::Borrowed(schema);
-        }
-        if field.is_missing() && !(gets_input && server_tools.is_being_written()) {
+    match field.spanned() {
+        Some(schema) => check_declared_schema(name, schema, context),
+        None => find_undeclared_schema(name, file, server_tools, context),
+    }
+}
+
+/// Returns the schema of a tool whose file has none: that of its server's tool, or one that accepts everything.
+fn find_undeclared_schema<'f>(
+    name: &str,
+    file: &'f Spanned<ToolFile>,
+    server_tools: &ServerTools<'f>,
+    context: &mut CheckContext<'_, '_>,
+) -> Cow<'f, Value> {
+    if server_tools.awaits_list(name, &file.value) {
+        return Cow::Owned(json!({"type": "object"}));
+    }
+    let lock = server_tools.tool_lock(name, &file.value.mcp);
+    let gets_input = takes_server_schema(&file.value);
+    if let Some(lock) = lock.filter(|_| gets_input) {
+        let schema = &lock.definition.input_schema;
+        if let Some(problem) = find_schema_problem(schema) {
             context.diagnostics.error(
                 file.key_span,
-                format!("`{name}` has no `input_schema`"),
+                format!("the input schema of `{name}` in tools.lock can't be used: {problem}"),
                 "",
-                if gets_input {
-                    "write one, or take the server's own: `toolq servers lock` asks for it"
-                } else {
-                    "a tool without inputs has `input_schema: {type: object, properties: {}}`"
-                },
+                "write an `input_schema` of your own",
             );
         }
-        return Cow::Borrowed(&ANY_VALUE_SCHEMA);
-    };
+        return Cow::Borrowed(schema);
+    }
+    let is_missing = file.value.input_schema.is_missing();
+    if is_missing && !(gets_input && server_tools.is_being_written()) {
+        context.diagnostics.error(
+            file.key_span,
+            format!("`{name}` has no `input_schema`"),
+            "",
+            if gets_input {
+                "write one, or take the server's own: `toolq servers lock` asks for it"
+            } else {
+                "a tool without inputs has `input_schema: {type: object, properties: {}}`"
+            },
+        );
+    }
+    Cow::Borrowed(&ANY_VALUE_SCHEMA)
+}
+
+/// Checks the schema in the file, and returns it bundled with the files that it refers to.
+fn check_declared_schema<'f>(
+    name: &str,
+    schema: &'f Spanned<Value>,
+    context: &mut CheckContext<'_, '_>,
+) -> Cow<'f, Value> {
     let keys = ["tools", name, "input_schema"];
     let mut effective_schema = Cow::Borrowed(&schema.value);
     if is_simple_schema(&schema.value) {
@@ -74,26 +94,7 @@ pub(crate) fn resolve_input_schema<'f>(
     } else if context.check_schema(&schema.value, &keys) {
         context.warn_about_misspelled_keywords(&schema.value, &keys);
         context.warn_about_invalid_defaults(&schema.value, &keys);
-        let dir = context.schema_dir(&keys);
-        match bundle_schema(&schema.value, &dir) {
-            Ok(None) => {}
-            Ok(Some(bundled)) => effective_schema = Cow::Owned(bundled),
-            // Inputs are checked where only the directory of tools.yaml is known.
-            Err(why) if dir != context.dir => context.diagnostics.error(
-                schema.key_span,
-                format!("this schema can't refer to a file: {why}"),
-                "",
-                "copy what it refers to into `$defs`",
-            ),
-            Err(why) => context.diagnostics.warning(
-                schema.key_span,
-                format!(
-                    "`toolq tools` prints a reference to a file, which no model can follow: {why}"
-                ),
-                "",
-                "copy what it refers to into `$defs`",
-            ),
-        }
+        effective_schema = bundle_declared_schema(schema, &keys, context);
     }
     if !is_object_schema(&effective_schema) {
         context.diagnostics.error(
@@ -104,6 +105,32 @@ pub(crate) fn resolve_input_schema<'f>(
         );
     }
     effective_schema
+}
+
+fn bundle_declared_schema<'f>(
+    schema: &'f Spanned<Value>,
+    keys: &[&str],
+    context: &mut CheckContext<'_, '_>,
+) -> Cow<'f, Value> {
+    let dir = context.schema_dir(keys);
+    match bundle_schema(&schema.value, &dir) {
+        Ok(None) => {}
+        Ok(Some(bundled)) => return Cow::Owned(bundled),
+        // Inputs are checked where only the directory of tools.yaml is known.
+        Err(why) if dir != context.dir => context.diagnostics.error(
+            schema.key_span,
+            format!("this schema can't refer to a file: {why}"),
+            "",
+            "copy what it refers to into `$defs`",
+        ),
+        Err(why) => context.diagnostics.warning(
+            schema.key_span,
+            format!("`toolq tools` prints a reference to a file, which no model can follow: {why}"),
+            "",
+            "copy what it refers to into `$defs`",
+        ),
+    }
+    Cow::Borrowed(&schema.value)
 }
 
 /// Whether a schema is for objects, as the APIs require. With a `$ref`, the type may be declared elsewhere.

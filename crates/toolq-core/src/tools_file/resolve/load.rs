@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::tools_file::keys::ToolsFile;
 use crate::tools_file::resolve::document::{ResolvedDocument, ToolsDocument};
-use crate::tools_file::resolve::host_tools::HostTools;
+use crate::tools_file::resolve::host_tools::HostToolDeclarations;
 use crate::tools_file::resolve::include::include_files;
 use crate::tools_file::secret_names::guess_secret_names;
 use crate::tools_file::source_map::SourceMap;
@@ -55,7 +55,7 @@ pub fn parse_locked_tools_file(
 
 /// Like [`parse_locked_tools_file`], with the tools that a host process has announced, if it has.
 pub fn parse_with_host_tools(
-    (text, host_tools): (&str, Option<&HostTools>),
+    (text, host_tools): (&str, Option<&HostToolDeclarations>),
     dir: &Path,
     current_dir: &Path,
     lock: LockUse<'_>,

@@ -57,7 +57,7 @@ pub(crate) use agent_tool_checks::agent_cycle_warnings;
 pub use builtins::OUTPUT_READER;
 pub(crate) use builtins::new_task_tool;
 pub(crate) use context::{CheckContext, ToolContext};
-pub use host_tools::{HostToolProblem, HostTools};
+pub use host_tools::{HostToolDeclarations, HostToolProblem};
 pub use load::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file, parse_with_host_tools};
 pub(crate) use placeholders::{SplatPlace, TemplatePolicy};
 pub(crate) use plain_text::accepts_only_plain_text;

@@ -12,7 +12,8 @@ use crate::types::{Backing, Template, Tool};
 
 /// Returns the names under `secrets`, and those of the variables that are used for credentials.
 pub(crate) fn resolve_secrets(
-    (file, defaults): (&ToolsFile, &CommandDefaults),
+    file: &ToolsFile,
+    defaults: &CommandDefaults,
     tools: &[Arc<Tool>],
     servers: &ServersByName,
     diagnostics: &mut Diagnostics<'_>,

@@ -33,8 +33,10 @@ pub(crate) type ServersByName = BTreeMap<String, Arc<ServerConfig>>;
 
 /// Resolves all servers. One that can't be used is left out, with an error.
 pub(crate) fn resolve_servers(
-    (file, server_tools): (&ToolsFile, &ServerTools<'_>),
-    (defaults, command_defaults): (&Defaults, &CommandDefaults),
+    file: &ToolsFile,
+    server_tools: &ServerTools<'_>,
+    defaults: &Defaults,
+    command_defaults: &CommandDefaults,
     root: &Path,
     diagnostics: &mut Diagnostics<'_>,
 ) -> ServersByName {
@@ -60,7 +62,7 @@ pub(crate) fn resolve_servers(
         context.set_wrapper(&server.value.wrapper);
         let lock = server_tools.server_lock(name);
         let is_unlocked = server_tools.is_unlocked(name, &server.value);
-        if let Some(config) = resolve_server((name, lock), server, defaults, &mut context) {
+        if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
             let config = ServerConfig {
                 compares_tools: lock.is_some() || is_unlocked,
                 ..config
@@ -123,7 +125,8 @@ fn check_tool_settings(
 }
 
 fn resolve_server(
-    (name, lock): (&str, Option<&ServerLock>),
+    name: &str,
+    lock: Option<&ServerLock>,
     file: &Spanned<ServerFile>,
     defaults: &Defaults,
     context: &mut ToolContext<'_, '_>,

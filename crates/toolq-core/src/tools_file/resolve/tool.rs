@@ -63,7 +63,7 @@ pub(crate) fn resolve_tool(
         .or(locked_effect)
         .unwrap_or(Effect::Write);
     resolve_surroundings(tool, defaults, context);
-    let backing = backing::resolve_backing((name, file), defaults, shared, context);
+    let backing = backing::resolve_backing(name, file, defaults, shared, context);
     sandbox::report_unused_sandbox(tool, backing.as_ref(), context.diagnostics);
     let output = pick_or(&tool.output, &defaults.output, OutputKind::Text);
     Tool {

@@ -3,8 +3,8 @@
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentResult;
 use crate::transcript::formats::anthropic;
-use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::types::{AnswerForm, Dialect};
 

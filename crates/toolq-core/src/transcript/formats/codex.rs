@@ -2,7 +2,7 @@
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::document_error::DocumentResult;
 use crate::transcript::formats::openai_responses;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::types::{RecordedResult, ResultContent};

@@ -5,10 +5,10 @@
 
 use crate::json::ParsedObject;
 use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::DocumentResult;
 use crate::transcript::formats::anthropic;
 use crate::transcript::formats::claude_code;
 use crate::transcript::formats::codex;
-use crate::transcript::formats::common::DocumentResult;
 use crate::transcript::formats::openai_chat;
 use crate::transcript::formats::openai_responses;
 use crate::transcript::index_builder::IndexBuilder;

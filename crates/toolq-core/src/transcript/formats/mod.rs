@@ -4,12 +4,13 @@
 //! [`Dialect`](crate::types::Dialect).
 
 pub(crate) mod anthropic;
+mod call_input;
 pub(crate) mod claude_code;
 pub(crate) mod codex;
-pub(crate) mod common;
 pub(crate) mod dispatch;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod plain_result;
 mod session_log;
 
 pub(crate) use session_log::is_record;

@@ -2,7 +2,9 @@
 
 use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::formats::common::{DocumentResult, parse_input};
+use crate::transcript::document_error::DocumentResult;
+use crate::transcript::formats::call_input::parse_input;
+use crate::transcript::formats::plain_result::plain_result;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
@@ -114,6 +116,6 @@ pub fn parse_result(record: &ParsedObject) -> RecordedResult {
         is_error: is_error.map(|is_error| is_error.get() == "true"),
         skipped: record.get_text("type").as_deref() == Some("tool_skipped"),
         rejected: Some(status.is_some_and(|status| Status::from(&*status).is_rejected())),
-        ..crate::transcript::formats::common::plain_result(record.get("content"))
+        ..plain_result(record.get("content"))
     }
 }

@@ -44,6 +44,13 @@ pub(crate) struct Block {
     emitted_bytes: usize,
 }
 
+/// A call whose input has grown.
+pub(crate) struct GrownInput {
+    pub id: String,
+    pub name: String,
+    pub input_so_far: String,
+}
+
 impl Block {
     /// Creates a call without input.
     pub fn call(index: Option<u64>, id: Option<String>, name: Option<String>) -> Self {
@@ -84,16 +91,20 @@ impl Block {
         text.clone_into(&mut self.input);
     }
 
-    /// Returns the id, the name and the input so far of a call, if the input has grown by enough since the last time.
+    /// Returns the input so far of a call, if it has grown by enough since the last time.
     /// Calls without an id or a name are skipped: there would be nothing to report them under.
-    pub fn grown_input(&mut self) -> Option<(String, String, String)> {
+    pub fn grown_input(&mut self) -> Option<GrownInput> {
         let has_grown = self.input.len() > self.emitted_bytes + self.emitted_bytes / GROWTH_DIVISOR;
         let (id, name) = (self.id.as_ref()?, self.name.as_ref()?);
         if !has_grown || self.input.len() > MAX_INPUT_BYTES {
             return None;
         }
         self.emitted_bytes = self.input.len();
-        Some((id.clone(), name.clone(), self.input.clone()))
+        Some(GrownInput {
+            id: id.clone(),
+            name: name.clone(),
+            input_so_far: self.input.clone(),
+        })
     }
 
     /// Returns the text of its input. Pieces that are only whitespace don't count.

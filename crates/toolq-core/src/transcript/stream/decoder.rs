@@ -6,6 +6,7 @@
 //! different vendors can be concatenated.
 
 mod event_error;
+mod failure;
 mod response;
 #[cfg(test)]
 mod tests;
@@ -14,42 +15,17 @@ pub use response::ResponseAssembler;
 
 use crate::json::ParsedObject;
 use crate::text::format_bytes;
-use crate::transcript::detect;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
-use crate::transcript::input_error::{InputError, LineCol};
 use crate::transcript::response_error::find_stream_error;
 use crate::transcript::stream::decoder::event_error::{EventError, FailureKind};
+use crate::transcript::stream::decoder::failure::StreamFailure;
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;
-use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
+use crate::transcript::stream::sse::{SseDecoder, SseEvent};
+use crate::transcript::stream::vendor::StreamVendor;
+use crate::transcript::unrecognized;
 use crate::types::{Call, Dialect};
-
-/// The vendor of a stream, if given instead of detected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamVendor {
-    /// The Messages API.
-    Anthropic,
-    /// Chat completions and responses.
-    OpenAi,
-}
-
-impl StreamVendor {
-    fn of_dialect(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Anthropic => Self::Anthropic,
-            _ => Self::OpenAi,
-        }
-    }
-
-    /// Returns what `--from` calls such a stream.
-    pub(crate) fn flag(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic-sse",
-            Self::OpenAi => "openai-sse",
-        }
-    }
-}
 
 /// Decodes a stream. Iterate over it for its events.
 #[derive(Debug)]
@@ -68,13 +44,6 @@ pub struct StreamDecoder {
     max_message_bytes: u64,
     failure: Option<StreamFailure>,
     is_finished: bool,
-}
-
-/// Why the rest of a stream can't be read.
-#[derive(Debug)]
-struct StreamFailure {
-    kind: FailureKind,
-    error: InputError,
 }
 
 impl StreamDecoder {
@@ -133,12 +102,6 @@ impl StreamDecoder {
         self.fail_at_line(FailureKind::CutOff, message);
     }
 
-    /// Ends the stream because its remaining bytes can't be read.
-    pub fn fail_with_io_error(&mut self, error: &std::io::Error) {
-        let message = format!("can't read the rest of the stream: {error}");
-        self.fail_at_line(FailureKind::CutOff, message);
-    }
-
     /// Stops decoding and returns the calls that started and weren't reported as complete.
     pub fn abort(&mut self) -> Vec<Call> {
         self.is_finished = true;
@@ -154,7 +117,8 @@ impl StreamDecoder {
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
         self.has_events = true;
         if let Err(error) = self.read_event(data, last) {
-            self.set_failure((data.line, data.column + error.column), error);
+            let column = data.column + error.column;
+            self.set_failure(data.line, column, error);
         }
         // No event of the Messages API belongs to a response that has ended.
         self.is_finished |=
@@ -168,7 +132,7 @@ impl StreamDecoder {
             let limit = format_bytes(self.max_message_bytes);
             let message = format!("the message is larger than {limit}");
             let error = EventError::new(FailureKind::Malformed, message);
-            self.set_failure((data.line, 1), error);
+            self.set_failure(data.line, 1, error);
         }
     }
 
@@ -208,14 +172,14 @@ impl StreamDecoder {
     fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {
         if object.has_value("error") || object.get_unique_text("type")?.as_deref() == Some("error")
         {
-            return Err(detect::stream_error(object));
+            return Err(unrecognized::stream_error(object));
         }
         if !self.tracker.is_open() && self.tracker.body().is_none() {
             let found = dispatch::event_dialect(object);
             let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
             match vendors {
                 Some((found, given)) if found != given && self.dialect.is_none() => {
-                    return Err(detect::vendor_mismatch_error(object, (found, given)));
+                    return Err(unrecognized::vendor_mismatch_error(object, found, given));
                 }
                 Some((found, given)) if found != given => {}
                 _ => self.dialect = found.or(self.dialect),
@@ -229,61 +193,8 @@ impl StreamDecoder {
             {
                 Ok(())
             }
-            None => Err(detect::unrecognized_event(object)),
+            None => Err(unrecognized::unrecognized_event(object)),
         }
-    }
-
-    fn fail_with_sse_error(&mut self, error: SseError) {
-        let (line, message) = match error {
-            SseError::NotUtf8 { line } => (line, "invalid UTF-8".to_owned()),
-            SseError::TooLarge { line } => (
-                line,
-                format!(
-                    "the event is larger than {}",
-                    format_bytes(self.max_message_bytes)
-                ),
-            ),
-        };
-        let error = EventError::new(FailureKind::Malformed, message);
-        self.set_failure((line, 1), error);
-    }
-
-    fn fail_at_line(&mut self, kind: FailureKind, message: impl Into<String>) {
-        let line = self.sse_decoder.line_number();
-        self.set_failure((line, 1), EventError::new(kind, message));
-    }
-
-    /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
-    fn fail_without_message(&mut self) {
-        let Some(given) = self.vendor.filter(|_| !self.has_events) else {
-            return self.fail_at_line(FailureKind::CutOff, "the stream has no model response");
-        };
-        let given = given.flag();
-        let message = format!("this isn't a stream of events, but `--from` says `{given}`");
-        let error = EventError {
-            hint: Some("leave it out: toolq detects the format".to_owned()),
-            ..EventError::new(FailureKind::CutOff, message)
-        };
-        self.set_failure((1, 1), error);
-    }
-
-    /// Ends decoding with an error, unless there was one before. Only the response was requested from the API, so after
-    /// its end, only an error that could lose a call matters.
-    fn set_failure(&mut self, (line, column): (usize, usize), error: EventError) {
-        if self.tracker.is_response_complete() && !matches!(error.kind, FailureKind::Unexpected) {
-            self.is_finished = true;
-            return;
-        }
-        self.failure.get_or_insert_with(|| StreamFailure {
-            kind: error.kind,
-            error: InputError {
-                input_name: self.name.clone(),
-                position: Some(LineCol { line, column }),
-                message: error.message,
-                hint: error.hint,
-                errno: None,
-            },
-        });
     }
 }
 

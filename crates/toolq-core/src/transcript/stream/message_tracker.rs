@@ -159,13 +159,13 @@ impl MessageTracker {
             return false;
         }
         let position = call.position;
-        if let Some((id, name, input_so_far)) = call.grown_input() {
+        if let Some(grown) = call.grown_input() {
             let part = PartialCall {
                 turn,
                 position,
-                id,
-                name,
-                input_so_far,
+                id: grown.id,
+                name: grown.name,
+                input_so_far: grown.input_so_far,
             };
             self.pending_events
                 .push_back(StreamEvent::PartialInput(part));

@@ -11,11 +11,13 @@ mod open_message;
 mod partial_json;
 mod response_body;
 mod sse;
+mod vendor;
 
 pub(crate) use block::Block;
 pub use collect_turns::collect_turns;
-pub use decoder::{ResponseAssembler, StreamDecoder, StreamVendor};
+pub use decoder::{ResponseAssembler, StreamDecoder};
 pub use event::{PartialCall, StreamEvent};
 pub(crate) use message_tracker::MessageTracker;
 pub use partial_json::complete_partial_json;
 pub use sse::{SseDecoder, SseError, SseEvent, is_event_stream};
+pub use vendor::StreamVendor;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::json::{JsonText, ParsedObject, to_json_line};
-use crate::transcript::formats::common::{DocumentResult, api_dialect};
+use crate::transcript::document_error::DocumentResult;
 use crate::transcript::response_usage::parse_usage;
 use crate::transcript::stream::block::Block;
 use crate::transcript::stream::block_content::{GrowingTexts, format_member, text_piece};
-use crate::types::{Api, Usage};
+use crate::types::{Api, Dialect, Usage};
 
 /// What the body of a response has, apart from its blocks.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl ResponseBody {
 
     /// Returns the body of a complete response.
     pub fn to_json(&self, api: Api) -> String {
-        let dialect = api_dialect(api);
+        let dialect = Dialect::from(api);
         let blocks = self.blocks.iter();
         let blocks: Vec<String> = blocks.filter_map(|block| block.to_json(dialect)).collect();
         let blocks = format!("[{}]", blocks.join(","));

@@ -51,10 +51,10 @@ impl Outcome {
     /// Whether the call was stopped for a reason outside of it, so it counts neither as a success nor as a failure.
     pub fn is_stopped_externally(&self) -> bool {
         match self {
-            Self::Cancelled { .. }
+            Self::Canceled { .. }
             | Self::Interrupted { .. }
             | Self::InDoubt {
-                cause: DoubtCause::Interrupted(_) | DoubtCause::Cancelled(_),
+                cause: DoubtCause::Interrupted(_) | DoubtCause::Canceled(_),
                 ..
             } => true,
             Self::Restored(restored) => restored.status.is_stopped_externally(),
@@ -98,7 +98,7 @@ impl Outcome {
                 failure: AgentFailure::LogRefused(_),
                 ..
             } => Status::LogRefused,
-            Self::Cancelled { .. } => Status::Cancelled,
+            Self::Canceled { .. } => Status::Canceled,
             Self::AgentFailed {
                 failure: AgentFailure::OverBudget { .. },
                 ..

@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
-use super::{CallReply, ConnectionTask, PendingCall};
+use super::{CallReply, ConnectionCall, ConnectionTask};
 use toolq_core::types::ToolDrift;
 
 impl ConnectionTask {
     /// Returns how the tool of a call differs from what was locked.
-    fn find_drift(&self, call: &PendingCall) -> Option<ToolDrift> {
+    fn find_drift(&self, call: &ConnectionCall) -> Option<ToolDrift> {
         let announcement = self.announcement.as_ref()?;
         call.lock
             .as_ref()?
             .find_drift(announcement.tools.get(&call.tool))
     }
 
-    pub(super) fn begin_call(&mut self, call: PendingCall) {
+    pub(super) fn begin_call(&mut self, call: ConnectionCall) {
         self.last_use = Instant::now();
         if call.reply.is_closed() {
             return;

@@ -18,7 +18,7 @@ const MAX_LAST_LINES: usize = 10;
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub(crate) struct PendingCall {
+pub(crate) struct ConnectionCall {
     /// Tells the calls of a connection apart.
     pub(crate) ticket: u64,
     /// The tool's name at the server.
@@ -105,16 +105,25 @@ pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
     }
 }
 
-pub(super) fn reply_to_all(
-    calls: Vec<PendingCall>,
-    listeners: Vec<oneshot::Sender<ListReply>>,
-    reply: impl Fn() -> CallReply,
-) {
-    for listener in listeners {
-        let _ = listener.send(Err(reply()));
+/// The callers that wait for a connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    pub(super) calls: Vec<ConnectionCall>,
+    pub(super) listeners: Vec<oneshot::Sender<ListReply>>,
+}
+
+impl Waiters {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.listeners.is_empty()
     }
-    for call in calls {
-        // A call that has timed out meanwhile waits for nothing.
-        let _ = call.reply.send(reply());
+
+    pub(super) fn reply_to_all(self, reply: impl Fn() -> CallReply) {
+        for listener in self.listeners {
+            let _ = listener.send(Err(reply()));
+        }
+        for call in self.calls {
+            // A call that has timed out meanwhile waits for nothing.
+            let _ = call.reply.send(reply());
+        }
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::reply::reply_to_all;
-use super::{CallReply, ConnectionRequest, ConnectionTask, PendingCall, lock};
+use super::reply::Waiters;
+use super::{CallReply, ConnectionRequest, ConnectionTask, lock};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::format_duration;
@@ -39,6 +39,24 @@ impl ConnectionEnd {
             Self::Failed(why) => why,
         }
     }
+
+    fn cause(&self) -> ServerEndCause {
+        match self {
+            Self::ServerEnded(_) => ServerEndCause::Exited,
+            Self::RunEnded => ServerEndCause::RunEnded,
+            Self::Idle => ServerEndCause::Idle,
+            Self::Failed(_) => ServerEndCause::GivenUp,
+        }
+    }
+
+    /// Returns what the log says beside the cause, if that leaves anything open. `detail` is the masked description.
+    fn explain(&self, exit: &ChildExit, detail: &str) -> Option<String> {
+        match self {
+            Self::ServerEnded(_) => Some(describe_exit(exit, detail)),
+            Self::RunEnded | Self::Idle => None,
+            Self::Failed(_) => Some(detail.to_owned()),
+        }
+    }
 }
 
 impl ConnectionTask {
@@ -51,25 +69,11 @@ impl ConnectionTask {
         }
         let end = self.serve(&mut requests).await;
         requests.close();
-        if !self.life.is_recorded() {
-            if self.is_ready {
-                self.record_ready().await;
-            } else {
-                self.life.set_pid(self.transport.pid().await);
-            }
-        }
-        while let Ok(request) = requests.try_recv() {
-            match request {
-                ConnectionRequest::Call(call) => self.waiting.push(call),
-                ConnectionRequest::ListTools(reply) => self.listeners.push(reply),
-                ConnectionRequest::Cancel { .. } => {}
-            }
-        }
-        let listeners = mem::take(&mut self.listeners);
-        let calls = self.waiting.into_iter().chain(self.running.into_values());
-        let calls: Vec<PendingCall> = calls.collect();
+        self.record_pid().await;
+        self.take_last_requests(&mut requests);
+        let mut waiters = self.take_waiters();
         // Callers that wait need to know why the server is gone. If there are none, it is ended at once.
-        let is_awaited = !calls.is_empty() || !listeners.is_empty();
+        let is_awaited = !waiters.is_empty();
         let stderr = if is_awaited {
             self.transport.read_stderr_tail().await
         } else {
@@ -82,11 +86,9 @@ impl ConnectionTask {
             stderr: stderr.clone(),
         };
         let has_exited = is_awaited && self.transport.has_exited().await;
-        let (mut calls, mut listeners) = (calls, listeners);
         if !has_exited {
             // The callers don't have to wait until it has.
-            let (calls, listeners) = (mem::take(&mut calls), mem::take(&mut listeners));
-            reply_to_all(calls, listeners, || match &self.failure {
+            mem::take(&mut waiters).reply_to_all(|| match &self.failure {
                 Some(error) => CallReply::Failed(TransportError {
                     detail: detail.clone(),
                     ..error.clone()
@@ -96,21 +98,49 @@ impl ConnectionTask {
         }
         let strays = self.session.strays();
         let (exit, saved_stderr) = self.transport.end(&self.control).await;
-        let cause = match &end {
-            ConnectionEnd::RunEnded => (ServerEndCause::RunEnded, None),
-            ConnectionEnd::Idle => (ServerEndCause::Idle, None),
-            ConnectionEnd::ServerEnded(_) => {
-                (ServerEndCause::Exited, Some(describe_exit(&exit, &detail)))
-            }
-            ConnectionEnd::Failed(_) => (ServerEndCause::GivenUp, Some(detail.clone())),
-        };
-        self.life.record_end(cause, &exit, strays, saved_stderr);
-        reply_to_all(calls, listeners, || match exit {
+        let why = end.explain(&exit, &detail);
+        self.life
+            .record_end(end.cause(), why, &exit, strays, saved_stderr);
+        waiters.reply_to_all(|| match exit {
             ChildExit::NotStarted(errno) | ChildExit::NotConfined(errno) => {
                 CallReply::NotStarted(errno)
             }
             _ => lost(describe_exit(&exit, &detail)),
         });
+    }
+
+    /// Records the server's process, and that it was ready if it ever was.
+    async fn record_pid(&mut self) {
+        if self.life.is_recorded() {
+            return;
+        }
+        if self.is_ready {
+            self.record_ready().await;
+        } else {
+            self.life.set_pid(self.transport.pid().await);
+        }
+    }
+
+    /// Takes the requests that came before callers could know that the connection has ended.
+    fn take_last_requests(&mut self, requests: &mut mpsc::UnboundedReceiver<ConnectionRequest>) {
+        while let Ok(request) = requests.try_recv() {
+            match request {
+                ConnectionRequest::Call(call) => self.waiting.push(call),
+                ConnectionRequest::ListTools(reply) => self.listeners.push(reply),
+                ConnectionRequest::Cancel { .. } => {}
+            }
+        }
+    }
+
+    fn take_waiters(&mut self) -> Waiters {
+        let running = mem::take(&mut self.running).into_values();
+        Waiters {
+            calls: mem::take(&mut self.waiting)
+                .into_iter()
+                .chain(running)
+                .collect(),
+            listeners: mem::take(&mut self.listeners),
+        }
     }
 
     /// Serves calls, and returns why the connection ends.

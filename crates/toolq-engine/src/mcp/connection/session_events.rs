@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{CallReply, ConnectionTask, ListReply};
 use crate::mcp::announcement::ServerAnnouncement;
-use crate::mcp::process::ServerLine;
+use crate::mcp::process::StdoutLine;
 use crate::mcp::transport::Incoming;
 use crate::progress::Progress;
 use toolq_mcp::client::{SessionEvent, ToolList};
@@ -19,8 +19,8 @@ impl ConnectionTask {
     pub(super) fn receive(&mut self, incoming: Incoming) -> Result<(), String> {
         self.session.set_answering(!self.transport.is_behind());
         let events = match incoming {
-            Incoming::Line(ServerLine::Whole(line)) => self.session.receive(&line),
-            Incoming::Line(ServerLine::TooLong(start, bytes)) => {
+            Incoming::Line(StdoutLine::Whole(line)) => self.session.receive(&line),
+            Incoming::Line(StdoutLine::TooLong(start, bytes)) => {
                 self.session.receive_too_long(&start, bytes)
             }
             Incoming::Http(event) => self.receive_http(event)?,

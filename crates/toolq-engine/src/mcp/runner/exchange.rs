@@ -11,7 +11,7 @@ use toolq_mcp::client::CallMeta;
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::http::SendGuard;
-use crate::mcp::connection::{CallReply, ConnectionEnded, PendingCall, ServerConnection};
+use crate::mcp::connection::{CallReply, ConnectionCall, ConnectionEnded, ServerConnection};
 use crate::mcp::outcome::transport_error;
 use crate::mcp::runner::McpRunner;
 use crate::mcp::sent_call::SentCall;
@@ -20,7 +20,7 @@ use crate::progress::ProgressSender;
 use toolq_core::types::{CallTrace, McpBacking, McpInvocation, Outcome};
 
 /// A call, and what is needed to send it.
-pub(super) struct Exchange<'a> {
+pub(super) struct CallExchange<'a> {
     pub(super) invocation: &'a McpInvocation,
     pub(super) backing: &'a McpBacking,
     /// By which the server can tell a repeated call.
@@ -47,7 +47,7 @@ impl McpRunner {
     /// or wants other headers, the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
     pub(super) async fn exchange(
         &self,
-        exchange: &Exchange<'_>,
+        exchange: &CallExchange<'_>,
         mut timed_out: Pin<&mut impl Future<Output = ()>>,
         mut canceled: Pin<&mut impl Future<Output = ()>>,
     ) -> (CallEnd, Option<SentCall>) {
@@ -81,7 +81,7 @@ impl McpRunner {
     ///
     /// # Errors
     /// The outcome of the call, because the server can't be started or a variable isn't set.
-    async fn send(&self, exchange: &Exchange<'_>) -> Result<SentCall, Outcome> {
+    async fn send(&self, exchange: &CallExchange<'_>) -> Result<SentCall, Outcome> {
         let server = &exchange.backing.server;
         let arguments = resolve_raw(&exchange.invocation.arguments, &self.environment)?;
         loop {
@@ -106,11 +106,11 @@ impl McpRunner {
     /// Returns a call for `connection`, and what is kept of it while it waits for its answer.
     fn pending_call(
         &self,
-        exchange: &Exchange<'_>,
+        exchange: &CallExchange<'_>,
         arguments: Arc<RawValue>,
         connection: &ServerConnection,
-    ) -> (PendingCall, SentCall) {
-        let Exchange {
+    ) -> (ConnectionCall, SentCall) {
+        let CallExchange {
             invocation,
             backing,
             idempotency_key,
@@ -126,7 +126,7 @@ impl McpRunner {
             guard: SendGuard::default(),
             reply,
         };
-        let call = PendingCall {
+        let call = ConnectionCall {
             ticket: sent.ticket,
             tool: invocation.tool.clone(),
             lock: backing.lock.clone(),

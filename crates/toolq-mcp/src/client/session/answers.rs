@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientSession, PendingCall, PendingRequest};
-use crate::call_reply::CallReply;
+use crate::call_result_kind::CallResultKind;
 use crate::client::error::{CallError, ToolListError};
 use crate::client::event::SessionEvent;
 use crate::client::handshake::{DISCOVER_ID, HandshakeStep, INITIALIZE_ID};
@@ -148,9 +148,9 @@ impl ClientSession {
             Ok(result) => result,
             Err(error) => return ended(Err(CallError::Refused(error))),
         };
-        match CallReply::read(result) {
-            Ok(CallReply::Complete(result)) => ended(Ok(result)),
-            Ok(CallReply::InputRequired { requests, state }) => {
+        match CallResultKind::read(result) {
+            Ok(CallResultKind::Complete(result)) => ended(Ok(result)),
+            Ok(CallResultKind::InputRequired { requests, state }) => {
                 call.rounds += 1;
                 if requests > 0 || call.rounds == MAX_ROUNDS {
                     return ended(Err(CallError::InputRequired));

@@ -3,13 +3,13 @@
 use crate::call_result::CallToolResult;
 use crate::rpc_error::RpcError;
 use crate::server::elicitation::{ELICITATION_METHOD, Elicitation, QuestionId};
-use crate::server::event::CallId;
+use crate::server::event::ServedCallId;
 use crate::server::result::{CallToolAnswer, InputRequiredResult, ProgressParams, WithdrawnParams};
 use crate::server::session::ServerSession;
 
 impl ServerSession {
     /// Answers a call. It's not an error if the call was canceled meanwhile: it gets no answer then.
-    pub fn answer_call(&mut self, call: CallId, result: &CallToolResult) {
+    pub fn answer_call(&mut self, call: ServedCallId, result: &CallToolResult) {
         if let Some(running) = self.running.remove(&call) {
             let catalog = self.catalog.current();
             let answer = CallToolAnswer::new(running.version, &catalog, result);
@@ -18,7 +18,7 @@ impl ServerSession {
     }
 
     /// Asks the person at the client of a call by a request. Returns `None` if the call is over.
-    pub fn ask(&mut self, call: CallId, question: &Elicitation) -> Option<QuestionId> {
+    pub fn ask(&mut self, call: ServedCallId, question: &Elicitation) -> Option<QuestionId> {
         self.running.get(&call)?;
         let id = QuestionId(self.next_question);
         self.next_question += 1;
@@ -39,7 +39,7 @@ impl ServerSession {
     }
 
     /// Answers a call with a question. The client makes the call again with the reply, and with `state`.
-    pub fn require_input(&mut self, call: CallId, question: &Elicitation, state: &str) {
+    pub fn require_input(&mut self, call: ServedCallId, question: &Elicitation, state: &str) {
         if let Some(running) = self.running.remove(&call) {
             let catalog = self.catalog.current();
             let result = InputRequiredResult::new(&catalog, question, state);
@@ -48,7 +48,7 @@ impl ServerSession {
     }
 
     /// Answers a call that can't be made at all.
-    pub fn refuse_call(&mut self, call: CallId, error: RpcError) {
+    pub fn refuse_call(&mut self, call: ServedCallId, error: RpcError) {
         if let Some(running) = self.running.remove(&call) {
             let error = error.masked(&self.mask);
             self.outbox.error(Some(&running.request), error);
@@ -58,7 +58,7 @@ impl ServerSession {
     /// Says how far a call is, if the client wants to know and it has come further.
     pub fn report_progress(
         &mut self,
-        call: CallId,
+        call: ServedCallId,
         progress: f64,
         total: Option<f64>,
         message: Option<&str>,

@@ -7,13 +7,13 @@ use crate::outbox::EmptyObject;
 use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
 use crate::server::elicitation::{ElicitationForm, InputResponse};
-use crate::server::event::{CallId, ServerEvent, ToolCall};
+use crate::server::event::{ServedCallId, ServerEvent, ToolCall};
 use crate::server::request::{
     CallToolParams, CommonParams, InitializeParams, ListToolsParams, RequestMeta,
     read_optional_params, read_params,
 };
 use crate::server::result::{DiscoverResult, InitializeResult, ListToolsResult};
-use crate::server::session::{LegacyClient, RunningCall, ServerSession};
+use crate::server::session::{LegacyClient, ServerSession, UnansweredCall};
 
 /// Who makes a call, and what with.
 struct CallOrigin {
@@ -142,12 +142,12 @@ impl ServerSession {
             let message = "a call with this id is still running";
             return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
         }
-        let call = CallId(self.next_call);
+        let call = ServedCallId(self.next_call);
         self.next_call += 1;
         let wants_progress = progress_token.is_some();
         self.running.insert(
             call,
-            RunningCall {
+            UnansweredCall {
                 request: id.clone(),
                 version,
                 progress_token,

@@ -41,8 +41,8 @@ fn host_call() -> HostCall {
     }
 }
 
-fn result(text: &str) -> CallResult {
-    CallResult {
+fn result(text: &str) -> HostCallResult {
+    HostCallResult {
         tool_use_id: "a".to_owned(),
         number: None,
         content: Some(RawValue::from_string(Value::from(text).to_string()).unwrap()),

@@ -7,9 +7,9 @@ use crate::types::Backing;
 
 const FILE: &str = "version: 1\ntools:\n  look: {input_schema: {type: object}, command: [ls]}\n";
 
-fn parse(file: &str, tools: &str) -> (HostTools, ParsedToolsFile) {
+fn parse(file: &str, tools: &str) -> (HostToolDeclarations, ParsedToolsFile) {
     let tools: Box<RawValue> = serde_json::from_str(tools).unwrap();
-    let host = HostTools::new(&tools).unwrap();
+    let host = HostToolDeclarations::new(&tools).unwrap();
     let dir = Path::new("/work");
     let parsed = parse_with_host_tools((file, Some(&host)), dir, dir, LockUse::None);
     (host, parsed)
@@ -96,13 +96,13 @@ fn each_problem_says_where_it_is() {
     }
     for tools in ["[]", "\"x\"", "null"] {
         let tools: Box<RawValue> = serde_json::from_str(tools).unwrap();
-        let problem = HostTools::new(&tools).unwrap_err();
+        let problem = HostToolDeclarations::new(&tools).unwrap_err();
         assert!(problem.message.contains("not an object"), "{problem:?}");
     }
     let half =
         r#"{"a":{"backing":"host","description":"\ud83d","input_schema":{"type":"object"}}}"#;
     let tools: Box<RawValue> = serde_json::from_str(half).unwrap();
-    let problem = HostTools::new(&tools).unwrap_err();
+    let problem = HostToolDeclarations::new(&tools).unwrap_err();
     assert!(problem.message.contains("surrogate"), "{problem:?}");
 }
 

@@ -3,8 +3,9 @@
 
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::parse_input;
+use crate::transcript::formats::plain_result::plain_result;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult};
@@ -221,7 +222,7 @@ fn add_block<'a>(
 /// Parses a `tool_use` block.
 pub fn parse_call(block: &ParsedObject) -> RawCall {
     let input = block.get("input");
-    let input = broken_input(input).map_or_else(|| common::parse_input(input), Err);
+    let input = broken_input(input).map_or_else(|| parse_input(input), Err);
     RawCall::new(block.get_text("id"), block.get_text("name"), input).reject_duplicate_keys(block)
 }
 
@@ -238,6 +239,6 @@ pub fn parse_result(block: &ParsedObject) -> RecordedResult {
         .is_some_and(|json| json.get() == "true");
     RecordedResult {
         is_error: Some(is_error),
-        ..common::plain_result(block.get("content"))
+        ..plain_result(block.get("content"))
     }
 }

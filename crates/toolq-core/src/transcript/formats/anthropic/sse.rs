@@ -2,9 +2,9 @@
 //! a `message_delta` shortly before its end.
 
 use crate::json::{InvalidInput, JsonText, ParsedObject};
-use crate::transcript::document_error::DocumentError;
+use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::anthropic;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::formats::call_input::add_input_piece;
 use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
 
@@ -115,7 +115,7 @@ fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> Doc
         let message = "`partial_json` must be a string without lone surrogates";
         DocumentError::new(json, message)
     })?;
-    common::add_piece(event, number, &piece, messages)
+    add_input_piece(event, number, &piece, messages)
 }
 
 /// Returns the number of the block that an event is about. Without an `index`, that can only be the one that is open.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use crate::json::{Input, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::parse_arguments;
+use crate::transcript::formats::plain_result::plain_result;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult};
@@ -174,7 +175,7 @@ pub fn parse_call(call: &ParsedObject) -> RawCall {
     let Some(function) = call.get_object("function") else {
         return RawCall::new(id, None, Ok(Input::empty()));
     };
-    let arguments = crate::transcript::formats::common::parse_arguments(function.get("arguments"));
+    let arguments = parse_arguments(function.get("arguments"));
     RawCall::new(id, non_empty_text(&function, "name"), arguments)
         .reject_duplicate_keys(&function)
         .reject_duplicate_keys(call)
@@ -187,5 +188,5 @@ fn non_empty_text<'a>(object: &ParsedObject<'a>, key: &str) -> Option<Cow<'a, st
 
 /// Parses a `tool` message.
 pub fn parse_result(message: &ParsedObject) -> RecordedResult {
-    crate::transcript::formats::common::plain_result(message.get("content"))
+    plain_result(message.get("content"))
 }

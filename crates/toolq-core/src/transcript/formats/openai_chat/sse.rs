@@ -5,11 +5,11 @@
 //! start of the next one, or the finish reason.
 
 use crate::json::{JsonKind, JsonText, ObjectIter, ParsedObject};
-use crate::transcript::detect;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::add_input_piece;
 use crate::transcript::formats::openai_chat;
 use crate::transcript::stream::{Block, MessageTracker};
+use crate::transcript::unrecognized;
 use crate::types::AnswerForm;
 
 /// Returns whether only this dialect has such an event.
@@ -59,7 +59,7 @@ pub fn read_event<'a>(
     match reason.and_then(JsonText::to_text).as_deref() {
         // Some servers send an empty reason until there is one.
         None | Some("") => {}
-        Some("error") => return Err(detect::stream_error(&choice)),
+        Some("error") => return Err(unrecognized::stream_error(&choice)),
         Some(text) => {
             messages.set_cut_off(text == "length");
             if text == openai_chat::REFUSAL_REASON {
@@ -155,10 +155,10 @@ fn read_call_piece<'a>(
             let piece = json
                 .to_text()
                 .ok_or_else(|| DocumentError::new(json, "`arguments` has a lone surrogate"))?;
-            common::add_piece(call, at, &piece, messages)
+            add_input_piece(call, at, &piece, messages)
         }
         // Some servers send an object, which is complete.
-        Some(json) => common::add_piece(call, at, json.get(), messages),
+        Some(json) => add_input_piece(call, at, json.get(), messages),
     }
 }
 

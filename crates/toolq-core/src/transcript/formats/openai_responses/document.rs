@@ -3,8 +3,9 @@
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::DocumentResult;
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::parse_arguments;
+use crate::transcript::formats::plain_result::plain_result;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::types::{AnswerForm, Dialect, RecordedResult};
@@ -155,12 +156,12 @@ fn add_call<'a>(
 
 /// Parses a `function_call` item. Results refer to its `call_id`; its `id` identifies the item itself.
 pub fn parse_call(item: &ParsedObject) -> RawCall {
-    let arguments = crate::transcript::formats::common::parse_arguments(item.get("arguments"));
+    let arguments = parse_arguments(item.get("arguments"));
     RawCall::new(item.get_text("call_id"), item.get_text("name"), arguments)
         .reject_duplicate_keys(item)
 }
 
 /// Parses a `function_call_output` item.
 pub fn parse_result(item: &ParsedObject) -> RecordedResult {
-    crate::transcript::formats::common::plain_result(item.get("output"))
+    plain_result(item.get("output"))
 }

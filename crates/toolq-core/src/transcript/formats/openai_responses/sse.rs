@@ -2,8 +2,8 @@
 //! repeats it completely.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::common::{self, DocumentResult};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::call_input::add_input_piece;
 use crate::transcript::formats::openai_responses;
 use crate::transcript::stream::{Block, MessageTracker};
 use crate::types::AnswerForm;
@@ -132,7 +132,7 @@ fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> Doc
     let piece = delta
         .to_text()
         .ok_or_else(|| DocumentError::new(delta, "`delta` must be a string"))?;
-    common::add_piece(event, call, &piece, messages)
+    add_input_piece(event, call, &piece, messages)
 }
 
 /// Replaces the arguments of a call by the complete ones in `object`.
@@ -166,7 +166,7 @@ fn item_index<'a>(event: &ParsedObject<'a>) -> Result<u64, DocumentError<'a>> {
 
 fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
     match event.get("response").and_then(JsonText::object) {
-        Some(response) => crate::transcript::detect::stream_error(&response),
+        Some(response) => crate::transcript::unrecognized::stream_error(&response),
         None => DocumentError::new(event.json(), "the response failed"),
     }
 }

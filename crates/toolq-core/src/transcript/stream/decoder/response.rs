@@ -3,12 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::transcript::formats::common::api_dialect;
 use crate::transcript::response_error::ResponseError;
 use crate::transcript::stream::decoder::{FailureKind, StreamDecoder};
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;
-use crate::types::{Api, Call, Usage};
+use crate::types::{Api, Call, Dialect, Usage};
 
 /// A response that is arriving as a stream. The rest of the stream after its last event is ignored.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl ResponseAssembler {
         let decoder = StreamDecoder::new("", None, u64::MAX);
         let decoder = StreamDecoder {
             tracker: MessageTracker::for_response(turn_number),
-            dialect: Some(api_dialect(api)),
+            dialect: Some(Dialect::from(api)),
             ..decoder
         };
         Self { api, decoder }

@@ -140,7 +140,7 @@ fn requests_in_doubt_advise_against_a_blind_retry() {
         in_doubt(DoubtCause::TimedOut(Duration::from_secs(5)), ""),
         in_doubt(DoubtCause::Interrupted(HaltCause::Signal(15)), ""),
         in_doubt(DoubtCause::Interrupted(HaltCause::OverBudget(BudgetLimit::Time(Duration::from_mins(1)))), ""),
-        in_doubt(DoubtCause::Cancelled("bash".to_owned()), "{"),
+        in_doubt(DoubtCause::Canceled("bash".to_owned()), "{"),
     ]), @r#"
         In doubt: search may have done its work: https://api.example.com sent no complete response: connection reset.
         Hint: check whether it did before calling it again, or tell the user.

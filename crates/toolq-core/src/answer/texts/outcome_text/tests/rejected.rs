@@ -52,7 +52,7 @@ fn rejections_name_every_problem() {
 #[test]
 fn calls_that_did_not_run_to_their_end_say_why() {
     let by = "bash".to_owned();
-    let cancelled = |output: &str, stderr: &str| Outcome::Cancelled {
+    let canceled = |output: &str, stderr: &str| Outcome::Canceled {
         failed_tool: by.clone(),
         output: CallOutput {
             text: output.to_owned(),
@@ -63,7 +63,7 @@ fn calls_that_did_not_run_to_their_end_say_why() {
     insta::assert_snapshot!(answer_texts(&[
         Outcome::NotExecuted(NotExecutedCause::PrecedingFailed { tool: by.clone() }),
         Outcome::NotExecuted(NotExecutedCause::SiblingFailed { tool: by.clone() }),
-        cancelled("half", ""),
+        canceled("half", ""),
         Outcome::Paused { failures: 3 },
         Outcome::Paused { failures: 1 },
         Outcome::MissingVariable("RATES_TOKEN".to_owned()),
@@ -112,7 +112,7 @@ fn calls_that_did_not_run_to_their_end_say_why() {
         <html>
         Hint: the tool itself is at fault. Try another input or another tool, and tell the user about it.
         ");
-    insta::assert_snapshot!(answer_text(Some(&tool_with_schema("save", json!(true))), &cancelled("", "cleaning up")), @"
+    insta::assert_snapshot!(answer_text(Some(&tool_with_schema("save", json!(true))), &canceled("", "cleaning up")), @"
         Canceled while running: the parallel bash call failed.
         Output until then:
         cleaning up

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::log_view::{end_label, end_summary};
-use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, TraceParent};
+use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, Traceparent};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
 #[derive(Debug)]
-pub(crate) struct LoggedCall {
+pub(crate) struct TimelineCall {
     /// Line of its `tool_call` in the log, counted from 1.
     pub(crate) line: u64,
     pub(crate) tool_use_id: String,
@@ -18,7 +18,7 @@ pub(crate) struct LoggedCall {
     pub(crate) position: usize,
     pub(crate) path: CallPath,
     /// The parent span that the request for its turn named, if any.
-    pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) traceparent: Option<Traceparent>,
     /// The run in which the last thing happened to it, as an index into the runs of the log.
     pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
@@ -32,15 +32,15 @@ pub(crate) struct LoggedCall {
     pub(crate) requested_ms: u64,
     /// Who approved or denied it, and why.
     pub(crate) approval: Option<String>,
-    pub(crate) attempts: Vec<LoggedAttempt>,
+    pub(crate) attempts: Vec<TimelineAttempt>,
     /// What the model of the agent that works on it responded.
-    pub(crate) responses: Vec<LoggedResponse>,
+    pub(crate) responses: Vec<TimelineResponse>,
     /// Whose API responded last, if that is known.
     pub(crate) provider: Option<String>,
     /// When the last call of each turn of that agent ended.
     pub(crate) turn_ends: BTreeMap<usize, u64>,
     pub(crate) outcome: OutcomeKind,
-    pub(crate) end: Option<LoggedEnd>,
+    pub(crate) end: Option<TimelineEnd>,
     pub(super) log: CallLog,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LoggedCall {
     not(feature = "otlp"),
     expect(dead_code, reason = "only spans need all of it")
 )]
-pub(crate) struct LoggedAttempt {
+pub(crate) struct TimelineAttempt {
     /// As an index into the runs of the log.
     pub(crate) run: usize,
     pub(crate) started_ms: u64,
@@ -64,7 +64,7 @@ pub(crate) struct LoggedAttempt {
     not(feature = "otlp"),
     expect(dead_code, reason = "only spans need all of it")
 )]
-pub(crate) struct LoggedResponse {
+pub(crate) struct TimelineResponse {
     pub(crate) at_ms: u64,
     /// As an index into the runs of the log.
     pub(crate) run: usize,
@@ -92,7 +92,7 @@ pub(super) struct RecordPlace {
     not(feature = "otlp"),
     expect(dead_code, reason = "only spans need all of it")
 )]
-pub(crate) struct LoggedEnd {
+pub(crate) struct TimelineEnd {
     /// Line of the record in the log, counted from 1.
     pub(crate) line: u64,
     pub(crate) at_ms: u64,
@@ -110,7 +110,7 @@ pub(crate) struct LoggedEnd {
     pub(crate) agent: Option<AgentUsage>,
 }
 
-impl LoggedCall {
+impl TimelineCall {
     /// A call that was requested, and nothing more.
     pub(crate) fn requested(
         tool_use_id: String,
@@ -126,7 +126,7 @@ impl LoggedCall {
             turn,
             position,
             path,
-            trace_parent: None,
+            traceparent: None,
             run: 0,
             batch: None,
             safety: None,
@@ -162,7 +162,7 @@ impl LoggedCall {
                     let ended_ms = at_ms.saturating_sub(failure.wait_ms).max(last.started_ms);
                     last.failure = Some((failure.status.clone(), ended_ms));
                 }
-                self.attempts.push(LoggedAttempt {
+                self.attempts.push(TimelineAttempt {
                     run,
                     started_ms: at_ms,
                     failure: None,
@@ -175,7 +175,7 @@ impl LoggedCall {
             | CallEvent::Resolved(_) => {
                 let before = self.end.as_ref().and_then(|end| end.duration_ms);
                 self.outcome = event.outcome_kind();
-                self.end = end_label(event).map(|label| LoggedEnd {
+                self.end = end_label(event).map(|label| TimelineEnd {
                     line,
                     at_ms: at_ms.max(self.requested_ms),
                     // The time until a person resolved the call isn't part of its duration.

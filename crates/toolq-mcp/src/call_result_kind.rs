@@ -6,7 +6,7 @@ use crate::call_result::{CallToolResult, ResultMembers};
 use crate::client::CallError;
 
 /// The result in an answer to `tools/call`.
-pub(crate) enum CallReply<'t> {
+pub(crate) enum CallResultKind<'t> {
     /// The call has ended.
     Complete(CallToolResult),
     /// The call must be made again to get an answer.
@@ -18,7 +18,7 @@ pub(crate) enum CallReply<'t> {
     },
 }
 
-impl<'t> CallReply<'t> {
+impl<'t> CallResultKind<'t> {
     /// Reads a result. One without a kind is complete, as all were before there were kinds.
     ///
     /// # Errors

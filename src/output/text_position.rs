@@ -4,14 +4,14 @@ use toolq_core::text::line_starts;
 
 /// A position in a text. Offsets are in bytes; `line` and `column` (in characters) count from 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LineCol {
+pub struct TextPosition {
     pub offset: usize,
     pub line_start: usize,
     pub line: usize,
     pub column: usize,
 }
 
-impl LineCol {
+impl TextPosition {
     /// Returns the position at `offset`, or `None` if that is outside the text or within a character. Counts from
     /// `self` if it comes before `offset`: problems are sorted by position, so a text is scanned only once for all of
     /// them.
@@ -51,7 +51,7 @@ mod tests {
             .iter()
             .flat_map(|from| places.iter().map(move |to| (*from, *to)))
         {
-            let place = LineCol::default().advance_to(text, from).unwrap();
+            let place = TextPosition::default().advance_to(text, from).unwrap();
             let place = place.advance_to(text, to).unwrap();
             let before = &text[..to];
             let is_within_break = before.ends_with('\r') && text[to..].starts_with('\n');
@@ -63,11 +63,11 @@ mod tests {
             assert_eq!(place.column, before[line_start..].chars().count());
         }
         assert!(
-            LineCol::default().advance_to(text, 3).is_none(),
+            TextPosition::default().advance_to(text, 3).is_none(),
             "within a character"
         );
         assert!(
-            LineCol::default()
+            TextPosition::default()
                 .advance_to(text, text.len() + 1)
                 .is_none()
         );

@@ -3,19 +3,19 @@
 use std::fmt;
 
 /// The longest `tracestate` that is passed on, in bytes. Every participant is expected to propagate that much.
-const MAX_STATE_BYTES: usize = 512;
+const MAX_TRACESTATE_BYTES: usize = 512;
 
 /// The span in which toolq was started, according to `TRACEPARENT` and `TRACESTATE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceParent {
+pub struct Traceparent {
     pub(super) trace_id: u128,
     pub(super) span_id: u64,
     pub(super) is_sampled: bool,
     /// What other systems keep in the trace, passed on unchanged.
-    pub(super) state: Option<String>,
+    pub(super) tracestate: Option<String>,
 }
 
-impl TraceParent {
+impl Traceparent {
     /// Reads the value of a `traceparent`, and of the `tracestate` that belongs to it. An ill-formed `tracestate` is ignored.
     ///
     /// Returns `None` for an ill-formed `traceparent`.
@@ -34,15 +34,15 @@ impl TraceParent {
             trace_id,
             span_id: u64::try_from(span_id).ok()?,
             is_sampled: flags & 1 == 1,
-            state: tracestate
-                .filter(|state| is_state(state))
+            tracestate: tracestate
+                .filter(|state| is_tracestate(state))
                 .map(str::to_owned),
         })
     }
 }
 
 /// The value of a `traceparent`.
-impl fmt::Display for TraceParent {
+impl fmt::Display for Traceparent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = u8::from(self.is_sampled);
         let (trace_id, span_id) = (self.trace_id, self.span_id);
@@ -59,10 +59,10 @@ fn parse_hex(digits: &str, count: usize) -> Option<u128> {
 }
 
 /// Returns whether this is a list of `key=value` that every participant can propagate.
-fn is_state(state: &str) -> bool {
+fn is_tracestate(state: &str) -> bool {
     let is_member = |member: &str| member.trim().is_empty() || member.contains('=');
     !state.trim().is_empty()
-        && state.len() <= MAX_STATE_BYTES
+        && state.len() <= MAX_TRACESTATE_BYTES
         && state.bytes().all(|byte| (b' '..=b'~').contains(&byte))
         && state.split(',').all(is_member)
 }
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn a_traceparent_is_read_as_it_is_written() {
-        let parent = TraceParent::parse(PARENT, Some("vendor=a,other=b")).unwrap();
+        let parent = Traceparent::parse(PARENT, Some("vendor=a,other=b")).unwrap();
         assert_eq!(parent.to_string(), PARENT);
-        assert_eq!(parent.state.as_deref(), Some("vendor=a,other=b"));
+        assert_eq!(parent.tracestate.as_deref(), Some("vendor=a,other=b"));
         let unsampled = PARENT.replace("-01", "-00");
-        assert!(!TraceParent::parse(&unsampled, None).unwrap().is_sampled);
+        assert!(!Traceparent::parse(&unsampled, None).unwrap().is_sampled);
         let later = format!("{}-more", PARENT.replacen("00", "01", 1));
-        assert!(TraceParent::parse(&later, None).is_some());
+        assert!(Traceparent::parse(&later, None).is_some());
     }
 
     #[test]
@@ -97,12 +97,12 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
             "00-4bf92f3577b34da6a3ce929d0e0e473é-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(TraceParent::parse(wrong, None), None, "{wrong}");
+            assert_eq!(Traceparent::parse(wrong, None), None, "{wrong}");
         }
-        let long = format!("a={}", "x".repeat(MAX_STATE_BYTES));
+        let long = format!("a={}", "x".repeat(MAX_TRACESTATE_BYTES));
         for state in ["", "no pairs", "a=\u{7}", &long] {
-            let parent = TraceParent::parse(PARENT, Some(state)).unwrap();
-            assert_eq!(parent.state, None, "{state}");
+            let parent = Traceparent::parse(PARENT, Some(state)).unwrap();
+            assert_eq!(parent.tracestate, None, "{state}");
         }
     }
 }

@@ -6,7 +6,7 @@ use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 use toolq_log::SessionLog;
 
 /// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
-pub(super) struct TurnSink {
+pub(super) struct TurnLogSink {
     pub log: SessionLog,
     lease: Lease,
     /// Something was to start after the lease.
@@ -17,7 +17,7 @@ pub(super) struct TurnSink {
     pub is_incomplete: bool,
 }
 
-impl TurnSink {
+impl TurnLogSink {
     pub(super) fn new(log: SessionLog, lease: Lease) -> Self {
         Self {
             log,
@@ -29,7 +29,7 @@ impl TurnSink {
     }
 }
 
-impl EventSink for TurnSink {
+impl EventSink for TurnLogSink {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         self.log.emit(events)?;
         let starts =

@@ -1,0 +1,216 @@
+//! Prints the plans of turns, one after another, and what a reader has to know about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::commands::plan::plan_writer::PlanWriter;
+use crate::context::CommandContext;
+use crate::output::stdout;
+use crate::output::{CommandError, DocumentWriter};
+use crate::pages::PlanPage;
+use crate::session::ToolDescriber;
+use redact::Mask;
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::plan::{
+    PlanDetail, PlanStyle, TurnPlan, render_plan_mermaid, write_plan_json, write_plan_text,
+};
+use toolq_core::types::{Call, InputState, Tool, ToolsConfig, Turn};
+
+/// Width of a plan if stdout isn't a terminal, in columns.
+const FALLBACK_WIDTH: usize = 100;
+
+/// Prints plans to stdout.
+pub(super) struct PlanPrinter<'a> {
+    arguments: &'a Arguments,
+    context: &'a CommandContext,
+    tools: Arc<ToolsConfig>,
+    checker: CallChecker,
+    mask: Arc<Mask>,
+    /// The file that the plan is written to.
+    pub(super) file: Option<PlanWriter<'a>>,
+    /// The page, with `--format html`.
+    page: PlanPage,
+    /// Runs the `describe` programs of tools, with `--describe`.
+    pub(super) describer: Option<ToolDescriber<'a>>,
+    /// Tools with calls whose `describe` program didn't run.
+    undescribed: BTreeSet<String>,
+    /// Servers that no plan asks, and those of their tools that have calls.
+    unlocked: BTreeMap<String, BTreeSet<String>>,
+    /// Number of calls in the plans.
+    call_count: usize,
+    /// Number of calls that are left out, since the input has their results.
+    answered_count: usize,
+    jobs: NonZeroUsize,
+    /// Number of turns printed.
+    turns_printed: usize,
+    /// At least one call was rejected.
+    has_rejected: bool,
+    /// A stream broke off, so nobody knows which calls it would have had.
+    pub(super) has_broken_stream: bool,
+}
+
+impl<'a> PlanPrinter<'a> {
+    /// Creates a printer that describes no tools and writes no file.
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        tools: Arc<ToolsConfig>,
+        mask: Arc<Mask>,
+        context: &'a CommandContext,
+    ) -> Self {
+        Self {
+            arguments,
+            context,
+            checker: CallChecker::new(Arc::clone(&tools)),
+            mask,
+            file: None,
+            page: PlanPage::default(),
+            describer: None,
+            undescribed: BTreeSet::new(),
+            unlocked: BTreeMap::new(),
+            call_count: 0,
+            answered_count: 0,
+            jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
+            tools,
+            turns_printed: 0,
+            has_rejected: false,
+            has_broken_stream: false,
+        }
+    }
+
+    /// Prints what follows the last turn, and writes the file. Returns whether a call was rejected.
+    pub(super) fn finish(mut self) -> Result<bool, CommandError> {
+        if self.arguments.format == PlanFormat::Html {
+            let page = std::mem::take(&mut self.page);
+            let tools_path = self.context.tools_path.display().to_string();
+            stdout::write_line(&page.into_html(&tools_path))?;
+        }
+        self.note_undescribed();
+        if !self.has_broken_stream {
+            self.note_why_empty();
+        }
+        if let Some(file) = self.file {
+            file.write()?;
+        }
+        Ok(self.has_rejected)
+    }
+}
+
+impl PlanPrinter<'_> {
+    /// Prints the plan of the next turn.
+    pub(super) fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
+        self.note_started(&turn);
+        self.call_count += turn.calls.len();
+        self.answered_count += turn.answered_count;
+        let (number, format) = (self.turns_printed, self.arguments.format);
+        // Only tools called directly: a plan doesn't know which tools an agent will call.
+        let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| *call.name == *tool.name);
+        let mut undescribed = undescribed_tools(&self.tools, &turn.calls);
+        undescribed.retain(is_called);
+        for tool in undescribed.extract_if(.., |tool| tool.awaits_list) {
+            for server in self.tools.servers_to_ask(&tool) {
+                let called = self.unlocked.entry(server.server.name.clone());
+                called.or_default().insert(tool.name.clone());
+            }
+        }
+        match &self.describer {
+            Some(describer) => describer.describe_tools(&undescribed),
+            None => self
+                .undescribed
+                .extend(undescribed.iter().map(|tool| tool.name.clone())),
+        }
+        let calls = self.checker.check_turn(turn.with_number(number));
+        if let Some(file) = &mut self.file {
+            file.add_turn(number, &calls)?;
+        }
+        let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
+        self.has_rejected |= !plan.rejected.is_empty();
+        self.turns_printed += 1;
+        let mut out = DocumentWriter::default();
+        let made = match format {
+            PlanFormat::Html => {
+                self.page.add_turn(&plan, &self.mask);
+                Ok(())
+            }
+            PlanFormat::Json => write_plan_json(&mut out, &plan, &self.mask)
+                .map_err(|_| fmt::Error)
+                .and_then(|()| out.write_char('\n')),
+            PlanFormat::Mermaid => out.write_str(&render_plan_mermaid(&plan, &self.mask)),
+            PlanFormat::Text => {
+                if number > 0 {
+                    stdout::write_line("")?;
+                }
+                write_plan_text(&mut out, &plan, plan_style(self.context), &self.mask)
+            }
+        };
+        Ok(out.finish(made)?)
+    }
+
+    /// Says why no call is planned, unless the plan of a turn does.
+    fn note_why_empty(&self) {
+        let why = match (self.call_count, self.answered_count, self.turns_printed) {
+            (0, 0, 0) => "the model made no tool calls",
+            (0, 1.., _) => {
+                "every call already has a result in the input; `--all` plans them anyway"
+            }
+            _ => return,
+        };
+        self.context.stderr.print_note(why);
+    }
+
+    fn note_undescribed(&self) {
+        if !self.undescribed.is_empty() {
+            let names: Vec<&str> = self.undescribed.iter().map(String::as_str).collect();
+            self.context.stderr.print_note(&format!(
+                "any input is accepted for {}; use --describe to check it against the tool's own schema",
+                names.join(", ")
+            ));
+        }
+        for (server, called) in &self.unlocked {
+            let names: Vec<&str> = called.iter().map(String::as_str).collect();
+            self.context.stderr.print_note(&format!(
+                "any input is accepted for {}, and not checked: tools.lock doesn't have the server {server}, and a plan asks none; `toolq servers lock{} {server}` does",
+                names.join(", "),
+                self.context.tools_flag(),
+            ));
+        }
+    }
+}
+
+impl PlanPrinter<'_> {
+    /// Notes calls that another run has started, because a plan can't tell whether they will run again.
+    fn note_started(&self, turn: &Turn) {
+        let listed = |state: InputState| {
+            let is_listed = |call: &&Call| turn.input_state(call.position) == state;
+            let ids = turn.calls.iter().filter(is_listed).map(|call| &*call.id);
+            let ids = ids.collect::<Vec<_>>().join(", ");
+            (!ids.is_empty()).then_some(ids)
+        };
+        let stderr = &self.context.stderr;
+        if let Some(ids) = listed(InputState::Started) {
+            stderr.print_note(&format!(
+                "started before, without a result: {ids}; `run` repeats only those that can safely run again"
+            ));
+        }
+        if let Some(ids) = listed(InputState::InDoubt) {
+            stderr.print_note(&format!(
+                "in doubt: {ids}; `run` repeats none of those, and later calls of the turn wait until they are settled"
+            ));
+        }
+    }
+}
+
+fn plan_style(context: &CommandContext) -> PlanStyle {
+    PlanStyle {
+        width: stdout::width().unwrap_or(FALLBACK_WIDTH),
+        color: context.stderr.is_stdout_colored(),
+        is_unicode: context.stderr.is_unicode,
+        detail: match stdout::width() {
+            _ if context.verbose => PlanDetail::Whole,
+            Some(_) => PlanDetail::OneLine,
+            None => PlanDetail::FoldedScripts,
+        },
+    }
+}
