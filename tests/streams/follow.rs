@@ -135,6 +135,17 @@ fn bad_lines_without_any_call_are_answered() {
         .assert_exit(2);
 }
 
+/// An empty input is an error, which `-q` doesn't silence, and not a note.
+#[test]
+fn an_empty_input_is_an_error_even_with_quiet() {
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .run(&["run", "--follow", "-q"])
+        .assert_exit(2);
+    let expected = "error: stdin:1:1: the input is empty\n hint: write one JSON document per line, such as a model's message\n";
+    assert_eq!((&*ran.stdout, &*ran.stderr), ("", expected));
+}
+
 /// Every line asks for something new, whatever the log has. With `--resume`, lines that were sent before are answered from
 /// the log.
 #[test]

@@ -125,33 +125,29 @@ impl LineFollower {
 
     /// Rejects a record of toolq's own session log: its dialect has no form for the results of a line.
     fn own_log_error(&self, number: usize) -> InputError {
-        InputError {
-            input_name: self.name.clone(),
-            position: Some(LineCol {
-                line: number,
-                column: 1,
-            }),
-            message: "a record of toolq's own session log can't be used with --follow".to_owned(),
-            hint: Some(
-                "without --follow, the open calls of the log run; `toolq log show` displays it"
-                    .to_owned(),
-            ),
-            errno: None,
-        }
+        let message = "a record of toolq's own session log can't be used with --follow";
+        let hint = "without --follow, the open calls of the log run; `toolq log show` displays it";
+        self.line_error(number, message.to_owned(), Some(hint))
     }
 
     fn line_too_large_error(&self) -> InputError {
+        let limit = format_bytes(self.max_line_bytes);
+        let message = format!("the line is longer than {limit}");
+        self.line_error(self.line_number, message, None)
+    }
+
+    /// Returns the error for an input that ended without a line.
+    pub fn empty_error(&self) -> InputError {
+        let hint = "write one JSON document per line, such as a model's message";
+        self.line_error(1, "the input is empty".to_owned(), Some(hint))
+    }
+
+    fn line_error(&self, line: usize, message: String, hint: Option<&str>) -> InputError {
         InputError {
             input_name: self.name.clone(),
-            position: Some(LineCol {
-                line: self.line_number,
-                column: 1,
-            }),
-            message: format!(
-                "the line is longer than {}",
-                format_bytes(self.max_line_bytes)
-            ),
-            hint: None,
+            position: Some(LineCol { line, column: 1 }),
+            message,
+            hint: hint.map(str::to_owned),
             errno: None,
         }
     }
