@@ -11,6 +11,10 @@ const multiply = tool({
   run: ({ a, b }: { a: number; b: number }) => a * b,
 });
 
+if (!process.env.ANTHROPIC_API_KEY) {
+  console.error("ANTHROPIC_API_KEY isn't set: it is a key for the API");
+  process.exit(1);
+}
 const client = new Anthropic();
 const messages: Anthropic.MessageParam[] = [{ role: "user", content: process.argv[2] ?? "" }];
 const t = new Toolq("tools.yaml", { tools: [multiply] });
@@ -26,6 +30,13 @@ try {
     }
     messages.push({ role: "assistant", content: response.content }, results);
   }
+} catch (error) {
+  if (!(error instanceof Anthropic.APIError)) throw error;
+  // Node and the SDK each wrap the reason.
+  let reason: Error = error;
+  while (reason.cause instanceof Error) reason = reason.cause;
+  console.error(`the request to ${client.baseURL} failed: ${reason.message || reason.name}`);
+  process.exitCode = 1;
 } finally {
   await t.close();
 }

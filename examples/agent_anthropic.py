@@ -3,6 +3,7 @@
 It needs: pip install toolq anthropic. Its tools are those of tools.yaml, and a Python function.
 """
 
+import os
 import sys
 
 import anthropic
@@ -32,7 +33,9 @@ def main() -> None:
     print("".join(block.text for block in response.content if block.type == "text"))
 
 
+if not os.environ.get("ANTHROPIC_API_KEY"):
+    sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API")
 try:
     main()
 except anthropic.APIError as error:
-    sys.exit(f"Anthropic's API: {error}")
+    sys.exit(f"the request to {error.request.url} failed: {error.__cause__ or error}")

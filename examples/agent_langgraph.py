@@ -4,8 +4,10 @@ It needs: pip install toolq langgraph langchain-anthropic. Its tools are those o
 """
 
 import asyncio
+import os
 import sys
 
+import anthropic
 import toolq
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import ToolMessage
@@ -51,4 +53,9 @@ async def main() -> None:
         print(state["messages"][-1].text)
 
 
-asyncio.run(main())
+if not os.environ.get("ANTHROPIC_API_KEY"):
+    sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API")
+try:
+    asyncio.run(main())
+except anthropic.APIError as error:
+    sys.exit(f"the request to {error.request.url} failed: {error.__cause__ or error}")

@@ -4,6 +4,7 @@ It needs: pip install toolq openai. Its tools are those of tools.yaml, and a Pyt
 """
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -32,7 +33,9 @@ async def main() -> None:
     print(message.content)
 
 
+if not os.environ.get("OPENAI_API_KEY"):
+    sys.exit("OPENAI_API_KEY isn't set: it is a key for the API")
 try:
     asyncio.run(main())
 except openai.APIError as error:
-    sys.exit(f"OpenAI's API: {error}")
+    sys.exit(f"the request to {error.request.url} failed: {error.__cause__ or error}")

@@ -194,18 +194,39 @@ fn the_python_loop_answers_a_model() {
     assert_loop_works("python", "python3 agent.py");
 }
 
-/// Node runs TypeScript by itself since 22.18; elsewhere, `TSX` names a program that does.
 #[test]
 fn the_typescript_loop_answers_a_model() {
+    let Some(command) = typescript_command() else {
+        return;
+    };
+    assert_loop_works("typescript", &command);
+}
+
+/// Returns the command that runs `agent.ts`. Node runs TypeScript by itself since 22.18; elsewhere, `TSX` names a program that
+/// does.
+fn typescript_command() -> Option<String> {
     if let Ok(tsx) = std::env::var("TSX") {
-        assert_loop_works("typescript", &format!("{tsx} agent.ts"));
-    } else if is_installed("node", &["--experimental-strip-types", "-e", ""]) {
+        return Some(format!("{tsx} agent.ts"));
+    }
+    if is_installed("node", &["--experimental-strip-types", "-e", ""]) {
         let node = "node --disable-warning=ExperimentalWarning --experimental-strip-types";
-        assert_loop_works("typescript", &format!("{node} agent.ts"));
-    } else {
-        eprint_uncaptured(format_args!(
-            "skipped: no program that runs TypeScript; TSX can name one"
-        ));
+        return Some(format!("{node} agent.ts"));
+    }
+    eprint_uncaptured(format_args!(
+        "skipped: no program that runs TypeScript; TSX can name one"
+    ));
+    None
+}
+
+/// A model that answers at once gets no call to toolq's process, which then has nothing to complain about.
+#[test]
+fn a_loop_without_calls_prints_only_the_answer() {
+    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
+    for (language, command) in [("python", python), ("typescript", typescript_command())] {
+        let Some(command) = command else { continue };
+        let api = ScriptedApi::new(&[text_response("nothing to do")]);
+        let ran = run_against(&api.url, language, &command).assert_exit(0);
+        assert_eq!((&*ran.stdout, &*ran.stderr), ("nothing to do\n", ""));
     }
 }
 
@@ -215,15 +236,7 @@ fn a_loop_ends_when_the_api_refuses() {
     let refuse = ApiBehavior::Respond(401, "", json!({"type": "error"}).to_string());
     for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
         let api = ScriptedApi::new(std::slice::from_ref(&refuse));
-        let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
-        let path = std::env::var("PATH").unwrap();
-        let ran = CliSandbox::new()
-            .env("PATH", &format!("{}:{path}", bin.display()))
-            .env("ANTHROPIC_BASE_URL", &api.url)
-            .env("ANTHROPIC_API_KEY", "c4n4ry-key")
-            .run_shell(&format!(
-                "toolq init -q --agent-loop {language} && {command} hello"
-            ));
+        let ran = run_against(&api.url, language, command);
         assert_ne!(ran.code, 0, "{language}: {}", ran.stdout);
         assert!(ran.stderr.contains("401"), "{language}: {}", ran.stderr);
         assert!(!ran.stderr.contains("c4n4ry"), "{language}: {}", ran.stderr);
@@ -232,26 +245,40 @@ fn a_loop_ends_when_the_api_refuses() {
 
 /// What nobody wrote for people, such as a traceback, hides the only line that helps.
 #[test]
-fn the_python_loop_says_in_one_line_that_it_reaches_no_api() {
-    if !is_installed("python3", &["--version"]) {
-        eprint_uncaptured(format_args!("skipped: no python3"));
-        return;
+fn a_loop_says_in_one_line_that_it_reaches_no_api() {
+    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
+    for (language, command) in [("python", python), ("typescript", typescript_command())] {
+        let Some(command) = command else {
+            eprint_uncaptured(format_args!("skipped: the loop in {language}"));
+            continue;
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        // Nothing listens there any more.
+        drop(listener);
+        let ran = run_against(&url, language, &command).assert_exit(1);
+        let line = format!("{url}/v1/messages can't be reached: ");
+        assert!(ran.stderr.starts_with(&line), "{}", ran.stderr);
+        assert!(
+            ran.stderr.to_lowercase().contains("refused"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     }
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    // Nothing listens there any more.
-    drop(listener);
+}
+
+/// Runs the loop that `toolq init` writes against an API.
+fn run_against(url: &str, language: &str, command: &str) -> CliOutput {
     let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
-    let ran = CliSandbox::new()
+    CliSandbox::new()
         .env("PATH", &format!("{}:{path}", bin.display()))
-        .env("ANTHROPIC_BASE_URL", &url)
+        .env("ANTHROPIC_BASE_URL", url)
         .env("ANTHROPIC_API_KEY", "c4n4ry-key")
-        .run_shell("toolq init -q --agent-loop python && python3 agent.py hello")
-        .assert_exit(1);
-    let line = format!("{url}/v1/messages can't be reached: ");
-    assert!(ran.stderr.starts_with(&line), "{}", ran.stderr);
-    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        .run_shell(&format!(
+            "toolq init -q --agent-loop {language} && {command} hello"
+        ))
 }
 
 #[test]

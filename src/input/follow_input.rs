@@ -113,7 +113,7 @@ impl FollowInput {
             return Err(CommandError { exit, ..failure });
         }
         if self.at_end && !self.has_begun {
-            return Err(CommandError::usage("the input is empty"));
+            return Err(self.follow.empty_error().into());
         }
         Ok(None)
     }

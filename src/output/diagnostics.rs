@@ -19,6 +19,10 @@ use toolq_core::types::{FileProblem, Severity, Span};
 const MAX_EXCERPT_BYTES: usize = 400;
 /// How much of a longer line is shown before the problem.
 const LEADING_BYTES: usize = 100;
+/// Maximum length of a word in a message, such as a quoted key, in characters.
+const MAX_WORD_CHARS: usize = 200;
+/// How much of the end of a longer word is shown.
+const WORD_END_CHARS: usize = 20;
 /// Replaces the cut parts of a line.
 const ELLIPSIS: &str = "…";
 
@@ -85,12 +89,27 @@ pub fn render(
 
 fn mask_problem(problem: &FileProblem, mask: &Mask) -> FileProblem {
     let masked = |text: &str| mask.apply(text).into_owned();
+    // Cut only what is masked: a part of a secret wouldn't be.
     FileProblem {
-        message: masked(&problem.message),
-        label: masked(&problem.label),
+        message: cut_words(&masked(&problem.message)),
+        label: cut_words(&masked(&problem.label)),
         hint: problem.hint.as_deref().map(masked),
         ..problem.clone()
     }
+}
+
+/// Cuts each word of a text that is too long in its middle.
+fn cut_words(text: &str) -> String {
+    let cut = |word: &str| match word.chars().count() {
+        0..=MAX_WORD_CHARS => word.to_owned(),
+        count => {
+            let start = word.chars().take(MAX_WORD_CHARS - WORD_END_CHARS);
+            let end = word.chars().skip(count - WORD_END_CHARS);
+            start.chain(ELLIPSIS.chars()).chain(end).collect()
+        }
+    };
+    let words: Vec<String> = text.split(' ').map(cut).collect();
+    words.join(" ")
 }
 
 /// A file as miette's source code. Only the line of one problem is shown.

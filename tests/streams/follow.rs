@@ -135,6 +135,65 @@ fn bad_lines_without_any_call_are_answered() {
         .assert_exit(2);
 }
 
+/// A line of another dialect than the one that was named isn't answered as if it had no calls.
+#[test]
+fn a_line_of_another_dialect_than_the_named_one_is_invalid() {
+    let block = tool_use_line("a", "look", "1");
+    let message = format!(r#"{{"role":"assistant","content":[{block}]}}"#);
+    let output = r#"{"output":[{"type":"function_call","call_id":"c","name":"look","arguments":"{\"name\":\"3\"}"}]}"#;
+    for (named, line, found) in [
+        ("codex", message.as_str(), "anthropic"),
+        ("codex", output, "openai-responses"),
+        ("claude-code", &message, "anthropic"),
+        ("openai-chat", &message, "anthropic"),
+        ("openai-responses", &block, "anthropic"),
+        ("anthropic", output, "openai-responses"),
+    ] {
+        let ran = CliSandbox::new()
+            .tools(TOOLS)
+            .stdin(format!(
+                "{line}\n{{\"role\":\"user\",\"content\":\"hello\"}}\n"
+            ))
+            .run(&["run", "--follow", "--no-log", "--from", named])
+            .assert_exit(3);
+        let lines = ran.lines();
+        assert_eq!(lines.len(), 2, "{}", ran.stdout);
+        let message = lines[0]["error"]["message"].as_str().unwrap();
+        let why = format!("has the form of `{found}`, but `--from` says `{named}`");
+        assert!(message.contains(&why), "{message}");
+        assert_eq!(lines[1], json!([]));
+    }
+}
+
+/// After the lines of a log, a message is read in its own dialect, not as another line of the log, which would have no calls.
+#[test]
+fn a_message_among_the_lines_of_a_log_is_answered() {
+    let item = r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call","call_id":"a","name":"look","arguments":"{\"name\":\"1\"}"}}"#;
+    let other = r#"{"type":"unknown_to_toolq"}"#;
+    let message = tool_use_line("b", "look", "2");
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .stdin([item, other, &message, other].join("\n"))
+        .run(&["run", "--follow", "--no-log"])
+        .assert_exit(0);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 4, "{}", ran.stdout);
+    assert!(lines[0].to_string().contains("saw 1"), "{}", ran.stdout);
+    assert_eq!(lines[2]["content"], "saw 2");
+    assert_eq!((&lines[1], &lines[3]), (&json!([]), &json!([])));
+}
+
+/// An empty input is an error, which `-q` doesn't silence, and not a note.
+#[test]
+fn an_empty_input_is_an_error_even_with_quiet() {
+    let ran = CliSandbox::new()
+        .tools(TOOLS)
+        .run(&["run", "--follow", "-q"])
+        .assert_exit(2);
+    let expected = "error: stdin:1:1: the input is empty\n hint: write one JSON document per line, such as a model's message\n";
+    assert_eq!((&*ran.stdout, &*ran.stderr), ("", expected));
+}
+
 /// Every line asks for something new, whatever the log has. With `--resume`, lines that were sent before are answered from
 /// the log.
 #[test]

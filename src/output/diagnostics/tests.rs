@@ -225,6 +225,22 @@ fn a_long_line_is_shown_around_its_problem() {
     }
 }
 
+/// A message quotes a key, which may be longer than anybody wants to read.
+#[test]
+fn a_long_key_is_cut_in_the_message() {
+    let key = format!("begin{}end", "k".repeat(5_000));
+    for text in [
+        format!("? {key}\n: 1\ntools: {{}}\n"),
+        format!("{key}: 1\ntools: {{}}\n"),
+    ] {
+        let shown = render_tools_file(&text);
+        assert!(shown.contains("key") && shown.contains("begin"), "{shown}");
+        assert!(shown.len() < 4_000, "{} bytes:\n{shown}", shown.len());
+    }
+    let explicit = render_tools_file(&format!("? {key}\n: 1\n"));
+    assert!(explicit.contains("end`"), "{explicit}");
+}
+
 /// The text of a file, which may come from elsewhere, can't reach the clipboard or change the screen.
 #[test]
 fn control_characters_of_a_file_are_not_printed() {

@@ -24,6 +24,10 @@ pub(crate) struct DocumentReader {
     /// The dialect of the last document that was read.
     pub last_dialect: Option<Dialect>,
     given_dialect: Option<Dialect>,
+    /// The input is one line of a larger one, and these lines are answered one by one.
+    is_line: bool,
+    /// The dialect of the session log that the lines before this one showed. Lines of no known form belong to it.
+    earlier_log_dialect: Option<Dialect>,
     /// The error about the first document that wasn't recognized.
     unrecognized: Option<OffsetError>,
     /// The error about the first document of another dialect than the log that was given. A log may have such lines, too.
@@ -39,8 +43,20 @@ impl DocumentReader {
             log_dialect: given_dialect.filter(|dialect| is_log(*dialect)),
             last_dialect: None,
             given_dialect,
+            is_line: false,
+            earlier_log_dialect: None,
             unrecognized: None,
             foreign: None,
+        }
+    }
+
+    /// Creates a reader of one line that is answered by itself. So a line of another dialect than `given_dialect` is an
+    /// error even in a log: its calls would get no results.
+    pub fn for_line(given_dialect: Option<Dialect>, earlier_log_dialect: Option<Dialect>) -> Self {
+        Self {
+            is_line: true,
+            earlier_log_dialect,
+            ..Self::new(given_dialect)
         }
     }
 
@@ -76,6 +92,7 @@ impl DocumentReader {
             .given_dialect
             .or(self.log_dialect)
             .or_else(|| detect_dialect(document))
+            .or(self.earlier_log_dialect)
         {
             return Ok(Some(known));
         }
@@ -94,11 +111,12 @@ impl DocumentReader {
         given: Dialect,
         result: Result<(), DocumentError<'a>>,
     ) -> Result<(), DocumentError<'a>> {
-        if is_log(given) && (self.foreign.is_some() || !self.index_builder.is_empty()) {
+        let may_be_foreign = is_log(given) && !self.is_line;
+        if may_be_foreign && (self.foreign.is_some() || !self.index_builder.is_empty()) {
             return result;
         }
         match (mismatch_error(document, given), result) {
-            (Some(mismatch), result) if is_log(given) => {
+            (Some(mismatch), result) if may_be_foreign => {
                 self.foreign = Some(document.origin.locate(mismatch));
                 result
             }

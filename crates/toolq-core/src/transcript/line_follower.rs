@@ -31,8 +31,9 @@ pub enum FollowedLine {
 #[derive(Debug)]
 pub struct LineFollower {
     name: String,
-    /// The dialect to read lines in: the given one, or that of the session log once a line shows that it is one.
     given_dialect: Option<Dialect>,
+    /// The dialect of the session log, once a line shows that the input is one.
+    log_dialect: Option<Dialect>,
     /// Maximum size of a line, in bytes.
     max_line_bytes: u64,
     /// The line that is still arriving.
@@ -55,6 +56,7 @@ impl LineFollower {
         Self {
             name: name.into(),
             given_dialect,
+            log_dialect: None,
             max_line_bytes,
             partial_line: Vec::new(),
             complete_lines: VecDeque::new(),
@@ -104,54 +106,52 @@ impl LineFollower {
 
     fn read_line(&mut self, line_number: usize, line: Vec<u8>) -> Result<Recording, InputError> {
         let source = InputSource::from_pipe(&self.name, Cursor::new(line))?;
-        let read = Recording::read_line(source, self.given_dialect, self.max_line_bytes).map_err(
-            |error| InputError {
-                position: error.position.map(|position| LineCol {
-                    line: line_number,
-                    ..position
-                }),
-                ..error
-            },
-        )?;
+        let dialects = (self.given_dialect, self.log_dialect);
+        let read =
+            Recording::read_line(source, dialects, self.max_line_bytes).map_err(|error| {
+                InputError {
+                    position: error.position.map(|position| LineCol {
+                        line: line_number,
+                        ..position
+                    }),
+                    ..error
+                }
+            })?;
         if read.dialect() == Dialect::Toolq {
             return Err(self.own_log_error(line_number));
         }
         // A log's lines of other kinds can't be recognized on their own, so they're read in the same dialect.
         if matches!(read.dialect(), Dialect::ClaudeCode | Dialect::Codex) {
-            self.given_dialect = Some(read.dialect());
+            self.log_dialect = Some(read.dialect());
         }
         Ok(read)
     }
 
     /// Rejects a record of toolq's own session log: its dialect has no form for the results of a line.
     fn own_log_error(&self, number: usize) -> InputError {
-        InputError {
-            input_name: self.name.clone(),
-            position: Some(LineCol {
-                line: number,
-                column: 1,
-            }),
-            message: "a record of toolq's own session log can't be used with --follow".to_owned(),
-            hint: Some(
-                "without --follow, the open calls of the log run; `toolq log show` displays it"
-                    .to_owned(),
-            ),
-            errno: None,
-        }
+        let message = "a record of toolq's own session log can't be used with --follow";
+        let hint = "without --follow, the open calls of the log run; `toolq log show` displays it";
+        self.line_error(number, message.to_owned(), Some(hint))
     }
 
     fn line_too_large_error(&self) -> InputError {
+        let limit = format_bytes(self.max_line_bytes);
+        let message = format!("the line is longer than {limit}");
+        self.line_error(self.line_number, message, None)
+    }
+
+    /// Returns the error for an input that ended without a line.
+    pub fn empty_error(&self) -> InputError {
+        let hint = "write one JSON document per line, such as a model's message";
+        self.line_error(1, "the input is empty".to_owned(), Some(hint))
+    }
+
+    fn line_error(&self, line: usize, message: String, hint: Option<&str>) -> InputError {
         InputError {
             input_name: self.name.clone(),
-            position: Some(LineCol {
-                line: self.line_number,
-                column: 1,
-            }),
-            message: format!(
-                "the line is longer than {}",
-                format_bytes(self.max_line_bytes)
-            ),
-            hint: None,
+            position: Some(LineCol { line, column: 1 }),
+            message,
+            hint: hint.map(str::to_owned),
             errno: None,
         }
     }

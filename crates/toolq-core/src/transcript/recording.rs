@@ -40,15 +40,16 @@ impl Recording {
     }
 
     /// Like [`read`](Self::read), for one line of a larger input, which may have no model response.
+    /// `earlier_log_dialect` is that of the session log that the lines before it showed.
     ///
     /// # Errors
     /// As for [`read`](Self::read), except that a line without a model response isn't an error.
     pub(super) fn read_line(
         mut source: InputSource,
-        given_dialect: Option<Dialect>,
+        (given_dialect, earlier_log_dialect): (Option<Dialect>, Option<Dialect>),
         max_document: u64,
     ) -> Result<Self, InputError> {
-        let mut reader = DocumentReader::new(given_dialect);
+        let mut reader = DocumentReader::for_line(given_dialect, earlier_log_dialect);
         document_frames::read_documents(&mut source, max_document, &mut reader)?;
         match reader.take_unrecognized() {
             Some(error) => Err(source.locate(error)),

@@ -39,6 +39,8 @@ pub(crate) struct ServerConnection {
     was_idle: Arc<Mutex<bool>>,
     /// The server no longer takes calls on this connection.
     is_expired: Arc<AtomicBool>,
+    /// Set before the connection takes no more requests, if another server may get the calls that weren't sent.
+    may_be_replaced: Arc<AtomicBool>,
 }
 
 /// The connection has ended, and takes no more requests.
@@ -67,6 +69,7 @@ impl ServerConnection {
         let (requests, receiver) = mpsc::unbounded_channel();
         let was_idle = Arc::default();
         let is_expired = Arc::new(AtomicBool::new(false));
+        let may_be_replaced = Arc::new(AtomicBool::new(false));
         let task = ConnectionTask {
             session: ClientSession::new(preference(server.protocol), implementation()),
             startup: server.startup,
@@ -77,7 +80,9 @@ impl ServerConnection {
             failure: None,
             is_expired: Arc::clone(&is_expired),
             expiry: "",
+            may_be_replaced: Arc::clone(&may_be_replaced),
             is_ready: false,
+            has_answered: false,
             compares_tools: server.compares_tools,
             identity: None,
             announcement: None,
@@ -96,6 +101,7 @@ impl ServerConnection {
             requests,
             was_idle,
             is_expired,
+            may_be_replaced,
         };
         (connection, task)
     }
@@ -139,6 +145,12 @@ impl ServerConnection {
         *lock(&self.was_idle)
     }
 
+    /// Returns whether the server has ended by itself after it had answered a call. One that dies at its start isn't worth
+    /// another start for the same call.
+    pub(crate) fn may_be_replaced(&self) -> bool {
+        self.may_be_replaced.load(Ordering::SeqCst)
+    }
+
     /// Returns whether the connection has ended, or takes no more calls.
     pub(crate) fn has_ended(&self) -> bool {
         self.was_idle() || self.requests.is_closed() || self.is_expired.load(Ordering::SeqCst)
@@ -172,6 +184,7 @@ struct ConnectionTask {
     /// The server takes no more calls on this connection, because of `expiry`.
     is_expired: Arc<AtomicBool>,
     expiry: &'static str,
+    may_be_replaced: Arc<AtomicBool>,
     session: ClientSession,
     startup: Duration,
     /// How long it may be without a call.
@@ -180,6 +193,8 @@ struct ConnectionTask {
     last_use: Instant,
     was_idle: Arc<Mutex<bool>>,
     is_ready: bool,
+    /// The server has answered a call.
+    has_answered: bool,
     /// Whether calls have to wait for the list of tools, too.
     compares_tools: bool,
     identity: Option<ServerIdentity>,

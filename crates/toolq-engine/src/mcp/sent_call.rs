@@ -14,6 +14,11 @@ pub(crate) struct SentCall {
 }
 
 impl SentCall {
+    /// Returns whether another server may get the call, because this one has ended and never gets it.
+    pub(crate) fn may_be_resent(&self) -> bool {
+        self.connection.may_be_replaced() && self.guard.try_cancel()
+    }
+
     /// Tells the server that the result is no longer needed. Returns whether it may have seen the call. If not, it
     /// never will.
     pub(crate) fn give_up(&self, reason: String) -> bool {

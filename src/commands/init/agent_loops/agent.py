@@ -40,13 +40,16 @@ def main():
     # One process answers all turns: a message in, the message with its results out, each on a line.
     command = ["toolq", "run", "--follow", "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
-        while any(block["type"] == "tool_use" for block in response["content"]):
-            messages.append({"role": "assistant", "content": response["content"]})
-            print(json.dumps(messages[-1]), file=toolq.stdin, flush=True)
+        while True:
+            message = {"role": "assistant", "content": response["content"]}
+            print(json.dumps(message), file=toolq.stdin, flush=True)
             line = toolq.stdout.readline()
             if not line:
                 sys.exit(f"toolq ended with exit code {toolq.wait()}")
-            messages.append(json.loads(line))
+            results = json.loads(line)
+            if not results:  # there were no calls, so this is the answer
+                break
+            messages += [message, results]
             response = ask(messages, tools)
         toolq.stdin.close()
     print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))

@@ -17,35 +17,42 @@ const headers = {
   "content-type": "application/json",
 };
 
+/** Says why a request failed, which Node puts into the error's cause. */
+function failToReach(error: Error): never {
+  const cause = error.cause as { message?: string; code?: string } | undefined;
+  throw new Error(`${url} can't be reached: ${cause?.message || cause?.code || error.message}`);
+}
+
 /** Sends the conversation, and returns the content of the model's response. */
 async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
   const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-5-5";
   const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
-  const response = await fetch(url, { method: "POST", headers, body });
+  const response = await fetch(url, { method: "POST", headers, body }).catch(failToReach);
   if (!response.ok) throw new Error(`the API answered ${response.status}: ${await response.text()}`);
   return ((await response.json()) as { content: Block[] }).content;
 }
 
 const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
 const messages: Message[] = [{ role: "user", content: process.argv.slice(2).join(" ") }];
-// One process answers all turns: a message in, the message with its results out, each on a line.
-const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
-const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
 
 async function main(): Promise<void> {
+  let content = await ask(messages, tools);
+  // One process answers all turns: a message in, the message with its results out, each on a line.
+  const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
   for (;;) {
-    const content = await ask(messages, tools);
-    if (!content.some((block) => block.type === "tool_use")) {
-      toolq.stdin.end();
-      console.log(content.map((block) => block.text ?? "").join("\n"));
-      return;
-    }
-    messages.push({ role: "assistant", content });
-    toolq.stdin.write(`${JSON.stringify(messages.at(-1))}\n`);
+    const message: Message = { role: "assistant", content };
+    toolq.stdin.write(`${JSON.stringify(message)}\n`);
     const line = await lines.next();
     if (line.done) throw new Error("toolq has ended");
-    messages.push(JSON.parse(line.value) as Message);
+    const results = JSON.parse(line.value) as Message | [];
+    // Without calls, there are no results: this is the answer.
+    if (Array.isArray(results)) break;
+    messages.push(message, results);
+    content = await ask(messages, tools);
   }
+  toolq.stdin.end();
+  console.log(content.map((block) => block.text ?? "").join("\n"));
 }
 
 main().catch((error: unknown) => {

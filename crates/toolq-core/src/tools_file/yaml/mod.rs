@@ -1,6 +1,7 @@
 //! Parses YAML text into a tree of nodes with their positions, or reports every syntax problem.
 
 mod indentation;
+mod long_key;
 mod number;
 mod parse;
 mod raw_node;

@@ -4,6 +4,7 @@ use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
 use crate::text::line_starts;
+use crate::tools_file::yaml::long_key::{MAX_KEY_CHARS, find_long_key};
 use crate::tools_file::yaml::parse::{MAX_NESTING_LEVELS, MAX_NODES};
 use crate::tools_file::yaml::raw_node;
 use crate::types::{FileProblem, Span};
@@ -11,6 +12,11 @@ use crate::types::{FileProblem, Span};
 /// Converts the error that stopped the parser into a problem.
 pub(crate) fn to_problem(error: &Error, text: &str) -> FileProblem {
     let span = error_span(error, text);
+    if let Some(key) = find_long_key(text, span.start) {
+        let message = format!("a key is longer than {MAX_KEY_CHARS} characters");
+        let problem = FileProblem::error(key, message, "");
+        return problem.with_hint("YAML allows no longer keys; shorten it");
+    }
     let (message, hint) = message_and_hint(error);
     let problem = FileProblem::error(span, message, "");
     match hint {

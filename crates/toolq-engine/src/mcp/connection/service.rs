@@ -68,6 +68,9 @@ impl ConnectionTask {
             self.handle_request(first);
         }
         let end = self.serve(&mut requests).await;
+        if self.has_answered && matches!(end, ConnectionEnd::ServerEnded(_)) {
+            self.may_be_replaced.store(true, Ordering::SeqCst);
+        }
         requests.close();
         self.record_pid().await;
         self.take_last_requests(&mut requests);

@@ -45,6 +45,7 @@ impl ConnectionTask {
                 SessionEvent::CallEnded { call, result } => {
                     if let Some(pending) = self.running.remove(&call) {
                         self.last_use = Instant::now();
+                        self.has_answered = true;
                         let _ = pending.reply.send(CallReply::Answered(result));
                     }
                 }

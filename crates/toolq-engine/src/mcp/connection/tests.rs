@@ -1,4 +1,6 @@
 use super::*;
+use crate::http::SendGuard;
+use crate::mcp::sent_call::SentCall;
 
 /// A connection whose server was just ended because it had no calls, while its task still holds the channel.
 fn idle_connection() -> (ServerConnection, mpsc::UnboundedReceiver<ConnectionRequest>) {
@@ -7,6 +9,7 @@ fn idle_connection() -> (ServerConnection, mpsc::UnboundedReceiver<ConnectionReq
         requests,
         was_idle: Arc::new(Mutex::new(true)),
         is_expired: Arc::default(),
+        may_be_replaced: Arc::default(),
     };
     (connection, receiver)
 }
@@ -17,4 +20,29 @@ async fn an_idle_server_that_is_ended_is_not_asked_for_its_tools() {
     let listed = connection.list_tools().await;
     assert_eq!(listed.map(|_| ()), Err(ConnectionEnded));
     assert!(requests.try_recv().is_err(), "the request would be lost");
+}
+
+/// A call goes to another server only if this one has ended by itself after it had answered calls, and nothing was sent. From then
+/// on, nothing can be sent.
+#[tokio::test]
+async fn only_a_call_that_was_not_sent_goes_to_another_server() {
+    for (may_be_replaced, is_sent) in [(true, false), (true, true), (false, false)] {
+        let (requests, _) = mpsc::unbounded_channel();
+        let guard = SendGuard::default();
+        let sent = SentCall {
+            connection: ServerConnection {
+                requests,
+                was_idle: Arc::default(),
+                is_expired: Arc::default(),
+                may_be_replaced: Arc::new(AtomicBool::new(may_be_replaced)),
+            },
+            ticket: 0,
+            guard: guard.clone(),
+            reply: oneshot::channel().1,
+        };
+        assert!(!is_sent || guard.mark_sent());
+        let expected = may_be_replaced && !is_sent;
+        assert_eq!(sent.may_be_resent(), expected);
+        assert_eq!(guard.mark_sent(), !expected);
+    }
 }

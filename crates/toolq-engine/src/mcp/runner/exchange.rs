@@ -44,7 +44,9 @@ pub(super) enum CallEnd {
 
 impl McpRunner {
     /// Sends the call and waits for its reply, until it times out or is canceled. If the server has forgotten the session,
-    /// or wants other headers, the call is sent once more where it may be. Returns how the call ended, and what was handed to the server.
+    /// or wants other headers, the call is sent once more where it may be. If the server has ended before it got the call,
+    /// the call is sent to the next one. Both happen at most once. Returns how the call ended, and what was handed to the
+    /// server.
     pub(super) async fn exchange(
         &self,
         exchange: &CallExchange<'_>,
@@ -54,7 +56,7 @@ impl McpRunner {
         let (mut sent, mut is_repeated) = (None, false);
         loop {
             let reply = async {
-                let sent: &mut SentCall = sent.insert(self.send(exchange).await?);
+                let sent: &mut SentCall = sent.insert(self.send(exchange, &mut is_repeated).await?);
                 Ok((&mut sent.reply)
                     .await
                     .unwrap_or_else(|_| CallReply::lost()))
@@ -72,16 +74,25 @@ impl McpRunner {
                 {
                     (sent, is_repeated) = (None, true);
                 }
+                CallEnd::Replied(CallReply::Lost { .. })
+                    if !is_repeated && sent.as_ref().is_some_and(SentCall::may_be_resent) =>
+                {
+                    (sent, is_repeated) = (None, true);
+                }
                 end => return (end, sent),
             }
         }
     }
 
-    /// Hands the call to its server.
+    /// Hands the call to its server. If that has just ended, the next one gets the call, unless `is_repeated`.
     ///
     /// # Errors
     /// The outcome of the call, because the server can't be started or a variable isn't set.
-    async fn send(&self, exchange: &CallExchange<'_>) -> Result<SentCall, Outcome> {
+    async fn send(
+        &self,
+        exchange: &CallExchange<'_>,
+        is_repeated: &mut bool,
+    ) -> Result<SentCall, Outcome> {
         let server = &exchange.backing.server;
         let arguments = resolve_raw(&exchange.invocation.arguments, &self.environment)?;
         loop {
@@ -94,6 +105,9 @@ impl McpRunner {
             match connection.call(call) {
                 Ok(()) => return Ok(sent),
                 Err(ConnectionEnded) if connection.was_idle() => {}
+                Err(ConnectionEnded) if connection.may_be_replaced() && !*is_repeated => {
+                    *is_repeated = true;
+                }
                 Err(ConnectionEnded) => {
                     let detail = "the server ended before it got the call".to_owned();
                     let error = transport_error(&server.name, false, detail);
