@@ -67,13 +67,12 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         let open = recording.open_turns(all);
         let mut printer = self.new_printer(recording.layout(), open);
         for index in 0..recording.len() {
-            let turn = match self.session.compared_turn.take() {
-                Some(turn) => turn,
-                None => {
-                    self.start_first_server(recording, index)?;
-                    let turn = recording.turn(index, all)?;
-                    turn.with_number(self.turns_before + index)
-                }
+            let turn = if let Some(turn) = self.session.compared_turn.take() {
+                turn
+            } else {
+                self.start_first_server(recording, index)?;
+                let turn = recording.turn(index, all)?;
+                turn.with_number(self.turns_before + index)
             };
             match (turn.calls.is_empty(), turn.answered_count) {
                 (true, 0) => printer.print_empty_list(),
