@@ -20,7 +20,7 @@ pub fn is_before_2_10() -> bool {
     let output = Command::new(program()).arg("--version").output();
     let version = String::from_utf8(output.unwrap().stdout).unwrap();
     let (_, number) = version.split_once(": v").unwrap();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>());
+    let mut parts = number.split('.').map(str::parse::<u32>);
     let (major, minor) = (parts.next().unwrap(), parts.next().unwrap());
     (major.unwrap(), minor.unwrap()) < (2, 10)
 }
