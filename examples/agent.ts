@@ -12,7 +12,7 @@ const multiply = tool({
 });
 
 if (!process.env.ANTHROPIC_API_KEY) {
-  console.error("ANTHROPIC_API_KEY isn't set: it is a key for the API");
+  console.error("ANTHROPIC_API_KEY isn't set; set it to your key for the API");
   process.exit(1);
 }
 const client = new Anthropic();

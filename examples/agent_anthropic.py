@@ -34,7 +34,7 @@ def main() -> None:
 
 
 if not os.environ.get("ANTHROPIC_API_KEY"):
-    sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API")
+    sys.exit("ANTHROPIC_API_KEY isn't set; set it to your key for the API")
 try:
     main()
 except anthropic.APIError as error:

@@ -54,7 +54,7 @@ async def main() -> None:
 
 
 if not os.environ.get("ANTHROPIC_API_KEY"):
-    sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API")
+    sys.exit("ANTHROPIC_API_KEY isn't set; set it to your key for the API")
 try:
     asyncio.run(main())
 except anthropic.APIError as error:

@@ -34,7 +34,7 @@ async def main() -> None:
 
 
 if not os.environ.get("OPENAI_API_KEY"):
-    sys.exit("OPENAI_API_KEY isn't set: it is a key for the API")
+    sys.exit("OPENAI_API_KEY isn't set; set it to your key for the API")
 try:
     asyncio.run(main())
 except openai.APIError as error:

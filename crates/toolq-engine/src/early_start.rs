@@ -11,8 +11,12 @@ use toolq_core::check::CallChecker;
 use toolq_core::types::{AcceptedCall, Backing, Call, ServerConfig, Verdict};
 
 impl Engine {
-    /// Starts the server of the first call of a turn that will be answered next. Returns the start, or `None` if the call needs no program of a
-    /// server, or might not run: what decides is the call, the budgets, and `prior`.
+    /// Starts the server of the first call of the turn that is answered next. Returns a handle of that start. Returns `None`,
+    /// and starts nothing, if the call isn't one of a server with a program, or if the call, the budgets or `prior` could keep
+    /// it from running.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn start_first_server<P: PriorCalls>(
         &self,
         first: Call,

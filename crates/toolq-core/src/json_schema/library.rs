@@ -193,7 +193,7 @@ impl Retrieve for SchemaLibrary {
 }
 
 impl SchemaLibrary {
-    /// Returns the paths of the files below the directory of tools.yaml. Meta-schemas are no files.
+    /// Returns the paths of the files below the directory of tools.yaml. Meta-schemas aren't files.
     pub(crate) fn file_names(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter();
         let files = files.filter(|(address, _)| meta_schema_root(address).is_none());

@@ -14,7 +14,7 @@ import urllib.request
 URL = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com") + "/v1/messages"
 MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5")
 HEADERS = {
-    "x-api-key": os.environ.get("ANTHROPIC_API_KEY") or sys.exit("ANTHROPIC_API_KEY isn't set: it is a key for the API"),
+    "x-api-key": os.environ.get("ANTHROPIC_API_KEY") or sys.exit("ANTHROPIC_API_KEY isn't set; set it to your key for the API"),
     "anthropic-version": "2023-06-01",
     "content-type": "application/json",
 }

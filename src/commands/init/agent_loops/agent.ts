@@ -7,7 +7,7 @@ type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
 
 if (!process.env.ANTHROPIC_API_KEY) {
-  console.error("ANTHROPIC_API_KEY isn't set: it is a key for the API");
+  console.error("ANTHROPIC_API_KEY isn't set; set it to your key for the API");
   process.exit(1);
 }
 const url = `${process.env.ANTHROPIC_BASE_URL ?? "https://api.anthropic.com"}/v1/messages`;

@@ -15,7 +15,7 @@ pub(crate) fn to_problem(error: &Error, text: &str) -> FileProblem {
     if let Some(key) = find_long_key(text, span.start) {
         let message = format!("a key is longer than {MAX_KEY_CHARS} characters");
         let problem = FileProblem::error(key, message, "");
-        return problem.with_hint("YAML allows no longer keys; shorten it");
+        return problem.with_hint("shorten it: YAML allows no more");
     }
     let (message, hint) = message_and_hint(error);
     let problem = FileProblem::error(span, message, "");
