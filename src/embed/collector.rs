@@ -1,5 +1,7 @@
 //! Collects the results of a message, in the format of the message.
 
+use std::sync::Arc;
+
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout};
 use toolq_engine::AnswerDelivery;
@@ -46,7 +48,7 @@ impl ReplyCollector {
 }
 
 impl AnswerDelivery for ReplyCollector {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.reply.results.push(CallResult::new(&answer));
         if self.assembler.push(answer) {
             self.flush_answers(sink);

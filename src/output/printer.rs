@@ -1,6 +1,7 @@
 //! Prints answers to stdout in the format of their input, as early as that format allows.
 
 use std::mem;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -19,7 +20,7 @@ use toolq_engine::{AnswerDelivery, RunControl};
 pub struct AnswerPrinter {
     assembler: AnswerAssembler,
     /// The calls of the answers that the assembler holds.
-    calls: Vec<CallRef>,
+    calls: Vec<Arc<CallRef>>,
     is_terminal: bool,
     /// Progress bars, which may be on the same terminal.
     screen: Option<ProgressScreen>,
@@ -96,8 +97,8 @@ impl AnswerPrinter {
         let json = self.assembler.take_json();
         self.print(&json);
         if self.write_error.is_none() {
-            let written = |call| Event::ResultWritten { call };
-            let events: Vec<Event<'_>> = calls.iter().map(written).collect();
+            let written = calls.iter().map(|call| Event::ResultWritten { call });
+            let events: Vec<Event<'_>> = written.collect();
             // Likewise: a log that fails here is reported at the end of the run.
             let _ = sink.emit(&events);
         }
@@ -129,8 +130,8 @@ impl AnswerPrinter {
 }
 
 impl AnswerDelivery for AnswerPrinter {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
-        self.calls.push(call.clone());
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        self.calls.push(Arc::clone(call));
         if self.assembler.push(answer) {
             self.flush_answers(sink);
         }

@@ -146,7 +146,7 @@ impl AnswerLine {
 }
 
 impl AnswerDelivery for AnswerLine {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         if self.assembler.push(answer) {
             self.take_json();
         }

@@ -1,6 +1,7 @@
 //! Collects the results of a turn by position until they are compared.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolq_core::types::{
@@ -79,7 +80,7 @@ fn is_halted(outcome: &Outcome) -> bool {
 pub(crate) struct ReplayDelivery;
 
 impl AnswerDelivery for ReplayDelivery {
-    fn deliver(&mut self, call: &CallRef, _: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, _: CallAnswer, sink: &mut dyn EventSink) {
         // For the log, being compared counts as being printed.
         let _ = sink.emit(&[Event::ResultWritten { call }]);
     }

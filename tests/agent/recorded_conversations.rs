@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use redact::Mask;
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ impl EventSink for NullSink {
 }
 
 impl AnswerDelivery for NullSink {
-    fn deliver(&mut self, _: &CallRef, _: CallAnswer, _: &mut dyn EventSink) {}
+    fn deliver(&mut self, _: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink) {}
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }
 
@@ -194,7 +195,7 @@ fn replay_exchange(
         json!({"input_schema": {"type": "object"}, "agent": agent}),
     );
     let file = json!({"version": 1, "tools": tools}).to_string();
-    let tools = std::sync::Arc::new(parse_tools_file(&file, dir, dir).tools?);
+    let tools = Arc::new(parse_tools_file(&file, dir, dir).tools?);
     let call = Call {
         turn: 0,
         position: 0,
@@ -203,7 +204,7 @@ fn replay_exchange(
         input: Ok(Input::empty()),
         parent: None,
     };
-    let checked = CallChecker::new(std::sync::Arc::clone(&tools)).check_call(call);
+    let checked = CallChecker::new(Arc::clone(&tools)).check_call(call);
     let path = std::env::var_os("PATH").unwrap();
     let environment = [("PATH".into(), path)].into_iter().collect::<Environment>();
     let mut engine = Engine::new(EngineSettings {
@@ -216,9 +217,9 @@ fn replay_exchange(
         supervisor_program: None,
         reaper_pools: None,
         confinement: None,
-        environment: std::sync::Arc::new(environment),
+        environment: Arc::new(environment),
         resolver: Resolver::system(),
-        mask: std::sync::Arc::new(Mask::default()),
+        mask: Arc::new(Mask::default()),
         trace: None,
         task_id: "task".to_owned(),
         budget_limits: BudgetLimits::default(),

@@ -404,7 +404,7 @@ pub struct TurnReport {
 struct DeliveryRecorder(Vec<usize>);
 
 impl AnswerDelivery for DeliveryRecorder {
-    fn deliver(&mut self, call: &CallRef, _answer: CallAnswer, _sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
         self.0.push(call.position);
     }
 

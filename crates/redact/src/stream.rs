@@ -16,8 +16,8 @@ const MAX_BYTES_AFTER: usize = 9;
 #[derive(Debug)]
 pub struct MaskedStream {
     mask: Arc<Mask>,
-    /// `None` if no secrets are looked for.
-    scanner: Option<SecretScanner>,
+    /// `None` if no secrets are looked for. On the heap, since it takes kilobytes that most streams don't need.
+    scanner: Option<Box<SecretScanner>>,
     /// The last bytes received: a secret may start in them.
     pending: PendingText,
     /// How many bytes of `pending` were scanned.
@@ -29,7 +29,7 @@ impl MaskedStream {
     pub fn new(mask: Arc<Mask>) -> Self {
         Self {
             scanner: match &mask.scope {
-                MaskScope::Secrets(patterns) => Some(SecretScanner::new(patterns)),
+                MaskScope::Secrets(patterns) => Some(Box::new(SecretScanner::new(patterns))),
                 MaskScope::Nothing | MaskScope::Everything => None,
             },
             mask,

@@ -142,6 +142,9 @@ pub(crate) trait AttemptRunner: Suspendable {
         Box::pin(async { Err("nothing can ask it".to_owned()) })
     }
 
+    /// Begins to end all servers, without waiting. No call of a server follows.
+    fn begin_end_servers(&self) {}
+
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}
 

@@ -127,6 +127,10 @@ impl AttemptRunner for BackendRunner {
         Box::pin(self.servers.list_tools(server, control, &self.commands))
     }
 
+    fn begin_end_servers(&self) {
+        self.servers.begin_close();
+    }
+
     fn end_servers(&self) {
         self.servers.close();
     }

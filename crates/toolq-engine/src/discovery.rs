@@ -112,6 +112,7 @@ impl SchemaDiscovery {
                 outputs: None,
                 agent_scope: None,
                 turn_origin: TurnOrigin::default(),
+                is_last_turn: false,
             },
         }
     }
@@ -231,7 +232,7 @@ fn without_hint(text: &str) -> String {
 struct DiscardDelivery;
 
 impl AnswerDelivery for DiscardDelivery {
-    fn deliver(&mut self, _: &CallRef, _: CallAnswer, _: &mut dyn EventSink) {}
+    fn deliver(&mut self, _: &Arc<CallRef>, _: CallAnswer, _: &mut dyn EventSink) {}
 
     fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

@@ -67,9 +67,18 @@ impl Engine {
     pub fn set_turn_origin(&mut self, origin: TurnOrigin) {
         let input = &self.state.turn_origin.input;
         if input.is_some() && origin.input.is_some() && *input != origin.input {
-            self.state.outputs = Some(ConversationOutputs::default());
+            self.state.outputs = self
+                .state
+                .outputs
+                .take()
+                .map(|_| ConversationOutputs::default());
         }
         self.state.turn_origin = origin;
+    }
+
+    /// Announces that the turn that is answered next is the last one. Its servers begin to end as soon as its calls have ended.
+    pub fn expect_last_turn(&mut self) {
+        self.state.is_last_turn = true;
     }
 
     /// Runs a turn whose calls are all known, and returns when each of them has been answered and delivered.

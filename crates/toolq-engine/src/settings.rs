@@ -118,7 +118,7 @@ pub fn find_untrackable(tools: &ToolsConfig) -> Option<&str> {
 pub trait AnswerDelivery: Send {
     /// Delivers the next answer in call order, as soon as it and all before it are available. Events that follow from
     /// this, such as `ResultWritten`, go to `sink`.
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink);
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
 
     /// Called once every call of the turn has been delivered. Events emitted here precede the turn's last event.
     fn finish_turn(&mut self, sink: &mut dyn EventSink);

@@ -23,12 +23,15 @@ pub(crate) struct EngineState {
     pub(crate) call_limits: CallLimits,
     pub(crate) start_limiter: SharedStartLimiter,
     pub(crate) result_cache: SharedResultCache,
-    /// The outputs of the conversation whose turns it runs. `None` if the conversation can't be identified.
+    /// The outputs of the conversation whose turns it runs. `None` if the conversation can't be identified, or no tool reads
+    /// them.
     pub(crate) outputs: Option<ConversationOutputs>,
     /// The scope of the agent whose turns it runs. `None` for turns of the input.
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
     /// Where the turns come from that it runs from now on.
     pub(crate) turn_origin: TurnOrigin,
+    /// The next turn is the last one that needs servers.
+    pub(crate) is_last_turn: bool,
 }
 
 impl EngineState {
@@ -40,9 +43,10 @@ impl EngineState {
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
             result_cache: SharedResultCache::new(settings.logged_results.clone()),
-            outputs: Some(ConversationOutputs::default()),
+            outputs: readable_outputs(&settings.tools),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
+            is_last_turn: false,
             settings,
             runner,
         }
@@ -52,6 +56,7 @@ impl EngineState {
     /// and a control that can halt this agent alone; permits, limits and budgets are shared.
     pub(crate) fn for_agent(&self, tools: Arc<ToolsConfig>, agent_scope: Arc<AgentScope>) -> Self {
         Self {
+            outputs: readable_outputs(&tools),
             settings: EngineSettings {
                 tools,
                 ..self.settings.clone()
@@ -63,9 +68,9 @@ impl EngineState {
             call_limits: self.call_limits.clone(),
             start_limiter: self.start_limiter.clone(),
             result_cache: self.result_cache.clone(),
-            outputs: Some(ConversationOutputs::default()),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
+            is_last_turn: false,
         }
     }
 
@@ -92,6 +97,7 @@ impl EngineState {
             outputs,
             agent_scope: None,
             turn_origin,
+            is_last_turn: false,
         }
     }
 
@@ -103,4 +109,11 @@ impl EngineState {
         let depth = self.agent_scope.as_ref().map_or(0, |scope| scope.depth);
         self.call_limits.agents_at_depth(depth as usize)
     }
+}
+
+/// Returns where the outputs of a new conversation are remembered, if one of these tools can read them.
+fn readable_outputs(tools: &ToolsConfig) -> Option<ConversationOutputs> {
+    tools
+        .output_reader()
+        .map(|_| ConversationOutputs::default())
 }

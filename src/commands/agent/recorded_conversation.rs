@@ -118,7 +118,7 @@ impl EventSink for ConversationSink<'_> {
 struct LastText(String);
 
 impl AnswerDelivery for LastText {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         self.0 = answer_text(&answer);
     }
 

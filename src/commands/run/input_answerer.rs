@@ -18,6 +18,8 @@ pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) turns_before: usize,
     /// The path of the current input.
     input_path: String,
+    /// The current input is a recording, and no other input follows.
+    is_last_recording: bool,
     /// The errors of inputs that broke off.
     failures: Vec<CommandError>,
 }
@@ -29,6 +31,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             settings,
             turns_before: 0,
             input_path: String::new(),
+            is_last_recording: false,
             failures: Vec::new(),
         }
     }
@@ -43,7 +46,10 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         &mut self,
         inputs: impl Iterator<Item = (String, CommandInput)>,
     ) -> Result<(), CommandError> {
-        for (path, input) in inputs {
+        let mut inputs = inputs.peekable();
+        while let Some((path, input)) = inputs.next() {
+            let is_recording = matches!(input, CommandInput::Recording(_));
+            self.is_last_recording = is_recording && inputs.peek().is_none();
             self.input_path = path;
             self.set_turn_origin(TurnOrigin::default());
             let answered = match input {
@@ -77,7 +83,12 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             match (turn.calls.is_empty(), turn.answered_count) {
                 (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
-                (false, _) => self.answer_turn(turn, &mut printer).await?,
+                (false, _) => {
+                    if self.is_last_recording && index + 1 == recording.len() {
+                        self.session.engine.expect_last_turn();
+                    }
+                    self.answer_turn(turn, &mut printer).await?;
+                }
             }
             self.check_output(&mut printer)?;
         }

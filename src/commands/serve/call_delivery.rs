@@ -1,5 +1,7 @@
 //! The clients, seen from the engine: answers and progress go out.
 
+use std::sync::Arc;
+
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::session::RunSinks;
 use redact::Mask;
@@ -10,7 +12,7 @@ use toolq_engine::AnswerDelivery;
 pub(crate) struct CallAnswerSender<'c>(pub(crate) &'c OpenCalls);
 
 impl AnswerDelivery for CallAnswerSender<'_> {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end; the result is valid and sent all the same.
         let _ = sink.flush();
         if self.0.answer(call.turn, &answer) {

@@ -1,5 +1,7 @@
 //! The answer of the only call of a session.
 
+use std::sync::Arc;
+
 use toolq_core::types::{CallAnswer, CallRef, EventSink, ResultContent};
 use toolq_engine::AnswerDelivery;
 
@@ -26,7 +28,7 @@ impl SingleAnswer {
 }
 
 impl AnswerDelivery for SingleAnswer {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end of the run.
         let _ = sink.flush();
         self.0 = Some(answer);

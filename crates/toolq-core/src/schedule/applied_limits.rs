@@ -52,7 +52,7 @@ pub fn applied_limits(
         (subject, tool.start_limits)
     });
     let shared = match (&tool.backing, &accepted.invocation) {
-        (Some(Backing::Mcp(mcp)), _) => Some((
+        (Some(Backing::Mcp(mcp)), _) if !mcp.server.start_limits.is_empty() => Some((
             LimitedSubject::Server(mcp.server.name.clone()),
             mcp.server.start_limits,
         )),

@@ -73,7 +73,7 @@ pub struct McpInvocation {
     /// The name of the server in tools.yaml.
     pub server: String,
     /// The tool's name there.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The arguments, which are an object.
     pub arguments: PartialJson,
 }

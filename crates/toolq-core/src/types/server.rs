@@ -177,7 +177,7 @@ pub struct McpBacking {
     /// The server.
     pub server: Arc<ServerConfig>,
     /// The tool's name there.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The arguments to send; `None` sends the input.
     pub arguments: Option<BodyTemplate>,
     /// Which parts of the result the model reads.

@@ -52,7 +52,7 @@ impl Dispatcher<'_> {
                 }
             }
             AgentRequest::SubTurn(turn) => {
-                let parent = Arc::new(call.clone());
+                let parent = Arc::clone(call);
                 self.start_sub_turn(number, parent, turn);
             }
         }

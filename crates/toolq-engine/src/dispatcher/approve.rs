@@ -90,7 +90,7 @@ impl Dispatcher<'_> {
     fn approval_request(&self, number: usize, job: &CallJob) -> Option<ApprovalRequest> {
         let entry = self.queue.get(number)?;
         Some(ApprovalRequest {
-            call: entry.call.clone(),
+            call: (*entry.call).clone(),
             accepted: job.accepted.clone(),
         })
     }
@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
     /// Stops the run, because no decision about a call can be expected.
     fn stop_for_approver(&mut self, number: usize, why: &str) {
         if let Some(entry) = self.queue.get(number) {
-            let call = entry.call.clone();
+            let call = Arc::clone(&entry.call);
             self.emit(&Event::ApproverStopped { call: &call, why });
         }
         self.engine.control.halt(HaltCause::ApproverStopped);
@@ -223,7 +223,7 @@ impl Dispatcher<'_> {
         let Some(entry) = self.queue.get(number) else {
             return;
         };
-        let call = entry.call.clone();
+        let call = Arc::clone(&entry.call);
         let event = Event::ApprovalDecided {
             call: &call,
             approval,

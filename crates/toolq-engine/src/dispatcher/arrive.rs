@@ -59,7 +59,7 @@ impl Dispatcher<'_> {
             checked: &checked,
             batch,
         });
-        let call_ref = CallRef::new(&checked.call, batch);
+        let call_ref = Arc::new(CallRef::new(&checked.call, batch));
         let CheckedCall {
             call,
             verdict,
@@ -93,7 +93,7 @@ impl Dispatcher<'_> {
 
     fn enqueue_accepted(
         &mut self,
-        call_ref: CallRef,
+        call_ref: Arc<CallRef>,
         call: Call,
         accepted: AcceptedCall,
         resume_state: ResumeState,
@@ -173,13 +173,13 @@ impl Dispatcher<'_> {
     /// for the policies of that tool.
     pub(crate) fn answer_on_arrival(
         &mut self,
-        call_ref: &CallRef,
+        call_ref: &Arc<CallRef>,
         call: &Call,
         outcome: &Outcome,
         attempts: u32,
     ) {
         let tool = self.engine.settings.tools.get(&call.name).cloned();
-        let number = self.queue.push(call_ref.clone(), CallState::Finishing);
+        let number = self.queue.push(Arc::clone(call_ref), CallState::Finishing);
         let agent = match outcome {
             Outcome::Restored(restored) => restored.agent_usage.clone(),
             _ => None,

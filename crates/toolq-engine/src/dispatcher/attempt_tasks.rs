@@ -84,12 +84,12 @@ impl AttemptTasks {
     }
 
     /// Returns the handle by which the agent of `call` talks to the dispatcher.
-    pub(crate) fn dispatcher_handle(&self, call_number: usize, call: &CallRef) -> DispatcherHandle {
-        DispatcherHandle::new(
-            call_number,
-            Arc::new(call.clone()),
-            self.request_sender.clone(),
-        )
+    pub(crate) fn dispatcher_handle(
+        &self,
+        call_number: usize,
+        call: &Arc<CallRef>,
+    ) -> DispatcherHandle {
+        DispatcherHandle::new(call_number, Arc::clone(call), self.request_sender.clone())
     }
 
     /// Begins an attempt, whose diagnostics belong to `span`.

@@ -78,12 +78,12 @@ pub(crate) struct SharedDelivery<'e>(pub(crate) &'e dyn SyncAnswerDelivery);
 
 /// An answer delivery that can be used through a shared reference.
 pub(crate) trait SyncAnswerDelivery: Send + Sync {
-    fn deliver(&self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink);
+    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink);
     fn finish_turn(&self, sink: &mut dyn EventSink);
 }
 
 impl SyncAnswerDelivery for Mutex<&mut dyn AnswerDelivery> {
-    fn deliver(&self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         let mut delivery = self.lock().unwrap_or_else(PoisonError::into_inner);
         delivery.deliver(call, answer, sink);
     }
@@ -192,7 +192,7 @@ impl<'e> ConcurrentTurns<'e> {
 }
 
 impl AnswerDelivery for SharedDelivery<'_> {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         self.0.deliver(call, answer, sink);
     }
 

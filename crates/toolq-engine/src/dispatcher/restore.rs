@@ -1,6 +1,8 @@
 //! Restores calls that ended in an earlier run. They are answered as they arrive, without passing the gate or taking a
 //! permit, and other calls don't wait for them. Their failures affect other calls as they did then.
 
+use std::sync::Arc;
+
 use crate::dispatcher::turn_loop::Dispatcher;
 use toolq_core::types::{Call, CallOutput, CallRef, DoubtCause, OnFailure, Outcome};
 
@@ -16,7 +18,7 @@ impl Dispatcher<'_> {
     /// Answers a call with its outcome from an earlier run. `attempts` is the number of attempts made so far.
     pub(crate) fn restore_call(
         &mut self,
-        call_ref: &CallRef,
+        call_ref: &Arc<CallRef>,
         call: &Call,
         outcome: &Outcome,
         attempts: u32,

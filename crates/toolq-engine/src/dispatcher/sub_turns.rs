@@ -166,7 +166,7 @@ impl Dispatcher<'_> {
 struct AnswerCollector(Vec<CallAnswer>);
 
 impl AnswerDelivery for AnswerCollector {
-    fn deliver(&mut self, _: &CallRef, answer: CallAnswer, _: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         self.0.push(answer);
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn client_blocks(
         } else if is_text(block) {
             return None;
         } else {
-            let text = text_of_block(block, attachments);
+            let text = text_of_block(block, attachments).into_owned();
             masked_json(&ContentBlock::Text { text }, mask)?
         };
         room = room.checked_sub(shown.get().len() as u64)?;

@@ -1,5 +1,6 @@
 //! Turns a server's answer into the outcome of a call.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -161,15 +162,15 @@ pub(crate) fn transport_error(server: &str, was_sent: bool, detail: String) -> T
 }
 
 /// Returns the answer in the form that the tool's `output` declares.
-fn document_of(
-    result: &CallToolResult,
+fn document_of<'r>(
+    result: &'r CallToolResult,
     output: &OutputCollector,
     attachments: &Attachments,
-) -> String {
+) -> Cow<'r, str> {
     match (output.kind(), &result.structured_content) {
-        (OutputKind::Json, Some(json)) => json.get().to_owned(),
-        (OutputKind::Content, _) => blocks_of(result, output.max_shown(), attachments),
-        (OutputKind::Text, Some(json)) if result.content.is_empty() => json.get().to_owned(),
+        (OutputKind::Json, Some(json)) => json.get().into(),
+        (OutputKind::Content, _) => blocks_of(result, output.max_shown(), attachments).into(),
+        (OutputKind::Text, Some(json)) if result.content.is_empty() => json.get().into(),
         (OutputKind::Text | OutputKind::Json, _) => text_of(result, attachments),
     }
 }
@@ -202,18 +203,23 @@ fn blocks_of(result: &CallToolResult, max_bytes: u64, attachments: &Attachments)
 }
 
 /// Returns the text blocks, each on lines of its own.
-fn text_of(result: &CallToolResult, attachments: &Attachments) -> String {
+fn text_of<'r>(result: &'r CallToolResult, attachments: &Attachments) -> Cow<'r, str> {
     let blocks = result.content.iter();
-    let texts: Vec<String> = blocks
-        .map(|block| text_of_block(block, attachments))
-        .collect();
-    texts.join("\n")
+    let mut texts = blocks.map(|block| text_of_block(block, attachments));
+    let mut all = texts.next().unwrap_or_default();
+    for text in texts {
+        all.to_mut().extend(["\n", &*text]);
+    }
+    all
 }
 
 /// Returns a block as text. What isn't text is kept beside the log, and named.
-pub(crate) fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> String {
-    match block {
-        ContentBlock::Text { text } => text.clone(),
+pub(crate) fn text_of_block<'b>(
+    block: &'b ContentBlock,
+    attachments: &Attachments,
+) -> Cow<'b, str> {
+    let text = match block {
+        ContentBlock::Text { text } => return text.into(),
         ContentBlock::Image {
             data, mime_type, ..
         } => attachments.keep(&format!("an image of type {mime_type}"), mime_type, data),
@@ -228,7 +234,7 @@ pub(crate) fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> 
             text + "]"
         }
         ContentBlock::Resource { resource, .. } => match (&resource.text, &resource.blob) {
-            (Some(text), _) => text.clone(),
+            (Some(text), _) => return text.into(),
             (None, Some(blob)) => {
                 let mime_type = resource.mime_type.as_deref().unwrap_or_default();
                 let what = format!("the binary resource {}", resource.uri);
@@ -236,8 +242,9 @@ pub(crate) fn text_of_block(block: &ContentBlock, attachments: &Attachments) -> 
             }
             (None, None) => format!("[the resource {}]", resource.uri),
         },
-        ContentBlock::Unknown => "[content of an unknown type]".to_owned(),
-    }
+        ContentBlock::Unknown => return "[content of an unknown type]".into(),
+    };
+    text.into()
 }
 
 impl TimedOutCall<'_> {

@@ -62,18 +62,8 @@ impl McpRunner {
         attempt: Box<Attempt>,
         commands: &CommandRunner,
     ) -> AttemptResult {
-        let Attempt {
-            job,
-            idempotency_key,
-            trace,
-            timeout: limit,
-            cancel,
-            progress,
-            output_counter,
-            control,
-            ..
-        } = *attempt;
-        let tool = &job.accepted.tool;
+        // It stays in its box, so that what waits for an answer needs little memory.
+        let tool = &attempt.job.accepted.tool;
         let Some(Backing::Mcp(backing)) = &tool.backing else {
             return Outcome::NoBacking.into();
         };
@@ -81,19 +71,19 @@ impl McpRunner {
             invocation,
             backing,
             // A call that only reads may be repeated at will.
-            idempotency_key: (tool.effect != Effect::Read).then_some(idempotency_key),
-            trace,
-            progress,
-            control: &control,
+            idempotency_key: (tool.effect != Effect::Read).then_some(&*attempt.idempotency_key),
+            trace: attempt.trace.as_ref(),
+            progress: &attempt.progress,
+            control: &attempt.control,
             commands,
             // The server says that it has refused the call, but that isn't enough to send a `write` twice.
             may_repeat: tool.effect != Effect::Write,
         };
-        let timed_out = pin!(control.sleep(limit.duration));
-        let canceled = pin!(canceled(cancel, &control));
+        let timed_out = pin!(attempt.control.sleep(attempt.timeout.duration));
+        let canceled = pin!(canceled(attempt.cancel, &attempt.control));
         let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
-            .with_counter(output_counter);
+            .with_counter(attempt.output_counter);
         match end {
             CallEnd::NotSent(outcome) => outcome.into(),
             CallEnd::Replied(reply) => {
@@ -101,7 +91,7 @@ impl McpRunner {
                 self.finish_reply(reply, (tool, backing), was_sent, output, commands)
             }
             CallEnd::TimedOut => {
-                let limit = limit.configured;
+                let limit = attempt.timeout.configured;
                 let reason = format!("timed out after {}", format_duration(limit));
                 let was_sent = sent.is_some_and(|sent| sent.give_up(reason));
                 let call = TimedOutCall {
@@ -236,6 +226,11 @@ impl McpRunner {
     /// Returns what happened to servers since this was last asked.
     pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
         self.connections.take_notices()
+    }
+
+    /// As [`ServerConnections::begin_close`].
+    pub(crate) fn begin_close(&self) {
+        self.connections.begin_close();
     }
 
     /// Ends all servers, and waits until they have ended.

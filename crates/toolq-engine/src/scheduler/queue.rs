@@ -14,7 +14,7 @@ use toolq_core::types::{CallAnswer, CallRef};
 /// A call in the queue.
 #[derive(Debug)]
 pub(crate) struct QueueEntry {
-    pub(crate) call: CallRef,
+    pub(crate) call: Arc<CallRef>,
     pub(crate) state: CallState,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct CallQueue {
 
 impl CallQueue {
     /// Appends a call and returns its number.
-    pub(crate) fn push(&mut self, call: CallRef, state: CallState) -> usize {
+    pub(crate) fn push(&mut self, call: Arc<CallRef>, state: CallState) -> usize {
         self.entries.push_back(QueueEntry { call, state });
         self.delivered_count + self.entries.len() - 1
     }
@@ -114,7 +114,10 @@ impl CallQueue {
     }
 
     /// Returns the running call with this number.
-    pub(crate) fn running_call(&mut self, number: usize) -> Option<(&CallRef, &mut RunningCall)> {
+    pub(crate) fn running_call(
+        &mut self,
+        number: usize,
+    ) -> Option<(&Arc<CallRef>, &mut RunningCall)> {
         match self.get_mut(number)? {
             QueueEntry {
                 call,
@@ -125,10 +128,10 @@ impl CallQueue {
     }
 
     /// Takes the state of a call that is about to get its answer.
-    pub(crate) fn take_state(&mut self, number: usize) -> Option<(CallRef, CallState)> {
+    pub(crate) fn take_state(&mut self, number: usize) -> Option<(Arc<CallRef>, CallState)> {
         let entry = self.get_mut(number)?;
         let state = mem::replace(&mut entry.state, CallState::Finishing);
-        Some((entry.call.clone(), state))
+        Some((Arc::clone(&entry.call), state))
     }
 
     /// Stores the answer of a call.
@@ -139,7 +142,7 @@ impl CallQueue {
     }
 
     /// Removes and returns the next call in call order, if it has its answer.
-    pub(crate) fn pop_answered(&mut self) -> Option<(CallRef, CallAnswer)> {
+    pub(crate) fn pop_answered(&mut self) -> Option<(Arc<CallRef>, CallAnswer)> {
         if !matches!(self.entries.front()?.state, CallState::Answered(_)) {
             return None;
         }
@@ -178,7 +181,7 @@ impl CallQueue {
         self.entries
             .range(start - self.delivered_count..end - self.delivered_count)
             .filter(|entry| entry.call.batch.is_some() && !entry.state.is_finished())
-            .map(|entry| entry.call.clone())
+            .map(|entry| CallRef::clone(&entry.call))
             .collect()
     }
 }

@@ -110,7 +110,7 @@ impl EventSink for EventRecorder {
 }
 
 impl AnswerDelivery for EventRecorder {
-    fn deliver(&mut self, call: &CallRef, _answer: CallAnswer, _sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, _answer: CallAnswer, _sink: &mut dyn EventSink) {
         self.record(format!("delivered {}", call.tool_use_id));
     }
 

@@ -45,7 +45,7 @@ enum PendingRequest {
 #[derive(Debug)]
 struct PendingCall {
     id: CallId,
-    name: String,
+    name: Arc<str>,
     arguments: Arc<RawValue>,
     meta: CallMeta,
     rounds: u32,
@@ -104,14 +104,14 @@ impl ClientSession {
     /// Calls a tool, after [`SessionEvent::Ready`]. `arguments` must be an object.
     pub fn call_tool(
         &mut self,
-        name: &str,
+        name: impl Into<Arc<str>>,
         arguments: impl Into<Arc<RawValue>>,
         meta: CallMeta,
     ) -> CallId {
         let id = CallId(self.next_id);
         let call = PendingCall {
             id,
-            name: name.to_owned(),
+            name: name.into(),
             arguments: arguments.into(),
             meta,
             rounds: 0,

@@ -136,7 +136,7 @@ async fn answer_turns(
 struct TurnAnswerSender<'t>(&'t OpenTurns);
 
 impl AnswerDelivery for TurnAnswerSender<'_> {
-    fn deliver(&mut self, call: &CallRef, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
         // A log error is reported at the end; the results are valid and sent all the same.
         let _ = sink.flush();
         self.0.answer(call, answer);

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use crate::check::fill::body;
 use crate::check::fill::command;
 use crate::check::fill::output_request;
@@ -90,7 +92,7 @@ fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) ->
     };
     McpInvocation {
         server: mcp.server.name.clone(),
-        tool: mcp.tool.clone(),
+        tool: Arc::clone(&mcp.tool),
         arguments: arguments.unwrap_or_else(|| PartialJson::Object(Vec::new())),
     }
 }

@@ -200,7 +200,7 @@ pub(crate) fn resolve_mcp(
     let server = server?;
     Some(McpBacking {
         server: Arc::clone(server),
-        tool: mcp.tool.value().map_or(name, String::as_str).to_owned(),
+        tool: mcp.tool.value().map_or(name, String::as_str).into(),
         arguments: arguments.map(|arguments| resolve_body_template(arguments, context)),
         result: mcp.result.value().copied().unwrap_or(server.result),
         lock: lock.cloned().map(Arc::new),

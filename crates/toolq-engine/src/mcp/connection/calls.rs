@@ -14,7 +14,7 @@ impl ConnectionTask {
         let announcement = self.announcement.as_ref()?;
         call.lock
             .as_ref()?
-            .find_drift(announcement.tools.get(&call.tool))
+            .find_drift(announcement.tools.get(&*call.tool))
     }
 
     pub(super) fn begin_call(&mut self, call: ConnectionCall) {
@@ -38,9 +38,8 @@ impl ConnectionTask {
             return;
         }
         self.life.count_call();
-        let id = self
-            .session
-            .call_tool(&call.tool, Arc::clone(&call.arguments), call.meta.clone());
+        let (tool, arguments) = (Arc::clone(&call.tool), Arc::clone(&call.arguments));
+        let id = self.session.call_tool(tool, arguments, call.meta.clone());
         self.transport.guard_call(id, &call.guard);
         self.running.insert(id, call);
     }

@@ -22,7 +22,7 @@ pub(crate) struct ConnectionCall {
     /// Tells the calls of a connection apart.
     pub(crate) ticket: u64,
     /// The tool's name at the server.
-    pub(crate) tool: String,
+    pub(crate) tool: Arc<str>,
     /// What the tool has to be like. Otherwise, it isn't called.
     pub(crate) lock: Option<Arc<ToolLock>>,
     pub(crate) arguments: Arc<RawValue>,

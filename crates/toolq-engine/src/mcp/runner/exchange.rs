@@ -24,9 +24,9 @@ pub(super) struct CallExchange<'a> {
     pub(super) invocation: &'a McpInvocation,
     pub(super) backing: &'a McpBacking,
     /// By which the server can tell a repeated call.
-    pub(super) idempotency_key: Option<Arc<str>>,
-    pub(super) trace: Option<CallTrace>,
-    pub(super) progress: ProgressSender,
+    pub(super) idempotency_key: Option<&'a str>,
+    pub(super) trace: Option<&'a CallTrace>,
+    pub(super) progress: &'a ProgressSender,
     pub(super) control: &'a RunControl,
     pub(super) commands: &'a CommandRunner,
     /// Whether the call may be sent again.
@@ -132,7 +132,6 @@ impl McpRunner {
             progress,
             ..
         } = exchange;
-        let trace = trace.as_ref();
         let (sender, reply) = oneshot::channel();
         let sent = SentCall {
             connection: connection.clone(),
@@ -142,16 +141,16 @@ impl McpRunner {
         };
         let call = ConnectionCall {
             ticket: sent.ticket,
-            tool: invocation.tool.clone(),
+            tool: Arc::clone(&invocation.tool),
             lock: backing.lock.clone(),
             arguments,
             meta: CallMeta {
                 wants_progress: progress.is_shown,
-                idempotency_key: idempotency_key.as_ref().map(ToString::to_string),
+                idempotency_key: idempotency_key.map(str::to_owned),
                 traceparent: trace.map(|trace| trace.traceparent.clone()),
                 tracestate: trace.and_then(|trace| trace.tracestate.clone()),
             },
-            progress: progress.clone(),
+            progress: ProgressSender::clone(progress),
             guard: sent.guard.clone(),
             reply: sender,
         };

@@ -20,7 +20,10 @@ fn a_call_keeps_its_number_when_earlier_ones_are_delivered() {
     let mut queue = CallQueue::default();
     for (number, position) in [3, 5, 7].into_iter().enumerate() {
         let state = CallState::Waiting(job(None));
-        assert_eq!(queue.push(call_ref(position, Some(0)), state), number);
+        assert_eq!(
+            queue.push(call_ref(position, Some(0)).into(), state),
+            number
+        );
     }
     let numbers = |queue: &CallQueue| [3, 5, 7].map(|position| queue.number_at_position(position));
     assert_eq!(numbers(&queue), [Some(0), Some(1), Some(2)]);
@@ -53,7 +56,7 @@ fn a_batch_starts_with_its_unfinished_calls() {
     .into_iter()
     .enumerate()
     {
-        queue.push(call_ref(position, batch), state);
+        queue.push(call_ref(position, batch).into(), state);
     }
     let batch_from = |queue: &CallQueue, number| -> Vec<usize> {
         let calls = queue.batch_calls(number).into_iter();
@@ -107,7 +110,10 @@ fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
 fn only_running_calls_are_running() {
     let mut queue = CallQueue::default();
     for (position, batch) in [None, Some(0), Some(0), Some(1)].into_iter().enumerate() {
-        queue.push(call_ref(position, batch), CallState::Waiting(job(None)));
+        queue.push(
+            call_ref(position, batch).into(),
+            CallState::Waiting(job(None)),
+        );
     }
     queue.set_answer(0, sample_answer(&call_ref(0, None), "done", false));
     for number in [1, 2] {

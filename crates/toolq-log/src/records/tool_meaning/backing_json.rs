@@ -216,7 +216,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
                 "headers": pairs_json(headers),
             }),
         },
-        "tool": tool,
+        "tool": **tool,
         "arguments": arguments.as_ref().map(body_json),
     });
     // Listed only where it isn't the default, so that logs from before it existed still match.
