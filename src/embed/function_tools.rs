@@ -145,7 +145,7 @@ impl FunctionRunner {
 impl toolq_engine::HostTools for FunctionRunner {
     fn run<'a>(&'a self, call: &'a HostCall) -> HostFuture<'a> {
         Box::pin(async move {
-            let Some(tool) = self.0.get(&call.call.tool_name) else {
+            let Some(tool) = self.0.get(&*call.call.tool_name) else {
                 let why = "it has no such function".to_owned();
                 return HostReply::Lost {
                     was_sent: false,
@@ -154,7 +154,7 @@ impl toolq_engine::HostTools for FunctionRunner {
             };
             let result = (tool.function)(ToolCall {
                 tool_use_id: call.call.tool_use_id.clone(),
-                tool_name: call.call.tool_name.clone(),
+                tool_name: call.call.tool_name.to_string(),
                 input: call.input.text().to_owned(),
                 attempt: call.attempt,
                 idempotency_key: call.idempotency_key.to_string(),

@@ -87,7 +87,7 @@ impl RecordingReplayer {
             turn,
             position: call.position,
             tool_use_id: self.mask.apply(&call.id).into_owned(),
-            tool_name: self.mask.apply(&call.name).into_owned(),
+            tool_name: self.mask.apply(&call.name).into(),
             batch: None,
             parent: None,
         }

@@ -33,7 +33,7 @@ pub(crate) fn find_unapplied(
     let only_reads = tool.is_some_and(|tool| tool.effect == Effect::Read);
     let may_have_changed = !case.executed && !was_skipped && !was_rejected && !only_reads;
     may_have_changed.then(|| UnappliedCall {
-        tool_name: case.call.tool_name.clone(),
+        tool_name: case.call.tool_name.to_string(),
         tool_use_id: case.call.tool_use_id.clone(),
         turn: case.call.turn,
     })

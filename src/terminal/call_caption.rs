@@ -111,7 +111,7 @@ pub(super) fn short_name(name: &str, mask: &Mask) -> String {
 pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns: u64) -> String {
     let label = format!("turn {turn}, at most {max_turns} turns");
     // If the agent was called through `new_task`, that is the name of the row.
-    if agent == call.tool_name {
+    if *agent == *call.tool_name {
         label
     } else {
         format!("{agent}, {label}")

@@ -74,7 +74,9 @@ impl PartialCallLabels {
         let wait = tool.and_then(|tool| tool.status.wait.as_ref());
         let wait = wait.and_then(|wait| Some(fill_template(wait, &Input::parse(input).ok()?)));
         Self {
-            name: display_name.unwrap_or(&call.tool_name).clone(),
+            name: display_name
+                .map_or(&*call.tool_name, String::as_str)
+                .to_owned(),
             wait,
         }
     }

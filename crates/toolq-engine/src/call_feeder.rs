@@ -93,7 +93,7 @@ impl CallFeeder<'_> {
             turn: self.turn_number,
             position: part.position,
             tool_use_id: part.id,
-            tool_name: part.name,
+            tool_name: part.name.into(),
             batch: None,
             parent: self.parent.clone(),
         };

@@ -161,8 +161,8 @@ impl RunControl {
     }
 
     /// Sleeps for `duration`, not counting pauses.
-    pub(crate) async fn sleep(&self, duration: Duration) {
-        self.clock.sleep(duration).await;
+    pub(crate) fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + '_ {
+        self.clock.sleep(duration)
     }
 
     /// Waits until the run, or the scope that this handle controls, must stop.
@@ -181,9 +181,8 @@ impl RunControl {
     }
 
     /// Waits until running calls must be killed.
-    pub(crate) async fn wait_for_kill(&self) {
+    pub(crate) fn wait_for_kill(&self) -> impl Future<Output = ()> + Send + '_ {
         self.wait_until(|state| matches!(state.phase, RunPhase::Killing(_)))
-            .await;
     }
 
     /// Waits until a killed attempt has had its time to return.

@@ -99,7 +99,7 @@ impl ReplayReport for HtmlReport {
             file: case.file.to_owned(),
             turn: case.call.turn,
             tool_use_id: case.call.tool_use_id.clone(),
-            tool_name: case.call.tool_name.clone(),
+            tool_name: case.call.tool_name.to_string(),
             input: input_beginning(case.input),
             state,
             findings,

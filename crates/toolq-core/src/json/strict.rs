@@ -79,7 +79,7 @@ impl<'a> StrictJsonChecker<'a> {
             self.cursor.eat(b',');
             keys.push(key);
         }
-        match value::find_duplicate(keys.iter().map(|key| &**key).collect()) {
+        match value::find_duplicate(keys.iter().map(|key| &**key)) {
             None => Ok(()),
             Some(key) => Err(InvalidInput::DuplicateKey {
                 pointer: String::new(),

@@ -12,6 +12,9 @@ use crate::json::cursor::JsonCursor;
 use crate::json::kind::JsonKind;
 use crate::json::shallow::ShallowJson;
 
+/// Up to so many keys are compared with each other, which is faster than sorting them.
+const FEW_KEYS: usize = 8;
+
 /// The text of one JSON value.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonText<'a> {
@@ -200,7 +203,7 @@ impl<'a> ParsedObject<'a> {
 
     /// Returns a duplicate key, if there is one.
     pub fn duplicate_key(&self) -> Option<&str> {
-        find_duplicate(self.members.iter().map(|(key, _)| &**key).collect())
+        find_duplicate(self.members.iter().map(|(key, _)| &**key))
     }
 }
 
@@ -213,7 +216,16 @@ pub struct DuplicateKey<'a> {
 }
 
 /// Returns a key that occurs more than once in `keys`.
-pub(crate) fn find_duplicate(mut keys: Vec<&str>) -> Option<&str> {
+pub(crate) fn find_duplicate<'k>(
+    keys: impl ExactSizeIterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
+    if keys.len() <= FEW_KEYS {
+        return keys.clone().enumerate().find_map(|(index, key)| {
+            let mut others = keys.clone().skip(index + 1);
+            others.any(|other| other == key).then_some(key)
+        });
+    }
+    let mut keys: Vec<&str> = keys.collect();
     keys.sort_unstable();
     keys.windows(2)
         .find_map(|pair| (pair[0] == pair[1]).then_some(pair[0]))

@@ -179,7 +179,7 @@ pub fn success_outcome(text: &str) -> Outcome {
 pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
     CallAnswer {
         tool_use_id: call.tool_use_id.clone(),
-        tool_name: call.tool_name.clone(),
+        tool_name: call.tool_name.to_string(),
         content: ResultContent::Text(text.to_owned()),
         is_error,
         for_clients: None,

@@ -116,7 +116,7 @@ pub struct CallRef {
     /// Its id.
     pub tool_use_id: String,
     /// The requested name.
-    pub tool_name: String,
+    pub tool_name: Arc<str>,
     /// The number of its batch in the turn, if it has one.
     pub batch: Option<usize>,
     /// The call of the agent that made this call, or `None` if the call comes from the input.
@@ -130,7 +130,7 @@ impl CallRef {
             turn: call.turn,
             position: call.position,
             tool_use_id: call.id.clone(),
-            tool_name: call.name.to_string(),
+            tool_name: Arc::clone(&call.name),
             batch,
             parent: call.parent.clone(),
         }

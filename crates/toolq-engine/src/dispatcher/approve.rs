@@ -121,7 +121,7 @@ impl Dispatcher<'_> {
         let tool = self
             .queue
             .get(number)
-            .map(|entry| entry.call.tool_name.clone());
+            .map(|entry| entry.call.tool_name.to_string());
         let is_first = |first: &mut (usize, String)| first.0 < number;
         let earlier = self.never_approved.take_if(is_first);
         self.never_approved = earlier.or(tool.map(|tool| (number, tool)));

@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
         };
         debug!(
             id = call_ref.tool_use_id,
-            tool = call_ref.tool_name,
+            tool = &*call_ref.tool_name,
             status = outcome.status().as_str(),
             duration = ?stats.duration,
             attempts = stats.attempts,
@@ -218,7 +218,7 @@ impl Dispatcher<'_> {
                 ..
             } => doubt.clone(),
             _ => DoubtCause::NestedCall {
-                tool: call.tool_name.clone(),
+                tool: call.tool_name.to_string(),
                 id: call.tool_use_id.clone(),
             },
         };

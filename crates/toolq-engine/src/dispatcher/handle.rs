@@ -128,7 +128,7 @@ impl DispatcherHandle {
             turn: part.turn,
             position: part.position,
             tool_use_id: part.id,
-            tool_name: part.name,
+            tool_name: part.name.into(),
             batch: None,
             parent: Some(Arc::clone(&self.call)),
         });

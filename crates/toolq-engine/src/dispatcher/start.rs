@@ -101,7 +101,7 @@ impl Dispatcher<'_> {
         let span = debug_span!(
             "call",
             id = call.tool_use_id,
-            tool = call.tool_name,
+            tool = &*call.tool_name,
             attempt = run.attempt,
             probe = run.is_probing
         );

@@ -158,7 +158,7 @@ impl<'e> Dispatcher<'e> {
 
     /// Runs calls until no more can arrive and all have been delivered.
     pub(crate) async fn run(self, arrivals: mpsc::UnboundedReceiver<TurnArrival>) -> TurnStats {
-        let agent = self.parent.as_ref().map(|call| call.tool_name.as_str());
+        let agent = self.parent.as_ref().map(|call| &*call.tool_name);
         let span = debug_span!("turn", number = self.turn_number, agent);
         // On the heap, since what runs turns is nested in turn.
         Box::pin(self.run_arrivals(arrivals)).instrument(span).await

@@ -34,13 +34,19 @@ pub(crate) use reply::{CallReply, ConnectionCall, describe_loss};
 #[derive(Debug, Clone)]
 pub(crate) struct ServerConnection {
     requests: mpsc::UnboundedSender<ConnectionRequest>,
+    state: Arc<ConnectionState>,
+}
+
+/// What the task tells those that have calls.
+#[derive(Debug, Default)]
+struct ConnectionState {
     /// Set once the server is ended because it had no calls. Locked while a request is handed over, so that none is
     /// lost.
-    was_idle: Arc<Mutex<bool>>,
+    was_idle: Mutex<bool>,
     /// The server no longer takes calls on this connection.
-    is_expired: Arc<AtomicBool>,
+    is_expired: AtomicBool,
     /// Set before the connection takes no more requests, if another server may get the calls that weren't sent.
-    may_be_replaced: Arc<AtomicBool>,
+    may_be_replaced: AtomicBool,
 }
 
 /// The connection has ended, and takes no more requests.
@@ -67,20 +73,16 @@ impl ServerConnection {
         (life, ended): (ServerLife, std::sync::mpsc::Sender<()>),
     ) -> (Self, JoinHandle<()>) {
         let (requests, receiver) = mpsc::unbounded_channel();
-        let was_idle = Arc::default();
-        let is_expired = Arc::new(AtomicBool::new(false));
-        let may_be_replaced = Arc::new(AtomicBool::new(false));
+        let state = Arc::<ConnectionState>::default();
         let task = ConnectionTask {
             session: ClientSession::new(preference(server.protocol), implementation()),
             startup: server.startup,
             idle: server.idle,
             last_use: Instant::now(),
-            was_idle: Arc::clone(&was_idle),
+            state: Arc::clone(&state),
             transport,
             failure: None,
-            is_expired: Arc::clone(&is_expired),
             expiry: "",
-            may_be_replaced: Arc::clone(&may_be_replaced),
             is_ready: false,
             has_answered: false,
             compares_tools: server.compares_tools,
@@ -97,13 +99,7 @@ impl ServerConnection {
             Box::pin(task.run(receiver)).await;
             let _ = ended.send(());
         });
-        let connection = Self {
-            requests,
-            was_idle,
-            is_expired,
-            may_be_replaced,
-        };
-        (connection, task)
+        (Self { requests, state }, task)
     }
 
     /// Hands over a call.
@@ -125,7 +121,7 @@ impl ServerConnection {
     }
 
     fn hand_over(&self, request: ConnectionRequest) -> Result<(), ConnectionEnded> {
-        let was_idle = lock(&self.was_idle);
+        let was_idle = lock(&self.state.was_idle);
         if *was_idle {
             return Err(ConnectionEnded);
         }
@@ -142,18 +138,19 @@ impl ServerConnection {
 
     /// Returns whether the server was ended because it had no calls.
     pub(crate) fn was_idle(&self) -> bool {
-        *lock(&self.was_idle)
+        *lock(&self.state.was_idle)
     }
 
     /// Returns whether the server has ended by itself after it had answered a call. One that dies at its start isn't worth
     /// another start for the same call.
     pub(crate) fn may_be_replaced(&self) -> bool {
-        self.may_be_replaced.load(Ordering::SeqCst)
+        self.state.may_be_replaced.load(Ordering::SeqCst)
     }
 
     /// Returns whether the connection has ended, or takes no more calls.
     pub(crate) fn has_ended(&self) -> bool {
-        self.was_idle() || self.requests.is_closed() || self.is_expired.load(Ordering::SeqCst)
+        let is_expired = self.state.is_expired.load(Ordering::SeqCst);
+        self.was_idle() || self.requests.is_closed() || is_expired
     }
 }
 
@@ -181,17 +178,15 @@ struct ConnectionTask {
     transport: Transport,
     /// Why the connection ends, if it is because of a request.
     failure: Option<TransportError>,
-    /// The server takes no more calls on this connection, because of `expiry`.
-    is_expired: Arc<AtomicBool>,
+    state: Arc<ConnectionState>,
+    /// Why the server takes no more calls on this connection, once it doesn't.
     expiry: &'static str,
-    may_be_replaced: Arc<AtomicBool>,
     session: ClientSession,
     startup: Duration,
     /// How long it may be without a call.
     idle: Option<Duration>,
     /// When a call last came or ended.
     last_use: Instant,
-    was_idle: Arc<Mutex<bool>>,
     is_ready: bool,
     /// The server has answered a call.
     has_answered: bool,

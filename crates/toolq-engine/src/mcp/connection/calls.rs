@@ -26,7 +26,7 @@ impl ConnectionTask {
             self.waiting.push(call);
             return;
         }
-        if self.is_expired.load(Ordering::SeqCst) {
+        if self.state.is_expired.load(Ordering::SeqCst) {
             let _ = call.reply.send(CallReply::SessionExpired);
             return;
         }

@@ -110,7 +110,7 @@ impl ConnectionTask {
     /// Refuses further calls, which need another connection. Calls that are running may still get their answers.
     fn expire(&mut self, why: &'static str) {
         self.expiry = why;
-        self.is_expired.store(true, Ordering::SeqCst);
+        self.state.is_expired.store(true, Ordering::SeqCst);
         if let Transport::Endpoint(endpoint) = &mut self.transport {
             endpoint.forget_session();
         }

@@ -69,7 +69,7 @@ impl ConnectionTask {
         }
         let end = self.serve(&mut requests).await;
         if self.has_answered && matches!(end, ConnectionEnd::ServerEnded(_)) {
-            self.may_be_replaced.store(true, Ordering::SeqCst);
+            self.state.may_be_replaced.store(true, Ordering::SeqCst);
         }
         requests.close();
         self.record_pid().await;
@@ -168,7 +168,7 @@ impl ConnectionTask {
                             self.handle_request(request);
                         }
                     }
-                    None if self.is_expired.load(Ordering::SeqCst) => {
+                    None if self.state.is_expired.load(Ordering::SeqCst) => {
                         return ConnectionEnd::Failed(self.expiry.to_owned());
                     }
                     None => return ConnectionEnd::RunEnded,
@@ -197,7 +197,7 @@ impl ConnectionTask {
                     return ConnectionEnd::Failed(why);
                 }
                 () = sleep_until(self.last_use + idle.unwrap_or_default()), if idle.is_some() => {
-                    let mut was_idle = lock(&self.was_idle);
+                    let mut was_idle = lock(&self.state.was_idle);
                     if requests.is_empty() {
                         *was_idle = true;
                         return ConnectionEnd::Idle;

@@ -5,13 +5,11 @@ use crate::mcp::sent_call::SentCall;
 /// A connection whose server was just ended because it had no calls, while its task still holds the channel.
 fn idle_connection() -> (ServerConnection, mpsc::UnboundedReceiver<ConnectionRequest>) {
     let (requests, receiver) = mpsc::unbounded_channel();
-    let connection = ServerConnection {
-        requests,
-        was_idle: Arc::new(Mutex::new(true)),
-        is_expired: Arc::default(),
-        may_be_replaced: Arc::default(),
-    };
-    (connection, receiver)
+    let state = Arc::new(ConnectionState {
+        was_idle: Mutex::new(true),
+        ..ConnectionState::default()
+    });
+    (ServerConnection { requests, state }, receiver)
 }
 
 #[tokio::test]
@@ -29,13 +27,12 @@ async fn only_a_call_that_was_not_sent_goes_to_another_server() {
     for (may_be_replaced, is_sent) in [(true, false), (true, true), (false, false)] {
         let (requests, _) = mpsc::unbounded_channel();
         let guard = SendGuard::default();
+        let state = Arc::new(ConnectionState {
+            may_be_replaced: may_be_replaced.into(),
+            ..ConnectionState::default()
+        });
         let sent = SentCall {
-            connection: ServerConnection {
-                requests,
-                was_idle: Arc::default(),
-                is_expired: Arc::default(),
-                may_be_replaced: Arc::new(AtomicBool::new(may_be_replaced)),
-            },
+            connection: ServerConnection { requests, state },
             ticket: 0,
             guard: guard.clone(),
             reply: oneshot::channel().1,

@@ -101,11 +101,11 @@ impl McpRunner {
                 // Most calls find a connection, and shouldn't need memory for what opens one.
                 None => Box::pin(self.connect(server, exchange.control, exchange.commands)).await?,
             };
-            let (call, sent) = self.pending_call(exchange, Arc::clone(&arguments), &connection);
-            match connection.call(call) {
+            let (call, sent) = self.pending_call(exchange, Arc::clone(&arguments), connection);
+            match sent.connection.call(call) {
                 Ok(()) => return Ok(sent),
-                Err(ConnectionEnded) if connection.was_idle() => {}
-                Err(ConnectionEnded) if connection.may_be_replaced() && !*is_repeated => {
+                Err(ConnectionEnded) if sent.connection.was_idle() => {}
+                Err(ConnectionEnded) if sent.connection.may_be_replaced() && !*is_repeated => {
                     *is_repeated = true;
                 }
                 Err(ConnectionEnded) => {
@@ -122,7 +122,7 @@ impl McpRunner {
         &self,
         exchange: &CallExchange<'_>,
         arguments: Arc<RawValue>,
-        connection: &ServerConnection,
+        connection: ServerConnection,
     ) -> (ConnectionCall, SentCall) {
         let CallExchange {
             invocation,
@@ -134,7 +134,7 @@ impl McpRunner {
         } = exchange;
         let (sender, reply) = oneshot::channel();
         let sent = SentCall {
-            connection: connection.clone(),
+            connection,
             ticket: self.next_ticket.fetch_add(1, Ordering::Relaxed),
             guard: SendGuard::default(),
             reply,

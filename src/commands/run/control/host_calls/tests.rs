@@ -29,7 +29,7 @@ fn host_call() -> HostCall {
             turn: TURN,
             position: 0,
             tool_use_id: "a".to_owned(),
-            tool_name: "look_up".to_owned(),
+            tool_name: "look_up".into(),
             batch: None,
             parent: None,
         },
