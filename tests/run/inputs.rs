@@ -1,5 +1,7 @@
 //! Input and arguments with which nothing runs, and what toolq says about them.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::support::model_response;
@@ -196,6 +198,32 @@ fn a_form_that_from_does_not_name_is_an_error_in_the_same_words() {
                 assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
                 assert_eq!(ran.stdout, "");
             }
+        }
+    }
+}
+
+/// What supervises commands is started while a long file is read. It ends with toolq, also if nothing is to run.
+#[test]
+fn a_long_file_leaves_no_supervisor() {
+    let long = json!({"type": "text", "text": "x".repeat(300_000)});
+    let call = json!({"type": "tool_use", "id": "a", "name": "say", "input": {"text": "x"}});
+    let message =
+        |content| json!({"type": "message", "role": "assistant", "content": content}).to_string();
+    let with_call = message(json!([long, call]));
+    for (input, code) in [
+        (&*with_call, 0),
+        (&with_call[..299_000], 2),
+        (&*message(json!([long])), 5),
+    ] {
+        let sandbox = toolq().file("in", input);
+        let child = sandbox.command(&["run", "in"]).spawn().unwrap();
+        let owner = format!("of={}-", child.id());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        for process in fs::read_dir("/proc").unwrap() {
+            let command = fs::read(process.unwrap().path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command);
+            assert!(!command.contains(&owner), "{command}");
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::transcript::json_end_scanner::JsonEndScanner;
 /// Initial size of the buffer, in bytes. It grows when a document doesn't fit.
 const INITIAL_BUFFER_BYTES: usize = 256 << 10;
 
+/// Up to this size, the rest of a file is read at once if a document doesn't fit in the buffer.
+const MAX_WHOLE_FILE_BYTES: usize = 8 << 20;
+
 /// Receives the documents of an input.
 pub(crate) trait DocumentVisitor {
     /// Handles the next document.
@@ -52,9 +55,19 @@ pub(crate) fn read_documents(
             window.advance(parsed_bytes);
         }
         if window.len > capacity / 2 {
-            capacity = capacity.saturating_mul(2).min(max.saturating_add(1));
+            let larger = capacity.saturating_mul(2).max(whole_file_capacity(source));
+            capacity = larger.min(max.saturating_add(1));
         }
     }
+}
+
+/// Returns the size of a buffer for the rest of a file, or 0 if that isn't known or too much. So a document that doesn't fit in
+/// the first buffer needs just one more.
+fn whole_file_capacity(source: &InputSource) -> usize {
+    let bytes: Option<usize> = source.file_bytes().and_then(|bytes| bytes.try_into().ok());
+    // One byte more shows that the file ends.
+    let capacity = bytes.filter(|bytes| *bytes <= MAX_WHOLE_FILE_BYTES);
+    capacity.map_or(0, |bytes| bytes + 1)
 }
 
 /// Bytes that were read but not yet passed to the visitor.

@@ -18,6 +18,8 @@ const READ_CHUNK_BYTES: usize = 64 * 1024;
 /// An input that hasn't been read to its end yet.
 pub struct InputSource {
     spooled: SpooledInput,
+    /// The size of a regular file when it was opened, in bytes.
+    file_bytes: Option<u64>,
     /// The pipe that is being copied to the temporary file.
     pipe: Option<Box<dyn Read>>,
     /// Digest of the bytes read so far, if requested.
@@ -33,13 +35,15 @@ impl InputSource {
     pub fn from_file(name: impl Into<String>, mut file: File) -> Result<Self, InputError> {
         let name = name.into();
         let unreadable = |error| InputError::from_io(&name, "can't be read", &error);
-        if !file.metadata().map_err(unreadable)?.is_file() {
+        let metadata = file.metadata().map_err(unreadable)?;
+        if !metadata.is_file() {
             return Self::from_pipe(name, file);
         }
         let start = file.stream_position().map_err(unreadable)?;
         let spooled = SpooledInput { name, file, start };
         Ok(Self {
             spooled,
+            file_bytes: Some(metadata.len()),
             pipe: None,
             hasher: None,
         })
@@ -70,6 +74,7 @@ impl InputSource {
         let pipe: Option<Box<dyn Read>> = Some(Box::new(pipe));
         Ok(Self {
             spooled,
+            file_bytes: None,
             pipe,
             hasher: None,
         })
@@ -82,6 +87,11 @@ impl InputSource {
             hasher: Some(Sha256::new()),
             ..self
         }
+    }
+
+    /// Returns the size of a regular file in bytes, which may grow meanwhile.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
     }
 
     /// Reads until `buffer` is full or the input ends, and returns the number of bytes read.
