@@ -78,6 +78,30 @@ fn buffer_boundaries_split_nothing() {
     }
 }
 
+/// Wherever a document is in a file, and whether it fits in the first buffer, in one for the whole file, or in neither.
+#[test]
+fn documents_of_any_size_are_read_from_a_file() {
+    const MAX: u64 = 32 << 20;
+    for size in [100, 200 << 10, 300 << 10, 1 << 20, 9 << 20] {
+        let text = "é".repeat(size / 2);
+        let large = format!(
+            r#"[{{"type":"text","text":"{text}"}},{{"type":"tool_use","id":"large","name":"n","input":{{}}}}]"#
+        );
+        for (before, after) in [(0, 0), (3, 0), (0, 3), (2, 2)] {
+            let small = format!("[{TOOL_USE}]\n");
+            let documents = [&*small.repeat(before), &large, "\n", &*small.repeat(after)];
+            let mut file = tempfile::tempfile().unwrap();
+            std::io::Write::write_all(&mut file, documents.concat().as_bytes()).unwrap();
+            std::io::Seek::rewind(&mut file).unwrap();
+            let source = InputSource::from_file("f", file).unwrap();
+            let recording = Recording::read(source, None, MAX).unwrap();
+            assert_eq!(recording.len(), before + 1 + after, "{size}");
+            let turn = recording.turn(before, false).unwrap();
+            assert_eq!(turn.calls[0].id, "large");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
