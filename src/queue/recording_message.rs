@@ -193,7 +193,7 @@ impl RecordingReport {
                 turn: case.turn,
                 position: case.position,
                 tool_use_id: case.tool_use_id,
-                tool_name: case.tool_name,
+                tool_name: case.tool_name.into(),
                 batch: None,
                 parent: None,
             };
@@ -222,7 +222,7 @@ impl ReplayReport for RecordingReport {
             turn: case.call.turn,
             position: case.call.position,
             tool_use_id: case.call.tool_use_id.clone(),
-            tool_name: case.call.tool_name.clone(),
+            tool_name: case.call.tool_name.to_string(),
             input: case.input.to_owned(),
             result: case.result.clone(),
             duration: case.duration,

@@ -78,7 +78,7 @@ fn new_doubt(event: &Event<'_>) -> Option<CallInDoubt> {
     match event {
         Event::Finished { call, outcome, .. } if outcome.is_in_doubt() => Some(CallInDoubt {
             id: call.tool_use_id.clone(),
-            tool: call.tool_name.clone(),
+            tool: call.tool_name.to_string(),
         }),
         _ => None,
     }

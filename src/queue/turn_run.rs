@@ -1,6 +1,8 @@
 //! Runs one turn with the ordinary engine. Its log is the one from the stream, so what earlier workers did is known as in
 //! `run --resume`.
 
+use std::sync::Arc;
+
 use tokio::runtime::Handle;
 
 use crate::call_setup::CallSetup;
