@@ -143,7 +143,7 @@ pub(crate) trait AttemptRunner: Suspendable {
     }
 
     /// Begins to end all servers, without waiting. No call of a server follows.
-    fn begin_end_servers(&self) {}
+    fn begin_ending_servers(&self) {}
 
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}

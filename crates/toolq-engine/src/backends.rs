@@ -127,7 +127,7 @@ impl AttemptRunner for BackendRunner {
         Box::pin(self.servers.list_tools(server, control, &self.commands))
     }
 
-    fn begin_end_servers(&self) {
+    fn begin_ending_servers(&self) {
         self.servers.begin_close();
     }
 

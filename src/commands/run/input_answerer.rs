@@ -7,7 +7,7 @@ use crate::session::RunSession;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
 
-/// To read and check so many calls takes as long as the start of a program.
+/// Reading and checking at least this many calls takes as long as starting a program.
 const LONG_TURN: usize = 1000;
 
 /// Answers one input after another.

@@ -8,11 +8,12 @@ use crate::call_setup::SUPERVISOR_PROGRAM;
 use toolq_core::types::ToolsConfig;
 use toolq_engine::start_reaper_pools;
 
-/// To read so much takes as long as the start of a program. Of less, a session starts the supervisor when it begins.
+/// Reading at least this much takes as long as starting a program. For a shorter input, the session starts the supervisor when
+/// it begins.
 const LONG_INPUT_BYTES: u64 = 256 << 10;
 
-/// Starts the supervisor of a run whose inputs are about to be read, if that takes a while, and if one of `tools` would use it.
-/// Nothing waits for an input that is a file, so its calls follow soon.
+/// Starts the supervisor of a run whose inputs are about to be read. Returns `None`, and starts nothing, if the inputs are short, if
+/// one of them isn't a regular file and so may keep the run waiting, or if none of `tools` would use a supervisor.
 pub fn start_reapers_early<'p>(
     inputs: impl IntoIterator<Item = &'p Path>,
     tools: &ToolsConfig,

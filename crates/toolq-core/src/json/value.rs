@@ -12,7 +12,7 @@ use crate::json::cursor::JsonCursor;
 use crate::json::kind::JsonKind;
 use crate::json::shallow::ShallowJson;
 
-/// Up to so many keys are compared with each other, which is faster than sorting them.
+/// With at most this many keys, comparing every pair is faster than sorting.
 const FEW_KEYS: usize = 8;
 
 /// The text of one JSON value.

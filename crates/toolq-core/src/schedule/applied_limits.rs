@@ -52,18 +52,21 @@ pub fn applied_limits(
         (subject, tool.start_limits)
     });
     let shared = match (&tool.backing, &accepted.invocation) {
-        (Some(Backing::Mcp(mcp)), _) if !mcp.server.start_limits.is_empty() => Some((
-            LimitedSubject::Server(mcp.server.name.clone()),
-            mcp.server.start_limits,
-        )),
+        (Some(Backing::Mcp(mcp)), _) => {
+            let limits = mcp.server.start_limits;
+            (!limits.is_empty()).then(|| {
+                let subject = LimitedSubject::Server(mcp.server.name.clone());
+                (subject, limits)
+            })
+        }
         (Some(Backing::Http(http)), Some(Invocation::Http(request))) if !tools.hosts.is_empty() => {
             let url = build_request_url(http, request, env).ok();
             let host = url.as_ref().and_then(url::Url::host_str);
             host.and_then(|host| tools.host_limits(host))
+                .filter(|(_, limits)| !limits.is_empty())
         }
         _ => None,
     };
-    let shared = shared.filter(|(_, limits)| !limits.is_empty());
     if own.is_none() && shared.is_none() {
         return Arc::clone(&UNLIMITED);
     }

@@ -15,7 +15,7 @@ use crate::transcript::json_end_scanner::JsonEndScanner;
 /// Initial size of the buffer, in bytes. It grows when a document doesn't fit.
 const INITIAL_BUFFER_BYTES: usize = 256 << 10;
 
-/// Up to this size, the rest of a file is read at once if a document doesn't fit in the buffer.
+/// The largest file whose rest is read at once if a document doesn't fit in the initial buffer.
 const MAX_WHOLE_FILE_BYTES: usize = 8 << 20;
 
 /// Receives the documents of an input.
@@ -61,8 +61,8 @@ pub(crate) fn read_documents(
     }
 }
 
-/// Returns the size of a buffer for the rest of a file, or 0 if that isn't known or too much. So a document that doesn't fit in
-/// the first buffer needs just one more.
+/// Returns the size of a buffer that holds a whole file, or 0 if the input isn't a file or the file is too large. With it, a
+/// document that doesn't fit in the initial buffer needs only one larger one.
 fn whole_file_capacity(source: &InputSource) -> usize {
     let bytes: Option<usize> = source.file_bytes().and_then(|bytes| bytes.try_into().ok());
     // One byte more shows that the file ends.

@@ -203,8 +203,8 @@ impl<'e> Dispatcher<'e> {
             }
         }
         if self.engine.is_last_turn {
-            // They end while the answers are printed. Their tasks may have to run on this thread to close their stdin.
-            self.engine.runner.begin_end_servers();
+            // They end while the answers are printed. Yield, so that their tasks can close stdin even if they need this thread.
+            self.engine.runner.begin_ending_servers();
             yield_now().await;
         }
         self.delivery.finish_turn(&mut self.sink);

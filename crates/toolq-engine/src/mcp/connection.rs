@@ -37,7 +37,7 @@ pub(crate) struct ServerConnection {
     state: Arc<ConnectionState>,
 }
 
-/// What the task tells those that have calls.
+/// What the task shares with its handles.
 #[derive(Debug, Default)]
 struct ConnectionState {
     /// Set once the server is ended because it had no calls. Locked while a request is handed over, so that none is

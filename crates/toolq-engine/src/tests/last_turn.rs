@@ -29,7 +29,7 @@ impl AttemptRunner for StepRecorder {
         Box::pin(async { success_outcome().into() })
     }
 
-    fn begin_end_servers(&self) {
+    fn begin_ending_servers(&self) {
         self.note("servers end");
     }
 }
