@@ -3,16 +3,19 @@
 use toolq_core::types::{EmitError, Event, EventSink};
 
 /// A sink that passes events to the session log, whose errors count, and to observers, whose errors don't.
-pub struct EventFanout<'a> {
+pub struct EventFanout<'a, const N: usize> {
     log: Option<&'a mut dyn EventSink>,
-    observers: Vec<&'a mut dyn EventSink>,
+    observers: [Option<&'a mut dyn EventSink>; N],
     /// Results must be durable before the observers get them.
     flush_results_first: bool,
 }
 
-impl<'a> EventFanout<'a> {
-    /// Creates a sink that emits to `log` before all `observers`.
-    pub fn new(log: Option<&'a mut dyn EventSink>, observers: Vec<&'a mut dyn EventSink>) -> Self {
+impl<'a, const N: usize> EventFanout<'a, N> {
+    /// Creates a sink that emits to `log` before all `observers` that there are.
+    pub fn new(
+        log: Option<&'a mut dyn EventSink>,
+        observers: [Option<&'a mut dyn EventSink>; N],
+    ) -> Self {
         Self {
             log,
             observers,
@@ -44,14 +47,14 @@ impl<'a> EventFanout<'a> {
     }
 
     fn emit_to_observers(&mut self, events: &[Event<'_>]) {
-        for observer in &mut self.observers {
+        for observer in self.observers.iter_mut().flatten() {
             // An observer that fails reports that itself at the end of the run.
             let _ = observer.emit(events);
         }
     }
 }
 
-impl EventSink for EventFanout<'_> {
+impl<const N: usize> EventSink for EventFanout<'_, N> {
     /// Returns the result of the log. If the log refuses the events, observers don't get the starts among them, because
     /// those calls won't run.
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
@@ -132,7 +135,7 @@ mod tests {
             let steps = Arc::default();
             let mut log = StepSink("log", Arc::clone(&steps));
             let mut observer = StepSink("observer", Arc::clone(&steps));
-            let fanout = EventFanout::new(Some(&mut log), vec![&mut observer]);
+            let fanout = EventFanout::new(Some(&mut log), [Some(&mut observer)]);
             emit_finished(
                 &mut fanout.flush_results_first(flush_results_first),
                 &call,
@@ -173,8 +176,9 @@ mod tests {
                 RecordingSink(vec![], true),
                 RecordingSink::default(),
             );
-            let mut fanout =
-                EventFanout::new(Some(&mut log), vec![&mut failing_observer, &mut observer]);
+            let observers: [Option<&mut dyn EventSink>; 2] =
+                [Some(&mut failing_observer), Some(&mut observer)];
+            let mut fanout = EventFanout::new(Some(&mut log), observers);
             assert_eq!(fanout.emit(&events).is_err(), log_fails);
             assert_eq!(log.0, ["TurnStarted", "Started"]);
             let expected: &[&str] = if log_fails {

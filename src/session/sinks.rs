@@ -159,14 +159,13 @@ impl RunSinks {
 impl EventSink for RunSinks {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         let has_event_stream = self.events.is_some();
-        let mut readers: Vec<&mut dyn EventSink> = vec![&mut self.summary];
-        readers.extend(
-            self.events
-                .as_mut()
-                .map(|events| events as &mut dyn EventSink),
-        );
-        readers.extend(self.otlp.as_mut().map(|otlp| otlp as &mut dyn EventSink));
-        readers.extend(self.display.as_mut().map(ProgressDisplay::as_sink));
+        let events_sink = self.events.as_mut();
+        let readers = [
+            Some(&mut self.summary as &mut dyn EventSink),
+            events_sink.map(|events| events as &mut dyn EventSink),
+            self.otlp.as_mut().map(|otlp| otlp as &mut dyn EventSink),
+            self.display.as_mut().map(ProgressDisplay::as_sink),
+        ];
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
         let mut fanout = EventFanout::new(log, readers).flush_results_first(has_event_stream);
         fanout.emit(events)

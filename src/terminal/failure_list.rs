@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::terminal::labels::CallLabels;
-use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
+use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::{
     MAX_PIPED_SUBJECT_COLUMNS, RowKey, call_path, failure_line, mask_and_escape, outcome_label,
     row_key, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, OutcomeKind};
+use toolq_core::json::Input;
+use toolq_core::types::{
+    Call, CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, OutcomeKind, Tool, Verdict,
+};
 
 /// Maximum number of failures that are kept.
 const MAX_FAILURES: usize = 1_000;
@@ -39,10 +42,12 @@ pub struct CallFailure {
     pub repeat: Option<String>,
 }
 
+/// What the texts about a call are made of if it fails. Most calls succeed, and making the texts takes longer than much of
+/// what else a quick call needs.
 struct UnfinishedCall {
-    name: String,
-    subject: String,
-    repeat: Option<CallRepeat>,
+    call: Call,
+    /// The tool and the input that it gets. `None` if the call was rejected.
+    accepted: Option<(Arc<Tool>, Input)>,
 }
 
 impl FailureList {
@@ -62,12 +67,15 @@ impl FailureList {
     }
 
     fn on_queued(&mut self, checked: &CheckedCall) {
-        let labels = CallLabels::new(checked);
         let call = CallRef::new(&checked.call, None);
         let unfinished = UnfinishedCall {
-            name: mask_and_escape(&call_path(&call, &labels.name), &self.mask),
-            subject: short_subject(&labels, &self.mask, MAX_PIPED_SUBJECT_COLUMNS),
-            repeat: self.repeat.repeat_of(checked, &self.mask),
+            call: checked.call.clone(),
+            accepted: match &checked.verdict {
+                Verdict::Accepted(accepted) => {
+                    Some((Arc::clone(&accepted.tool), accepted.input.clone()))
+                }
+                Verdict::Rejected(_) => None,
+            },
         };
         self.calls.insert(row_key(&call), unfinished);
     }
@@ -83,19 +91,33 @@ impl FailureList {
             self.omitted += 1;
             return;
         }
-        let label = outcome_label::failure_label(outcome, duration);
-        let cause = failure_cause(outcome);
-        self.failures.push(CallFailure {
+        let failure = self.describe(&known, outcome, duration);
+        self.failures.push(failure);
+    }
+
+    fn describe(
+        &self,
+        UnfinishedCall { call, accepted }: &UnfinishedCall,
+        outcome: &Outcome,
+        duration: Duration,
+    ) -> CallFailure {
+        let mask = &self.mask;
+        let accepted = accepted.as_ref().map(|(tool, input)| (&**tool, input));
+        let labels = CallLabels::from_parts(call, accepted);
+        let name = call_path(&CallRef::new(call, None), &labels.name);
+        let repeat =
+            accepted.and_then(|(tool, _)| self.repeat.repeat_of_accepted(call, tool, mask));
+        CallFailure {
             kind: outcome.kind(),
             line: failure_line(
-                &known.name,
-                &known.subject,
-                &label,
-                cause.as_deref(),
-                &self.mask,
+                &mask_and_escape(&name, mask),
+                &short_subject(&labels, mask, MAX_PIPED_SUBJECT_COLUMNS),
+                &outcome_label::failure_label(outcome, duration),
+                failure_cause(outcome).as_deref(),
+                mask,
             ),
-            repeat: known.repeat.and_then(|repeat| repeat.line_after(outcome)),
-        });
+            repeat: repeat.and_then(|repeat| repeat.line_after(outcome)),
+        }
     }
 }
 

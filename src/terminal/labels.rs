@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use toolq_core::json::Input;
-use toolq_core::types::{CallRef, CheckedCall, Template, Tool, Verdict};
+use toolq_core::types::{Call, CallRef, CheckedCall, Template, Tool, Verdict};
 
 /// A call's texts from its tool's declaration, neither escaped nor masked.
 pub(crate) struct CallLabels {
@@ -22,33 +22,41 @@ pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
 
 impl CallLabels {
     pub(crate) fn new(checked: &CheckedCall) -> Self {
-        let name = checked.call.name.to_string();
-        let Verdict::Accepted(accepted) = &checked.verdict else {
+        let accepted = match &checked.verdict {
+            Verdict::Accepted(accepted) => Some((&*accepted.tool, &accepted.input)),
+            Verdict::Rejected(_) => None,
+        };
+        Self::from_parts(&checked.call, accepted)
+    }
+
+    /// As [`Self::new`], with the tool and the input that it gets, unless the call was rejected.
+    pub(super) fn from_parts(call: &Call, accepted: Option<(&Tool, &Input)>) -> Self {
+        let name = call.name.to_string();
+        let Some((tool, input)) = accepted else {
             return Self {
                 name,
                 wait: None,
                 doing: None,
-                subject: call_subject(checked, None),
+                subject: call_subject(call, None),
             };
         };
-        let tool = &accepted.tool;
         let filled_template = |template: &Option<Template>| {
             let template = template.as_ref()?;
-            Some(fill_template(template, &accepted.input))
+            Some(fill_template(template, input))
         };
         let doing = filled_template(&tool.status.doing);
         Self {
             name: tool.display_name.clone().unwrap_or(name),
             wait: filled_template(&tool.status.wait),
-            subject: call_subject(checked, doing.as_deref()),
+            subject: call_subject(call, doing.as_deref()),
             doing,
         }
     }
 }
 
-fn call_subject(checked: &CheckedCall, doing: Option<&str>) -> String {
-    let id = &checked.call.id;
-    let input = checked.call.input.as_ref().map_or("", Input::text);
+fn call_subject(call: &Call, doing: Option<&str>) -> String {
+    let id = &call.id;
+    let input = call.input.as_ref().map_or("", Input::text);
     match (doing, input) {
         (Some(doing), _) => format!("{id} ({doing})"),
         (None, "" | "{}") => id.clone(),

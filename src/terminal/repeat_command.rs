@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::{is_hidden, quote_for_shell};
-use toolq_core::types::{Backing, CallEnding, CheckedCall, Effect, Outcome, Verdict};
+use toolq_core::types::{Backing, Call, CallEnding, CheckedCall, Effect, Outcome, Tool, Verdict};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -46,22 +46,34 @@ impl RepeatCommand {
     /// Returns the command line for a call. `None` if it was rejected, only the host process can run it, or its input has a secret or
     /// is too long.
     pub(crate) fn repeat_of(&self, checked: &CheckedCall, mask: &Mask) -> Option<CallRepeat> {
-        let Verdict::Accepted(accepted) = &checked.verdict else {
-            return None;
-        };
-        if matches!(accepted.tool.backing, Some(Backing::Host)) {
+        match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                self.repeat_of_accepted(&checked.call, &accepted.tool, mask)
+            }
+            Verdict::Rejected(_) => None,
+        }
+    }
+
+    /// As [`Self::repeat_of`], for a call of `tool` that was accepted.
+    pub(super) fn repeat_of_accepted(
+        &self,
+        call: &Call,
+        tool: &Tool,
+        mask: &Mask,
+    ) -> Option<CallRepeat> {
+        if matches!(tool.backing, Some(Backing::Host)) {
             return None;
         }
         Some(CallRepeat {
-            command: self.command(checked, mask)?,
+            command: self.command(call, mask)?,
             condition: self.condition,
-            is_write: accepted.tool.effect == Effect::Write,
+            is_write: tool.effect == Effect::Write,
         })
     }
 
-    fn command(&self, checked: &CheckedCall, mask: &Mask) -> Option<String> {
-        let input = checked.call.input.as_ref().map_or("", Input::text);
-        let name = &checked.call.name;
+    fn command(&self, call: &Call, mask: &Mask) -> Option<String> {
+        let input = call.input.as_ref().map_or("", Input::text);
+        let name = &call.name;
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
             return None;
         }
@@ -159,7 +171,7 @@ mod tests {
     use super::*;
 
     use toolq_core::testing::{accepted_call, rejected_call, sample_tool};
-    use toolq_core::types::{CallOutput, DoubtCause, Tool};
+    use toolq_core::types::{CallOutput, DoubtCause};
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 use crate::message::RequestId;
 use crate::rpc_error::RpcError;
 
+/// Room for a message of common length, so that its buffer isn't moved each time it grows.
+const MESSAGE_CAPACITY: usize = 512;
+
 /// Messages that are to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -94,6 +97,7 @@ impl Outbox {
 
     fn push(&mut self, message: &impl Serialize) {
         let start = self.bytes.len();
+        self.bytes.reserve(MESSAGE_CAPACITY);
         // Nothing that is sent can fail to serialize: all keys are text.
         if serde_json::to_writer(&mut self.bytes, message).is_err() {
             self.bytes.truncate(start);

@@ -183,7 +183,7 @@ proptest! {
         let (events, build) = (OutputBuffer::default(), OutputBuffer::default());
         let mut stream = NdjsonSink::new(Box::new(events.clone()), mask(), ticking_clock()).unwrap();
         let mut lines = ProgressLines::new(Box::new(build.clone()), JOBS, mask(), ticking_clock());
-        emit_turn(&mut EventFanout::new(None, vec![&mut stream, &mut lines]), &[call], &text).unwrap();
+        emit_turn(&mut EventFanout::new(None, [Some(&mut stream), Some(&mut lines)]), &[call], &text).unwrap();
         prop_assert_eq!(stream.finish(), None);
         prop_assert_eq!(events.to_text().lines().count(), 6);
         prop_assert_eq!(build.to_text().lines().count(), 1);
