@@ -182,7 +182,7 @@ pub(crate) async fn run_with_drop_deadline(
 }
 
 /// Runs an attempt, and sends a progress message when it takes longer than `timeout.slow`.
-async fn run_with_slow_notice(
+pub(crate) async fn run_with_slow_notice(
     runner: Arc<dyn AttemptRunner>,
     attempt: Box<Attempt>,
 ) -> AttemptResult {

@@ -102,12 +102,16 @@ struct MessageMembers<'t> {
 /// # Errors
 /// The line isn't JSON, or a part of it isn't a message.
 pub fn parse_messages(line: &[u8]) -> Result<Vec<Message<'_>>, NotMessage> {
-    if line.first() == Some(&b'[') {
-        let batch: Vec<MessageMembers<'_>> =
-            serde_json::from_slice(line).map_err(|_| NotMessage)?;
+    parse_message_text(str::from_utf8(line).map_err(|_| NotMessage)?)
+}
+
+/// As [`parse_messages`], for a line that is known to be text.
+pub(crate) fn parse_message_text(line: &str) -> Result<Vec<Message<'_>>, NotMessage> {
+    if line.starts_with('[') {
+        let batch: Vec<MessageMembers<'_>> = serde_json::from_str(line).map_err(|_| NotMessage)?;
         return batch.into_iter().map(Message::from_members).collect();
     }
-    let members = serde_json::from_slice(line).map_err(|_| NotMessage)?;
+    let members = serde_json::from_str(line).map_err(|_| NotMessage)?;
     Ok(vec![Message::from_members(members)?])
 }
 

@@ -10,19 +10,18 @@ const REPLACEMENT: &str = r"\ufffd";
 /// The length of an escape like `\ud83d`.
 const ESCAPE_BYTES: usize = 6;
 
-/// Replaces what no parser reads. Returns `None` if there is nothing of that kind.
-pub(crate) fn repair_text(line: &[u8]) -> Option<Vec<u8>> {
+/// Returns the line as text, in which what no parser reads is replaced.
+pub(crate) fn repair_text(line: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(line);
-    let repaired = replace_lone_surrogates(text.as_bytes());
-    match (repaired, text) {
-        (Some(repaired), _) => Some(repaired),
-        (None, Cow::Owned(text)) => Some(text.into_bytes()),
-        (None, Cow::Borrowed(_)) => None,
+    match replace_lone_surrogates(&text) {
+        Some(repaired) => repaired.into(),
+        None => text,
     }
 }
 
-fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
-    let mut repaired: Option<Vec<u8>> = None;
+fn replace_lone_surrogates(text: &str) -> Option<String> {
+    let json = text.as_bytes();
+    let mut repaired: Option<String> = None;
     let (mut position, mut copied) = (0, 0);
     while let Some(offset) = memchr(b'\\', &json[position..]) {
         position += offset;
@@ -35,8 +34,8 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
             }
             Some(0xD800..0xE000) => {
                 let repaired = repaired.get_or_insert_default();
-                repaired.extend_from_slice(&json[copied..position]);
-                repaired.extend_from_slice(REPLACEMENT.as_bytes());
+                repaired.push_str(&text[copied..position]);
+                repaired.push_str(REPLACEMENT);
                 position += ESCAPE_BYTES;
                 copied = position;
             }
@@ -45,7 +44,7 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
         }
     }
     let mut repaired = repaired?;
-    repaired.extend_from_slice(&json[copied..]);
+    repaired.push_str(&text[copied..]);
     Some(repaired)
 }
 
@@ -60,7 +59,10 @@ mod tests {
     use super::*;
 
     fn repaired(line: &[u8]) -> Option<String> {
-        repair_text(line).map(|line| String::from_utf8(line).unwrap())
+        match repair_text(line) {
+            Cow::Owned(repaired) => Some(repaired),
+            Cow::Borrowed(_) => None,
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! A pure state machine: it knows neither time nor the concurrency limit, and knows calls only by the numbers that its
 //! user gave them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::schedule::call_access::CallAccess;
 use crate::schedule::call_set::CallSet;
@@ -23,7 +23,7 @@ pub struct Gate {
     alone_count: usize,
     graph: DependencyGraph,
     calls: BTreeMap<VertexId, GatedCall>,
-    ids: HashMap<usize, VertexId>,
+    ids: BTreeMap<usize, VertexId>,
     waiting: BTreeSet<VertexId>,
     ready: BTreeSet<VertexId>,
     all: CallSet,

@@ -101,7 +101,8 @@ impl AttemptTasks {
         span: Span,
     ) {
         if attempt.is_exchange() {
-            let work = attempt::run_with_drop_deadline(runner, attempt);
+            // It ends as soon as it is canceled, so it needs no deadline after a kill.
+            let work = attempt::run_with_slow_notice(runner, attempt);
             return self.exchanges.begin(call_number, work.instrument(span));
         }
         let work = async move {

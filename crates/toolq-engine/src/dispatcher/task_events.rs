@@ -89,7 +89,7 @@ impl Dispatcher<'_> {
         let _ = self.sink.emit(&[event]);
         let (cancel, canceled) = oneshot::channel();
         run.cancel = Some(cancel);
-        run.last_outcome = Some(outcome);
+        run.last_outcome = Some(Box::new(outcome));
         let control = self.engine.control.clone();
         self.attempt_tasks
             .spawn_backoff(number, wait, canceled, control);
@@ -124,7 +124,8 @@ impl Dispatcher<'_> {
         if let Some((_, run)) = self.queue.running_call(number) {
             run.attempt -= 1;
         }
-        self.finish_call(number, last_outcome.unwrap_or(Outcome::LogRefused(why)));
+        let outcome = last_outcome.map_or(Outcome::LogRefused(why), |outcome| *outcome);
+        self.finish_call(number, outcome);
     }
 
     /// Finishes a call that was canceled, because another one failed or because the run was halted.

@@ -137,7 +137,10 @@ impl Dispatcher<'_> {
             let Some((_, run)) = self.queue.running_call(call.number) else {
                 continue;
             };
-            match (run.remaining_time(now), run.last_outcome.clone()) {
+            match (
+                run.remaining_time(now),
+                run.last_outcome.as_deref().cloned(),
+            ) {
                 (Some(Duration::ZERO), Some(outcome)) => {
                     self.withdraw_ticket(&call);
                     self.finish_call(call.number, outcome);

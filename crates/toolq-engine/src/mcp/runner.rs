@@ -4,12 +4,15 @@
 mod exchange;
 
 use std::cell::RefCell;
+use std::future::pending;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
+use tokio::sync::oneshot;
+
+use crate::attempt::{Attempt, AttemptResult, CancelPoint};
 use crate::command::CommandRunner;
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
@@ -80,7 +83,7 @@ impl McpRunner {
             may_repeat: tool.effect != Effect::Write,
         };
         let timed_out = pin!(attempt.control.sleep(attempt.timeout.duration));
-        let canceled = pin!(canceled(attempt.cancel, &attempt.control));
+        let canceled = pin!(canceled(attempt.cancel));
         let (end, sent) = self.exchange(&exchange, timed_out, canceled).await;
         let output = OutputCollector::for_response(tool, self.outputs.as_ref(), &self.mask, None)
             .with_counter(attempt.output_counter);
@@ -236,5 +239,12 @@ impl McpRunner {
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
         self.connections.close();
+    }
+}
+
+/// Waits until an attempt must stop. A run that is killed has canceled its attempts before.
+async fn canceled(cancel: oneshot::Receiver<()>) {
+    if cancel.await.is_err() {
+        pending::<()>().await;
     }
 }

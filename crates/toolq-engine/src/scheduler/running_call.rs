@@ -54,7 +54,7 @@ pub(crate) struct RunningCall {
     /// The tool whose failure canceled it.
     pub(crate) canceled_by: Option<String>,
     /// The outcome of the last attempt, during the backoff before the next one.
-    pub(crate) last_outcome: Option<Outcome>,
+    pub(crate) last_outcome: Option<Box<Outcome>>,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
     /// With which its result is kept for later calls.

@@ -14,7 +14,7 @@ use crate::client::event::{CallId, SessionEvent, StrayCounts};
 use crate::client::handshake::{DISCOVER_ID, Handshake, INITIALIZE_ID};
 use crate::client::request_meta::CallMeta;
 use crate::client::tool_list::ToolListPages;
-use crate::message::{Message, find_broken_answer, parse_messages};
+use crate::message::{Message, find_broken_answer, parse_message_text};
 use crate::outbox::Outbox;
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
 use crate::rpc_error::RpcError;
@@ -139,10 +139,9 @@ impl ClientSession {
 
     /// Takes a line from the server.
     pub fn receive(&mut self, line: &[u8]) -> Vec<SessionEvent> {
-        let repaired = repair_text(line);
-        let line = repaired.as_deref().unwrap_or(line);
-        let Ok(messages) = parse_messages(line) else {
-            let broken = find_broken_answer(line);
+        let line = repair_text(line);
+        let Ok(messages) = parse_message_text(&line) else {
+            let broken = find_broken_answer(line.as_bytes());
             let event = broken.and_then(|(id, reason)| self.reject_answer(id, reason));
             self.strays.noise_lines += u64::from(event.is_none());
             return event.into_iter().collect();

@@ -1,6 +1,7 @@
 //! Serves the calls of a connection until it ends, and says why it did.
 
 use std::mem;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
@@ -153,6 +154,8 @@ impl ConnectionTask {
     ) -> ConnectionEnd {
         let begin = Instant::now();
         let mut is_probing = true;
+        let control = self.control.clone();
+        let mut killed = pin!(control.wait_for_kill());
         loop {
             if self.is_ready && !self.life.is_recorded() {
                 self.record_ready().await;
@@ -203,7 +206,7 @@ impl ConnectionTask {
                         return ConnectionEnd::Idle;
                     }
                 }
-                () = self.control.wait_for_kill() => {
+                () = &mut killed => {
                     return ConnectionEnd::Failed("the run was killed".to_owned());
                 }
             }
