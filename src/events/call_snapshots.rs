@@ -76,7 +76,7 @@ impl CallSnapshots {
             Verdict::Accepted(accepted) => Some(&accepted.input),
             Verdict::Rejected(_) => raw_input,
         };
-        let labels = CallLabels::new(checked);
+        let labels = CallLabels::new(checked.request());
         let doing = labels.doing.map(|tip| self.mask.apply(&tip).into_owned());
         let input = input.map(Input::as_raw);
         self.insert_waiting(call, labels.wait, input, doing);

@@ -48,7 +48,7 @@ impl CallCaption {
         options: BarOptions,
         mask: &Mask,
     ) -> Self {
-        let labels = CallLabels::new(checked);
+        let labels = CallLabels::new(checked.request());
         let call = CallRef::new(&checked.call, None);
         let tip = labels.doing.as_deref();
         let tip = tip.map(|doing| mask_and_escape(doing, mask));
@@ -58,7 +58,7 @@ impl CallCaption {
             subject: short_subject(&labels, mask, MAX_SUBJECT_COLUMNS),
             input: (tip.is_none()).then(|| short_input(checked, mask, MAX_INPUT_COLUMNS)),
             options,
-            repeat: repeat.and_then(|repeat| repeat.repeat_of(checked, mask)),
+            repeat: repeat.and_then(|repeat| repeat.repeat_of(checked.request(), mask)),
             pace: CallPace::of(checked),
             turn: None,
             tip,

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use toolq_core::json::Input;
-use toolq_core::types::{Call, CallRef, CheckedCall, Template, Tool, Verdict};
+use toolq_core::types::{Call, CallRef, CallRequest, Template, Tool};
 
 /// A call's texts from its tool's declaration, neither escaped nor masked.
 pub(crate) struct CallLabels {
@@ -21,18 +21,9 @@ pub(crate) struct CallLabels {
 pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
 
 impl CallLabels {
-    pub(crate) fn new(checked: &CheckedCall) -> Self {
-        let accepted = match &checked.verdict {
-            Verdict::Accepted(accepted) => Some((&*accepted.tool, &accepted.input)),
-            Verdict::Rejected(_) => None,
-        };
-        Self::from_parts(&checked.call, accepted)
-    }
-
-    /// As [`Self::new`], with the tool and the input that it gets, unless the call was rejected.
-    pub(super) fn from_parts(call: &Call, accepted: Option<(&Tool, &Input)>) -> Self {
+    pub(crate) fn new(CallRequest { call, accepted }: CallRequest<'_>) -> Self {
         let name = call.name.to_string();
-        let Some((tool, input)) = accepted else {
+        let Some(accepted) = accepted else {
             return Self {
                 name,
                 wait: None,
@@ -40,9 +31,10 @@ impl CallLabels {
                 subject: call_subject(call, None),
             };
         };
+        let tool = &accepted.tool;
         let filled_template = |template: &Option<Template>| {
             let template = template.as_ref()?;
-            Some(fill_template(template, input))
+            Some(fill_template(template, &accepted.input))
         };
         let doing = filled_template(&tool.status.doing);
         Self {
@@ -140,12 +132,8 @@ mod tests {
             status,
             ..sample_tool("read")
         };
-        let labels = CallLabels::new(&accepted_call(
-            0,
-            tool,
-            true,
-            r#"{"path":"a {n}","n":1.50}"#,
-        ));
+        let call = accepted_call(0, tool, true, r#"{"path":"a {n}","n":1.50}"#);
+        let labels = CallLabels::new(call.request());
         assert_eq!(labels.doing.as_deref(), Some("reading a {n} 1.50"));
         assert_eq!(labels.wait, None);
         assert_eq!(labels.name, "read");
@@ -156,7 +144,7 @@ mod tests {
     fn the_subject_of_a_call_without_a_status_is_its_input() {
         let subject = |input| {
             let call = accepted_call(2, sample_tool("read"), true, input);
-            CallLabels::new(&call).subject
+            CallLabels::new(call.request()).subject
         };
         assert_eq!(subject("{}"), "toolu_2");
         assert_eq!(subject(r#"{"path":"a"}"#), r#"toolu_2 {"path":"a"}"#);

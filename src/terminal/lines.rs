@@ -160,7 +160,7 @@ impl ProgressLines {
     }
 
     fn on_queued(&mut self, checked: &CheckedCall) {
-        let labels = CallLabels::new(checked);
+        let labels = CallLabels::new(checked.request());
         let call = CallRef::new(&checked.call, None);
         // For an agent's calls too, the number is the position of the call in the input.
         let root = call.ancestors().last().unwrap_or(&call);
@@ -178,7 +178,7 @@ impl ProgressLines {
             repeat: self
                 .repeat
                 .as_ref()
-                .and_then(|repeat| repeat.repeat_of(checked, &self.mask)),
+                .and_then(|repeat| repeat.repeat_of(checked.request(), &self.mask)),
             remark: match &labels.doing {
                 Some(doing) => format!("({})", mask_and_escape(doing, &self.mask)),
                 None => short_input(checked, &self.mask, MAX_REMARK_COLUMNS),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::text::{is_hidden, quote_for_shell};
-use toolq_core::types::{Backing, Call, CallEnding, CheckedCall, Effect, Outcome, Tool, Verdict};
+use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome};
 
 /// Longer inputs are no help on a command line.
 const MAX_INPUT_BYTES: usize = 1_000;
@@ -45,27 +45,13 @@ impl RepeatCommand {
 
     /// Returns the command line for a call. `None` if it was rejected, only the host process can run it, or its input has a secret or
     /// is too long.
-    pub(crate) fn repeat_of(&self, checked: &CheckedCall, mask: &Mask) -> Option<CallRepeat> {
-        match &checked.verdict {
-            Verdict::Accepted(accepted) => {
-                self.repeat_of_accepted(&checked.call, &accepted.tool, mask)
-            }
-            Verdict::Rejected(_) => None,
-        }
-    }
-
-    /// As [`Self::repeat_of`], for a call of `tool` that was accepted.
-    pub(super) fn repeat_of_accepted(
-        &self,
-        call: &Call,
-        tool: &Tool,
-        mask: &Mask,
-    ) -> Option<CallRepeat> {
+    pub(crate) fn repeat_of(&self, request: CallRequest<'_>, mask: &Mask) -> Option<CallRepeat> {
+        let tool = &request.accepted?.tool;
         if matches!(tool.backing, Some(Backing::Host)) {
             return None;
         }
         Some(CallRepeat {
-            command: self.command(call, mask)?,
+            command: self.command(request.call, mask)?,
             condition: self.condition,
             is_write: tool.effect == Effect::Write,
         })
@@ -171,13 +157,13 @@ mod tests {
     use super::*;
 
     use toolq_core::testing::{accepted_call, rejected_call, sample_tool};
-    use toolq_core::types::{CallOutput, DoubtCause};
+    use toolq_core::types::{CallOutput, DoubtCause, Tool};
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);
         let command = RepeatCommand::new(" -c 'my tools.yaml'");
         let mask = Mask::new(["s3cr3t-value", "it's-secret"]);
-        let repeat = command.repeat_of(&call, &mask)?;
+        let repeat = command.repeat_of(call.request(), &mask)?;
         Some(repeat.command)
     }
 
@@ -212,7 +198,7 @@ mod tests {
             };
             let command = RepeatCommand::new("");
             let call = accepted_call(0, tool, true, "{}");
-            let repeat = command.repeat_of(&call, &Mask::default()).unwrap();
+            let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
             repeat.line_after(outcome)
         };
         let timeout = |no_calls_started| Outcome::TimedOut {
@@ -254,7 +240,7 @@ mod tests {
     fn a_tools_file_from_a_pipe_has_to_be_provided_again() {
         let call = accepted_call(0, sample_tool("read"), true, "{}");
         let command = RepeatCommand::with_tools_on_stdin();
-        let repeat = command.repeat_of(&call, &Mask::default()).unwrap();
+        let repeat = command.repeat_of(call.request(), &Mask::default()).unwrap();
         let failed = Outcome::Failed {
             output: CallOutput::default(),
             ending: CallEnding::ExitCode(1),
@@ -277,9 +263,9 @@ mod tests {
             ..sample_tool("read")
         };
         let of_host = accepted_call(0, of_host, true, "{}");
-        assert_eq!(command.repeat_of(&of_host, &Mask::default()), None);
+        assert_eq!(command.repeat_of(of_host.request(), &Mask::default()), None);
         assert_eq!(
-            command.repeat_of(&rejected_call(0, "nobody"), &Mask::default()),
+            command.repeat_of(rejected_call(0, "nobody").request(), &Mask::default()),
             None
         );
     }

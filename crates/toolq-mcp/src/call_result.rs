@@ -125,11 +125,18 @@ pub(crate) struct ResultMembers<'t> {
     pub(crate) request_state: Option<&'t RawValue>,
 }
 
-/// A block that is a text, which most are.
+/// A block that is a text, which most are. No other block can be read as one.
 #[derive(Deserialize)]
-struct TextBlock<'t> {
-    r#type: &'t str,
+struct TextBlock {
+    #[serde(rename = "type")]
+    _kind: TextBlockKind,
     text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TextBlockKind {
+    Text,
 }
 
 impl CallToolResult {
@@ -138,13 +145,10 @@ impl CallToolResult {
     /// # Errors
     /// One of them has the wrong type.
     pub(crate) fn from_members(members: &ResultMembers<'_>) -> serde_json::Result<Self> {
-        let content = match members.content {
-            Some(content) => serde_json::from_str::<Vec<&RawValue>>(content.get())?,
-            None => Vec::new(),
-        };
+        let content = members.content.map(read_content).transpose()?;
         Ok(Self {
             meta: read_or_default(members.meta)?,
-            content: content.into_iter().map(read_block).collect(),
+            content: content.unwrap_or_default(),
             structured_content: members.structured_content.map(ToOwned::to_owned),
             is_error: read_or_default(members.is_error)?,
         })
@@ -160,6 +164,15 @@ fn keep_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Ra
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// Reads the blocks. Most results are a single text, which needs to be read only once then.
+fn read_content(content: &RawValue) -> serde_json::Result<Vec<ContentBlock>> {
+    if let Ok([TextBlock { text, .. }]) = serde_json::from_str::<[TextBlock; 1]>(content.get()) {
+        return Ok(vec![ContentBlock::Text { text }]);
+    }
+    let blocks = serde_json::from_str::<Vec<&RawValue>>(content.get())?;
+    Ok(blocks.into_iter().map(read_block).collect())
+}
+
 /// Reads each block alone, so that one without its parts doesn't take the others with it.
 fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentBlock>, D::Error> {
     let blocks = Vec::<Box<RawValue>>::deserialize(deserializer)?;
@@ -169,11 +182,8 @@ fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content
 /// Reads a block. A text is read without what tells other types apart, for which serde keeps a copy of all members.
 fn read_block(block: &RawValue) -> ContentBlock {
     match serde_json::from_str(block.get()) {
-        Ok(TextBlock {
-            r#type: "text",
-            text,
-        }) => ContentBlock::Text { text },
-        _ => serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown),
+        Ok(TextBlock { text, .. }) => ContentBlock::Text { text },
+        Err(_) => serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown),
     }
 }
 
@@ -191,6 +201,10 @@ mod tests {
             r#"{"content":[{"type":"te\u0078t","text":"a"},{"type":"text"},{"type":"text","text":1},3]}"#,
             r#"{"content":[{"type":"text","text":"a","text":"b"},{"type":"image","data":"AA==","mimeType":"image/png"}]}"#,
             r#"{"content":[{"type":"video","text":"a"},{"type":"resource","resource":{"uri":"x:y","text":"a"}}]}"#,
+            r#"{"content":[{"text":"a","type":"image","data":"AA==","mimeType":"image/png"}]}"#,
+            r#"{"content":[{"text":"a","text":"b","type":"text"}]}"#,
+            r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
+            r#"{"content":[["text","a"]]}"#,
             r#"{"content":[],"structuredContent":{"n":12345678901234567890.10},"resultType":"complete"}"#,
             r#"{"structuredContent":null,"isError":false,"more":[1]}"#,
             r#"{"content":null}"#,

@@ -10,9 +10,9 @@ use crate::session::{RunSession, RunSinks};
 use toolq_core::answer::{AnswerWording, build_answer};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, CacheNote, Call, CallOutput, CallRef, CheckedCall, DoubtCause, Event,
-    EventSink as _, Outcome, ResumeState, SafetySource, Tool, TransportCause, TransportError,
-    TransportPhase, TurnOrigin, Verdict,
+    AcceptedCall, CacheNote, Call, CallOutput, CallRef, CallRequest, CheckedCall, DoubtCause,
+    Event, EventSink as _, Outcome, ResumeState, SafetySource, Tool, TransportCause,
+    TransportError, TransportPhase, TurnOrigin, Verdict,
 };
 use toolq_engine::{EngineSettings, outcome_of_answer};
 use toolq_mcp::{CallObserver, Frame, LineFramer, ObservedAnswer, ObservedCall};
@@ -203,6 +203,10 @@ impl<'s> CallRecorder<'s> {
         let duration: Duration = started.elapsed();
         let finished = Event::Finished {
             call: &CallRef::new(call, None),
+            request: CallRequest {
+                call,
+                accepted: None,
+            },
             outcome,
             answer: &answer,
             duration,

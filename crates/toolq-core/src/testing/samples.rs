@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::json::Input;
 use crate::types::CacheNote;
 use crate::types::{
-    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallRef, CallReport, CallTimeouts,
-    CaptureStats, CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event, EventSink,
-    Invocation, OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
-    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, StartLimits,
-    StatusTemplates, StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
+    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallRef, CallReport, CallRequest,
+    CallTimeouts, CaptureStats, CheckedCall, CommandInvocation, Compare, Effect, EmitError, Event,
+    EventSink, Invocation, OnDoubt, OnFailure, Outcome, OutputKind, ProblemDetail, Rejection,
+    RejectionReason, ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource,
+    StartLimits, StatusTemplates, StdinContent, Tool, ToolsConfig, TurnOrigin, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -198,8 +198,20 @@ pub fn emit_finished(
     text: &str,
     (ms, attempts): (u64, u32),
 ) -> Result<(), EmitError> {
+    let requested = Call {
+        turn: call.turn,
+        position: call.position,
+        id: call.tool_use_id.clone(),
+        name: Arc::clone(&call.tool_name),
+        input: Ok(Input::empty()),
+        parent: call.parent.clone(),
+    };
     sink.emit(&[Event::Finished {
         call,
+        request: CallRequest {
+            call: &requested,
+            accepted: None,
+        },
         outcome,
         answer: &sample_answer(call, text, outcome.is_error()),
         duration: Duration::from_millis(ms),

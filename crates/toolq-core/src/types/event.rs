@@ -17,7 +17,7 @@ use crate::types::server_event::{ServerEnd, ServerStart};
 use crate::types::tool::Tool;
 use crate::types::tools_change::ToolsChange;
 use crate::types::unlocked_server::UnlockedServer;
-use crate::types::verdict::{AcceptedCall, CheckedCall};
+use crate::types::verdict::{AcceptedCall, CallRequest, CheckedCall};
 
 /// Something that happens to a call, emitted as it happens. One stream feeds the log, the terminal, and `--events`.
 #[derive(Debug, Clone)]
@@ -176,6 +176,8 @@ pub enum Event<'a> {
     Finished {
         /// The call.
         call: &'a CallRef,
+        /// What was requested.
+        request: CallRequest<'a>,
         /// How it ended.
         outcome: &'a Outcome,
         /// The result that the model receives.

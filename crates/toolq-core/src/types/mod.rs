@@ -114,7 +114,7 @@ pub use transport::{SpawnError, TransportCause, TransportError, TransportPhase};
 pub use unlocked_server::{ServerListing, ToolResolver, UnlockedServer};
 pub use usage::{ReportedUsage, Usage};
 pub use verdict::{
-    AcceptedCall, CheckedCall, ProblemDetail, Rejection, RejectionReason, SafetySource,
-    TurnArrival, Verdict,
+    AcceptedCall, CallRequest, CheckedCall, ProblemDetail, Rejection, RejectionReason,
+    SafetySource, TurnArrival, Verdict,
 };
 pub use wrapper::{CommandWrapper, WrapperQuoting};

@@ -22,6 +22,25 @@ pub struct CheckedCall {
     pub resume_state: ResumeState,
 }
 
+/// What a model requested, and what that means.
+#[derive(Debug, Clone, Copy)]
+pub struct CallRequest<'a> {
+    /// The call as requested.
+    pub call: &'a Call,
+    /// What runs. `None` if the call was rejected, or what ran isn't known any more.
+    pub accepted: Option<&'a AcceptedCall>,
+}
+
+impl CheckedCall {
+    /// Returns what was requested.
+    pub fn request(&self) -> CallRequest<'_> {
+        CallRequest {
+            call: &self.call,
+            accepted: self.verdict.accepted(),
+        }
+    }
+}
+
 /// What arrives while a turn is read, in call order.
 #[derive(Debug, Clone)]
 pub enum TurnArrival {
@@ -59,6 +78,14 @@ impl Verdict {
     pub fn rejected(mut rejection: Rejection) -> Self {
         rejection.details.shrink_to_fit();
         Self::Rejected(Box::new(rejection))
+    }
+
+    /// Returns the call as it may run, or `None` if it may not.
+    pub fn accepted(&self) -> Option<&AcceptedCall> {
+        match self {
+            Self::Accepted(accepted) => Some(accepted),
+            Self::Rejected(_) => None,
+        }
     }
 
     /// Whether the call completes its session or agent, so that no later call runs.

@@ -11,8 +11,8 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState};
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
-    AcceptedCall, Call, CallRef, CheckedCall, Event, Invocation, NotExecutedCause, Outcome,
-    Rejection, ResumeState, TurnArrival, Verdict,
+    AcceptedCall, Call, CallRef, CallRequest, CheckedCall, Event, Invocation, NotExecutedCause,
+    Outcome, Rejection, ResumeState, TurnArrival, Verdict,
 };
 
 impl Dispatcher<'_> {
@@ -65,10 +65,15 @@ impl Dispatcher<'_> {
             verdict,
             resume_state,
         } = checked;
+        let request = |accepted| CallRequest {
+            call: &call,
+            accepted,
+        };
         match (resume_state, verdict) {
             (ResumeState::Answered(restored), verdict) => {
                 let completed = !restored.is_error && verdict.is_completion();
-                self.restore_call(&call_ref, &call, &Outcome::Restored(*restored), 0);
+                let outcome = Outcome::Restored(*restored);
+                self.restore_call(&call_ref, request(verdict.accepted()), &outcome, 0);
                 if completed {
                     let tool = call.name.to_string();
                     // The calls after it haven't arrived yet.
@@ -78,15 +83,16 @@ impl Dispatcher<'_> {
                         .or(Some(NotExecutedCause::SessionCompleted { tool }));
                 }
             }
-            (ResumeState::InDoubt(prior), _) => {
-                self.restore_call(&call_ref, &call, &orphaned_outcome(), prior.count);
+            (ResumeState::InDoubt(prior), verdict) => {
+                let request = request(verdict.accepted());
+                self.restore_call(&call_ref, request, &orphaned_outcome(), prior.count);
             }
             (resume_state, Verdict::Accepted(accepted)) => {
                 self.enqueue_accepted(call_ref, call, *accepted, resume_state);
             }
             (_, Verdict::Rejected(rejection)) => {
                 let outcome = Outcome::Rejected(*rejection);
-                self.answer_on_arrival(&call_ref, &call, &outcome, 0);
+                self.answer_on_arrival(&call_ref, request(None), &outcome, 0);
             }
         }
     }
@@ -174,18 +180,18 @@ impl Dispatcher<'_> {
     pub(crate) fn answer_on_arrival(
         &mut self,
         call_ref: &Arc<CallRef>,
-        call: &Call,
+        request: CallRequest<'_>,
         outcome: &Outcome,
         attempts: u32,
     ) {
-        let tool = self.engine.settings.tools.get(&call.name).cloned();
+        let tool = self.engine.settings.tools.get(&request.call.name).cloned();
         let number = self.queue.push(Arc::clone(call_ref), CallState::Finishing);
         let agent = match outcome {
             Outcome::Restored(restored) => restored.agent_usage.clone(),
             _ => None,
         };
         let stats = CallStats::from_earlier_runs(attempts).with_agent_usage(agent);
-        self.answer_call(number, call_ref, call, tool.as_deref(), outcome, stats);
+        self.answer_call(number, call_ref, request, tool.as_deref(), outcome, stats);
         if let Some(tool) = &tool {
             let ticket = self.engine.circuit_breakers.take_ticket(tool);
             self.engine

@@ -13,7 +13,7 @@ use crate::settings::EngineSettings;
 use toolq_core::answer;
 use toolq_core::answer::AnswerWording;
 use toolq_core::types::{
-    AgentUsage, CacheNote, Call, CallEnding, CallRef, DoubtCause, Effect, Event, Invocation,
+    AgentUsage, CacheNote, CallEnding, CallRef, CallRequest, DoubtCause, Effect, Event, Invocation,
     NotExecutedCause, Outcome, Tool,
 };
 
@@ -114,7 +114,11 @@ impl Dispatcher<'_> {
                 duration: stats.duration,
             });
         }
-        self.answer_call(number, &call_ref, &job.call, Some(tool), outcome, stats);
+        let request = CallRequest {
+            call: &job.call,
+            accepted: Some(&job.accepted),
+        };
+        self.answer_call(number, &call_ref, request, Some(tool), outcome, stats);
         self.engine
             .circuit_breakers
             .record_outcome(tool, job.ticket, outcome);
@@ -157,7 +161,7 @@ impl Dispatcher<'_> {
         &mut self,
         number: usize,
         call_ref: &CallRef,
-        call: &Call,
+        request: CallRequest<'_>,
         tool: Option<&Tool>,
         outcome: &Outcome,
         CallStats {
@@ -175,7 +179,7 @@ impl Dispatcher<'_> {
             mask,
             output_reader: is_kept.then(|| tools.output_reader()).flatten(),
         };
-        let mut answer = answer::build_answer(call, tool, outcome, wording);
+        let mut answer = answer::build_answer(request.call, tool, outcome, wording);
         (answer.report.duration, answer.report.attempts) = (duration, attempts);
         let hit = outcome
             .captured()
@@ -183,6 +187,7 @@ impl Dispatcher<'_> {
         answer.report.cached_age = hit.map(|hit| hit.age);
         self.emit(&Event::Finished {
             call: call_ref,
+            request,
             outcome,
             answer: &answer,
             duration,

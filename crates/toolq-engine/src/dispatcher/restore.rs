@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::dispatcher::turn_loop::Dispatcher;
-use toolq_core::types::{Call, CallOutput, CallRef, DoubtCause, OnFailure, Outcome};
+use toolq_core::types::{CallOutput, CallRef, CallRequest, DoubtCause, OnFailure, Outcome};
 
 /// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
 pub(crate) fn orphaned_outcome() -> Outcome {
@@ -19,11 +19,11 @@ impl Dispatcher<'_> {
     pub(crate) fn restore_call(
         &mut self,
         call_ref: &Arc<CallRef>,
-        call: &Call,
+        request: CallRequest<'_>,
         outcome: &Outcome,
         attempts: u32,
     ) {
-        let tool = self.engine.settings.tools.get(&call.name);
+        let tool = self.engine.settings.tools.get(&request.call.name);
         let failed = outcome.is_error() && !outcome.is_stopped_externally();
         let cancels = |on_failure| on_failure == OnFailure::CancelSiblings;
         if let (Some(batch), Some(tool)) = (call_ref.batch, tool)
@@ -33,6 +33,6 @@ impl Dispatcher<'_> {
             // Some of its siblings haven't arrived yet.
             self.canceled_batches.insert(batch, tool.name.clone());
         }
-        self.answer_on_arrival(call_ref, call, outcome, attempts);
+        self.answer_on_arrival(call_ref, request, outcome, attempts);
     }
 }

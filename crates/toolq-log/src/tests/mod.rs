@@ -461,6 +461,7 @@ fn content_blocks_keep_their_form() {
     };
     let finished = Event::Finished {
         call: &call,
+        request: checked.request(),
         outcome: &outcome,
         answer: &answer,
         duration: std::time::Duration::ZERO,

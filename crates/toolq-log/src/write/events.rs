@@ -101,6 +101,7 @@ impl SessionLog {
                 attempts,
                 agent_usage,
                 cache,
+                request: _,
             } => {
                 let stats = CallEndStats {
                     duration: *duration,
