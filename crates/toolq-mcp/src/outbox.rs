@@ -10,6 +10,8 @@ use crate::rpc_error::RpcError;
 
 /// Room for a message of common length, so that its buffer isn't moved each time it grows.
 const MESSAGE_CAPACITY: usize = 512;
+/// How much memory is kept for later messages.
+const MAX_KEPT_CAPACITY: usize = 64 << 10;
 
 /// Messages that are to be sent.
 #[derive(Debug, Default)]
@@ -56,6 +58,13 @@ impl Outbox {
     /// Takes what is to be sent.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         mem::take(&mut self.bytes)
+    }
+
+    /// Moves what is to be sent to the end of `output`, and keeps its memory, unless that is much.
+    pub(crate) fn move_to(&mut self, output: &mut Vec<u8>) {
+        output.extend_from_slice(&self.bytes);
+        self.bytes.clear();
+        self.bytes.shrink_to(MAX_KEPT_CAPACITY);
     }
 
     /// Sends a request.

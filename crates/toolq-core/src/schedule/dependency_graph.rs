@@ -1,7 +1,9 @@
 //! Which calls wait for which, as a graph. Many calls may wait for the same many others, so sets of calls are vertices,
 //! too: the number of edges stays proportional to the number of calls.
 
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use crate::schedule::number_map::NumberMap;
 
 /// A call, or a set of calls. Later ones have higher numbers.
 pub(crate) type VertexId = usize;
@@ -9,7 +11,7 @@ pub(crate) type VertexId = usize;
 /// A graph of the calls that haven't finished. Each edge leads from a vertex to one that waits for it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DependencyGraph {
-    vertices: BTreeMap<VertexId, Vertex>,
+    vertices: NumberMap<Vertex>,
     next_id: VertexId,
 }
 

@@ -11,6 +11,7 @@ use crate::schedule::call_access::CallAccess;
 use crate::schedule::call_set::CallSet;
 use crate::schedule::dependency_graph::{DependencyGraph, VertexId};
 use crate::schedule::lock_index::LockIndex;
+use crate::schedule::number_map::NumberMap;
 use crate::types::CallLocks;
 
 /// Admits calls in their order: each as soon as the calls that it waits for have finished.
@@ -23,7 +24,7 @@ pub struct Gate {
     alone_count: usize,
     graph: DependencyGraph,
     calls: BTreeMap<VertexId, GatedCall>,
-    ids: BTreeMap<usize, VertexId>,
+    ids: NumberMap<VertexId>,
     waiting: BTreeSet<VertexId>,
     ready: BTreeSet<VertexId>,
     all: CallSet,

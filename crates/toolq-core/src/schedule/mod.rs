@@ -8,6 +8,7 @@ mod call_set;
 mod dependency_graph;
 mod gate;
 mod lock_index;
+mod number_map;
 mod rate_meter;
 mod start_limiter;
 mod waiting_lines;

@@ -76,13 +76,9 @@ impl ServerProcess {
         }
     }
 
-    /// Queues bytes for stdin.
-    pub(crate) fn send(&mut self, bytes: Vec<u8>) {
-        if self.unsent.is_empty() {
-            self.unsent = bytes;
-        } else {
-            self.unsent.extend(bytes);
-        }
+    /// Returns what isn't written to stdin yet, to which messages are added, each on a line of its own.
+    pub(crate) fn unsent(&mut self) -> &mut Vec<u8> {
+        &mut self.unsent
     }
 
     /// Returns whether the program has left so much of its input unread that it shouldn't be sent more.

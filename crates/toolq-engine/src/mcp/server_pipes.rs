@@ -9,6 +9,8 @@ use tokio::task::coop::consume_budget;
 
 /// How many bytes are read at once.
 const READ_CHUNK_BYTES: usize = 64 << 10;
+/// How much memory is kept once all is written.
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Reads what is there. Returns `None`, and closes the pipe, at its end.
 pub(super) async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
@@ -55,6 +57,9 @@ pub(super) async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) 
     match writer.try_write(unsent) {
         Ok(written) => {
             unsent.drain(..written);
+            if unsent.is_empty() {
+                unsent.shrink_to(MAX_KEPT_BYTES);
+            }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             let _ = writer.writable().await;

@@ -9,7 +9,7 @@ use crate::mcp::http_transport::HttpTransport;
 use crate::mcp::process::{ServerProcess, StdoutLine};
 use crate::mcp::server_life::SavedStderr;
 use toolq_core::types::TransportError;
-use toolq_mcp::client::{CallId, ToolList};
+use toolq_mcp::client::{CallId, ClientSession, ToolList};
 use toolq_mcp::{ProtocolVersion, RpcError};
 
 /// The transport of a connection.
@@ -62,11 +62,11 @@ pub(crate) enum HttpFailure {
 }
 
 impl Transport {
-    /// Sends messages, each on a line of its own.
-    pub(crate) fn send(&mut self, messages: Vec<u8>) {
+    /// Sends the messages that `session` has for the server.
+    pub(crate) fn send_output(&mut self, session: &mut ClientSession) {
         match self {
-            Self::Program(process) => process.send(messages),
-            Self::Endpoint(endpoint) => endpoint.send(&messages),
+            Self::Program(process) => session.move_output_to(process.unsent()),
+            Self::Endpoint(endpoint) => endpoint.send(&session.take_output()),
         }
     }
 

@@ -81,6 +81,11 @@ impl ClientSession {
         self.outbox.take()
     }
 
+    /// As [`take_output`](Self::take_output), but adds the bytes to `output`.
+    pub fn move_output_to(&mut self, output: &mut Vec<u8>) {
+        self.outbox.move_to(output);
+    }
+
     /// Returns what the server sent that belongs to nothing.
     pub fn strays(&self) -> StrayCounts {
         self.strays

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::time::Instant;
-
 use super::{CallReply, ConnectionCall, ConnectionTask};
 use toolq_core::types::ToolDrift;
 
@@ -18,7 +16,7 @@ impl ConnectionTask {
     }
 
     pub(super) fn begin_call(&mut self, call: ConnectionCall) {
-        self.last_use = Instant::now();
+        self.note_use();
         if call.reply.is_closed() {
             return;
         }
@@ -45,7 +43,7 @@ impl ConnectionTask {
     }
 
     pub(super) fn cancel_call(&mut self, ticket: u64, reason: &str) {
-        self.last_use = Instant::now();
+        self.note_use();
         self.waiting.retain(|call| call.ticket != ticket);
         let mut running = self.running.iter();
         let found = running.find_map(|(id, call)| (call.ticket == ticket).then_some(*id));

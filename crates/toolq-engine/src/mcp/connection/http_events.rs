@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use tokio::time::Instant;
-
 use super::{CallReply, ConnectionTask};
 use crate::mcp::transport::{HttpEvent, HttpFailure, Transport};
 use toolq_core::types::{TransportError, TransportPhase};
@@ -101,7 +99,7 @@ impl ConnectionTask {
         };
         self.expire("the server wanted other headers than its tools had");
         if let Some(pending) = self.running.remove(&call) {
-            self.last_use = Instant::now();
+            self.note_use();
             let _ = pending.reply.send(CallReply::HeadersRefused(error));
         }
         Vec::new()

@@ -160,7 +160,7 @@ impl ConnectionTask {
             if self.is_ready && !self.life.is_recorded() {
                 self.record_ready().await;
             }
-            self.transport.send(self.session.take_output());
+            self.transport.send_output(&mut self.session);
             let idle = self.idle.filter(|_| self.is_unused());
             tokio::select! {
                 request = requests.recv() => match request {
@@ -226,6 +226,13 @@ impl ConnectionTask {
             ConnectionRequest::Call(call) => self.begin_call(call),
             ConnectionRequest::Cancel { ticket, reason } => self.cancel_call(ticket, &reason),
             ConnectionRequest::ListTools(reply) => self.begin_listing(reply),
+        }
+    }
+
+    /// Remembers that a call came or ended. Only a server that may be idle for a limited time needs to know when.
+    pub(super) fn note_use(&mut self) {
+        if self.idle.is_some() {
+            self.last_use = Instant::now();
         }
     }
 

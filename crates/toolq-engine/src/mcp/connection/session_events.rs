@@ -4,7 +4,6 @@ use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use super::{CallReply, ConnectionTask, ListReply};
 use crate::mcp::announcement::ServerAnnouncement;
@@ -44,7 +43,7 @@ impl ConnectionTask {
                 }
                 SessionEvent::CallEnded { call, result } => {
                     if let Some(pending) = self.running.remove(&call) {
-                        self.last_use = Instant::now();
+                        self.note_use();
                         self.has_answered = true;
                         let _ = pending.reply.send(CallReply::Answered(result));
                     }
