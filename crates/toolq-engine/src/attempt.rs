@@ -124,7 +124,8 @@ pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
 
-    /// Starts a server whose first call is about to come. If it can't be started, that call says why.
+    /// Starts a server whose first call is about to come, and waits until its program runs. If it can't be started, that call
+    /// says why.
     fn start_server<'r>(
         &'r self,
         _server: &'r Arc<ServerConfig>,

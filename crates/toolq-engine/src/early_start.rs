@@ -11,9 +11,12 @@ use toolq_core::check::CallChecker;
 use toolq_core::types::{AcceptedCall, Backing, Call, ServerConfig, Verdict};
 
 impl Engine {
-    /// Starts the server of the first call of the turn that is answered next. Returns a handle of that start. Returns `None`,
-    /// and starts nothing, if the call isn't one of a server with a program, or if the call, the budgets or `prior` could keep
-    /// it from running.
+    /// Starts the server of the first call of the turn that is answered next. Returns the task that waits until its program
+    /// runs. Returns `None`, and starts nothing, if the call isn't one of a server with a program, or if the call, the budgets
+    /// or `prior` could keep it from running.
+    ///
+    /// Wait for the task before checking the other calls: that takes a processor, and processes that are starting could be
+    /// queued behind it, although another one is idle.
     ///
     /// # Panics
     /// Outside a tokio runtime.

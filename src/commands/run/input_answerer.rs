@@ -76,7 +76,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             let turn = if let Some(turn) = self.session.compared_turn.take() {
                 turn
             } else {
-                self.start_first_server(recording, index)?;
+                self.start_first_server(recording, index).await?;
                 let turn = recording.turn(index, all)?;
                 turn.with_number(self.turns_before + index)
             };
@@ -97,7 +97,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     }
 
     /// Starts the server of a long turn's first call, which then gets ready while the calls are read and checked.
-    fn start_first_server(
+    async fn start_first_server(
         &mut self,
         recording: &Recording,
         turn: usize,
@@ -106,7 +106,10 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             && let Some(first) = recording.first_open_call(turn)?
         {
             let parts = self.session.turn_parts();
-            parts.engine.start_first_server(first, parts.prior);
+            if let Some(start) = parts.engine.start_first_server(first, parts.prior) {
+                // A start that has panicked is made again by the first call.
+                let _ = start.await;
+            }
         }
         Ok(())
     }

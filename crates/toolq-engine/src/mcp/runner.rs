@@ -182,14 +182,17 @@ impl McpRunner {
         self.connections.connect(server, control, commands).await
     }
 
-    /// Starts a server that isn't running. If it can't be started, its first call tries again, and says why.
+    /// Starts a server that isn't running, and waits until its program runs. If it can't be started, its first call tries
+    /// again, and says why.
     pub(crate) async fn start_server(
         &self,
         server: &Arc<ServerConfig>,
         control: &RunControl,
         commands: &CommandRunner,
     ) {
-        let _ = self.connect(server, control, commands).await;
+        if let Ok(connection) = self.connect(server, control, commands).await {
+            connection.wait_for_program().await;
+        }
     }
 
     /// Asks a server for its tools. `commands` starts it if it isn't running.
