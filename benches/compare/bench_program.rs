@@ -13,7 +13,7 @@ use crate::Result;
 use crate::log_timing;
 use crate::resource_usage::{self, ResourceUsage};
 
-/// How much a pipe holds on Linux.
+/// How much a pipe holds on Linux by default.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// The measurements of one run.
@@ -238,7 +238,7 @@ impl BenchProgram {
     }
 }
 
-/// Counts the units of work in an output that arrives in pieces. As fast as can be, since the program waits meanwhile.
+/// Counts the units of work in an output that arrives in pieces. It has to be fast: a program whose output isn't read must wait.
 struct OutputCounter<'c> {
     pattern: &'c Finder<'static>,
     /// The end of what came before, in which a pattern may begin.

@@ -11,7 +11,7 @@ pub struct EventFanout<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> EventFanout<'a, N> {
-    /// Creates a sink that emits to `log` before all `observers` that there are.
+    /// Creates a sink that emits to `log` before the observers. `None` stands for one that isn't there.
     pub fn new(
         log: Option<&'a mut dyn EventSink>,
         observers: [Option<&'a mut dyn EventSink>; N],

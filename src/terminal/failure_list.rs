@@ -51,23 +51,16 @@ impl FailureList {
         (&self.failures, self.omitted)
     }
 
-    fn add(&mut self, failure: impl FnOnce(&Self) -> CallFailure) {
-        if self.failures.len() == MAX_FAILURES {
-            self.omitted += 1;
-        } else {
-            self.failures.push(failure(self));
-        }
-    }
-
     fn describe(
         &self,
+        call: &CallRef,
         request: CallRequest<'_>,
         outcome: &Outcome,
         duration: Duration,
     ) -> CallFailure {
         let mask = &self.mask;
         let labels = CallLabels::new(request);
-        let name = call_path(&CallRef::new(request.call, None), &labels.name);
+        let name = call_path(call, &labels.name);
         let repeat = self.repeat.repeat_of(request, mask);
         CallFailure {
             kind: outcome.kind(),
@@ -88,6 +81,7 @@ impl EventSink for FailureList {
         for event in events {
             // A result from the log was reported by the run that made it.
             if let Event::Finished {
+                call,
                 request,
                 outcome,
                 duration,
@@ -96,7 +90,12 @@ impl EventSink for FailureList {
                 && outcome.is_error()
                 && !outcome.is_restored()
             {
-                self.add(|list| list.describe(*request, outcome, *duration));
+                if self.failures.len() == MAX_FAILURES {
+                    self.omitted += 1;
+                } else {
+                    let failure = self.describe(call, *request, outcome, *duration);
+                    self.failures.push(failure);
+                }
             }
         }
         Ok(())

@@ -51,11 +51,10 @@ fn a_server_that_a_long_turn_started_for_nothing_ends_and_is_in_the_log() {
     assert_eq!(output.result_texts().len(), 1000);
     let dir = output.dir.path();
     let started = lines(dir, "starts");
+    // It may be ended before it has noted its pid.
     wait_until_gone(&started);
     assert!(!dir.join("calls").exists());
-    if !started.is_empty() {
-        assert_eq!(output.stderr, "null\n\"run_ended\"\n");
-    }
+    assert_eq!(output.stderr, "null\n\"run_ended\"\n");
 }
 
 #[test]
@@ -170,4 +169,30 @@ fn nothing_of_a_server_survives_a_killed_run() {
     kill_process(toolq, Signal::KILL).unwrap();
     run.wait().unwrap();
     wait_until_gone(&pids);
+}
+
+/// A read is interrupted, a write that the server has may have happened, and the server ends, also after a second signal.
+#[test]
+fn signals_end_running_calls_and_their_server() {
+    let tools = TOOLS.replace("timeout: 300ms", "timeout: 300s");
+    for (tool, status) in [("hang", "interrupted"), ("pay", "in_doubt")] {
+        for again in ["", "sleep 0.2; kill -TERM $pid 2> /dev/null;"] {
+            let script = format!(
+                r#""$TOOLQ" run -q --log log.jsonl < in.json & pid=$!
+until [ -s calls ]; do sleep 0.02; done
+kill -TERM $pid; {again}
+wait $pid; echo "exit $?" >&2
+jq -r '.metadata.status // empty' log.jsonl >&2"#
+            );
+            let sandbox = sandbox(&[]).tools(&tools);
+            let input = format!(r#"{{"type":"tool_use","id":"c0","name":"{tool}","input":{{}}}}"#);
+            let output = sandbox.file("in.json", input).run_shell(&script);
+            assert_eq!(
+                output.stderr,
+                format!("exit 143\n{status}\n"),
+                "{tool} {again}"
+            );
+            wait_until_gone(&lines(output.dir.path(), "starts"));
+        }
+    }
 }

@@ -1,43 +1,54 @@
-//! Starts the server of a turn's first call while the turn's other calls are still being read and checked.
+//! Starts the server of a turn's first call before the other calls are read and checked.
 
 use std::sync::Arc;
-
-use tokio::runtime::Handle;
-use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::engine::Engine;
 use crate::prior_calls::PriorCalls;
 use toolq_core::check::CallChecker;
-use toolq_core::types::{AcceptedCall, Backing, Call, ServerConfig, Verdict};
+use toolq_core::types::{AcceptedCall, Backing, Call, ServerConfig};
 
 impl Engine {
-    /// Starts the server of the first call of the turn that is answered next. Returns the task that waits until its program
-    /// runs. Returns `None`, and starts nothing, if the call isn't one of a server with a program, or if the call, the budgets
-    /// or `prior` could keep it from running.
+    /// Starts the server of the first call of the turn that is answered next, and waits until its program runs, for a limited
+    /// time. Starts nothing if the call isn't one of a server with a program, or if the call, the budgets or `prior` could keep
+    /// it from running.
     ///
-    /// Wait for the task before checking the other calls: that takes a processor, and processes that are starting could be
-    /// queued behind it, although another one is idle.
+    /// Wait for this before checking the other calls: checking keeps a core busy, and the kernel may queue the starting
+    /// processes behind it even though another core is idle.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start_first_server<P: PriorCalls>(
+    pub async fn start_first_server<P: PriorCalls>(
         &self,
         first: Call,
         (checker, prior): (&CallChecker, &P),
-    ) -> Option<JoinHandle<()>> {
+    ) {
+        let Some(server) = self.first_server(first, checker, prior) else {
+            return;
+        };
+        let (runner, control) = (Arc::clone(&self.state.runner), self.control());
+        let start_control = control.clone();
+        // A task, since a start that is dropped halfway could be missing in the log.
+        let start = tokio::spawn(async move { runner.start_server(&server, &start_control).await });
+        tokio::select! {
+            // If the start has panicked, the first call starts the server again.
+            _ = start => {}
+            // The turn is answered without running anything.
+            () = control.wait_for_halt() => {}
+        }
+    }
+
+    fn first_server<P: PriorCalls>(
+        &self,
+        first: Call,
+        checker: &CallChecker,
+        prior: &P,
+    ) -> Option<Arc<ServerConfig>> {
         // The record of another call could still refuse the turn, so that nothing runs.
         if !self.may_start() || !prior.is_empty() {
             return None;
         }
-        let Verdict::Accepted(accepted) = checker.check_call(first).verdict else {
-            return None;
-        };
-        let server = self.server_to_start(&accepted)?;
-        let (runner, control) = (Arc::clone(&self.state.runner), self.control());
-        let runtime = Handle::current();
-        // A task could have to wait for this thread, which is about to check calls.
-        let start = move || runtime.block_on(runner.start_server(&server, &control));
-        Some(spawn_blocking(start))
+        let checked = checker.check_call(first);
+        self.server_to_start(checked.verdict.accepted()?)
     }
 
     /// Returns whether the next call may start, as far as that doesn't depend on the call.

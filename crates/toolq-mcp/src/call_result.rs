@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -128,15 +128,9 @@ pub(crate) struct ResultMembers<'t> {
 /// A block that is a text, which most are. No other block can be read as one.
 #[derive(Deserialize)]
 struct TextBlock {
-    #[serde(rename = "type")]
-    _kind: TextBlockKind,
+    #[serde(rename = "type", deserialize_with = "read_text_type")]
+    _type: (),
     text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum TextBlockKind {
-    Text,
 }
 
 impl CallToolResult {
@@ -164,7 +158,15 @@ fn keep_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Ra
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads the blocks. Most results are a single text, which needs to be read only once then.
+/// Reads the type of a text, and fails at once for every other one, without reading a long image to its end.
+fn read_text_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    match <&str>::deserialize(deserializer)? {
+        "text" => Ok(()),
+        _ => Err(D::Error::custom("not a text")),
+    }
+}
+
+/// Reads the blocks. Most results are a single text block, which is then read only once.
 fn read_content(content: &RawValue) -> serde_json::Result<Vec<ContentBlock>> {
     if let Ok([TextBlock { text, .. }]) = serde_json::from_str::<[TextBlock; 1]>(content.get()) {
         return Ok(vec![ContentBlock::Text { text }]);
@@ -190,6 +192,29 @@ fn read_block(block: &RawValue) -> ContentBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Texts are read in a shorter way, which reads them, and nothing else, like the type of a block does.
+    #[test]
+    fn a_block_is_read_as_its_type_says() {
+        for json in [
+            r#"{"type":"text","text":"a\n\"b\""}"#,
+            r#"{"text":"a","annotations":{"x":1},"type":"text"}"#,
+            r#"{"type":"te\u0078t","text":"a"}"#,
+            r#"{"type":"text"}"#,
+            r#"{"type":"text","text":1}"#,
+            r#"{"type":{"text":null},"text":"a"}"#,
+            r#"{"type":"image","text":"a","data":"AA==","mimeType":"image/png"}"#,
+            r#"{"type":"video","text":"a"}"#,
+            r#"{"text":"a"}"#,
+            "3",
+        ] {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            let expected = serde_json::from_str(json).unwrap_or(ContentBlock::Unknown);
+            assert_eq!(read_block(&raw), expected, "{json}");
+            let list = RawValue::from_string(format!("[{json}]")).unwrap();
+            assert_eq!(read_content(&list).unwrap(), [expected], "{json}");
+        }
+    }
 
     /// What a client reads in two steps is what the whole says.
     #[test]

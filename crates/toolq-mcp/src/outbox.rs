@@ -60,7 +60,7 @@ impl Outbox {
         mem::take(&mut self.bytes)
     }
 
-    /// Moves what is to be sent to the end of `output`, and keeps its memory, unless that is much.
+    /// Appends what is to be sent to `output`, and keeps the buffer for later messages unless it is large.
     pub(crate) fn move_to(&mut self, output: &mut Vec<u8>) {
         output.extend_from_slice(&self.bytes);
         self.bytes.clear();
@@ -120,5 +120,27 @@ impl Outbox {
             }
         }
         self.bytes.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_appended_in_order_and_a_large_buffer_is_not_kept() {
+        let (mut outbox, mut expected) = (Outbox::default(), Outbox::default());
+        let mut output = Vec::new();
+        for (id, text) in [(1, "a".to_owned()), (2, "b".repeat(100_000))] {
+            outbox.request(id, "echo", &text);
+            expected.request(id, "echo", &text);
+            outbox.move_to(&mut output);
+        }
+        assert_eq!(output, expected.take());
+        assert!(outbox.bytes.is_empty());
+        assert!(outbox.bytes.capacity() <= MAX_KEPT_CAPACITY);
+        let before = output.len();
+        outbox.move_to(&mut output);
+        assert_eq!(output.len(), before);
     }
 }

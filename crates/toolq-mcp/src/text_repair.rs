@@ -10,7 +10,7 @@ const REPLACEMENT: &str = r"\ufffd";
 /// The length of an escape like `\ud83d`.
 const ESCAPE_BYTES: usize = 6;
 
-/// Returns the line as text, in which what no parser reads is replaced.
+/// Returns the line as text, with everything that no parser can read replaced.
 pub(crate) fn repair_text(line: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(line);
     match replace_lone_surrogates(&text) {
@@ -83,6 +83,8 @@ mod tests {
                 r#""\ufffd\ufffd\ud83d\ude00""#,
             ),
             (r#""\\\ud83d\n""#, r#""\\\ufffd\n""#),
+            (r#""ä\ud83dö\ud83d日""#, r#""ä\ufffdö\ufffd日""#),
+            (r#""\ä\ud83d""#, r#""\ä\ufffd""#),
         ] {
             assert_eq!(repaired(broken.as_bytes()).as_deref(), Some(expected));
         }

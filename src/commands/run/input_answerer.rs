@@ -106,10 +106,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             && let Some(first) = recording.first_open_call(turn)?
         {
             let parts = self.session.turn_parts();
-            if let Some(start) = parts.engine.start_first_server(first, parts.prior) {
-                // A start that has panicked is made again by the first call.
-                let _ = start.await;
-            }
+            parts.engine.start_first_server(first, parts.prior).await;
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by such a number.
+/// A map keyed by such numbers.
 pub(crate) type NumberMap<V> = HashMap<usize, V, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads consecutive numbers. Nobody outside chooses them, so they need no protection against collisions, which takes the
-/// standard hasher several times as long.
+/// Spreads consecutive numbers. Nobody outside chooses them, so they don't need the protection against chosen keys that makes the
+/// standard hasher several times slower.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NumberHasher(u64);
 

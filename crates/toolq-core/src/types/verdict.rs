@@ -27,7 +27,7 @@ pub struct CheckedCall {
 pub struct CallRequest<'a> {
     /// The call as requested.
     pub call: &'a Call,
-    /// What runs. `None` if the call was rejected, or what ran isn't known any more.
+    /// What runs. `None` if the call was rejected, or if toolq only records it.
     pub accepted: Option<&'a AcceptedCall>,
 }
 

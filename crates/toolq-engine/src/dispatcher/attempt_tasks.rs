@@ -122,8 +122,9 @@ impl AttemptTasks {
     ) {
         let task = self.tasks.spawn(async move {
             tokio::select! {
-                () = control.sleep(backoff) => TaskResult::Backoff,
+                biased;
                 Ok(()) = cancel => TaskResult::Attempt(AttemptResult::canceled_while_running(CallOutput::default())),
+                () = control.sleep(backoff) => TaskResult::Backoff,
             }
         });
         self.call_numbers.insert(task.id(), call_number);

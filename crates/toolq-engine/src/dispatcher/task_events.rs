@@ -97,10 +97,18 @@ impl Dispatcher<'_> {
 
     /// Starts the next attempt after its backoff, or lets it wait for its limits.
     fn finish_backoff(&mut self, number: usize) {
+        let is_halted = self.halted_by.is_some();
         let Some((_, run)) = self.queue.running_call(number) else {
             return;
         };
         run.cancel = None;
+        // It was canceled after the backoff had elapsed. Nobody would cancel another attempt.
+        if is_halted || run.canceled_by.is_some() {
+            if let Some(outcome) = self.canceled_retry_outcome(number) {
+                self.finish_call(number, outcome);
+            }
+            return;
+        }
         let job = Arc::clone(&run.job);
         let limits = self.limits_of(&job);
         if limits.is_empty() {

@@ -46,7 +46,8 @@ struct ConnectionState {
     was_idle: Mutex<bool>,
     /// The server no longer takes calls on this connection.
     is_expired: AtomicBool,
-    /// Whether the server's program runs, or can't be started. Also set once there is a request.
+    /// Whether nobody needs to wait for the server's program any more: it runs, can't be started, or takes too long, or there is a
+    /// request.
     program_runs: watch::Sender<bool>,
     /// Set before the connection takes no more requests, if another server may get the calls that weren't sent.
     may_be_replaced: AtomicBool,

@@ -76,7 +76,7 @@ impl ServerProcess {
         }
     }
 
-    /// Returns what isn't written to stdin yet, to which messages are added, each on a line of its own.
+    /// Returns the buffer of what isn't written to stdin yet. Messages are appended to it, each on a line of its own.
     pub(crate) fn unsent(&mut self) -> &mut Vec<u8> {
         &mut self.unsent
     }

@@ -245,7 +245,8 @@ impl McpRunner {
     }
 }
 
-/// Waits until an attempt must stop. A run that is killed has canceled its attempts before.
+/// Waits until the attempt is canceled. It doesn't watch for a kill: a run is killed only after it was halted, which cancels its
+/// attempts.
 async fn canceled(cancel: oneshot::Receiver<()>) {
     if cancel.await.is_err() {
         pending::<()>().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rustix::io::Errno;
 use tokio::runtime::Runtime;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use crate::control::RunControl;
@@ -136,6 +137,37 @@ fn a_halt_ends_waits_between_attempts() {
     );
     assert_eq!(elapsed, SECOND);
     assert_eq!(interrupted_ids(&recorder), ["a", "b"]);
+}
+
+/// A halt may come just when a backoff has elapsed. Whatever has started by then is canceled, and nothing starts after it.
+#[test]
+fn a_halt_at_the_end_of_a_backoff_leaves_no_attempt_running() {
+    let mut tool = tool("t");
+    tool.retry.max_retries = 1;
+    tool.retry.conditions = vec![RetryCondition::Exit(1)];
+    tool.retry.max_backoff = Duration::ZERO;
+    for polls_before in 0..10 {
+        let (mut engine, mut recorder) = (engine(&[&tool], 8), EventRecorder::default());
+        let ends = recorder.clone();
+        run_turn_while(
+            &paused_runtime(),
+            &mut engine,
+            "a",
+            &tool,
+            &mut recorder,
+            async |control, attempts| {
+                play_script(attempts, "!a").await;
+                for _ in 0..polls_before {
+                    yield_now().await;
+                }
+                control.halt(SIGINT_HALT);
+                sleep(SECOND).await;
+                assert_eq!(ends.lines_for("finished").len(), 1, "{polls_before}");
+                control.kill();
+            },
+        );
+        assert_eq!(recorder.lines_for("delivered"), ["a"]);
+    }
 }
 
 /// A write is retried only if nothing was done. So a write that is halted during its backoff counts as not executed.
