@@ -101,3 +101,110 @@ impl EventSink for FailureList {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use toolq_core::testing::{
+        accepted_call, rejected_call, sample_answer, sample_tool, success_outcome,
+    };
+    use toolq_core::types::{
+        CacheNote, CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Template,
+        TemplatePart, Tool,
+    };
+
+    fn emit_end(list: &mut FailureList, checked: &CheckedCall, outcome: &Outcome) {
+        let call = &CallRef::new(&checked.call, None);
+        let end = Event::Finished {
+            call,
+            request: checked.request(),
+            outcome,
+            answer: &sample_answer(call, "", outcome.is_error()),
+            duration: Duration::from_secs(2),
+            attempts: 1,
+            agent_usage: None,
+            cache: &CacheNote::default(),
+        };
+        list.emit(&[end]).unwrap();
+    }
+
+    fn failed() -> Outcome {
+        Outcome::Failed {
+            output: CallOutput::default(),
+            ending: CallEnding::ExitCode(7),
+        }
+    }
+
+    #[test]
+    fn each_failure_names_its_call_and_how_to_repeat_it() {
+        let text = |text: &str| TemplatePart::Text(text.to_owned());
+        let doing = Template {
+            parts: vec![text("reading it")],
+        };
+        let described = Tool {
+            display_name: Some("Reader".to_owned()),
+            status: StatusTemplates {
+                wait: None,
+                doing: Some(doing),
+            },
+            ..sample_tool("read")
+        };
+        let mut nested = accepted_call(2, sample_tool("search"), true, "{}");
+        let agent = accepted_call(0, sample_tool("expert"), true, "{}");
+        nested.call.parent = Some(Arc::new(CallRef::new(&agent.call, None)));
+        let in_doubt = Outcome::InDoubt {
+            cause: DoubtCause::EndNotLogged,
+            output: CallOutput::default(),
+        };
+        let mut list = FailureList::new(Arc::new(Mask::new(["s3cr3t"])), RepeatCommand::new(""));
+        let read = |input| accepted_call(1, sample_tool("read"), true, input);
+        emit_end(&mut list, &read(r#"{"path":"a"}"#), &failed());
+        emit_end(&mut list, &read(r#"{"key":"s3cr3t"}"#), &failed());
+        emit_end(
+            &mut list,
+            &accepted_call(1, described, true, "{}"),
+            &failed(),
+        );
+        emit_end(&mut list, &nested, &failed());
+        emit_end(&mut list, &read("{}"), &in_doubt);
+        emit_end(&mut list, &rejected_call(3, "nobody"), &failed());
+        let (failures, omitted) = list.failures();
+        assert_eq!(omitted, 0);
+        let lines: Vec<(&str, Option<&str>)> = failures
+            .iter()
+            .map(|failure| (&*failure.line, failure.repeat.as_deref()))
+            .collect();
+        let expected = [
+            (
+                r#"read toolu_1 {"path":"a"}: exit 7, 2s"#,
+                Some(r#"repeat: toolq call read '{"path":"a"}'"#),
+            ),
+            (r#"read toolu_1 {"key":"[masked]"}: exit 7, 2s"#, None),
+            (
+                "Reader toolu_1 (reading it): exit 7, 2s",
+                Some("repeat: toolq call read '{}'"),
+            ),
+            (
+                "expert › search toolu_2: exit 7, 2s",
+                Some("repeat: toolq call search '{}'"),
+            ),
+            ("read toolu_1: 2s", None),
+            ("nobody toolu_3: exit 7, 2s", None),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_succeeds_or_was_reported_before_is_left_out_and_many_are_counted() {
+        let mut list = FailureList::new(Arc::default(), RepeatCommand::new(""));
+        let call = accepted_call(0, sample_tool("read"), true, "{}");
+        emit_end(&mut list, &call, &success_outcome("x"));
+        assert!(list.failures().0.is_empty());
+        for _ in 0..MAX_FAILURES + 3 {
+            emit_end(&mut list, &call, &failed());
+        }
+        let (failures, omitted) = list.failures();
+        assert_eq!((failures.len(), omitted), (MAX_FAILURES, 3));
+    }
+}
