@@ -107,11 +107,10 @@ mod tests {
     use super::*;
 
     use toolq_core::testing::{
-        accepted_call, rejected_call, sample_answer, sample_tool, success_outcome,
+        accepted_call, rejected_call, sample_answer, sample_template, sample_tool, success_outcome,
     };
     use toolq_core::types::{
-        CacheNote, CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Template,
-        TemplatePart, Tool,
+        CacheNote, CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Tool,
     };
 
     fn emit_end(list: &mut FailureList, checked: &CheckedCall, outcome: &Outcome) {
@@ -138,15 +137,11 @@ mod tests {
 
     #[test]
     fn each_failure_names_its_call_and_how_to_repeat_it() {
-        let text = |text: &str| TemplatePart::Text(text.to_owned());
-        let doing = Template {
-            parts: vec![text("reading it")],
-        };
         let described = Tool {
             display_name: Some("Reader".to_owned()),
             status: StatusTemplates {
                 wait: None,
-                doing: Some(doing),
+                doing: Some(sample_template("reading it")),
             },
             ..sample_tool("read")
         };

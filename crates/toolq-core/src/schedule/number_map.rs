@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map keyed by such numbers.
 pub(crate) type NumberMap<V> = HashMap<usize, V, BuildHasherDefault<NumberHasher>>;
 
-/// Spreads consecutive numbers. Nobody outside chooses them, so they don't need the protection against chosen keys that makes the
-/// standard hasher several times slower.
+/// Spreads consecutive numbers. Unlike the standard hasher, which is several times slower, it doesn't protect against chosen keys:
+/// no input chooses these.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NumberHasher(u64);
 
