@@ -193,7 +193,7 @@ fn read_block(block: &RawValue) -> ContentBlock {
 mod tests {
     use super::*;
 
-    /// Texts are read in a shorter way, which reads them, and nothing else, like the type of a block does.
+    /// The shortcut for texts gives what reading a block by its type gives.
     #[test]
     fn a_block_is_read_as_its_type_says() {
         for json in [
