@@ -1,6 +1,6 @@
 //! Writes a document to stdout as it is made, so that a long one is never in memory as a whole.
 
-use std::{fmt, io, mem};
+use std::{fmt, io};
 
 use crate::output::stdout::{self, StdoutError};
 
@@ -15,19 +15,29 @@ pub(crate) struct DocumentWriter {
 }
 
 impl DocumentWriter {
-    /// Writes what is left. `made` says whether the document was made to its end.
+    /// Ends a part of the document, such as a line. `made` says whether the part was made to its end. What is collected may
+    /// stay unwritten until [`flush`](Self::flush).
     ///
     /// # Errors
-    /// A part of the document couldn't be written, for one of the reasons of [`stdout::write_lines`], or it couldn't be made.
-    pub(crate) fn finish<E: std::error::Error + Send + Sync + 'static>(
-        mut self,
+    /// The document couldn't be written up to here, for one of the reasons of [`stdout::write_lines`], or the part couldn't
+    /// be made.
+    pub(crate) fn finish_part<E: std::error::Error + Send + Sync + 'static>(
+        &mut self,
         made: Result<(), E>,
     ) -> Result<(), StdoutError> {
-        self.write_piece();
-        match self.failure {
+        match self.failure.take() {
             Some(failure) => Err(failure),
             None => made.map_err(|error| StdoutError::Failed(io::Error::other(error))),
         }
+    }
+
+    /// Writes what is collected.
+    ///
+    /// # Errors
+    /// The document couldn't be written up to here.
+    pub(crate) fn flush(&mut self) -> Result<(), StdoutError> {
+        self.write_piece();
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Adds to the document. Returns whether it is still being written.
@@ -43,8 +53,8 @@ impl DocumentWriter {
 
     fn write_piece(&mut self) {
         if self.failure.is_none() && !self.unwritten.is_empty() {
-            let piece = mem::take(&mut self.unwritten);
-            self.failure = stdout::write_lines(&piece).err();
+            self.failure = stdout::write_lines(&self.unwritten).err();
+            self.unwritten.clear();
         }
     }
 }

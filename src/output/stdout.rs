@@ -1,4 +1,4 @@
-//! The only file that writes to stdout. Results are written as whole documents or lines, so stdout never ends in half a
+//! Everything that goes to stdout passes this file. Results are written as whole documents or lines, so stdout never ends in half a
 //! JSON value. Only a long plan is written as it is made.
 
 use std::future::pending;
@@ -10,7 +10,7 @@ use tokio::net::unix::pipe::Sender;
 
 use crate::output::exit::Exit;
 use crate::output::stalled_reader::{self, PIECE_BYTES};
-use crate::output::stdout_probe;
+use crate::output::{stdout_pipe, stdout_probe};
 
 /// Why stdout can't be written.
 #[derive(Debug)]
@@ -90,15 +90,12 @@ pub fn write_line(text: &str) -> Result<(), StdoutError> {
 pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
     check_open()?;
     let mut stdout = io::stdout().lock();
-    for piece in lines.chunks(PIECE_BYTES) {
-        if !stalled_reader::wait_until_writable(&stdout)? {
-            return Err(StdoutError::Stalled);
-        }
-        stdout.write_all(piece)?;
-        // Nothing may be left in the buffer: the next piece would be more than the pipe takes.
-        stdout.flush()?;
+    stdout.flush()?;
+    if stdout_pipe::write_all(&stdout, lines)? {
+        Ok(())
+    } else {
+        Err(StdoutError::Stalled)
     }
-    Ok(())
 }
 
 /// Returns a buffered writer, for a document that is written in parts.

@@ -56,7 +56,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     Ok(exit)
 }
 
-/// Prints the plans of an input. A stream that breaks off has an error of its own, but the turns before it are printed.
+/// Prints the plans of an input. If it breaks off, or a turn can't be read, the turns before are printed all the same.
 fn print_input(
     input: CommandInput,
     printer: &mut PlanPrinter<'_>,
@@ -65,9 +65,11 @@ fn print_input(
 ) -> Result<Exit, CommandError> {
     match input {
         CommandInput::Recording(recording) => {
-            for index in 0..recording.len() {
-                printer.print_turn(recording.turn(index, arguments.input.all)?)?;
-            }
+            let printed = (0..recording.len()).try_for_each(|index| {
+                printer.print_turn(recording.turn(index, arguments.input.all)?)
+            });
+            printer.flush()?;
+            printed?;
         }
         CommandInput::Stream(_) if printer.file.is_some() => {
             return Err(CommandError::usage(
@@ -77,9 +79,11 @@ fn print_input(
         }
         CommandInput::Stream(mut stream) => {
             let (turns, stream_error) = stream.read_to_end();
-            turns
+            let printed = turns
                 .into_iter()
-                .try_for_each(|turn| printer.print_turn(turn))?;
+                .try_for_each(|turn| printer.print_turn(turn));
+            printer.flush()?;
+            printed?;
             if let Some(error) = stream_error {
                 printer.has_broken_stream = true;
                 let failure = files::stream_failure(error, stream.message_count());

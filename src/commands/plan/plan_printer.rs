@@ -29,6 +29,10 @@ pub(super) struct PlanPrinter<'a> {
     tools: Arc<ToolsConfig>,
     checker: CallChecker,
     mask: Arc<Mask>,
+    /// What goes to stdout.
+    document: DocumentWriter,
+    /// Each plan is written as soon as it is made.
+    writes_each_plan: bool,
     /// The file that the plan is written to.
     pub(super) file: Option<PlanWriter<'a>>,
     /// The page, with `--format html`.
@@ -65,6 +69,9 @@ impl<'a> PlanPrinter<'a> {
             context,
             checker: CallChecker::new(Arc::clone(&tools)),
             mask,
+            document: DocumentWriter::default(),
+            // Somebody who watches sees each plan at once, and beside its notes. So does who waits while tools are described.
+            writes_each_plan: stdout::is_terminal() || arguments.describe,
             file: None,
             page: PlanPage::default(),
             describer: None,
@@ -128,24 +135,34 @@ impl PlanPrinter<'_> {
         let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
-        let mut out = DocumentWriter::default();
+        let document = &mut self.document;
         let made = match format {
             PlanFormat::Html => {
                 self.page.add_turn(&plan, &self.mask);
                 Ok(())
             }
-            PlanFormat::Json => write_plan_json(&mut out, &plan, &self.mask)
+            PlanFormat::Json => write_plan_json(&mut *document, &plan, &self.mask)
                 .map_err(|_| fmt::Error)
-                .and_then(|()| out.write_char('\n')),
-            PlanFormat::Mermaid => out.write_str(&render_plan_mermaid(&plan, &self.mask)),
+                .and_then(|()| document.write_char('\n')),
+            PlanFormat::Mermaid => document.write_str(&render_plan_mermaid(&plan, &self.mask)),
             PlanFormat::Text => {
-                if number > 0 {
-                    stdout::write_line("")?;
-                }
-                write_plan_text(&mut out, &plan, plan_style(self.context), &self.mask)
+                let gap = if number > 0 { "\n" } else { "" };
+                let style = plan_style(self.context);
+                document
+                    .write_str(gap)
+                    .and_then(|()| write_plan_text(document, &plan, style, &self.mask))
             }
         };
-        Ok(out.finish(made)?)
+        self.document.finish_part(made)?;
+        if self.writes_each_plan {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the plans of the turns so far to stdout.
+    pub(super) fn flush(&mut self) -> Result<(), CommandError> {
+        Ok(self.document.flush()?)
     }
 
     /// Says why no call is planned, unless the plan of a turn does.
