@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// U+2028, and U+2029, which some readers treat as line ends, can only occur inside strings and are replaced by their
 /// escapes.
 pub fn to_json_line(json: &str) -> Cow<'_, str> {
-    if !json.contains(is_line_break) {
+    if !may_contain_line_break(json) || !json.contains(is_line_break) {
         return Cow::Borrowed(json);
     }
     let mut line = String::with_capacity(json.len());
@@ -27,6 +27,14 @@ pub fn to_json_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
+/// Looks at every byte without an early end, which the compiler turns into comparisons of many bytes at a time.
+fn may_contain_line_break(text: &str) -> bool {
+    // The last two begin NEL, and U+2028 and U+2029, in UTF-8.
+    let may_begin_break = |byte: u8| matches!(byte, b'\n' | b'\r' | 0xC2 | 0xE2);
+    text.bytes()
+        .fold(false, |found, byte| found | may_begin_break(byte))
+}
+
 fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -43,6 +51,11 @@ mod tests {
         assert_eq!(line, r#"{"a b":"\\\" x\u2028y\u2029\u0085","n":1.0}"#);
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         assert_eq!(value(&line), value(json));
-        assert!(matches!(to_json_line("{}"), Cow::Borrowed(_)));
+        for unchanged in ["{}", "\"\u{a9} \u{2020} \u{20ac}\""] {
+            assert!(matches!(to_json_line(unchanged), Cow::Borrowed(_)));
+        }
+        for (broken, whole) in [("1\n", "1"), ("\r1", "1"), ("\"\u{85}\"", r#""\u0085""#)] {
+            assert_eq!(to_json_line(broken), whole);
+        }
     }
 }

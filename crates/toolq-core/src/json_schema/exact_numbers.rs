@@ -76,13 +76,21 @@ impl InexactNumbers {
 
 /// Whether a text may contain a number that a 64-bit float doesn't hold. Also looks into strings.
 fn may_lose_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
     let mut run = 0;
-    for (index, byte) in text.bytes().enumerate() {
+    let mut at = 0;
+    loop {
+        if run == 0 {
+            at += count_without_digit(&bytes[at..]);
+        }
+        let Some(byte) = bytes.get(at) else {
+            return false;
+        };
         match byte {
             b'0'..=b'9' => run += 1,
             b'.' => {}
-            b'e' | b'E' if run > 0 => {
-                let after = text.as_bytes().get(index + 1);
+            b'e' | b'E' => {
+                let after = bytes.get(at + 1);
                 if after.is_some_and(|after| matches!(after, b'+' | b'-' | b'0'..=b'9')) {
                     return true;
                 }
@@ -93,8 +101,26 @@ fn may_lose_digits(text: &str) -> bool {
         if run > MAX_EXACT_DIGITS {
             return true;
         }
+        at += 1;
     }
-    false
+}
+
+/// Returns how many bytes come before the first digit.
+fn count_without_digit(bytes: &[u8]) -> usize {
+    // Without an early end, the compiler compares the bytes of a chunk at once.
+    let has_digit = |chunk: &[u8; 32]| {
+        chunk
+            .iter()
+            .fold(false, |found, byte| found | byte.is_ascii_digit())
+    };
+    let (chunks, _) = bytes.as_chunks();
+    let skipped = 32 * chunks.iter().take_while(|chunk| !has_digit(chunk)).count();
+    let rest = &bytes[skipped..];
+    skipped
+        + rest
+            .iter()
+            .position(u8::is_ascii_digit)
+            .unwrap_or(rest.len())
 }
 
 /// Returns a number with all of its digits; `None` for any other value.
@@ -105,4 +131,32 @@ pub(crate) fn decimal(value: &Value) -> Option<Decimal> {
     let address = std::ptr::from_ref(value) as usize;
     let exact = INEXACT_NUMBERS.with_borrow(|numbers| numbers.0.get(&address).cloned());
     exact.or_else(|| Decimal::parse(&number.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_found_wherever_they_are() {
+        for before in 0..70 {
+            let prose = "x.".repeat(before);
+            for (number, may_lose) in [
+                ("123456789012345", false),
+                ("1234567890123456", true),
+                ("1.23456789012345", false),
+                ("1.234567890123456", true),
+                ("1e5", true),
+                ("1.0E-5", true),
+                ("12ef", false),
+                ("e5", false),
+                (".", false),
+            ] {
+                for after in ["", ",", "n 1 e", "e n", &prose] {
+                    let text = format!("{prose}{number}{after}");
+                    assert_eq!(may_lose_digits(&text), may_lose, "{text}");
+                }
+            }
+        }
+    }
 }

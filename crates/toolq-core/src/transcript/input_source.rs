@@ -6,11 +6,13 @@
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
+use std::sync::{Mutex, PoisonError};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::transcript::input_error::{InputError, LineCol, OffsetError};
+use crate::transcript::read_ahead::ReadAhead;
 
 /// How much is read at a time while counting lines, in bytes.
 const READ_CHUNK_BYTES: usize = 64 * 1024;
@@ -40,7 +42,7 @@ impl InputSource {
             return Self::from_pipe(name, file);
         }
         let start = file.stream_position().map_err(unreadable)?;
-        let spooled = SpooledInput { name, file, start };
+        let spooled = SpooledInput::new(name, file, start);
         Ok(Self {
             spooled,
             file_bytes: Some(metadata.len()),
@@ -66,11 +68,7 @@ impl InputSource {
                 ..InputError::from_io(&name, &what, &error)
             }
         })?;
-        let spooled = SpooledInput {
-            name,
-            file,
-            start: 0,
-        };
+        let spooled = SpooledInput::new(name, file, 0);
         let pipe: Option<Box<dyn Read>> = Some(Box::new(pipe));
         Ok(Self {
             spooled,
@@ -149,9 +147,19 @@ pub(crate) struct SpooledInput {
     file: File,
     /// Offset of the input in `file`.
     start: u64,
+    read_ahead: Mutex<ReadAhead>,
 }
 
 impl SpooledInput {
+    fn new(name: String, file: File, start: u64) -> Self {
+        Self {
+            name,
+            file,
+            start,
+            read_ahead: Mutex::default(),
+        }
+    }
+
     /// Returns the file if the input is all of it.
     pub fn whole_file(&self) -> Option<&File> {
         Some(&self.file).filter(|_| self.start == 0)
@@ -159,10 +167,13 @@ impl SpooledInput {
 
     /// Reads the bytes from `begin` to `end` as text.
     pub fn read_text(&self, begin: u64, end: u64) -> Result<String, InputError> {
-        let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(usize::MAX)];
-        self.file
-            .read_exact_at(&mut bytes, self.start + begin)
-            .and_then(|()| String::from_utf8(bytes).map_err(io::Error::other))
+        let mut read_ahead = self
+            .read_ahead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        read_ahead
+            .read(&self.file, self.start + begin..self.start + end)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| InputError::from_io(&self.name, "changed while being read", &error))
     }
 
