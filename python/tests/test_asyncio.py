@@ -76,7 +76,7 @@ def test_the_loop_stays_free() -> None:
                 await asyncio.sleep(0)
                 turns_of_loop += 1
             assert results(await task) == [(False, "seen")]
-            # Blocked until the answer comes, the loop would get to turn once or twice.
+            # If the answer blocked the loop, it would turn only once or twice.
             assert turns_of_loop > 10
 
     asyncio.run(main())

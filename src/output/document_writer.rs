@@ -16,7 +16,7 @@ pub(crate) struct DocumentWriter {
 
 impl DocumentWriter {
     /// Ends a part of the document, such as a line. `made` says whether the part was made to its end. What is collected may
-    /// stay unwritten until [`flush`](Self::flush).
+    /// stay unwritten until [`write_collected`](Self::write_collected).
     ///
     /// # Errors
     /// The document couldn't be written up to here, for one of the reasons of [`stdout::write_lines`], or the part couldn't
@@ -35,7 +35,7 @@ impl DocumentWriter {
     ///
     /// # Errors
     /// The document couldn't be written up to here.
-    pub(crate) fn flush(&mut self) -> Result<(), StdoutError> {
+    pub(crate) fn write_collected(&mut self) -> Result<(), StdoutError> {
         self.write_piece();
         self.failure.take().map_or(Ok(()), Err)
     }

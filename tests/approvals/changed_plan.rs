@@ -216,6 +216,32 @@ fn variables_are_compared_under_a_key() {
     plan_then(sandbox, "export XDG_STATE_HOME=$PWD/elsewhere", run).assert_exit(0);
 }
 
+/// A turn that can't be planned doesn't take the plans before it with it.
+#[test]
+fn the_plans_before_a_turn_that_fails_are_printed() {
+    let turn = |to: &str| model_response(&[("pay", json!({"to": to}))]) + "\n";
+    let output = CliSandbox::new()
+        .tools(SECRET_TOOLS)
+        .file(".env", "ACCOUNT=112233\n")
+        .env("PIN", "314159")
+        // Digests of secrets need a key.
+        .env("TOOLQ_PLAN_KEY", "short")
+        .file("calls.jsonl", turn("Ann") + &turn("the pin is 314159"))
+        .run(&[
+            "plan",
+            "--format",
+            "json",
+            "--out",
+            "plan.json",
+            "calls.jsonl",
+        ]);
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("fewer than 16"), "{}", output.stderr);
+    let planned: Vec<&str> = output.stdout.lines().collect();
+    assert!(planned.len() == 1, "{}", output.stdout);
+    assert!(planned[0].starts_with("{\"turn\":0,"), "{}", output.stdout);
+}
+
 /// Without variables, a plan can be applied anywhere.
 #[test]
 fn a_plan_without_variables_needs_no_key() {

@@ -52,7 +52,7 @@ fn records_are_synced_before_starts_and_output() {
     ];
     let toolq = toolq().file("input", model_response(&calls));
     let run = ["run", "-q", "--log", "log", "--to", "block-lines", "input"];
-    let filter = ["trace=write,sendmsg,sendto,fdatasync"];
+    let filter = ["trace=write,pwritev2,sendmsg,sendto,fdatasync"];
     let Some((_, trace)) = run_traced(&toolq, &filter, &run) else {
         return;
     };
@@ -80,7 +80,7 @@ fn records_are_synced_before_starts_and_output() {
         let result_line = record("tool_result");
         let id = format!("\\\"tool_use_id\\\":\\\"{id}\\\"");
         let printed = find(result_line + 1, &|line| {
-            line.contains("write(1,") && line.contains(&id)
+            (line.contains("write(1,") || line.contains("pwritev2(1,")) && line.contains(&id)
         });
         assert!(
             synced(result_line) < printed,

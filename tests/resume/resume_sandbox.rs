@@ -151,6 +151,16 @@ impl ResumeSandbox {
         command.output().unwrap().status.code()
     }
 
+    /// Runs toolq with one file for stdout and stderr, and returns what it holds.
+    pub fn run_with_joined_output(&self, arguments: &[&str]) -> String {
+        let file = fs::File::create(self.path().join("joined")).unwrap();
+        let mut command = self.sandbox.command(arguments);
+        let (stdout, stderr) = (file.try_clone().unwrap(), file);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+        command.status().unwrap();
+        self.read_file("joined")
+    }
+
     /// Runs toolq in a subdirectory.
     pub fn run_toolq_in(&self, dir: &str, arguments: &[&str]) -> ResumeRunOutput {
         let mut command = self.sandbox.command(arguments);

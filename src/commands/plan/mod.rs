@@ -65,6 +65,7 @@ fn print_input(
 ) -> Result<Exit, CommandError> {
     match input {
         CommandInput::Recording(recording) => {
+            let recording = recording.with_read_ahead();
             let printed = (0..recording.len()).try_for_each(|index| {
                 printer.print_turn(recording.turn(index, arguments.input.all)?)
             });

@@ -108,7 +108,7 @@ impl<'a> PlanPrinter<'a> {
 impl PlanPrinter<'_> {
     /// Prints the plan of the next turn.
     pub(super) fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
-        self.note_started(&turn);
+        self.note_started(&turn)?;
         self.call_count += turn.calls.len();
         self.answered_count += turn.answered_count;
         let (number, format) = (self.turns_printed, self.arguments.format);
@@ -162,7 +162,7 @@ impl PlanPrinter<'_> {
 
     /// Writes the plans of the turns so far to stdout.
     pub(super) fn flush(&mut self) -> Result<(), CommandError> {
-        Ok(self.document.flush()?)
+        Ok(self.document.write_collected()?)
     }
 
     /// Says why no call is planned, unless the plan of a turn does.
@@ -198,24 +198,30 @@ impl PlanPrinter<'_> {
 
 impl PlanPrinter<'_> {
     /// Notes calls that another run has started, because a plan can't tell whether they will run again.
-    fn note_started(&self, turn: &Turn) {
+    fn note_started(&mut self, turn: &Turn) -> Result<(), CommandError> {
         let listed = |state: InputState| {
             let is_listed = |call: &&Call| turn.input_state(call.position) == state;
             let ids = turn.calls.iter().filter(is_listed).map(|call| &*call.id);
             let ids = ids.collect::<Vec<_>>().join(", ");
             (!ids.is_empty()).then_some(ids)
         };
+        let (started, in_doubt) = (listed(InputState::Started), listed(InputState::InDoubt));
+        if started.is_some() || in_doubt.is_some() {
+            // A note doesn't name its turn, so it follows the plans of the turns before.
+            self.flush()?;
+        }
         let stderr = &self.context.stderr;
-        if let Some(ids) = listed(InputState::Started) {
+        if let Some(ids) = started {
             stderr.print_note(&format!(
                 "started before, without a result: {ids}; `run` repeats only those that can safely run again"
             ));
         }
-        if let Some(ids) = listed(InputState::InDoubt) {
+        if let Some(ids) = in_doubt {
             stderr.print_note(&format!(
                 "in doubt: {ids}; `run` repeats none of those, and later calls of the turn wait until they are settled"
             ));
         }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ pub fn to_json_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Looks at every byte without an early end, which the compiler turns into comparisons of many bytes at a time.
+/// Looks at every byte without returning early, so that the compiler compares many bytes at a time.
 fn may_contain_line_break(text: &str) -> bool {
     // The last two begin NEL, and U+2028 and U+2029, in UTF-8.
     let may_begin_break = |byte: u8| matches!(byte, b'\n' | b'\r' | 0xC2 | 0xE2);

@@ -80,7 +80,7 @@ fn may_lose_digits(text: &str) -> bool {
     let mut run = 0;
     let mut at = 0;
     loop {
-        if run == 0 {
+        if run == 0 && !bytes.get(at).is_some_and(u8::is_ascii_digit) {
             at += count_without_digit(&bytes[at..]);
         }
         let Some(byte) = bytes.get(at) else {
@@ -107,7 +107,7 @@ fn may_lose_digits(text: &str) -> bool {
 
 /// Returns how many bytes come before the first digit.
 fn count_without_digit(bytes: &[u8]) -> usize {
-    // Without an early end, the compiler compares the bytes of a chunk at once.
+    // Without returning early, so that the compiler compares the bytes of a chunk at once.
     let has_digit = |chunk: &[u8; 32]| {
         chunk
             .iter()

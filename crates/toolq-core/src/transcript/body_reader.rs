@@ -58,6 +58,13 @@ impl BodyReader {
         }
     }
 
+    pub(crate) fn with_read_ahead(self) -> Self {
+        Self {
+            spooled: self.spooled.with_read_ahead(),
+            ..self
+        }
+    }
+
     pub(crate) fn has_content_loader(&self) -> bool {
         self.content_loader.is_some()
     }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, Write as _};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +13,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::transcript::input_error::{InputError, LineCol, OffsetError};
-use crate::transcript::read_ahead::ReadAhead;
+use crate::transcript::read_ahead::{self, ReadAhead};
 
 /// How much is read at a time while counting lines, in bytes.
 const READ_CHUNK_BYTES: usize = 64 * 1024;
@@ -147,7 +148,8 @@ pub(crate) struct SpooledInput {
     file: File,
     /// Offset of the input in `file`.
     start: u64,
-    read_ahead: Mutex<ReadAhead>,
+    /// The bytes around the last ones that were read, if they are kept.
+    read_ahead: Option<Mutex<ReadAhead>>,
 }
 
 impl SpooledInput {
@@ -156,8 +158,13 @@ impl SpooledInput {
             name,
             file,
             start,
-            read_ahead: Mutex::default(),
+            read_ahead: None,
         }
+    }
+
+    pub fn with_read_ahead(self) -> Self {
+        let read_ahead = Some(Mutex::default());
+        Self { read_ahead, ..self }
     }
 
     /// Returns the file if the input is all of it.
@@ -167,14 +174,17 @@ impl SpooledInput {
 
     /// Reads the bytes from `begin` to `end` as text.
     pub fn read_text(&self, begin: u64, end: u64) -> Result<String, InputError> {
-        let mut read_ahead = self
-            .read_ahead
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        read_ahead
-            .read(&self.file, self.start + begin..self.start + end)
+        self.read_bytes(self.start + begin..self.start + end)
             .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| InputError::from_io(&self.name, "changed while being read", &error))
+    }
+
+    fn read_bytes(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        if let Some(read_ahead) = &self.read_ahead {
+            let mut read_ahead = read_ahead.lock().unwrap_or_else(PoisonError::into_inner);
+            return read_ahead.read(&self.file, range);
+        }
+        read_ahead::read_range(&self.file, range)
     }
 
     /// Converts the offset of an error to a line and column. If its document starts on an earlier line and there is no

@@ -6,10 +6,12 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// How much is read ahead, in bytes.
-const WINDOW_BYTES: usize = 64 * 1024;
-/// How much of a window lies before the range that was asked for, in bytes: the id of a response is read after its calls.
-const BEHIND_BYTES: u64 = 4 * 1024;
+/// How much the first window of a sequence holds, and the largest, in bytes.
+const WINDOW_BYTES: Range<usize> = 8 * 1024..64 * 1024;
+/// How much of a window comes before the range that was asked for, in bytes: the id of a response is read after its calls.
+const LOOKBACK_BYTES: u64 = 2 * 1024;
+/// The largest gap to the range before, in bytes, at which one range follows another.
+const MAX_GAP_BYTES: u64 = 16 * 1024;
 /// Longer ranges are read on their own, in bytes.
 const MAX_SHORT_BYTES: u64 = 16 * 1024;
 
@@ -29,19 +31,16 @@ impl ReadAhead {
     /// # Errors
     /// The file can't be read, or ends before the range does.
     pub(super) fn read(&mut self, file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
-        let near = self.last_end.saturating_sub(BEHIND_BYTES)..=self.last_end + MAX_SHORT_BYTES;
+        let near = self.last_end.saturating_sub(LOOKBACK_BYTES)..=self.last_end + MAX_GAP_BYTES;
         let follows = near.contains(&range.start);
         self.last_end = range.end;
         if let Some(bytes) = self.in_window(&range) {
             return Ok(bytes.to_vec());
         }
         if !follows || range.end - range.start > MAX_SHORT_BYTES {
-            let count = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
-            let mut bytes = vec![0; count];
-            file.read_exact_at(&mut bytes, range.start)?;
-            return Ok(bytes);
+            return read_range(file, range);
         }
-        self.fill(file, range.start.saturating_sub(BEHIND_BYTES))?;
+        self.fill(file, &range)?;
         let bytes = self.in_window(&range).ok_or(ErrorKind::UnexpectedEof)?;
         Ok(bytes.to_vec())
     }
@@ -52,12 +51,20 @@ impl ReadAhead {
         self.window.get(begin..end)
     }
 
-    /// Reads a window that begins at `begin`, which is shorter at the end of the file.
-    fn fill(&mut self, file: &File, begin: u64) -> io::Result<()> {
+    /// Reads a window around `range`, which grows as long as each continues the last one.
+    fn fill(&mut self, file: &File, range: &Range<u64>) -> io::Result<()> {
+        let begin = range.start.saturating_sub(LOOKBACK_BYTES);
+        let continues = (self.begin..=self.begin + self.window.len() as u64).contains(&begin);
+        let bytes = match self.window.len() {
+            last if continues => (2 * last).clamp(WINDOW_BYTES.start, WINDOW_BYTES.end),
+            _ => WINDOW_BYTES.start,
+        };
+        let needed = usize::try_from(range.end - begin).map_err(io::Error::other)?;
         self.begin = begin;
-        self.window.resize(WINDOW_BYTES, 0);
+        self.window.resize(bytes.max(needed), 0);
         let mut filled = 0;
-        while filled < self.window.len() {
+        // What comes after the range isn't worth another read, nor an error.
+        while filled < needed {
             match file.read_at(&mut self.window[filled..], begin + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
@@ -71,6 +78,17 @@ impl ReadAhead {
         self.window.truncate(filled);
         Ok(())
     }
+}
+
+/// Returns the bytes of `range`, an offset in `file` to another one.
+///
+/// # Errors
+/// The file can't be read, or ends before the range does.
+pub(super) fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let count = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
+    let mut bytes = vec![0; count];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -116,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn a_range_behind_the_end_of_the_file_is_an_error() {
+    fn a_range_past_the_end_of_the_file_is_an_error() {
         let (file, _) = file();
         let mut ahead = ReadAhead::default();
-        for behind in [200, 100, 50, 20, FILE_BYTES] {
-            let start = FILE_BYTES - behind;
+        for before_end in [200, 100, 50, 20, FILE_BYTES] {
+            let start = FILE_BYTES - before_end;
             let error = read(&mut ahead, &file, &(start..start + 80)).err();
-            let expected = (behind < 80).then_some(ErrorKind::UnexpectedEof);
+            let expected = (before_end < 80).then_some(ErrorKind::UnexpectedEof);
             assert_eq!(error.map(|error| error.kind()), expected, "{start}");
         }
     }

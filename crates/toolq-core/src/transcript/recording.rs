@@ -86,6 +86,16 @@ impl Recording {
         }
     }
 
+    /// Reads ahead from now on, for a caller that takes the turns in order and runs nothing in between. A change of the file is
+    /// then noticed later, or not at all.
+    #[must_use]
+    pub fn with_read_ahead(self) -> Self {
+        Self {
+            bodies: self.bodies.with_read_ahead(),
+            ..self
+        }
+    }
+
     /// Checks that the stored content of every open call can be loaded, or of every call with `include_answered`. To be
     /// used before anything runs, so that missing content doesn't fail a run halfway.
     ///
