@@ -102,7 +102,7 @@ fn write_piece(stdout: &impl AsFd, piece: &[u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::io::Read;
+    use std::io::{Read, Write as _};
     use std::os::unix::net::UnixStream;
     use std::thread;
 
@@ -191,7 +191,10 @@ mod tests {
         let (_reader, writer) = io::pipe().unwrap();
         let attempt = || write_without_waiting(&writer, &long_text()).unwrap();
         if matches!(attempt(), WriteAttempt::Unsupported) {
-            eprintln!("skipped: this kernel can't write to a pipe without waiting");
+            let _ = writeln!(
+                io::stderr(),
+                "skipped: this kernel can't write to a pipe without waiting"
+            );
             return;
         }
         while let WriteAttempt::Wrote(_) = attempt() {}
