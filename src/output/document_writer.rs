@@ -4,8 +4,9 @@ use std::{fmt, io};
 
 use crate::output::stdout::{self, StdoutError};
 
-/// How much is collected before it is written.
-const PIECE_BYTES: usize = 64 << 10;
+/// How much is collected before it is written, in bytes. A pipe holds twice as much, so it takes a piece while its reader is still
+/// busy with the one before.
+const PIECE_BYTES: usize = 32 * 1024;
 
 /// A document that goes to stdout in pieces. After the first failure, the rest is dropped.
 #[derive(Default)]
