@@ -119,7 +119,8 @@ async function floorTime() {
 }
 
 // A busy machine is slow at times, so a page gets several rounds to be as fast as it should, and the best of each counts. A machine
-// that is always slow shows a bare list slowly, too. Where a filter takes 45 to 70 ms, that takes 500 ms: a filter may take a fifth.
+// that is always slow shows a bare list slowly, too. Where that takes 500 ms, a filter takes 45 to 70 ms and may take a fifth, and
+// a page opens in 500 ms and may take four times as long.
 const best = (times) => Math.round(Math.min(...times));
 const [MIN_ROUNDS, MAX_ROUNDS] = [3, 12];
 for (const file of [many, steps]) {
@@ -127,7 +128,8 @@ for (const file of [many, steps]) {
   const floor = [];
   const filtered = { "text=rain": [], "text=toolu_9999": [], "text=": [], "tool=fail": [], "tool=": [] };
   const filterBar = () => Math.min(300, Math.max(100, Math.round(best(floor) / 5)));
-  const isFast = () => best(opened) < 2000 && Object.values(filtered).every((times) => best(times) < filterBar());
+  const openBar = () => Math.min(6000, Math.max(2000, best(floor) * 4));
+  const isFast = () => best(opened) < openBar() && Object.values(filtered).every((times) => best(times) < filterBar());
   for (let round = 0; round < MAX_ROUNDS && !(round >= MIN_ROUNDS && isFast()); round += 1) {
     floor.push(await floorTime());
     await open(file, { viewport: { width: 1400, height: 900 } }, async (page) => {
@@ -150,7 +152,7 @@ for (const file of [many, steps]) {
     });
   }
   console.log(`${file}: 10,000 calls open in ${best(opened)} ms (rounds: ${opened.length}; a filter may take ${filterBar()} ms)`);
-  expect(best(opened) < 2000, `${file}: 10,000 calls open in under 2 s`);
+  expect(best(opened) < openBar(), `${file}: 10,000 calls open in under ${openBar()} ms`);
   for (const [change, times] of Object.entries(filtered)) {
     console.log(`filter ${change}: ${best(times)} ms`);
     expect(best(times) < filterBar(), `${file}: the filter ${change} takes under ${filterBar()} ms`);
