@@ -70,7 +70,7 @@ impl<'a> PlanPrinter<'a> {
             checker: CallChecker::new(Arc::clone(&tools)),
             mask,
             document: DocumentWriter::default(),
-            // Somebody who watches sees each plan at once, and beside its notes. So does who waits while tools are described.
+            // Somebody at a terminal, or who waits while tools are described, sees each plan at once.
             writes_each_plan: stdout::is_terminal() || arguments.describe,
             file: None,
             page: PlanPage::default(),
