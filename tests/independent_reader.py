@@ -1,6 +1,6 @@
 """Counts the tool calls in recorded data, independently of the program that is tested with the counts.
 
-    python3 tests/independent_reader.py DIRECTORY > tests/recordings.json
+    python3 tests/independent_reader.py DIRECTORY > tests/engine/recordings.json
 
 The format of a file is determined by its path and by the HTTP status in its directory's index, not by its contents.
 The output has, for each file, null if it holds no model response, else [turns, calls, answered, truncated, digest].

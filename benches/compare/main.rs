@@ -13,7 +13,7 @@ mod comparison;
 mod floors;
 mod inputs;
 mod locked_servers;
-#[path = "../../tests/log/log_builder.rs"]
+#[path = "../../tests/cli/log/log_builder.rs"]
 mod log_builder;
 mod log_timing;
 mod programs;

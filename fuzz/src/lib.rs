@@ -1,6 +1,6 @@
 //! What must hold for any bytes: the bodies of the fuzz targets, as functions that panic on a violation.
 //!
-//! `targets/` hands them the bytes of the fuzzer, and `tests/fuzz_corpus.rs` those of the committed corpus. Where
+//! `targets/` hands them the bytes of the fuzzer, and `tests/engine/fuzz_corpus.rs` those of the committed corpus. Where
 //! possible, a target compares the code with a second, simpler statement of the rule.
 
 #![expect(

@@ -13,7 +13,7 @@
     reason = "a test without the standard harness, whose programs crash on purpose"
 )]
 
-#[path = "../engine_turn/mod.rs"]
+#[path = "../support/engine_turn.rs"]
 #[cfg(target_os = "linux")]
 mod engine_turn;
 #[cfg(target_os = "linux")]

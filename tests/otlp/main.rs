@@ -13,11 +13,6 @@ mod propagation;
 mod protobuf;
 mod receiver;
 mod replays;
-#[path = "../agent/scripted_api.rs"]
-mod scripted_api;
-#[path = "../mcp_http/scripted_server.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
-mod scripted_server;
 mod spans;
 #[path = "../support/mod.rs"]
 mod support;

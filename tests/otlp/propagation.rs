@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::receiver::OtlpReceiver;
-use crate::scripted_api::{ScriptedApi, text_response};
-use crate::scripted_server::{LEGACY, MODERN, ScriptedServer};
+use crate::support::scripted_api::{ScriptedApi, text_response};
+use crate::support::scripted_server::{LEGACY, MODERN, ScriptedServer};
 use crate::support::{CliSandbox, model_response};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use crate::receiver::{OtlpReceiver, ReceivedSpan};
-use crate::scripted_api::{ScriptedApi, calls_response, text_response};
+use crate::support::scripted_api::{ScriptedApi, calls_response, text_response};
 use crate::support::{CliSandbox, model_response};
 
 const TOOLS: &str = r#"

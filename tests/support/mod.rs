@@ -6,7 +6,13 @@
     reason = "tests read their own environment"
 )]
 
+pub mod engine_turn;
+pub mod recorded_data;
+pub mod resume_sandbox;
+pub mod scripted_api;
+pub mod scripted_server;
 pub mod shell_server;
+pub mod vendor_messages;
 pub mod waiting;
 
 use std::fs;

@@ -1,0 +1,29 @@
+//! Agents, run against a scripted model API on loopback.
+
+mod expert_fixture;
+mod streaming_fixture;
+
+mod aborted_streams;
+mod agent_command;
+mod agent_loop;
+mod agent_sandbox;
+mod api_errors;
+mod builtins;
+mod chat_completions;
+mod concurrency;
+mod coordinator;
+mod cost;
+mod cost_totals;
+mod early_dispatch;
+mod event_timeline;
+mod in_doubt;
+mod kill_and_resume;
+mod limits;
+mod log_and_events;
+mod read_output;
+mod recorded_conversations;
+mod resume;
+mod self_describing_tools;
+mod stop_reasons;
+mod unreachable_api;
+mod usage_accounting;

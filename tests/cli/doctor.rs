@@ -1,0 +1,270 @@
+//! `toolq doctor`: each kind of thing that a tool can need is taken away, and found missing.
+
+#[cfg(target_os = "linux")]
+#[path = "doctor/old_kernel.rs"]
+mod old_kernel;
+
+use std::net::TcpListener;
+
+use crate::support::{CliOutput, CliSandbox};
+use serde_json::Value;
+
+/// A tool for each kind. `PORT` and `SERVER_PORT` are ports.
+const TOOLS: &str = r#"
+version: 1
+env_file: secrets.env
+tools:
+  program: {description: d, input_schema: {type: object}, command: [./program.sh]}
+  wrapped: {description: d, input_schema: {type: object}, command: [nice, -n, "1", ./program.sh]}
+  script: {description: d, input_schema: {type: object}, command: [sh, script.sh, "x"]}
+  interpreter: {description: d, input_schema: {type: object}, command: [./shebang]}
+  variable: {description: d, input_schema: {type: object}, command: {argv: [cat], env: {TOKEN: "${DOCTOR_TOKEN}"}}}
+  filed: {description: d, input_schema: {type: object}, command: {argv: [cat], env: {TOKEN: "${FILED}"}}}
+  placed: {description: d, input_schema: {type: object}, command: {argv: [cat], cwd: work}}
+  probed: {description: d, input_schema: {type: object}, command: [cat], probe: [./probe.sh]}
+  asked: {description: d, input_schema: {type: object}, http: {url: "http://127.0.0.1:PORT/x"}}
+servers:
+  files: {command: [./server.sh]}
+  remote: {url: "http://127.0.0.1:SERVER_PORT/mcp"}
+"#;
+
+/// A tool that needs nothing.
+const BARE_TOOLS: &str =
+    "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat]}\n";
+
+struct Machine {
+    sandbox: CliSandbox,
+    /// Listen until the test ends.
+    listeners: Vec<TcpListener>,
+}
+
+/// Returns a machine that has everything but `missing`.
+fn machine_without(missing: &str) -> Machine {
+    let listeners: Vec<TcpListener> = (0..2)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let port = |index: usize| listeners[index].local_addr().unwrap().port().to_string();
+    let tools = TOOLS
+        .replace("SERVER_PORT", &port(1))
+        .replace("PORT", &port(0));
+    let mut sandbox = CliSandbox::new().tools(&tools);
+    for name in ["program.sh", "probe.sh", "server.sh"] {
+        if name != missing {
+            // It would leave a trace if it ran.
+            sandbox = sandbox.program(name, "#!/bin/sh\ntouch ran\n");
+        }
+    }
+    if missing != "script.sh" {
+        sandbox = sandbox.file("script.sh", "touch ran\n");
+    }
+    let interpreter = if missing == "interpreter" {
+        "no-such-interpreter"
+    } else {
+        "sh"
+    };
+    sandbox = sandbox.program(
+        "shebang",
+        &format!("#!/usr/bin/env {interpreter}\ntouch ran\n"),
+    );
+    if missing != "secrets.env" {
+        sandbox = sandbox.file("secrets.env", "FILED=c4n4ry-filed\n");
+    }
+    if missing != "work" {
+        sandbox = sandbox.file("work/keep", "");
+    }
+    if missing != "DOCTOR_TOKEN" {
+        sandbox = sandbox.env("DOCTOR_TOKEN", "c4n4ry-token");
+    }
+    let keep = |index: usize, name: &str| (name != missing).then_some(index);
+    let kept = [keep(0, "asked"), keep(1, "remote")];
+    let listeners = listeners.into_iter().enumerate();
+    let listeners = listeners.filter(|(index, _)| kept.contains(&Some(*index)));
+    Machine {
+        sandbox,
+        listeners: listeners.map(|(_, listener)| listener).collect(),
+    }
+}
+
+/// Returns what is missing, as `owner: kind name`.
+fn missing_things(ran: &CliOutput) -> Vec<String> {
+    let report: Value = serde_json::from_str(&ran.stdout).expect(&ran.stdout);
+    let mut found = Vec::new();
+    let mut add = |owner: &str, missing: &Value| {
+        for thing in missing.as_array().unwrap() {
+            if thing["optional"] == false {
+                let (kind, name) = (
+                    thing["kind"].as_str().unwrap(),
+                    thing["name"].as_str().unwrap(),
+                );
+                found.push(format!("{owner}: {kind} {name}"));
+            }
+        }
+    };
+    add("machine", &report["machine"]);
+    for group in ["tools", "servers"] {
+        for subject in report[group].as_array().unwrap() {
+            add(subject["name"].as_str().unwrap(), &subject["missing"]);
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_is_missing_from_a_machine_that_has_everything() {
+    let machine = machine_without("nothing");
+    let ran = machine.sandbox.run(&["doctor"]).assert_exit(0);
+    assert!(
+        ran.stdout.contains("tool program: ready\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr
+            .contains("9 tools, 2 servers, nothing is missing"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.file("ran"), None, "a program was started");
+    assert_eq!(machine.listeners.len(), 2);
+}
+
+#[test]
+fn each_kind_that_is_taken_away_is_found_missing() {
+    for (missing, expected) in [
+        (
+            "program.sh",
+            &[
+                "program: program ./program.sh",
+                "wrapped: program ./program.sh",
+            ][..],
+        ),
+        ("probe.sh", &["probed: program ./probe.sh"]),
+        ("server.sh", &["files: program ./server.sh"]),
+        ("script.sh", &["script: script script.sh"]),
+        (
+            "interpreter",
+            &["interpreter: interpreter no-such-interpreter"],
+        ),
+        ("DOCTOR_TOKEN", &["variable: variable DOCTOR_TOKEN"]),
+        ("secrets.env", &["machine: env_file secrets.env"]),
+        ("work", &["placed: directory work"]),
+    ] {
+        let machine = machine_without(missing);
+        let ran = machine.sandbox.run(&["doctor", "--format", "json"]);
+        assert_eq!(ran.code, 1, "{missing}: {}", ran.stderr);
+        assert_eq!(missing_things(&ran), expected, "{missing}");
+        assert!(
+            !(ran.stdout.clone() + &ran.stderr).contains("c4n4ry"),
+            "{}",
+            ran.stdout
+        );
+        assert_eq!(ran.file("ran"), None, "a program was started");
+    }
+}
+
+#[test]
+fn an_address_at_which_nothing_listens_is_found_missing() {
+    for (missing, kept) in [("asked", 1), ("remote", 1)] {
+        let machine = machine_without(missing);
+        assert_eq!(machine.listeners.len(), kept);
+        let ran = machine.sandbox.run(&["doctor", "--format", "json"]);
+        let found = missing_things(&ran);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let expected = format!("{missing}: address 127.0.0.1:");
+        assert!(found[0].starts_with(&expected), "{found:?}");
+        let machine = machine_without(missing);
+        machine.sandbox.run(&["doctor", "--offline"]).assert_exit(0);
+    }
+}
+
+#[test]
+fn the_root_and_the_directory_of_logs_are_found_missing() {
+    let tools = &format!("{BARE_TOOLS}root: elsewhere\n");
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["doctor"])
+        .assert_exit(1);
+    assert!(
+        ran.stdout.contains("elsewhere isn't a directory"),
+        "{}",
+        ran.stdout
+    );
+    let sandbox = CliSandbox::new()
+        .tools(BARE_TOOLS)
+        .env("XDG_STATE_HOME", "")
+        .env("HOME", "");
+    let ran = sandbox.run(&["doctor"]).assert_exit(1);
+    assert!(
+        ran.stdout.contains("no directory for session logs"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_variable_that_is_only_passed_on_is_optional() {
+    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: {argv: [cat], pass_env: [DOCTOR_PASSED]}}\n";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["doctor"])
+        .assert_exit(0);
+    assert!(
+        ran.stdout
+            .contains("note: the variable DOCTOR_PASSED isn't set"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_path_that_a_sandbox_names_is_only_missed() {
+    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat], sandbox: {read: [system, ./gone]}}\n";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["doctor", "--format", "json"])
+        .assert_exit(0);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let missing = &report["tools"][0]["missing"];
+    assert_eq!(missing[0]["kind"], "path", "{missing}");
+    assert_eq!(missing[0]["optional"], true, "{missing}");
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .file("gone/is", "there")
+        .run(&["doctor", "--format", "json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["tools"][0]["missing"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_an_agent_and_its_wrapper_need_is_found_missing() {
+    let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${DOCTOR_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";
+    let sandbox = CliSandbox::new().tools(tools);
+    let ran = sandbox.run(&["doctor", "--offline", "--format", "json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let expected = [
+        "ask: variable DOCTOR_KEY",
+        "wrapped: program no-such-wrapper",
+    ];
+    assert_eq!(missing_things(&ran), expected);
+}
+
+#[test]
+fn a_tools_file_with_errors_is_no_matter_for_the_doctor() {
+    let ran = CliSandbox::new()
+        .tools("version: 1\ntols: {}\n")
+        .run(&["doctor"])
+        .assert_exit(2);
+    assert!(ran.stderr.contains("tols"), "{}", ran.stderr);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kernel_that_cannot_confine_is_found_out() {
+    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat], sandbox: {read: [system]}}\n";
+    let sandbox = CliSandbox::new().tools(tools);
+    let mut command = sandbox.command(&["doctor", "--format", "json"]);
+    old_kernel::take_away_landlock(&mut command);
+    let ran = sandbox.run_command(command).assert_exit(1);
+    assert_eq!(missing_things(&ran), ["a: kernel sandbox"]);
+    assert!(ran.stdout.contains("lacks Landlock"), "{}", ran.stdout);
+}

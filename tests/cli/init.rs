@@ -1,0 +1,330 @@
+//! `toolq init`: files that work as they are.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
+use crate::support::{CliOutput, CliSandbox, eprint_uncaptured};
+use serde_json::{Value, json};
+
+/// Returns the command in the note of `init` that announces it.
+fn announced_command(stderr: &str) -> &str {
+    let announced = stderr.split_once("note: answer a first call: ");
+    announced.expect("a command").1.trim()
+}
+
+#[test]
+fn the_command_that_init_prints_answers_a_call() {
+    for (flag, name) in [("", "tools.yaml"), ("-c 'my tools.yaml'", "my tools.yaml")] {
+        let ran = CliSandbox::new().run_shell(&format!("\"$TOOLQ\" init {flag}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+        let command = announced_command(&ran.stderr).replace("toolq run", "\"$TOOLQ\" run");
+        let tools = ran.file(name).unwrap();
+        let ran = CliSandbox::new().file(name, tools).run_shell(&command);
+        let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let content = format!("{name}\n");
+        assert_eq!(result["is_error"], false, "{result}");
+        let listed = result["content"].as_str().unwrap().trim_end().to_owned() + "\n";
+        assert!(listed.contains(&content), "{result}");
+    }
+}
+
+#[test]
+fn the_schema_that_the_file_names_is_beside_it() {
+    let ran = CliSandbox::new().run(&["init", "-c", "a/tools.yaml"]);
+    assert_eq!(ran.code, 2, "there is no directory a");
+    let sandbox = CliSandbox::new().file("a/keep", "");
+    let ran = sandbox.run(&["init", "-c", "a/tools.yaml"]).assert_exit(0);
+    let tools = ran.file("a/tools.yaml").unwrap();
+    let named = tools
+        .lines()
+        .next()
+        .unwrap()
+        .split_once("$schema=")
+        .unwrap()
+        .1;
+    let schema = ran.file(&format!("a/{named}")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(schema["type"], "object");
+}
+
+#[test]
+fn files_that_exist_are_kept() {
+    let ran = CliSandbox::new()
+        .tools("mine")
+        .run(&["init"])
+        .assert_exit(2);
+    assert!(ran.stderr.contains("already exists"), "{}", ran.stderr);
+    assert_eq!(ran.file("tools.yaml").unwrap(), "mine");
+    assert_eq!(ran.file("tools.schema.json"), None);
+    let ran = CliSandbox::new()
+        .tools("mine")
+        .file("tools.schema.json", "older")
+        .run(&["init", "--force"])
+        .assert_exit(0);
+    assert!(
+        ran.file("tools.schema.json")
+            .unwrap()
+            .contains("\"$schema\"")
+    );
+    // A schema that the user may have written stays.
+    let sandbox = CliSandbox::new().file("tools.schema.json", "older");
+    let ran = sandbox.run(&["init"]).assert_exit(0);
+    assert_eq!(ran.file("tools.schema.json").unwrap(), "older");
+}
+
+#[test]
+fn an_import_suggests_paths_effect_and_timeout() {
+    let schema = json!({"type": "object", "properties": {"file_path": {"type": "string"}}});
+    let request = json!({"tools": [
+        {"name": "read_file", "input_schema": schema},
+        {"name": "run_tests", "input_schema": {"type": "object"}},
+    ]});
+    let ran = CliSandbox::new()
+        .file("request.json", request.to_string())
+        .run(&["init", "--from", "request.json"])
+        .assert_exit(0);
+    let tools = ran.file("tools.yaml").unwrap();
+    for line in ["# effect: read", "# paths: [file_path]", "# timeout: 5m"] {
+        assert!(tools.contains(&format!("\n    {line} ")), "{tools}");
+    }
+    // What is suggested can be used as it is.
+    let accepted = tools
+        .replace("    effect: write\n", "")
+        .replace("    # effect: read", "    effect: read")
+        .replace("    # paths:", "    paths:")
+        .replace("    # timeout:", "    timeout:");
+    let ran = CliSandbox::new().tools(&accepted).run(&["check"]);
+    assert_eq!(ran.code, 0, "{}\n{accepted}", ran.stderr);
+}
+
+/// What is missing in a declaration isn't invented, and what can't be written is named.
+#[test]
+fn an_import_leaves_out_what_it_cannot_write() {
+    let request = r#"{"tools": [
+        {"name": "plain", "input_schema": {"type": "object"}},
+        {"name": "vast", "description": "Sums.", "input_schema": {"properties": {"n": {"maximum": 1e400}}}}
+    ]}"#;
+    let ran = CliSandbox::new()
+        .file("request.json", request)
+        .run(&["init", "--from", "request.json"])
+        .assert_exit(0);
+    let tools = ran.file("tools.yaml").unwrap();
+    assert_eq!(tools.matches("description:").count(), 1, "{tools}");
+    let warning = "warning: left out the `input_schema` of `vast`: it has a number out of range; at most 1.8e308";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    let ran = CliSandbox::new().tools(&tools).run(&["check"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+}
+
+fn is_installed(program: &str, arguments: &[&str]) -> bool {
+    let ran = Command::new(program).args(arguments).output();
+    ran.is_ok_and(|ran| ran.status.success())
+}
+
+/// Runs the loop against an API whose model calls a tool twice, and then answers with what the API got.
+fn run_loop(language: &str, command: &str) -> (CliOutput, ScriptedApi) {
+    let read = |path| calls_response(&[("read_file", json!({ "path": path }))]);
+    let api = ScriptedApi::new(&[
+        read("poem.txt"),
+        read("missing.txt"),
+        text_response("so much depends"),
+    ]);
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let script =
+        format!("toolq init --agent-loop {language} && {command} 'What does the poem say?'");
+    let ran = CliSandbox::new()
+        .file("poem.txt", "a red wheel barrow")
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .env("ANTHROPIC_BASE_URL", &api.url)
+        .env("ANTHROPIC_API_KEY", "c4n4ry-key")
+        .run_shell(&script);
+    (ran, api)
+}
+
+fn assert_loop_works(language: &str, command: &str) {
+    let (ran, api) = run_loop(language, command);
+    assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
+    assert_eq!(ran.stdout, "so much depends\n", "{language}");
+    let requests = api.requests();
+    assert_eq!(requests.len(), 3, "{language}");
+    assert!(
+        requests[0]
+            .head
+            .to_lowercase()
+            .contains("x-api-key: c4n4ry-key")
+    );
+    assert_eq!(requests[0].body["tools"][1]["name"], "read_file");
+    let messages = api.messages(2);
+    assert_eq!(messages.len(), 5, "{language}: {messages:?}");
+    assert_eq!(messages[0]["content"], "What does the poem say?");
+    assert_eq!(messages[2]["content"][0]["content"], "a red wheel barrow");
+    assert_eq!(messages[4]["content"][0]["is_error"], true);
+}
+
+#[test]
+fn the_shell_loop_answers_a_model() {
+    if !is_installed("curl", &["--version"]) || !is_installed("jq", &["--version"]) {
+        eprint_uncaptured(format_args!("skipped: no curl or jq"));
+        return;
+    }
+    assert_loop_works("sh", "sh agent.sh");
+}
+
+#[test]
+fn the_python_loop_answers_a_model() {
+    if !is_installed("python3", &["--version"]) {
+        eprint_uncaptured(format_args!("skipped: no python3"));
+        return;
+    }
+    assert_loop_works("python", "python3 agent.py");
+}
+
+#[test]
+fn the_typescript_loop_answers_a_model() {
+    let Some(command) = typescript_command() else {
+        return;
+    };
+    assert_loop_works("typescript", &command);
+}
+
+/// Returns the command that runs `agent.ts`. Node runs TypeScript by itself since 22.18; elsewhere, `TSX` names a program that
+/// does.
+fn typescript_command() -> Option<String> {
+    if let Ok(tsx) = std::env::var("TSX") {
+        return Some(format!("{tsx} agent.ts"));
+    }
+    if is_installed("node", &["--experimental-strip-types", "-e", ""]) {
+        let node = "node --disable-warning=ExperimentalWarning --experimental-strip-types";
+        return Some(format!("{node} agent.ts"));
+    }
+    eprint_uncaptured(format_args!(
+        "skipped: no program that runs TypeScript; TSX can name one"
+    ));
+    None
+}
+
+/// A model that answers at once gets no call to toolq's process, which then has nothing to complain about.
+#[test]
+fn a_loop_without_calls_prints_only_the_answer() {
+    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
+    for (language, command) in [("python", python), ("typescript", typescript_command())] {
+        let Some(command) = command else { continue };
+        let api = ScriptedApi::new(&[text_response("nothing to do")]);
+        let ran = run_against(&api.url, language, &command).assert_exit(0);
+        assert_eq!((&*ran.stdout, &*ran.stderr), ("nothing to do\n", ""));
+    }
+}
+
+/// An API that refuses the key ends a loop with an error, without the key in it.
+#[test]
+fn a_loop_ends_when_the_api_refuses() {
+    let refuse = ApiBehavior::Respond(401, "", json!({"type": "error"}).to_string());
+    for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
+        let api = ScriptedApi::new(std::slice::from_ref(&refuse));
+        let ran = run_against(&api.url, language, command);
+        assert_ne!(ran.code, 0, "{language}: {}", ran.stdout);
+        assert!(ran.stderr.contains("401"), "{language}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("c4n4ry"), "{language}: {}", ran.stderr);
+    }
+}
+
+/// What nobody wrote for people, such as a traceback, hides the only line that helps.
+#[test]
+fn a_loop_says_in_one_line_that_it_reaches_no_api() {
+    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
+    for (language, command) in [("python", python), ("typescript", typescript_command())] {
+        let Some(command) = command else {
+            eprint_uncaptured(format_args!("skipped: the loop in {language}"));
+            continue;
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        // Nothing listens there any more.
+        drop(listener);
+        let ran = run_against(&url, language, &command).assert_exit(1);
+        let line = format!("{url}/v1/messages can't be reached: ");
+        assert!(ran.stderr.starts_with(&line), "{}", ran.stderr);
+        assert!(
+            ran.stderr.to_lowercase().contains("refused"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+}
+
+/// Runs the loop that `toolq init` writes against an API.
+fn run_against(url: &str, language: &str, command: &str) -> CliOutput {
+    let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    CliSandbox::new()
+        .env("PATH", &format!("{}:{path}", bin.display()))
+        .env("ANTHROPIC_BASE_URL", url)
+        .env("ANTHROPIC_API_KEY", "c4n4ry-key")
+        .run_shell(&format!(
+            "toolq init -q --agent-loop {language} && {command} hello"
+        ))
+}
+
+#[test]
+fn a_loop_without_a_key_says_which_variable_to_set() {
+    for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
+        let script = format!(
+            "\"$TOOLQ\" init -q --agent-loop {language} && env -u ANTHROPIC_API_KEY {command} hello"
+        );
+        let ran = CliSandbox::new().run_shell(&script);
+        assert_ne!(ran.code, 0, "{language}: {}", ran.stdout);
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "{language}: {lines:?}");
+        assert!(
+            lines[0].contains("ANTHROPIC_API_KEY"),
+            "{language}: {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn a_loop_joins_a_tools_file_that_exists() {
+    let tools = "version: 1\n";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .run(&["init", "--agent-loop", "sh"])
+        .assert_exit(0);
+    assert_eq!(ran.file("tools.yaml").unwrap(), tools);
+    assert!(ran.file("agent.sh").is_some());
+    let directory = ran.dir;
+    let again = CliSandbox::new()
+        .file(
+            "agent.sh",
+            fs::read(directory.path().join("agent.sh")).unwrap(),
+        )
+        .run(&["init", "--agent-loop", "sh"])
+        .assert_exit(2);
+    assert!(
+        again.stderr.contains("agent.sh already exists"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(again.file("tools.yaml"), None);
+    // `--force` replaces the agent, as the hint says, and not the tools that the user has written.
+    let forced = CliSandbox::new()
+        .tools(tools)
+        .file("agent.sh", "old")
+        .run(&["init", "--agent-loop", "sh", "--force"])
+        .assert_exit(0);
+    assert_eq!(forced.file("tools.yaml").unwrap(), tools);
+    assert_ne!(forced.file("agent.sh").unwrap(), "old");
+}
+
+#[test]
+fn a_loop_beside_another_tools_file_is_told_its_name() {
+    let ran = CliSandbox::new()
+        .run(&["init", "-c", "my tools.yaml", "--agent-loop", "sh"])
+        .assert_exit(0);
+    let command = "TOOLQ_TOOLS='my tools.yaml' ANTHROPIC_API_KEY=… sh agent.sh";
+    assert!(ran.stderr.contains(command), "{}", ran.stderr);
+}

@@ -1,0 +1,191 @@
+//! Calls of agents, below the calls of the agents.
+
+use serde_json::json;
+
+use crate::log::log_builder::LogBuilder;
+use crate::log::show::{mask_durations, show_log};
+use crate::support::CliSandbox;
+
+/// Adds a turn of the agent that runs `call`.
+fn add_agent_turn(log: &mut LogBuilder, call: u64, agent: &str, turn: usize) -> u64 {
+    let metadata = json!({"turn": turn, "agent": agent});
+    log.add_record("turn", Some(call), &json!(null), &metadata)
+}
+
+/// A log of a coordinator that called a librarian. The run was killed in the librarian's second turn, and a second
+/// session continues it.
+fn agent_log() -> LogBuilder {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let turn = log.turn(session, 0);
+    let coordinator = log.call(turn, "coordinator", &json!({"q": "all"}));
+    log.start(coordinator, "coordinator", 1);
+    let turn = add_agent_turn(&mut log, coordinator, "coordinator", 0);
+    let librarian = log.call(turn, "librarian", &json!({"q": "a"}));
+    let search = log.call(turn, "search", &json!({"x": "b"}));
+    log.start(librarian, "librarian", 1);
+    log.start(search, "search", 1);
+    log.end("tool_result", search, "search", ("ok", 1, 1));
+    let turn = add_agent_turn(&mut log, librarian, "librarian", 0);
+    log.finished_call(turn, "read_file", "failed", 1);
+    let turn = add_agent_turn(&mut log, librarian, "librarian", 1);
+    let of_turn_1 = json!({"tool_use_id": "toolu_n", "turn": 1, "position": 2});
+    let content = json!({"name": "note", "input": {}});
+    let note = log.add_record("tool_call", Some(turn), &content, &of_turn_1);
+    log.start(note, "note", 1);
+    let last = log.session();
+    log.start(coordinator, "coordinator", 2);
+    log.start(librarian, "librarian", 2);
+    log.start(note, "note", 2);
+    log.end("tool_result", note, "note", ("ok", 1, 2));
+    log.end("tool_result", librarian, "librarian", ("ok", 1, 2));
+    log.end("tool_result", coordinator, "coordinator", ("ok", 1, 2));
+    log.session_end(last);
+    log
+}
+
+/// An agent counts its own turns, so a call says whose turn it means.
+#[test]
+fn a_call_of_an_agent_names_the_agent_of_its_turn() {
+    let log = agent_log();
+    let ran = show_log(log.text(), &["--id", "toolu_n"]).assert_exit(0);
+    let line = ran.stdout.lines().nth(1).unwrap();
+    let place = line
+        .strip_prefix("note toolu_n: in librarian (toolu_")
+        .unwrap();
+    assert!(place.ends_with("), its turn 1, position 2"), "{line}");
+}
+
+/// In each session, every call is shown once, below its agent, with its state in that session.
+#[test]
+fn agent_calls_are_nested() {
+    let text = show_log(agent_log().text(), &[]).assert_exit(0).stdout;
+    let parts: Vec<&str> = text.split("session of ").collect();
+    let block = |part: &str| mask_durations(part.split_once('\n').unwrap().1);
+    insta::assert_snapshot!(block(parts[1]), @r#"
+
+    turn 0
+        0  coordinator
+           toolu_2  {"q":"all"}
+           turn 0 of coordinator
+             0  coordinator › librarian
+                toolu_5  {"q":"a"}
+                turn 0 of coordinator › librarian
+                  0  coordinator › librarian › read_file  failed, …
+                     toolu_11  {"path":"a"}
+                     this is failed
+                turn 1 of coordinator › librarian
+                  2  coordinator › librarian › note  started, no result
+                     toolu_n  {}
+                coordinator › librarian  started, no result
+             0  coordinator › search  ok, …
+                toolu_6  {"x":"b"}
+                this is ok
+           coordinator           started, no result
+    "#);
+    insta::assert_snapshot!(block(parts[2]), @r#"
+
+    turn 0
+        0  coordinator
+           toolu_2  {"q":"all"}
+           turn 0 of coordinator
+             0  coordinator › librarian
+                toolu_5  {"q":"a"}
+                turn 1 of coordinator › librarian
+                  2  coordinator › librarian › note  ok, …, 2 attempts
+                     toolu_n  {}
+                     this is ok
+                coordinator › librarian  ok, …, 2 attempts
+                this is ok
+           coordinator           ok, …, 2 attempts
+           this is ok
+
+    exit 0 after …: 1 call: 3 ok
+    "#);
+}
+
+/// A call that is shown without its agent names the agent.
+#[test]
+fn filtered_agent_calls_name_their_agents() {
+    let log = agent_log();
+    let show = |arguments: &[&str]| {
+        let text = show_log(log.text(), arguments).assert_exit(0).stdout;
+        mask_durations(text.split_once('\n').unwrap().1)
+    };
+    insta::assert_snapshot!(show(&["--errors"]), @r#"
+
+    turn 0
+           coordinator › librarian › read_file  failed, …
+           toolu_11  {"path":"a"}
+           this is failed
+    "#);
+    insta::assert_snapshot!(show(&["--tool", "read_file", "--errors"]), @r#"
+
+    turn 0
+           coordinator › librarian › read_file  failed, …
+           toolu_11  {"path":"a"}
+           this is failed
+    "#);
+    insta::assert_snapshot!(show(&["--tool", "note"]), @"
+
+    turn 0
+           coordinator › librarian › note  started, no result
+           toolu_n  {}
+
+    session of 2025-11-21 20:00:00 UTC with tools.yaml (toolq 0.1.0)
+
+    turn 0
+           coordinator › librarian › note  ok, …, 2 attempts
+           toolu_n  {}
+           this is ok
+    ");
+}
+
+/// The calls of an agent are shown while it is still running.
+#[test]
+fn a_running_agent_is_shown() {
+    let log = agent_log();
+    let lines: Vec<&str> = log
+        .text()
+        .lines()
+        .take_while(|line| !line.contains("\"seq\":14,"))
+        .collect();
+    let unfinished = format!("{}\n", lines.join("\n"));
+    let mut show = toolq::log_view::LogRenderer::new(
+        toolq::log_view::TextLayout {
+            terminal_width: None,
+            width: 80,
+            color: false,
+            is_whole: false,
+        },
+        toolq::log_view::CallFilter::default(),
+    );
+    let sandbox = CliSandbox::new().file("log.jsonl", unfinished);
+    let path = sandbox.path().join("log.jsonl");
+    let mut text = String::new();
+    for record in toolq_log::RecordReader::open(&path).unwrap() {
+        let record = record.unwrap();
+        let mut content = || Ok(record.content.load(&path).unwrap().get().to_owned());
+        text.push_str(&show.render_record(&record, &mut content).unwrap());
+    }
+    assert!(
+        text.contains("coordinator › librarian › read_file"),
+        "{text}"
+    );
+    assert!(!text.contains("no result"), "{text}");
+}
+
+/// A forged log may nest agents to any depth.
+#[test]
+fn deeply_nested_agents_do_not_overflow_the_stack() {
+    let mut log = LogBuilder::new();
+    let session = log.session();
+    let mut turn = log.turn(session, 0);
+    for _ in 0..2_000 {
+        let call = log.call(turn, "again", &json!({}));
+        log.start(call, "again", 1);
+        turn = add_agent_turn(&mut log, call, "again", 0);
+    }
+    let text = show_log(log.text(), &[]).assert_exit(0).stdout;
+    assert_eq!(text.matches("started, no result").count(), 2_000);
+}

@@ -1,0 +1,133 @@
+//! Servers that break off, answer with something else, too much or too late.
+
+use std::net::TcpListener;
+use std::time::Instant;
+
+use crate::mcp_http::{no_input, sandbox};
+use crate::support::scripted_server::{LEGACY, MODERN, ScriptedServer};
+
+/// The response broke off, so it isn't known whether the call had its effect.
+#[test]
+fn a_broken_response_fails_a_read_and_leaves_a_write_in_doubt() {
+    for script in [MODERN, LEGACY] {
+        for tools in [
+            ["break_off", "pay_break_off"],
+            ["no_response", "pay_no_response"],
+            ["page", "pay_page"],
+        ] {
+            let server = ScriptedServer::start(script);
+            let output = sandbox(&server, &no_input(&tools))
+                .run(&["run", "-q"])
+                .assert_exit(3);
+            let texts = output.result_texts();
+            assert!(texts[0].1 && !texts[0].0.contains("In doubt"), "{texts:?}");
+            assert!(texts[1].1 && texts[1].0.contains("In doubt"), "{texts:?}");
+            assert_eq!(server.calls().len(), 2, "{tools:?}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_read_is_called_again_as_retry_says() {
+    let server = ScriptedServer::start(MODERN);
+    let sandbox = sandbox(&server, &no_input(&["break_off"]));
+    let tools = std::fs::read_to_string(sandbox.path().join("tools.yaml")).unwrap();
+    let tools = tools.replacen(
+        "break_off: {effect: read,",
+        "break_off: {effect: read, retry: {times: 2, on: [unavailable], backoff: 1ms},",
+        1,
+    );
+    let output = sandbox.tools(&tools).run(&["run", "-q"]).assert_exit(0);
+    assert!(output.result_texts()[0].1);
+    assert_eq!(server.calls().len(), 3);
+}
+
+#[test]
+fn what_is_not_the_protocol_is_named() {
+    let server = ScriptedServer::start(MODERN);
+    let output = sandbox(&server, &no_input(&["page", "redirect"]))
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let texts = output.result_texts();
+    assert!(texts[0].0.contains("text/html"), "{texts:?}");
+    assert!(
+        texts[1].0.contains("http://elsewhere.example") && !texts[1].0.contains("token=1"),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn an_endless_message_fails_its_call_alone() {
+    let server = ScriptedServer::start(MODERN);
+    let output = sandbox(&server, &no_input(&["long_document", "long_event", "echo"]))
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let texts = output.result_texts();
+    for (text, is_error) in &texts[..2] {
+        assert!(*is_error && text.contains("more than 64 MiB"), "{text}");
+    }
+    assert_eq!(texts[2], ("{}".to_owned(), false));
+}
+
+/// The server is notified in the way of its era, and a `write` is in doubt.
+#[test]
+fn a_slow_call_times_out_and_the_server_learns_of_it() {
+    for script in [MODERN, LEGACY] {
+        let server = ScriptedServer::start(script);
+        let output = sandbox(&server, &no_input(&["hang", "pay_hang", "echo"]))
+            .run(&["run", "-q"])
+            .assert_exit(3);
+        let texts = output.result_texts();
+        assert!(texts[0].0.contains("timed out"), "{texts:?}");
+        assert!(texts[1].0.contains("In doubt"), "{texts:?}");
+        assert_eq!(texts[2], ("{}".to_owned(), false));
+        server.wait_for_abort();
+        let methods = server.methods();
+        let canceled = methods
+            .iter()
+            .filter(|method| *method == "notifications/cancelled");
+        assert_eq!(
+            canceled.count(),
+            if script.is_modern { 0 } else { 2 },
+            "{methods:?}"
+        );
+    }
+}
+
+#[test]
+fn a_busy_server_is_asked_again() {
+    for script in [MODERN, LEGACY] {
+        let server = ScriptedServer::start(script);
+        let output = sandbox(&server, &no_input(&["pay_busy"]))
+            .run(&["run", "-q"])
+            .assert_exit(0);
+        assert_eq!(
+            output.result_texts(),
+            [("{}".to_owned(), false)],
+            "{:?}",
+            server.methods()
+        );
+    }
+}
+
+/// Nothing was sent, so nothing is in doubt.
+#[test]
+fn a_server_that_is_not_there_was_not_called() {
+    let server = ScriptedServer::start(MODERN);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let sandbox = sandbox(&server, &no_input(&["pay_echo"]));
+    let tools = std::fs::read_to_string(sandbox.path().join("tools.yaml")).unwrap();
+    let begin = Instant::now();
+    let output = sandbox
+        .tools(&tools.replace(server.url.as_str(), &format!("http://{address}/mcp")))
+        .run(&["run", "-q"])
+        .assert_exit(0);
+    let (text, is_error) = &output.result_texts()[0];
+    assert!(
+        *is_error && text.contains("refused") && !text.contains("In doubt"),
+        "{text}"
+    );
+    assert!(begin.elapsed().as_secs() < 20);
+}

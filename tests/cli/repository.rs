@@ -1,0 +1,168 @@
+//! The repository checks itself: who writes to stdout, what is pure, generated files, the commands and tests that pages name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{CliSandbox, repository_root};
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Results must never mix with anything else.
+#[test]
+fn only_one_file_writes_to_stdout() {
+    for directory in ["src", "crates"] {
+        for file in rust_files(&repository_root().join(directory)) {
+            let code = fs::read_to_string(&file).unwrap();
+            // The descriptor itself may be asked what it is.
+            let code = code.replace("fstat(rustix::stdio::stdout())", "");
+            assert!(
+                !code.contains("io::stdout") || file.ends_with("src/output/stdout.rs"),
+                "{} touches stdout",
+                file.display()
+            );
+        }
+    }
+}
+
+/// The core is pure: no task, no process, no request. The log needs no runtime either.
+#[test]
+fn only_the_engine_and_the_program_are_async() {
+    for crate_name in ["redact", "toolq-core", "toolq-log"] {
+        let manifest = repository_root()
+            .join("crates")
+            .join(crate_name)
+            .join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap();
+        for dependency in ["tokio", "reqwest", "procfence"] {
+            assert!(
+                !manifest.contains(dependency),
+                "{crate_name} depends on {dependency}"
+            );
+        }
+    }
+}
+
+/// Remade with `tests/regenerate`.
+#[test]
+fn generated_files_are_current() {
+    for (file, arguments) in [
+        ("tools.schema.json", &["generate", "schema"][..]),
+        ("session-log.schema.json", &["generate", "schema", "--log"]),
+        ("plan.schema.json", &["generate", "schema", "--plan"]),
+        (
+            "completions/toolq.bash",
+            &["generate", "completions", "bash"],
+        ),
+        ("completions/_toolq", &["generate", "completions", "zsh"]),
+        (
+            "completions/toolq.fish",
+            &["generate", "completions", "fish"],
+        ),
+        ("man/toolq.1", &["generate", "man"]),
+    ] {
+        let generated = CliSandbox::new().run(arguments).assert_exit(0).stdout;
+        let committed = fs::read_to_string(repository_root().join(file)).unwrap_or_default();
+        // Not `assert_eq!`, which would print both files.
+        assert!(
+            committed == generated,
+            "{file} is not current: run tests/regenerate"
+        );
+    }
+}
+
+/// The first code block of the README is what a newcomer types: exactly two commands.
+#[test]
+fn the_quick_start_is_two_commands() {
+    let readme = fs::read_to_string(repository_root().join("README.md")).unwrap();
+    let quick = &readme[readme.find("## Quick start").unwrap()..];
+    let block = quick.split("```").nth(1).unwrap();
+    let commands: Vec<&str> = block
+        .lines()
+        .skip(1)
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert_eq!(
+        commands,
+        ["cargo run -- run fixtures/response.json", "cargo test"]
+    );
+}
+
+/// Readers aren't referred to an address that isn't ours, or to documents that they don't have.
+#[test]
+fn no_file_names_what_readers_do_not_have() {
+    let mut searched = 0;
+    for file in all_files(&repository_root()) {
+        // This file has the texts that it looks for.
+        let text = fs::read_to_string(&file).ok();
+        let Some(text) = text.filter(|_| !file.ends_with("tests/cli/repository.rs")) else {
+            continue;
+        };
+        for foreign in ["github.com/toolq/", " FAULTS ", "FINDINGS ", "DESIGN.md"] {
+            assert!(
+                !text.contains(foreign),
+                "{} has {foreign:?}",
+                file.display()
+            );
+        }
+        searched += 1;
+    }
+    assert!(searched > 500, "only {searched} files were found");
+}
+
+/// Returns the files of the repository, without what builds leave and what the fuzzer made.
+fn all_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        let is_made = ["target", ".git", "node_modules", ".venv", "corpus"]
+            .iter()
+            .any(|name| entry.file_name() == *name);
+        if kind.is_dir() && !is_made {
+            files.extend(all_files(&path));
+        } else if kind.is_file() {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The last cell of each row names files, each followed by its tests: functions, or hostile programs of the macro.
+#[test]
+fn every_test_that_the_fault_catalogue_names_exists() {
+    let page = fs::read_to_string(repository_root().join("docs/faults.md")).unwrap();
+    let is_fault = |row: &&str| {
+        row.starts_with("| ") && !row.starts_with("| what goes wrong") && !row.starts_with("| ---")
+    };
+    let mut missing = Vec::new();
+    for row in page.lines().filter(is_fault) {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let (mut path, mut code) = ("", String::new());
+        let mut test_count = 0;
+        for name in shown_by.split('`').skip(1).step_by(2) {
+            if Path::new(name).extension().is_some_and(|end| end == "rs") {
+                path = name;
+                code = fs::read_to_string(repository_root().join(path)).unwrap_or_default();
+                continue;
+            }
+            test_count += 1;
+            if !code.contains(&format!("fn {name}(")) && !code.contains(&format!(" {name} => ")) {
+                missing.push(format!("{path} has no {name}"));
+            }
+        }
+        assert!(test_count > 0, "no test shows this fault: {row}");
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}

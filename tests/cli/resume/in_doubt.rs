@@ -1,0 +1,447 @@
+//! A call of a write tool that was killed is in doubt until it is resolved.
+
+use serde_json::json;
+
+use crate::support::resume_sandbox::{
+    ResumeSandbox, calls_message, effect_recording_tools, shell_tools,
+};
+
+/// Returns a sandbox in which toolq was killed in the second of three calls.
+fn killed_in_second_call() -> ResumeSandbox {
+    let sandbox = ResumeSandbox::new(
+        &effect_recording_tools(),
+        &calls_message(&[("look", 1), ("fatal", 2), ("pay", 3)]),
+    );
+    assert_eq!(sandbox.run().code, None, "the run must be killed");
+    sandbox
+}
+
+/// Every resumed run returns the call as in doubt and doesn't repeat it. Missing calls run.
+#[test]
+fn an_interrupted_write_stays_in_doubt() {
+    let sandbox = killed_in_second_call();
+    let mut stdout = String::new();
+    for round in 0..5 {
+        let done = sandbox.resume().assert_exit(3);
+        assert!(done.result_texts()[1].starts_with("In doubt: fatal may have done its work"));
+        assert_eq!(
+            [&done.result_texts()[0], &done.result_texts()[2]],
+            ["looked 1", "paid 3"]
+        );
+        assert!(
+            round == 0 || done.stdout == stdout,
+            "the results must be printed from the log"
+        );
+        stdout = done.stdout;
+    }
+    let effects = sandbox.effects();
+    assert_eq!(effects.len(), 3, "{effects:?}");
+    let expected = ["tool_call", "tool_start 1", "tool_in_doubt in_doubt"];
+    assert_eq!(sandbox.call_records("toolu_1"), expected);
+    sandbox.assert_log_sequence();
+}
+
+/// Calls after one in doubt may build on it, so they wait until it is settled.
+#[test]
+fn calls_after_a_call_in_doubt_dont_run() {
+    let stopping = effect_recording_tools().replace("on_doubt: continue", "on_doubt: stop");
+    let unnamed = effect_recording_tools().replace("on_doubt: continue", "on_failure: continue");
+    for tools in [stopping, unnamed] {
+        let input = calls_message(&[("look", 1), ("fatal", 2), ("look", 3), ("pay", 4)]);
+        let sandbox = ResumeSandbox::new(&tools, &input);
+        assert_eq!(sandbox.run().code, None);
+        for _ in 0..2 {
+            let stopped = sandbox.resume().assert_exit(3).result_texts();
+            assert_eq!(stopped[0], "looked 1");
+            assert!(stopped[1].starts_with("In doubt: fatal"));
+            for text in &stopped[2..] {
+                let expected =
+                    "Not executed: whether the preceding fatal call happened is not known.";
+                assert!(text.starts_with(expected), "{text}");
+            }
+        }
+        assert_eq!(sandbox.effects().len(), 2);
+        sandbox
+            .run_toolq(&[
+                "log",
+                "resolve",
+                "toolu_1",
+                "log.jsonl",
+                "--done",
+                "--result",
+                "checked",
+            ])
+            .assert_exit(0);
+        let finished = sandbox.resume().assert_exit(0).result_texts();
+        assert_eq!(finished, ["looked 1", "checked", "looked 3", "paid 4"]);
+        sandbox.assert_log_sequence();
+    }
+}
+
+/// The people who have to settle a call read which one it is, and what to type.
+#[test]
+fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
+    let sandbox = killed_in_second_call();
+    let resumed = sandbox.resume().assert_exit(3);
+    let shown = sandbox.run_toolq(&["log", "show", "log.jsonl"]);
+    let command = "toolq log resolve toolu_1 log.jsonl";
+    for (text, commands) in [
+        (
+            &resumed.stderr,
+            format!(" `{command}`, adding `--done --result TEXT` or `--not-done`\n"),
+        ),
+        (
+            &shown.assert_exit(0).stdout,
+            format!("\n  {command} --done --result TEXT\n  {command} --not-done\n"),
+        ),
+    ] {
+        let cause = " UTC by a run that was killed. Check whether it happened, then:";
+        assert!(
+            text.contains("in doubt: fatal toolu_1 {\"n\":2}, started 20")
+                && text.contains(&format!("{cause}{commands}")),
+            "{text}"
+        );
+    }
+    sandbox
+        .run_toolq(&["log", "resolve", "toolu_1", "log.jsonl", "--not-done"])
+        .assert_exit(0);
+    let settled = sandbox.resume().assert_exit(0);
+    assert!(!settled.stderr.contains("in doubt"), "{}", settled.stderr);
+}
+
+/// A write that a signal, a budget or a sibling's failure cuts off may have done its work, just as one that was killed.
+#[test]
+fn a_write_that_is_cut_off_is_in_doubt_in_the_run_that_cuts_it_off() {
+    let interrupting = r#"echo "cut $1" >> effects; kill -INT "$(cat pid)"; sleep 60"#;
+    let waiting = r#"echo "cut $1" >> effects; sleep 60"#;
+    let failing = r"while ! test -s effects; do sleep 0.01; done; exit 1";
+    let write = "effect: write\n    concurrency_safe: true";
+    let cases = [
+        (
+            write,
+            interrupting,
+            &[][..],
+            130,
+            "the run was stopped from outside",
+        ),
+        (
+            write,
+            waiting,
+            &["--time-budget", "1s"],
+            3,
+            "this run's time budget of 1s is used up",
+        ),
+        (write, waiting, &[], 3, "the parallel fail call failed"),
+    ];
+    for (keys, script, flags, code, cause) in cases {
+        let fails = cause.contains("parallel");
+        let tools = shell_tools(&[
+            ("cut", keys, script),
+            (
+                "fail",
+                "effect: read\n    on_failure: cancel_siblings",
+                failing,
+            ),
+            ("look", "effect: read", "echo looked"),
+            ("later", "effect: write", "echo later"),
+        ]);
+        let second = if fails { "fail" } else { "look" };
+        let calls = [("cut", 1), (second, 2), ("later", 3)];
+        let sandbox = ResumeSandbox::new(&tools, &calls_message(&calls));
+        let arguments = [
+            &["run", "--log", "log.jsonl"],
+            flags,
+            &["-j", "2", "input.json"],
+        ]
+        .concat();
+        let cut = sandbox.run_toolq(&arguments).assert_exit(code);
+        let texts = cut.result_texts();
+        assert!(
+            texts[0].starts_with(&format!(
+                "In doubt: cut may have done its work: {cause}, and no complete result had arrived."
+            )),
+            "{texts:?}"
+        );
+        assert!(texts[2].starts_with("Not executed"), "{texts:?}");
+        assert!(
+            cut.stderr.contains("in doubt: cut toolu_0"),
+            "{}",
+            cut.stderr
+        );
+        let records = sandbox.call_records("toolu_0");
+        assert_eq!(records.last().unwrap(), "tool_in_doubt in_doubt");
+        sandbox.assert_log_sequence();
+        let resumed = sandbox.resume().assert_exit(3);
+        assert!(resumed.result_texts()[0].starts_with("In doubt: cut"));
+        assert_eq!(
+            sandbox
+                .effects()
+                .iter()
+                .filter(|effect| *effect == "cut 1")
+                .count(),
+            1
+        );
+    }
+}
+
+/// A timeout is an answer: the tool itself ended the call. The text says that part of the work may be done.
+#[test]
+fn a_write_that_times_out_has_its_answer() {
+    let tools = shell_tools(&[(
+        "slow",
+        "timeout: {after: 100ms, grace: 100ms}",
+        r#"echo "slow $1" >> effects; sleep 60"#,
+    )]);
+    let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("slow", 1)]));
+    let timed_out = sandbox.run().assert_exit(0);
+    assert!(
+        timed_out.result_texts()[0].contains("it may have done part of its work"),
+        "{:?}",
+        timed_out.result_texts()
+    );
+    assert_eq!(sandbox.resume().assert_exit(0).stdout, timed_out.stdout);
+    assert_eq!(sandbox.effects().len(), 1);
+}
+
+/// Another run can be appended to an unfinished log only with `--new`.
+#[test]
+fn an_unfinished_log_is_refused() {
+    let sandbox = killed_in_second_call();
+    let refused = sandbox.run().assert_exit(4);
+    assert!(refused.stderr.contains("--resume") && refused.stderr.contains("--new"));
+    assert!(refused.stdout.is_empty() && sandbox.effects().len() == 2);
+    let new = sandbox.run_toolq(&["run", "--new", "--log", "log.jsonl", "input.json"]);
+    let new = new.assert_exit(0);
+    assert_eq!(new.result_texts(), ["looked 1", "done 2", "paid 3"]);
+    assert!(
+        new.stderr
+            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl`, adding `--done --result TEXT` or `--not-done`"),
+        "{}",
+        new.stderr
+    );
+    // From now on, the new run is the one that is resumed.
+    let resumed = sandbox.resume().assert_exit(0);
+    assert_eq!(resumed.result_texts(), ["looked 1", "done 2", "paid 3"]);
+    assert_eq!(sandbox.effects().len(), 5);
+    let keys: Vec<String> = sandbox
+        .effects()
+        .iter()
+        .filter_map(|line| line.strip_prefix("fatal 2 ").map(str::to_owned))
+        .collect();
+    assert_ne!(keys[0], keys[1], "another run needs another key");
+}
+
+/// A call in doubt is reported, and can be resolved, even if another run has started since.
+#[test]
+fn a_call_in_doubt_of_an_earlier_run_is_still_reported() {
+    let sandbox = killed_in_second_call();
+    sandbox.write_file("other.json", &calls_message(&[("look", 9)]));
+    let next_run = |new: &[&str]| {
+        let arguments = [&["run", "--log", "log.jsonl"], new, &["other.json"]].concat();
+        sandbox.run_toolq(&arguments).assert_exit(0).stderr
+    };
+    assert!(next_run(&["--new"]).contains("left 1 call in doubt: toolu_1 (fatal)"));
+    assert!(next_run(&[]).contains("left 1 call in doubt: toolu_1 (fatal)"));
+    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let not_done = sandbox
+        .run_toolq(&[&resolve[..], &["--not-done"]].concat())
+        .assert_exit(0);
+    assert!(
+        not_done.stderr.contains("another run has started since"),
+        "{}",
+        not_done.stderr
+    );
+    let done = sandbox.run_toolq(&[&resolve[..], &["--done", "--result", "by hand"]].concat());
+    assert!(done.assert_exit(0).stderr.contains("now has this result"));
+    assert!(!next_run(&[]).contains("doubt"));
+    sandbox.assert_log_sequence();
+}
+
+#[test]
+fn resolve_done_records_the_result() {
+    for (error, is_error) in [(None, false), (Some("--error"), true)] {
+        let sandbox = killed_in_second_call();
+        let mut resolve = vec!["log", "resolve", "toolu_1", "log.jsonl", "--done"];
+        resolve.extend(["--result", "paid: receipt 4711"]);
+        resolve.extend(error);
+        // Both before and after the first resume.
+        if is_error {
+            sandbox.resume().assert_exit(3);
+        }
+        let stderr = sandbox.run_toolq(&resolve).assert_exit(0).stderr;
+        assert!(
+            stderr.contains("fatal toolu_1 now has this result"),
+            "{stderr}"
+        );
+        let first = sandbox.resume().assert_exit(0);
+        assert_eq!(first.result_texts()[1], "paid: receipt 4711");
+        let resolved = format!("\"paid: receipt 4711\",\"is_error\":{is_error}");
+        assert!(first.stdout.contains(&resolved), "{}", first.stdout);
+        assert_eq!(sandbox.resume().assert_exit(0).stdout, first.stdout);
+        assert_eq!(sandbox.effects().len(), 3);
+        let twice = sandbox.run_toolq(&resolve).assert_exit(2).stderr;
+        assert!(twice.contains("is already resolved"), "{twice}");
+        sandbox.assert_log_sequence();
+    }
+}
+
+/// The next attempt has the same idempotency key, so that a service that did receive the first one recognizes it.
+#[test]
+fn resolve_not_done_runs_it_again_with_the_same_key() {
+    let sandbox = killed_in_second_call();
+    sandbox.resume().assert_exit(3);
+    let resolve = [
+        "log",
+        "resolve",
+        "toolu_1",
+        "log.jsonl",
+        "--not-done",
+        "--note",
+        "asked the bank",
+    ];
+    sandbox.run_toolq(&resolve).assert_exit(0);
+    let done = sandbox.resume().assert_exit(0);
+    assert_eq!(done.result_texts(), ["looked 1", "done 2", "paid 3"]);
+    let effects = sandbox.effects();
+    let fatal: Vec<&String> = effects
+        .iter()
+        .filter(|line| line.starts_with("fatal"))
+        .collect();
+    assert_eq!(fatal.len(), 2, "{effects:?}");
+    assert_eq!(fatal[0], fatal[1], "the key must be the same");
+    let expected = [
+        "tool_call",
+        "tool_start 1",
+        "tool_in_doubt in_doubt",
+        "resolve",
+        "tool_start 2",
+        "tool_result ok",
+    ];
+    assert_eq!(sandbox.call_records("toolu_1"), expected);
+    assert_eq!(sandbox.resume().assert_exit(0).stdout, done.stdout);
+    sandbox.assert_log_sequence();
+}
+
+/// A call that was resolved as not done can be resolved as done until it runs again.
+#[test]
+fn a_resolution_can_be_corrected() {
+    let sandbox = killed_in_second_call();
+    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let done = ["--done", "--result", "paid after all"];
+    sandbox
+        .run_toolq(&[&resolve[..], &["--not-done"]].concat())
+        .assert_exit(0);
+    sandbox
+        .run_toolq(&[&resolve[..], &done].concat())
+        .assert_exit(0);
+    assert_eq!(
+        sandbox.resume().assert_exit(0).result_texts()[1],
+        "paid after all"
+    );
+    assert_eq!(sandbox.effects().len(), 3);
+    sandbox
+        .run_toolq(&["log", "verify", "log.jsonl"])
+        .assert_exit(0);
+}
+
+#[test]
+fn only_calls_in_doubt_can_be_resolved() {
+    let sandbox = killed_in_second_call();
+    let resolve = |id: &str, flags: &[&str]| {
+        sandbox.run_toolq(&[&["log", "resolve", id, "log.jsonl"], flags].concat())
+    };
+    for (id, message) in [
+        ("toolu_0", "has its result"),
+        ("toolu_2", "was never started"),
+        ("toolu_9", "has no call toolu_9"),
+    ] {
+        let refused = resolve(id, &["--not-done"]).assert_exit(2).stderr;
+        assert!(refused.contains(message), "{refused}");
+    }
+    let stderr = resolve("toolu_9", &["--not-done"]).stderr;
+    let hint = " hint: calls that can be resolved: toolu_1 (fatal)\n";
+    assert!(stderr.ends_with(hint), "{stderr}");
+    resolve("toolu_1", &[]).assert_exit(2);
+    resolve("toolu_1", &["--done"]).assert_exit(2);
+    resolve("toolu_1", &["--not-done", "--result", "x"]).assert_exit(2);
+    let missing = sandbox.run_toolq(&["log", "resolve", "toolu_1", "none.jsonl", "--not-done"]);
+    assert!(
+        missing
+            .assert_exit(4)
+            .stderr
+            .contains("the session log none.jsonl doesn't exist")
+    );
+    assert!(!sandbox.path().join("none.jsonl").exists());
+}
+
+#[test]
+fn a_log_without_calls_in_doubt_has_nothing_to_resolve() {
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &calls_message(&[("look", 1)]));
+    sandbox.run().assert_exit(0);
+    let resolve = ["log", "resolve", "zz", "log.jsonl", "--not-done"];
+    let stderr = sandbox.run_toolq(&resolve).assert_exit(2).stderr;
+    let error = "error: the session log has no call zz\n hint: no call in this log is in doubt\n";
+    assert_eq!(stderr, error);
+}
+
+/// If two calls have the same ID, the ID of the call's record identifies it.
+#[test]
+fn an_id_of_two_calls_is_ambiguous() {
+    let turns = [
+        calls_message(&[("fatal", 1)]),
+        calls_message(&[("fatal", 2)]),
+    ]
+    .join("\n");
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &turns);
+    assert_eq!(sandbox.run().code, None);
+    std::fs::remove_file(sandbox.path().join("dead")).unwrap();
+    assert_eq!(sandbox.resume().code, None);
+    let refused = sandbox.run_toolq(&["log", "resolve", "toolu_0", "log.jsonl", "--not-done"]);
+    let stderr = refused.assert_exit(2).stderr;
+    assert!(stderr.contains("more than one call"), "{stderr}");
+    assert!(
+        !stderr.contains("\\n") && stderr.lines().count() == 2,
+        "{stderr}"
+    );
+    assert!(stderr.contains(" (turn 1, call 0, fatal)"), "{stderr}");
+    let calls: Vec<String> = sandbox
+        .log_records()
+        .iter()
+        .filter(|record| record["type"] == "tool_call")
+        .map(|record| record["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(calls.iter().all(|id| stderr.contains(id)), "{stderr}");
+    let unknown = sandbox.run_toolq(&["log", "resolve", "zz", "log.jsonl", "--not-done"]);
+    let stderr = unknown.assert_exit(2).stderr;
+    assert!(calls.iter().all(|id| stderr.contains(id)), "{stderr}");
+    let second = ["log", "resolve", &calls[1], "log.jsonl", "--not-done"];
+    sandbox.run_toolq(&second).assert_exit(0);
+    let done = sandbox.resume().assert_exit(3);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(
+        lines[0].contains("In doubt") && lines[1].contains("done 2"),
+        "{lines:?}"
+    );
+}
+
+/// Secrets in results that a user enters are masked too.
+#[test]
+fn a_resolved_result_is_masked() {
+    let tools = effect_recording_tools().replace("version: 1", "version: 1\nsecrets: [TOKEN]");
+    let sandbox = ResumeSandbox::new(&tools, &calls_message(&[("fatal", 1)]));
+    assert_eq!(sandbox.run().code, None);
+    let resolve = [
+        "log",
+        "resolve",
+        "toolu_0",
+        "log.jsonl",
+        "--done",
+        "--result",
+        "by s3cr3t-t0ken",
+    ];
+    sandbox
+        .run_with_env(&[("TOKEN", "s3cr3t-t0ken")], &resolve)
+        .assert_exit(0);
+    let resolved = sandbox.log_records().pop().unwrap();
+    assert_eq!(resolved["content"], json!("by [masked]"));
+}

@@ -1,0 +1,250 @@
+//! Kills toolq at every step and at random times, and resumes it. The effects of the tools show that no write ran
+//! twice, no call was lost, and exactly the writes that had started without a result are in doubt.
+
+#![expect(clippy::print_stdout, reason = "prints counts, shown with --nocapture")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::resume_sandbox::{
+    ResumeSandbox, calls_message, effect_recording_tools, message_stream,
+};
+
+/// The minimum number of kills, each followed by a resume.
+const MIN_KILL_RESUME_PAIRS: usize = 1_000;
+/// The minimum number of kills at random times.
+const MIN_RANDOM_KILLS: usize = 40;
+/// The number of threads. They mostly wait: for the disk, or for a process to exit.
+const WORKERS: usize = 4;
+
+/// Ten calls of tools with every kind of effect.
+const TEN_CALLS: [(&str, u32); 10] = [
+    ("look", 0),
+    ("look", 1),
+    ("keep", 2),
+    ("pay", 3),
+    ("look", 4),
+    ("pay", 5),
+    ("keep", 6),
+    ("pay", 7),
+    ("pay", 8),
+    ("look", 9),
+];
+
+/// How the ten calls are distributed over turns, and the flags of the run.
+const RUN_VARIANTS: [(&[usize], &[&str]); 6] = [
+    (&[10], &[]),
+    (&[3, 4, 3], &[]),
+    (&[10], &["--to", "block-lines", "-j", "1"]),
+    (&[1, 9], &["--sync", "all"]),
+    (&[2, 5, 3], &["--follow"]),
+    (&[6, 4], &["--from", "anthropic-sse"]),
+];
+
+fn sandbox_for_variant(variant: usize) -> ResumeSandbox {
+    let mut rest = &TEN_CALLS[..];
+    let turns = RUN_VARIANTS[variant].0.iter().map(|calls| {
+        let (turn, others) = rest.split_at(*calls);
+        rest = others;
+        calls_message(turn)
+    });
+    let turns: Vec<String> = turns.collect();
+    let input = if RUN_VARIANTS[variant].1.contains(&"anthropic-sse") {
+        message_stream(&turns)
+    } else {
+        turns.join("\n")
+    };
+    ResumeSandbox::new(&effect_recording_tools(), &input)
+}
+
+fn run_arguments<'a>(variant: usize, flags: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["run", "--log", "log.jsonl", "input.json"];
+    arguments.extend(RUN_VARIANTS[variant].1);
+    arguments.extend(flags);
+    arguments
+}
+
+/// Runs toolq and kills it at its `step`-th failpoint. Returns whether it got there.
+fn run_until_killed_at(sandbox: &ResumeSandbox, step: u32, arguments: &[&str]) -> bool {
+    let failpoint = format!("any:{step}:kill");
+    let done = sandbox.run_with_env(&[("TOOLQ_FAILPOINT", &failpoint)], arguments);
+    done.code.is_none()
+}
+
+/// Returns the `n` of each write that has a start but no result.
+fn unfinished_writes(sandbox: &ResumeSandbox) -> BTreeSet<u64> {
+    let log = sandbox.log_records();
+    let numbers: Vec<(&Value, &Value)> = log
+        .iter()
+        .filter(|record| record["type"] == "tool_call")
+        .map(|record| (&record["id"], &record["content"]["input"]["n"]))
+        .collect();
+    let number = |record: &Value| {
+        let call = numbers.iter().find(|(id, _)| **id == record["parentId"]);
+        call.unwrap().1.as_u64().unwrap()
+    };
+    let mut open = BTreeSet::new();
+    for record in &log {
+        match record["type"].as_str().unwrap() {
+            "tool_start" if record["metadata"]["effect"] == "write" => {
+                open.insert(number(record));
+            }
+            "tool_result" => {
+                open.remove(&number(record));
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Returns the texts of the results on stdout, in any output form.
+fn result_texts(stdout: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for value in crate::support::parse_json_lines(stdout) {
+        let single = [value.clone()];
+        let blocks = value["content"]
+            .as_array()
+            .filter(|_| value["role"] == "user");
+        for block in blocks.map_or(&single[..], Vec::as_slice) {
+            texts.push(block["content"].as_str().unwrap().to_owned());
+        }
+    }
+    texts
+}
+
+/// Resumes the run and asserts that the results match the effects of the tools.
+fn assert_resumes(sandbox: &ResumeSandbox, variant: usize, history: &str) {
+    let open = unfinished_writes(sandbox);
+    let resumed = sandbox.run_toolq(&run_arguments(variant, &["--resume"]));
+    let context = format!("{history}\n{}\n{}", resumed.stdout, resumed.stderr);
+    assert_eq!(
+        resumed.code,
+        Some(if open.is_empty() { 0 } else { 3 }),
+        "{context}"
+    );
+    let texts = result_texts(&resumed.stdout);
+    assert_eq!(texts.len(), TEN_CALLS.len(), "{context}");
+    let effects = sandbox.effects();
+    for ((name, n), text) in TEN_CALLS.iter().zip(&texts) {
+        let done = effects
+            .iter()
+            .filter(|line| **line == format!("{name} {n}"));
+        let (done, writes) = (done.count(), *name == "pay");
+        let expected = format!("{}ed {n}", if *name == "keep" { "kept" } else { name })
+            .replace("kepted", "kept")
+            .replace("payed", "paid");
+        if open.contains(&u64::from(*n)) {
+            assert!(
+                text.starts_with("In doubt") && done <= 1,
+                "{name} {n} {done}: {context}"
+            );
+        } else {
+            assert_eq!(*text, expected, "{context}");
+            assert!(
+                done == 1 || !writes && done > 1,
+                "{name} {n} {done}: {context}"
+            );
+        }
+    }
+    sandbox.assert_log_sequence();
+    if fastrand::u8(..4) == 0 {
+        let again = sandbox.run_toolq(&run_arguments(variant, &["--resume"]));
+        assert_eq!(
+            (again.stdout, again.code),
+            (resumed.stdout, resumed.code),
+            "{history}"
+        );
+        assert_eq!(sandbox.effects(), effects, "{history}");
+    }
+}
+
+/// Calls `work` with 1, 2, 3 … on several threads until it returns false.
+fn run_steps_in_parallel(work: impl Fn(u32) -> bool + Sync) {
+    let (next, done) = (AtomicU32::new(1), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    if !work(next.fetch_add(1, Ordering::SeqCst)) {
+                        done.store(true, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_run_killed_at_any_step_resumes() {
+    let (started_at, pairs) = (Instant::now(), AtomicUsize::new(0));
+    let report = |phase: &str| {
+        let pairs = pairs.load(Ordering::SeqCst);
+        println!(
+            "{pairs} kills and resumes so far: {phase}, {:?}",
+            started_at.elapsed()
+        );
+    };
+    for variant in 0..RUN_VARIANTS.len() {
+        run_steps_in_parallel(|step| {
+            let sandbox = sandbox_for_variant(variant);
+            if !run_until_killed_at(&sandbox, step, &run_arguments(variant, &[])) {
+                return false;
+            }
+            let history = format!("variant {variant}, killed at step {step}");
+            assert_resumes(&sandbox, variant, &history);
+            pairs.fetch_add(1, Ordering::SeqCst);
+            true
+        });
+        report("killed a run at every step");
+    }
+    // The first kill leaves a torn record, a start, or a result. The second is at every step of the resumed run.
+    for first in [3, 9, 22] {
+        run_steps_in_parallel(|step| {
+            let sandbox = sandbox_for_variant(0);
+            run_until_killed_at(&sandbox, first, &run_arguments(0, &[]));
+            if !run_until_killed_at(&sandbox, step, &run_arguments(0, &["--resume"])) {
+                return false;
+            }
+            let history = format!("killed at step {first}, then at step {step}");
+            assert_resumes(&sandbox, 0, &history);
+            pairs.fetch_add(1, Ordering::SeqCst);
+            true
+        });
+        report("killed the resumed run too");
+    }
+    let rest = MIN_KILL_RESUME_PAIRS.saturating_sub(pairs.load(Ordering::SeqCst));
+    let rest = rest.max(MIN_RANDOM_KILLS);
+    run_steps_in_parallel(|number| {
+        if number as usize > rest {
+            return false;
+        }
+        kill_at_a_random_time();
+        pairs.fetch_add(1, Ordering::SeqCst);
+        true
+    });
+    report("killed runs at random times");
+    assert!(pairs.load(Ordering::SeqCst) >= MIN_KILL_RESUME_PAIRS);
+}
+
+/// Kills a run at a random time and resumes it.
+fn kill_at_a_random_time() {
+    let variant = fastrand::usize(..RUN_VARIANTS.len());
+    let sandbox = sandbox_for_variant(variant);
+    let mut child = sandbox.spawn(&run_arguments(variant, &[]));
+    let after = Duration::from_micros(fastrand::u64(..60_000));
+    thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if sandbox.log_path().exists() {
+        assert_resumes(
+            &sandbox,
+            variant,
+            &format!("variant {variant}, killed after {after:?}"),
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Tools with a probe, which finds out whether an interrupted call did its work.
+
+use crate::support::resume_sandbox::{ResumeSandbox, calls_message, shell_tools};
+
+/// Returns a sandbox in which toolq was killed during a payment. The tool has this probe.
+fn killed_payment(probe: &str) -> ResumeSandbox {
+    let pay = r#"echo "pay $1" >> effects; test -e dead || { touch dead; kill -9 "$(cat pid)"; sleep 60; }; echo "paid $1""#;
+    let probe = format!(
+        "effect: write\n    probe: [sh, -c, \"echo \\\"probe $1\\\" >> effects; {probe}\", sh, \"{{n}}\"]"
+    );
+    let sandbox = ResumeSandbox::new(
+        &shell_tools(&[("pay", &probe, pay)]),
+        &calls_message(&[("pay", 5), ("pay", 6)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    sandbox
+}
+
+#[test]
+fn a_done_finding_is_the_result() {
+    let sandbox = killed_payment("echo found $1; exit 0");
+    let done = sandbox.resume().assert_exit(0);
+    assert_eq!(done.result_texts(), ["found 5", "paid 6"]);
+    assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "pay 6"]);
+    let expected = [
+        "tool_call",
+        "tool_start 1",
+        "probe_start",
+        "probe_end done",
+        "tool_result ok",
+    ];
+    assert_eq!(sandbox.call_records("toolu_0"), expected);
+    assert_eq!(sandbox.resume().assert_exit(0).stdout, done.stdout);
+    assert_eq!(sandbox.effects().len(), 3, "the probe must not run again");
+    sandbox.assert_log_sequence();
+}
+
+#[test]
+fn a_not_done_finding_runs_the_call() {
+    let sandbox = killed_payment("exit 1");
+    assert_eq!(
+        sandbox.resume().assert_exit(0).result_texts(),
+        ["paid 5", "paid 6"]
+    );
+    assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "pay 5", "pay 6"]);
+    let expected = [
+        "tool_call",
+        "tool_start 1",
+        "probe_start",
+        "probe_end not_done",
+        "tool_start 2",
+        "tool_result ok",
+    ];
+    assert_eq!(sandbox.call_records("toolu_0"), expected);
+    sandbox.assert_log_sequence();
+}
+
+#[test]
+fn any_other_probe_exit_leaves_the_call_in_doubt() {
+    for probe in ["exit 2", "kill -9 $$"] {
+        let sandbox = killed_payment(probe);
+        let done = sandbox.resume().assert_exit(3);
+        assert!(
+            done.result_texts()[0].starts_with("In doubt"),
+            "{:?}",
+            done.result_texts()
+        );
+        assert_eq!(sandbox.effects(), ["pay 5", "probe 5"]);
+        assert_eq!(sandbox.resume().assert_exit(3).stdout, done.stdout);
+        assert_eq!(sandbox.effects().len(), 2, "the probe must not run again");
+        sandbox.assert_log_sequence();
+    }
+}
+
+/// If toolq is killed between the probe and the next start, the probe's finding still applies.
+#[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
+#[test]
+fn a_not_done_finding_survives_a_kill() {
+    let sandbox = killed_payment("exit 1");
+    let killed = sandbox.run_with_env(
+        &[("TOOLQ_FAILPOINT", "append.before:4:kill")],
+        &["run", "--resume", "--log", "log.jsonl", "input.json"],
+    );
+    assert_eq!(killed.code, None);
+    let finding = sandbox.call_records("toolu_0").last().cloned();
+    assert_eq!(finding.as_deref(), Some("probe_end not_done"));
+    let done = sandbox.resume().assert_exit(0);
+    assert_eq!(done.result_texts()[0], "paid 5");
+    let effects = sandbox.effects();
+    let probe_runs = effects.iter().filter(|effect| *effect == "probe 5");
+    assert_eq!(probe_runs.count(), 1, "{effects:?}");
+    sandbox.assert_log_sequence();
+}
+
+/// Before a probe runs, all processes of the killed run must be gone. Otherwise they could still do their work later.
+#[test]
+fn probes_wait_until_leftovers_are_gone() {
+    let pay = r#"trap "" TERM HUP INT; echo $$ > runner; test -e dead && { echo "paid $1"; exit 0; }; touch dead; kill -9 "$(cat pid)"; while :; do sleep 0.01; done"#;
+    let probe = "effect: write\n    probe: [sh, -c, 'kill -0 \"$(cat runner)\" 2> alive && exit 9; exit 1', sh, \"{n}\"]";
+    let sandbox = ResumeSandbox::new(
+        &shell_tools(&[("pay", probe, pay)]),
+        &calls_message(&[("pay", 5)]),
+    );
+    assert_eq!(sandbox.run().code, None);
+    assert_eq!(sandbox.resume().assert_exit(0).result_texts(), ["paid 5"]);
+    assert_eq!(
+        sandbox.call_records("toolu_0")[3..],
+        ["probe_end not_done", "tool_start 2", "tool_result ok"]
+    );
+}
+
+/// Placeholders in a probe are checked like those in a command.
+#[test]
+fn a_probe_is_checked_like_a_command() {
+    let file = shell_tools(&[("pay", "effect: write\n    probe: [\"{n}\", x]", "true")]);
+    let sandbox = ResumeSandbox::new(&file, &calls_message(&[("pay", 5)]));
+    let refused = sandbox.run_toolq(&["check"]).assert_exit(1).stderr;
+    assert!(
+        refused.contains("an input value can't name a program"),
+        "{refused}"
+    );
+    let file = shell_tools(&[("look", "effect: read\n    probe: [\"true\"]", "true")]);
+    sandbox.write_file("tools.yaml", &file);
+    let warned = sandbox.run_toolq(&["check"]).assert_exit(0).stderr;
+    assert!(warned.contains("this `probe` never runs"), "{warned}");
+}

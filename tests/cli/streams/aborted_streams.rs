@@ -1,0 +1,227 @@
+//! Streams that are aborted or truncated by a token limit.
+
+use super::interactive_run::InteractiveRun;
+use super::interactive_run::TOOLS;
+use crate::support::CliSandbox;
+use crate::support::vendor_messages::{
+    Vendor, block_stop, call_block, message_end, message_start, open_call_block, sse_event,
+};
+use serde_json::json;
+
+const ABORTED_MESSAGE: &str = "!Not executed: the response that contains this call broke off.";
+const ABORTED_IN_CALL_MESSAGE: &str =
+    "!Not executed: the response broke off in the middle of this call.";
+
+/// Calls that are still waiting aren't executed.
+#[test]
+fn calls_that_ran_keep_their_results_after_an_abort() {
+    let mut run = InteractiveRun::start(&["run"]);
+    run.send(
+        &(message_start()
+            + &call_block(0, ("a", "look", r#"{"name":"1"}"#))
+            + &call_block(1, ("b", "wait", r#"{"name":"2"}"#))),
+    );
+    run.wait_for_file("look.1");
+    run.wait_for_file("wait.2");
+    run.send(
+        &(call_block(2, ("c", "change", r#"{"name":"3"}"#))
+            + &call_block(3, ("d", "look", r#"{"name":"4"}"#))),
+    );
+    run.send(&open_call_block(4, ("e", "look", r#"{"name":"5"}"#), 4));
+    // A running call isn't interrupted.
+    run.create_file("2.go");
+    let output = run.close_and_wait().assert_exit(3);
+    assert_eq!(
+        output.result_lines(),
+        [
+            "a saw 1".to_owned(),
+            "b waited for 2".to_owned(),
+            format!("c {ABORTED_MESSAGE}"),
+            format!("d {ABORTED_MESSAGE}"),
+            format!("e {ABORTED_IN_CALL_MESSAGE}")
+        ]
+    );
+    assert!(
+        !output.has_file("change.3") && !output.has_file("look.4") && !output.has_file("look.5")
+    );
+    assert!(
+        output
+            .stderr
+            .contains("the stream ends in the middle of a message"),
+        "{}",
+        output.stderr
+    );
+}
+
+/// The API may report an error after its status 200. Nothing after it is read.
+#[test]
+fn an_error_ends_the_stream() {
+    let mut run = InteractiveRun::start(&["run", "--log", "log.jsonl"]);
+    run.send(
+        &(message_start()
+            + &call_block(0, ("a", "look", r#"{"name":"1"}"#))
+            + &call_block(1, ("b", "change", r#"{"name":"2"}"#))),
+    );
+    run.wait_for_file("look.1");
+    run.send(&sse_event(
+        &json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+    ));
+    run.send(&message_end("tool_use"));
+    let output = run.close_and_wait().assert_exit(3);
+    assert_eq!(
+        output.result_lines(),
+        ["a saw 1".to_owned(), format!("b {ABORTED_MESSAGE}")]
+    );
+    assert!(
+        output
+            .stderr
+            .contains("an error (overloaded_error: Overloaded)"),
+        "{}",
+        output.stderr
+    );
+    assert!(!output.has_file("change.2"));
+    // The call is skipped, so a later run may start it.
+    let log = output.read_json_lines("log.jsonl");
+    let kinds: Vec<&str> = log
+        .iter()
+        .filter_map(|record| record["type"].as_str())
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| **kind == "tool_skipped").count(),
+        1,
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn an_error_before_any_call_is_an_input_error() {
+    let error = sse_event(
+        &json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+    );
+    let run = |text: String| CliSandbox::new().tools(TOOLS).stdin(text).run(&["run"]);
+    run(error.clone()).assert_exit(2);
+    run(message_start() + &error).assert_exit(3);
+    run("data: ".to_owned()).assert_exit(2);
+    run("data: {}".to_owned()).assert_exit(2);
+}
+
+/// The last call of a message that hit its token limit isn't executed.
+#[test]
+fn max_tokens_truncates_the_last_call() {
+    let mut run = InteractiveRun::start(&["run"]);
+    let truncated = r#"{"name":"2","more":"#;
+    run.send(
+        &(message_start()
+            + &call_block(0, ("a", "change", r#"{"name":"1"}"#))
+            + &open_call_block(1, ("b", "change", truncated), 4)),
+    );
+    run.send(&(block_stop(1) + &message_end("max_tokens")));
+    let output = run.close_and_wait().assert_exit(0);
+    let results = output.result_lines();
+    assert_eq!(results[0], "a changed 1");
+    assert!(
+        results[1].starts_with("b !Not executed: the response hit its token limit"),
+        "{results:?}"
+    );
+}
+
+/// A call that changes something waits for the end of the message, and that says that the message was refused.
+#[test]
+fn a_refused_stream_changes_nothing() {
+    let chat = |reason: &str| {
+        let chunk = json!({"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [
+            {"index": 0, "id": "a", "function": {"name": "change", "arguments": "{\"name\":\"1\"}"}}]}}]});
+        let end =
+            json!({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        sse_event(&chunk) + &sse_event(&end)
+    };
+    let anthropic = |reason: &str| {
+        message_start() + &call_block(0, ("a", "change", r#"{"name":"1"}"#)) + &message_end(reason)
+    };
+    for (stream, refused) in [
+        (anthropic("refusal"), true),
+        (anthropic("tool_use"), false),
+        (chat("content_filter"), true),
+        (chat("tool_calls"), false),
+    ] {
+        let mut run = InteractiveRun::start(&["run", "--to", "message"]);
+        run.send(&stream);
+        let output = run.close_and_wait().assert_exit(0);
+        assert_eq!(output.has_file("change.1"), !refused, "{stream}");
+        let expected = if refused {
+            "a !Not executed: "
+        } else {
+            "a changed 1"
+        };
+        let results = output.result_lines();
+        assert!(results[0].starts_with(expected), "{results:?}");
+    }
+}
+
+/// A call that had started before the truncation was noticed keeps its result.
+#[test]
+fn a_started_call_survives_truncation() {
+    let mut run = InteractiveRun::start(&["run"]);
+    run.send(&(message_start() + &call_block(0, ("a", "look", r#"{"name":"1"}"#))));
+    run.wait_for_file("look.1");
+    run.send(&message_end("max_tokens"));
+    assert_eq!(
+        run.close_and_wait().assert_exit(0).result_lines(),
+        ["a saw 1"]
+    );
+}
+
+/// Cuts streams after and within every event. Every call that was seen gets a result, and no write runs.
+#[test]
+fn every_call_gets_a_result_wherever_a_stream_is_cut() {
+    for vendor in Vendor::ALL {
+        let calls = [
+            ("a", "look", r#"{"name":"1"}"#),
+            ("b", "change", r#"{"name":"2"}"#),
+            ("c", "look", r#"{"name":"3"}"#),
+        ];
+        let events = vendor.events(&calls, false);
+        let last = events
+            .iter()
+            .rposition(|event| !event.contains("[DONE]"))
+            .unwrap();
+        for cut in 1..=last {
+            let half = events[cut].len() / 2;
+            let text = events[..cut].concat()
+                + if cut % 2 == 0 {
+                    ""
+                } else {
+                    &events[cut][..half]
+                };
+            let seen = ["\"a\"", "\"b\"", "\"c\""]
+                .iter()
+                .filter(|id| events[..cut].concat().contains(**id))
+                .count();
+            let ran = CliSandbox::new()
+                .tools(TOOLS)
+                .stdin(text)
+                .run(&["run", "--to", "block-lines"])
+                .assert_exit(3);
+            assert_eq!(ran.lines().len(), seen, "{vendor:?} {cut}: {}", ran.stdout);
+            assert!(ran.file("change.2").is_none(), "{vendor:?} {cut}");
+            assert!(ran.stderr.contains("ends in the middle"), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn every_aborted_input_is_reported() {
+    let aborted = |id: &str| message_start() + &call_block(0, (id, "look", r#"{"name":"1"}"#));
+    for command in ["run", "plan"] {
+        let ran = CliSandbox::new()
+            .tools(TOOLS)
+            .file("one.sse", aborted("a"))
+            .file("two.sse", aborted("b"))
+            .run(&[command, "one.sse", "two.sse"])
+            .assert_exit(3);
+        for name in ["one.sse", "two.sse"] {
+            let prefix = format!("error: {name}:");
+            assert_eq!(ran.stderr.matches(&prefix).count(), 1, "{}", ran.stderr);
+        }
+    }
+}

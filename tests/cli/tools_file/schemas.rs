@@ -1,0 +1,110 @@
+//! Input schemas, and the `when` schemas that decide which inputs are concurrency-safe.
+
+use crate::tools_file::{assert_no_problems, assert_refused, assert_warned, file_with_tool};
+
+/// A `when` schema that checks nothing would make every call concurrency-safe.
+#[test]
+fn when_must_constrain_the_input() {
+    let frame = |when: &str| file_with_tool(&format!("concurrency_safe: {{when: {when}}}"));
+    assert_refused(
+        frame,
+        r#"
+        {a: {pattern: "^SELECT"}}                              ⇒ a         ⇒ `a` isn't a JSON Schema keyword
+        {propertys: {a: {const: x}}}                           ⇒ propertys ⇒ isn't a JSON Schema keyword
+        {properties: {a: {patern: "^x"}}}                      ⇒ patern    ⇒ isn't a JSON Schema keyword
+        {anyOf: [{properties: {a: {const: x}}}, {requird: []}]} ⇒ requird  ⇒ isn't a JSON Schema keyword
+        {properties: {pth: {const: x}}, required: [pth]}       ⇒ pth       ⇒ the input has no `pth`
+        {required: [pth]}                                      ⇒ required  ⇒ the input has no `pth`
+        {not: {required: [pth]}}                               ⇒ required  ⇒ the input has no `pth`
+        {properties: {a: {properties: {b: {}}}}}               ⇒ properties ⇒ applies to values of type object
+        {pattern: "^SELECT"}                                   ⇒ pattern   ⇒ applies to values of type string, and the input
+        {properties: {n: {pattern: "^1"}}}                     ⇒ pattern   ⇒ applies to values of type string, and `n`
+        {properties: {a: {minimum: 1}}}                        ⇒ minimum   ⇒ applies to values of type number, and `a`
+        {}                                                     ⇒ when      ⇒ checks nothing
+        true                                                   ⇒ when      ⇒ checks nothing
+        "#,
+    );
+    assert_no_problems(
+        frame,
+        r#"
+        {properties: {a: {pattern: "^SELECT"}}, required: [a]}
+        {properties: {n: {minimum: 1}, list: {maxItems: 3}}}
+        {$comment: read-only, not: {required: [o]}, properties: {a: {enum: [x], description: y}}}
+        {if: {required: [o]}, then: {properties: {o: {const: x}}}, else: false}
+        "#,
+    );
+}
+
+/// Such a `when` decides the same for every call, which is hardly what its author meant.
+#[test]
+fn a_when_that_no_input_can_match_is_warned_about() {
+    let frame = |when: &str| {
+        format!(
+            "tools:\n  t:\n    input_schema: {{type: object, properties: {{currency: {{enum: [EUR, USD]}}, n: {{type: integer, maximum: 9}}}}}}\n    approve: {{when: {when}}}\n    command: [date]\n"
+        )
+    };
+    assert_warned(
+        frame,
+        r"
+        {properties: {currency: {const: euro}}}          ⇒ const ⇒ no input has this `currency`
+        {anyOf: [{properties: {n: {enum: [10, text]}}}]} ⇒ enum  ⇒ no input has this `n`
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        {properties: {currency: {enum: [euro, EUR]}, n: {const: 9}}}
+        ",
+    );
+}
+
+/// JSON Schema allows unknown keywords as annotations; only one that closely resembles a known keyword is reported.
+#[test]
+fn misspelled_keywords_are_warned_about() {
+    let frame = |schema: &str| {
+        format!("tools:\n  t:\n    input_schema: {{type: object, {schema}}}\n    command: [date]\n")
+    };
+    assert_warned(
+        frame,
+        r"
+        propertys: {a: {type: string}}             ⇒ propertys ⇒ checks nothing
+        properties: {a: {type: string}}, requird: [a] ⇒ requird ⇒ checks nothing
+        properties: {a: {minLenght: 1}}            ⇒ minLenght ⇒ checks nothing
+        properties: {a: {maxlength: 1}}            ⇒ maxlength ⇒ checks nothing
+        properties: {a: {typ: string}}             ⇒ typ       ⇒ checks nothing
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        properties: {a: {nullable: true, x-order: 1, example: 1, enumNames: [a], propertyOrdering: [a]}}
+        properties: {typ: {}, items: {default: {requird: 1}}}
+        strict: true, optional: [a], markdownDescription: text, errorMessage: text
+        ",
+    );
+}
+
+/// A default is filled in where the value is missing, so it must be a value that the tool accepts.
+#[test]
+fn a_default_that_its_schema_rejects_is_warned_about() {
+    let frame = |properties: &str| {
+        format!(
+            "tools:\n  t:\n    input_schema: {{type: object, properties: {{{properties}}}, required: [z]}}\n    command: [a, \"n={{n}}\"]\n"
+        )
+    };
+    assert_warned(
+        frame,
+        r"
+        z: {}, n: {type: integer, default: five}                 ⇒ five    ⇒ /n must be integer
+        z: {}, n: {minimum: 1, type: integer, default: 0}        ⇒ 0       ⇒ /n must be at least 1
+        z: {}, n: {type: array, items: {type: integer}, default: [x]} ⇒ default ⇒ /n/0 must be integer
+        ",
+    );
+    assert_no_problems(
+        frame,
+        r"
+        z: {}, n: {type: integer, default: 5}
+        z: {default: 1}, n: {enum: [x, y], default: x}
+        ",
+    );
+}
