@@ -15,11 +15,13 @@ pub mod shell_server;
 pub mod vendor_messages;
 pub mod waiting;
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -153,7 +155,7 @@ impl CliSandbox {
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = self.stdin.clone();
-        let writer = std::thread::spawn(move || {
+        let writer = thread::spawn(move || {
             // This fails if the program exits without reading its input.
             let _ = stdin.write_all(&text);
         });
@@ -273,7 +275,25 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// Prints what was counted or skipped, even if the test harness captures the output of the test.
+/// Says that the running test is skipped, even if the test harness captures its output. Adds the line to the file that
+/// `TOOLQ_SKIPPED` names, so that `.ci/run` can list it.
+pub fn skip(why: impl Display) {
+    let thread = thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let line = format!("SKIPPED {test}: {why}\n");
+    // If stderr is closed, the line can't be read anyway.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    if let Some(list) = std::env::var_os("TOOLQ_SKIPPED") {
+        let mut list = File::options()
+            .append(true)
+            .create(true)
+            .open(list)
+            .unwrap();
+        list.write_all(line.as_bytes()).unwrap();
+    }
+}
+
+/// Prints what was counted, even if the test harness captures the output of the test.
 pub fn eprint_uncaptured(message: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }
