@@ -43,6 +43,7 @@ mod queue_absent;
 mod read_output;
 mod readme;
 mod record;
+mod recordings;
 mod replay;
 mod repository;
 mod resume;

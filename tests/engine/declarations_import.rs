@@ -1,14 +1,10 @@
 //! Importing the declarations of other programs into a tools.yaml.
 
-use std::fs::File;
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolq_core::tools_file::starter_tools_file;
 use toolq_core::transcript::{InputError, InputSource, ToolDeclaration, read_declarations};
-
-use crate::support::recorded_data::recorded_data;
 
 fn parse_declarations(text: &str) -> Result<Vec<ToolDeclaration>, InputError> {
     let source = InputSource::from_pipe("in", Cursor::new(text.to_owned().into_bytes())).unwrap();
@@ -82,33 +78,4 @@ fn an_input_without_declarations_is_an_error() {
         assert!(error.message.contains(message), "{text}: {error}");
         assert_eq!(error.position.unwrap().line, line, "{text}");
     }
-}
-
-/// Importing a published definition keeps its schema and description unchanged.
-#[test]
-fn published_definitions_are_imported_unchanged() {
-    let Some(data) = recorded_data() else {
-        return;
-    };
-    let mut count = 0;
-    for dir in ["mcp/github-mcp-server", "mcp/tools-list"] {
-        for path in files_in(&data.join(dir)) {
-            let source = InputSource::from_file("f", File::open(&path).unwrap()).unwrap();
-            let tools = read_declarations(source, 1 << 20).unwrap().tools;
-            let loaded: Value = serde_saphyr::from_str(&starter_tools_file(&tools)).unwrap();
-            for tool in &tools {
-                let entry = &loaded["tools"][&tool.name];
-                let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap();
-                assert_eq!(entry["input_schema"], schema, "{}", tool.name);
-                assert_eq!(entry["description"], *tool.description, "{}", tool.name);
-            }
-            count += tools.len();
-        }
-    }
-    assert_eq!(count, 173);
-}
-
-fn files_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = dir.read_dir().unwrap();
-    entries.map(|entry| entry.unwrap().path()).collect()
 }

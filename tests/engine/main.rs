@@ -12,7 +12,6 @@ mod embedding;
 mod fuzz_corpus;
 mod http;
 mod inputs;
-mod recorded_schemas;
 mod recordings;
 mod tools_schema;
 mod unsupervised_commands;

@@ -1,25 +1,39 @@
-//! The recordings next to the repository. They aren't part of it.
+//! The recordings that tests read: those in `fixtures/recordings`, or those in a directory that `TOOLQ_RECORDINGS` names
+//! (`.ci/recordings` names one with thousands).
 
-use std::io::Write as _;
-use std::path::Path;
-use std::thread;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-/// Where the recordings are, if they are there.
-pub const DATA_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data");
+use serde_json::Value;
 
-/// Returns the directory of the recordings. Without it, says that the running test is skipped, even though the test
-/// harness captures what tests print.
-pub fn recorded_data() -> Option<&'static Path> {
-    let data = Path::new(DATA_DIR);
-    if data.is_dir() {
-        return Some(data);
+use super::repository_root;
+
+/// Returns the directory of the recordings. Its `calls.json` says what an independent reader finds in each.
+pub fn recordings_dir() -> PathBuf {
+    let named = std::env::var_os("TOOLQ_RECORDINGS").map(PathBuf::from);
+    named.unwrap_or_else(|| repository_root().join("fixtures/recordings"))
+}
+
+/// Returns all files below `dir` whose name ends in one of `endings`, sorted.
+pub fn files_below(dir: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut pending = vec![dir.to_owned()];
+    let mut found = Vec::new();
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.to_string_lossy();
+            if path.is_dir() {
+                pending.push(path);
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                found.push(path);
+            }
+        }
     }
-    let thread = thread::current();
-    let test = thread.name().unwrap_or("a test");
-    // If stderr is closed, the message can't be read anyway.
-    let _ = writeln!(
-        std::io::stderr(),
-        "skipped {test}: no recordings in {DATA_DIR}"
-    );
-    None
+    found.sort();
+    found
+}
+
+pub fn read_json(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap())
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }

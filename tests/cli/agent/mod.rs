@@ -21,7 +21,6 @@ mod kill_and_resume;
 mod limits;
 mod log_and_events;
 mod read_output;
-mod recorded_conversations;
 mod resume;
 mod self_describing_tools;
 mod stop_reasons;

@@ -7,7 +7,6 @@ mod copy_replay;
 mod dialects;
 mod execution;
 mod on_copy;
-mod real_recordings;
 mod recording_paths;
 mod reports;
 mod stale;

@@ -2,4 +2,3 @@
 
 mod limits;
 mod locks;
-mod recorded_sessions;

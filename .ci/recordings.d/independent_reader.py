@@ -1,17 +1,15 @@
-"""Counts the tool calls in recorded data, independently of the program that is tested with the counts.
+"""Finds the calls in recordings and their results, independently of the program that is tested with what it prints.
 
-    python3 tests/independent_reader.py DIRECTORY > tests/engine/recordings.json
+    python3 .ci/recordings.d/independent_reader.py DIRECTORY > DIRECTORY/calls.json
 
 The format of a file is determined by its path and by the HTTP status in its directory's index, not by its contents.
-The output has, for each file, null if it holds no model response, else [turns, calls, answered, truncated, digest].
-The digest covers one line per call: turn, position, id, name, input. No other content of the files is output.
+The output has, for each file, null if it holds no model response, else the number of turns, how many of them were cut off, and
+the calls: [turn, position, id, name, input, result]. The input is null if it isn't an object, and the result if there is none.
 """
 
-import hashlib
 import itertools
 import json
 import os
-import struct
 import sys
 
 TRUNCATED = {"max_tokens", "length", "incomplete"}
@@ -20,47 +18,28 @@ STREAMS = (".sse", ".chunks.txt")
 
 class Recording:
     def __init__(self):
-        self.turns = []  # lists of [id, name, input, answered]
+        self.turns = []  # lists of [id, name, input, result]
         self.truncated = 0
 
     def add_turn(self, calls, truncated=False):
-        self.turns.append([[*call, False] for call in calls])
+        self.turns.append([[*call, None] for call in calls])
         self.truncated += bool(truncated and calls)
 
-    def mark_answered(self, call_id):
+    def add_result(self, call_id, result):
+        """A result belongs to the nearest call before it with its id: programs reuse ids."""
         for calls in reversed(self.turns):
             for call in reversed(calls):
-                if call[0] == call_id and not call[3]:
-                    call[3] = True
+                if call[0] == call_id and call[3] is None:
+                    call[3] = result
                     return
 
     def summary(self):
-        digest = hashlib.sha256()
-        calls = 0
-        for number, turn in enumerate(self.turns):
-            for position, (call_id, name, value, _) in enumerate(turn):
-                line = [str(number), str(position), call_id, name, canonical(value)]
-                digest.update(("\t".join(line) + "\n").encode())
-                calls += 1
-        answered = sum(call[3] for turn in self.turns for call in turn)
-        return [len(self.turns), calls, answered, self.truncated, digest.hexdigest()[:16]]
-
-
-def canonical(value):
-    """Formats a JSON object with sorted keys, no whitespace, and floats by their bits. Other values become `!`."""
-
-    def bits(value):
-        if isinstance(value, float):
-            return "f" + struct.pack(">d", value).hex()
-        if isinstance(value, list):
-            return [bits(item) for item in value]
-        if isinstance(value, dict):
-            return {key: bits(item) for key, item in value.items()}
-        return value
-
-    if not isinstance(value, dict):
-        return "!"
-    return json.dumps(bits(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        calls = [
+            [turn, position, call_id, name, value if isinstance(value, dict) else None, result]
+            for turn, calls in enumerate(self.turns)
+            for position, (call_id, name, value, result) in enumerate(calls)
+        ]
+        return {"turns": len(self.turns), "cut_off": self.truncated, "calls": calls}
 
 
 def arguments(text):
@@ -97,7 +76,7 @@ def anthropic_messages(recording, messages):
         elif isinstance(content, list):
             for block in content:
                 if block["type"] == "tool_result":
-                    recording.mark_answered(block["tool_use_id"])
+                    recording.add_result(block["tool_use_id"], block)
 
 
 def chat_calls(message):
@@ -111,7 +90,7 @@ def chat_messages(recording, messages):
             recording.add_turn(chat_calls(message))
         elif message["role"] == "tool":
             for call_id in message.get("tool_call_ids") or [message["tool_call_id"]]:
-                recording.mark_answered(call_id)
+                recording.add_result(call_id, message)
 
 
 def item_calls(items):
@@ -128,7 +107,7 @@ def response_items(recording, items):
             recording.add_turn(item_calls(group))
         for item in group:
             if item.get("type") == "function_call_output":
-                recording.mark_answered(item["call_id"])
+                recording.add_result(item["call_id"], item)
 
 
 def request(body, recording):
@@ -234,11 +213,26 @@ def claude_code(lines):
             if message["id"] not in groups:
                 recording.add_turn([])
                 groups[message["id"]] = recording.turns[-1]
-            groups[message["id"]] += [[*call, False] for call in tool_uses(message["content"])]
+            groups[message["id"]] += [[*call, None] for call in tool_uses(message["content"])]
         elif line.get("type") == "user" and isinstance(line["message"]["content"], list):
             for block in line["message"]["content"]:
                 if block["type"] == "tool_result":
-                    recording.mark_answered(block["tool_use_id"])
+                    recording.add_result(block["tool_use_id"], block)
+    return recording
+
+
+def toolq_log(lines):
+    recording, turns, calls = Recording(), {}, {}
+    for line in lines:
+        if line["type"] == "turn":
+            recording.add_turn([])
+            turns[line["id"]] = recording.turns[-1]
+        elif line["type"] == "tool_call":
+            content = line["content"]
+            calls[line["id"]] = [line["metadata"]["tool_use_id"], content["name"], content["input"], None]
+            turns[line["parentId"]].append(calls[line["id"]])
+        elif line["type"] == "tool_result":
+            calls[line["parentId"]][3] = line
     return recording
 
 
@@ -246,12 +240,14 @@ def read(path, status):
     text = open(path, encoding="utf-8").read()
     if "/claude-code/" in path:
         return claude_code(values(text))
-    if "/codex/agentcmd/" in path:
+    if "/toolq/" in path:
+        return toolq_log(values(text))
+    if "/codex/" in path and "/rollout-" in path:
         recording = Recording()
         items = [line["payload"] for line in values(text) if line["type"] == "response_item"]
         response_items(recording, items)
         return recording
-    if path.endswith("gpt-4o-airline.even-tasks.json"):
+    if path.endswith("-tasks.json"):
         recording = Recording()
         for trial in json.loads(text):
             chat_messages(recording, trial["traj"])
@@ -282,17 +278,27 @@ def statuses(directory):
     return found
 
 
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def row(name, recording):
+    if recording is None:
+        return f"{compact(name)}:null"
+    summary = recording.summary()
+    calls = ",".join("\n  " + compact(call) for call in summary["calls"])
+    return f'{compact(name)}:{{"turns":{summary["turns"]},"cut_off":{summary["cut_off"]},"calls":[{calls}]}}'
+
+
 def main(directory):
     status = statuses(directory)
     files = {}
     for root, _, names in os.walk(directory):
         for name in names:
-            if name.endswith((".json", ".jsonl", ".traj", *STREAMS)):
+            if name.endswith((".json", ".jsonl", ".traj", *STREAMS)) and name != "calls.json":
                 path = os.path.join(root, name)
-                recording = read(path, status.get(path, 200))
-                files[os.path.relpath(path, directory)] = recording and recording.summary()
-    rows = [f"{json.dumps(name)}:{json.dumps(files[name], separators=(',', ':'))}" for name in sorted(files)]
-    print("{" + ",\n".join(rows) + "}")
+                files[os.path.relpath(path, directory)] = read(path, status.get(path, 200))
+    print("{" + ",\n".join(row(name, files[name]) for name in sorted(files)) + "}")
 
 
 main(os.path.abspath(sys.argv[1]))
