@@ -268,6 +268,15 @@ pub fn write_pid_file(command: &mut Command) {
     unsafe { command.pre_exec(write) };
 }
 
+/// Returns the first with the feature `slow-tests`, else the second: how much of something is tested.
+pub const fn full_or_short<T: Copy>(full: T, short: T) -> T {
+    if cfg!(feature = "slow-tests") {
+        full
+    } else {
+        short
+    }
+}
+
 /// Copies a program in a process of its own. If this process wrote the file, a program that another test starts at the
 /// same time would have it open for writing for a moment, and it couldn't be run (ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) {

@@ -9,15 +9,17 @@ use serde_json::{Value, json};
 use crate::agent::agent_sandbox::{
     AgentSandbox, agent_and_message_count, agent_tools_file, numbered_input,
 };
-use crate::support::model_response;
 use crate::support::resume_sandbox::ResumeRunOutput;
 use crate::support::scripted_api::{
     ApiBehavior, calls_response, message_body, ok_response, streamed_response, text_response,
     tool_use_blocks,
 };
+use crate::support::{full_or_short, model_response};
 
 /// How many sandboxes run in parallel.
 const WORKERS: usize = 4;
+/// From one step at which something goes wrong to the next.
+const STRIDE: u32 = full_or_short(1, 40);
 
 /// Returns the response to a conversation, which depends on nothing else.
 fn scripted_response(body: &Value) -> ApiBehavior {
@@ -294,7 +296,7 @@ fn concurrent_agents_resume() {
     assert!(kill_count > 80, "{kill_count}");
 }
 
-/// Calls `work` with 1, 2, 3 … on several threads until it returns false. Returns how often it returned true.
+/// Calls `work` with 1, 2, 3 …, or some of these, on several threads until it returns false. Returns how many steps there were.
 fn run_steps_in_parallel(work: impl Fn(u32) -> bool + Sync) -> u32 {
     let (next, is_over) = (AtomicU32::new(1), AtomicBool::new(false));
     let count = AtomicU32::new(0);
@@ -302,7 +304,7 @@ fn run_steps_in_parallel(work: impl Fn(u32) -> bool + Sync) -> u32 {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while !is_over.load(Ordering::SeqCst) {
-                    if work(next.fetch_add(1, Ordering::SeqCst)) {
+                    if work(next.fetch_add(STRIDE, Ordering::SeqCst)) {
                         count.fetch_add(1, Ordering::SeqCst);
                     } else {
                         is_over.store(true, Ordering::SeqCst);
@@ -311,5 +313,5 @@ fn run_steps_in_parallel(work: impl Fn(u32) -> bool + Sync) -> u32 {
             });
         }
     });
-    count.into_inner()
+    count.into_inner() * STRIDE
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PRINT_DESCRIPTION, calls_input, description_json, toolq};
-use crate::support::{model_response, parse_json_lines};
+use crate::support::{full_or_short, model_response, parse_json_lines};
 
 fn records_of_type<'l>(log: &'l [Value], kind: &str) -> Vec<&'l Value> {
     log.iter().filter(|record| record["type"] == kind).collect()
@@ -137,7 +137,8 @@ fn another_schema_changes_the_meaning_of_a_tool() {
 #[test]
 fn descriptions_are_logged_before_they_run_at_every_step() {
     let mut step_count = 0;
-    for (at, action) in (1..).flat_map(|at| ["kill", "panic", "error"].map(|action| (at, action))) {
+    let steps = (1..).step_by(full_or_short(1, 6));
+    for (at, action) in steps.flat_map(|at| ["kill", "panic", "error"].map(|action| (at, action))) {
         let ran = toolq(PRINT_DESCRIPTION)
             .stdin(model_response(&[("say", json!({"x": "hello"}))]))
             .env("TOOLQ_FAILPOINT", &format!("any:{at}:{action}"))

@@ -10,7 +10,7 @@ use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::{Backing, CommandBacking, StdinSource, Tool};
 
 use crate::injection::declared_files::{DeclaredFile, each_tool};
-use crate::support::{CliSandbox, model_response, repository_root};
+use crate::support::{CliSandbox, full_or_short, model_response, repository_root};
 
 /// Tools that hand a value to a shell on purpose.
 const SHELLS: [&str; 2] = ["shell", "bash"];
@@ -18,42 +18,45 @@ const SHELLS: [&str; 2] = ["shell", "bash"];
 const CODE: &str = "{script}";
 const SECRET: &str = "the text of a file outside";
 
-/// Values that programs could take for options, other files, their own commands, or code. `dir` is outside the root.
+/// Values that programs could take for options, other files, their own commands, or code. `dir` is outside the root. The first
+/// are one of each kind.
 fn attacks(dir: &str) -> Vec<String> {
     let touch = format!("touch {dir}/canary");
-    vec![
+    let mut attacks = vec![
         "-delete".to_owned(),
+        format!("--output={dir}/canary"),
+        format!("@{dir}/secret"),
+        format!("|{touch}"),
+        format!("$({touch})"),
+        format!("'; {touch}; '"),
+        format!("SELECT 1;\n.shell {touch}"),
+        "../../secret".to_owned(),
         "-n".to_owned(),
         "-5".to_owned(),
         format!("-o{dir}/canary"),
-        format!("--output={dir}/canary"),
         format!("--files0-from={dir}/secret"),
         "--upload-pack=touch".to_owned(),
-        format!("@{dir}/secret"),
-        format!("|{touch}"),
         format!("{touch}|"),
         format!(".shell {touch}"),
         format!("SELECT 1\n/\n.shell {touch}"),
-        format!("SELECT 1;\n.shell {touch}"),
         format!(".read {dir}/secret"),
         format!("SELECT readfile('{dir}/secret')"),
         format!("SELECT data FROM fsdir('{dir}/secret')"),
         format!("VACUUM INTO '{dir}/canary'"),
         format!("SELECT writefile('{dir}/canary', 'x')"),
-        format!("$({touch})"),
         format!("`{touch}`"),
-        format!("'; {touch}; '"),
         format!("\"; {touch}; \""),
         format!("a\n{touch}\nb"),
         format!("a[$({touch})]"),
         format!("A=$(shell {touch})"),
         format!("ext::sh -c {}", touch.replace(' ', "% ")),
         format!("{dir}/secret"),
-        "../../secret".to_owned(),
         "../secret".to_owned(),
         "out/secret".to_owned(),
         ".".to_owned(),
-    ]
+    ];
+    attacks.truncate(full_or_short(usize::MAX, 8));
+    attacks
 }
 
 /// Values that a tool must serve.

@@ -10,14 +10,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::full_or_short;
 use crate::support::resume_sandbox::{
     ResumeSandbox, calls_message, effect_recording_tools, message_stream,
 };
 
 /// The minimum number of kills, each followed by a resume.
-const MIN_KILL_RESUME_PAIRS: usize = 1_000;
+const MIN_KILL_RESUME_PAIRS: usize = full_or_short(1_000, 20);
 /// The minimum number of kills at random times.
-const MIN_RANDOM_KILLS: usize = 40;
+const MIN_RANDOM_KILLS: usize = full_or_short(40, 5);
+/// From one step at which toolq is killed to the next.
+const STRIDE: u32 = full_or_short(1, 20);
 /// The number of threads. They mostly wait: for the disk, or for a process to exit.
 const WORKERS: usize = 4;
 
@@ -163,14 +166,14 @@ fn assert_resumes(sandbox: &ResumeSandbox, variant: usize, history: &str) {
     }
 }
 
-/// Calls `work` with 1, 2, 3 … on several threads until it returns false.
-fn run_steps_in_parallel(work: impl Fn(u32) -> bool + Sync) {
+/// Calls `work` with 1, 1 + `stride` … on several threads until it returns false.
+fn run_steps_in_parallel(stride: u32, work: impl Fn(u32) -> bool + Sync) {
     let (next, done) = (AtomicU32::new(1), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
-                    if !work(next.fetch_add(1, Ordering::SeqCst)) {
+                    if !work(next.fetch_add(stride, Ordering::SeqCst)) {
                         done.store(true, Ordering::SeqCst);
                     }
                 }
@@ -190,7 +193,7 @@ fn a_run_killed_at_any_step_resumes() {
         );
     };
     for variant in 0..RUN_VARIANTS.len() {
-        run_steps_in_parallel(|step| {
+        run_steps_in_parallel(STRIDE, |step| {
             let sandbox = sandbox_for_variant(variant);
             if !run_until_killed_at(&sandbox, step, &run_arguments(variant, &[])) {
                 return false;
@@ -204,7 +207,7 @@ fn a_run_killed_at_any_step_resumes() {
     }
     // The first kill leaves a torn record, a start, or a result. The second is at every step of the resumed run.
     for first in [3, 9, 22] {
-        run_steps_in_parallel(|step| {
+        run_steps_in_parallel(STRIDE, |step| {
             let sandbox = sandbox_for_variant(0);
             run_until_killed_at(&sandbox, first, &run_arguments(0, &[]));
             if !run_until_killed_at(&sandbox, step, &run_arguments(0, &["--resume"])) {
@@ -219,7 +222,7 @@ fn a_run_killed_at_any_step_resumes() {
     }
     let rest = MIN_KILL_RESUME_PAIRS.saturating_sub(pairs.load(Ordering::SeqCst));
     let rest = rest.max(MIN_RANDOM_KILLS);
-    run_steps_in_parallel(|number| {
+    run_steps_in_parallel(1, |number| {
         if number as usize > rest {
             return false;
         }

@@ -106,6 +106,10 @@ fn a_body_has_a_size_and_types() {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "slow-tests"),
+    ignore = "it waits for 30 s: --features slow-tests"
+)]
 fn a_request_that_never_ends_is_given_up() {
     let server = HttpServer::start(&[]);
     let (mut headers, mut body, mut many) = (server.connect(), server.connect(), server.connect());
@@ -260,6 +264,10 @@ fn there_are_at_most_1024_connections() {
 }
 
 #[test]
+#[cfg_attr(
+    not(feature = "slow-tests"),
+    ignore = "it waits for 30 s: --features slow-tests"
+)]
 fn a_client_that_reads_nothing_is_left() {
     let server = HttpServer::start(&[]);
     let mut client = server.connect();

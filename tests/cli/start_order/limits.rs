@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
+use crate::support::{
+    CliOutput, CliSandbox, eprint_uncaptured, full_or_short, model_response, parse_json_lines,
+};
 
 const TOOLS: &str = r#"
 version: 1
@@ -62,44 +64,49 @@ fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
     throttled.map(line).collect()
 }
 
-/// Over ten seconds of real time, no two starts are closer than the rate allows, and the rate holds within 2 %. Only the
+/// How many starts follow the first in [`a_rate_holds_in_real_time`], 100 ms apart.
+const INTERVALS: usize = full_or_short(100, 10);
+/// When the last of them is to be, 2 % later than exactly.
+const LATEST_MS: u64 = 102 * INTERVALS as u64;
+
+/// In real time, no two starts are closer than the rate allows, and the rate holds within 2 %. Only the
 /// latter depends on how busy the machine is: it has several tries, and one in which a thread that only sleeps is late as well
 /// proves nothing. In `toolq-engine`, a simulated clock shows both.
 #[test]
 fn a_rate_holds_in_real_time() {
     let (mut took, mut slept) = (Vec::new(), Vec::new());
-    while took.last().is_none_or(|last| *last > 10_200) && took.len() < 5 {
-        let sleeper = thread::spawn(sleep_hundred_intervals);
-        took.push(time_hundred_intervals());
+    while took.last().is_none_or(|last| *last > LATEST_MS) && took.len() < 5 {
+        let sleeper = thread::spawn(sleep_intervals);
+        took.push(time_intervals());
         slept.push(sleeper.join().unwrap());
     }
     eprint_uncaptured(format_args!(
-        "100 intervals of 100 ms took {took:?} ms, and as many sleeps {slept:?} ms"
+        "{INTERVALS} intervals of 100 ms took {took:?} ms, and as many sleeps {slept:?} ms"
     ));
-    let was_busy = slept.iter().any(|slept| *slept > 10_100);
-    assert!(took.last() <= Some(&10_200) || was_busy, "{took:?}");
+    let was_busy = slept.iter().any(|slept| *slept > 101 * INTERVALS as u128);
+    assert!(took.last() <= Some(&LATEST_MS) || was_busy, "{took:?}");
 }
 
-/// Returns how many milliseconds 100 sleeps of 100 ms take.
-fn sleep_hundred_intervals() -> u128 {
+/// Returns how many milliseconds as many sleeps of 100 ms take.
+fn sleep_intervals() -> u128 {
     let began = Instant::now();
-    for _ in 0..100 {
+    for _ in 0..INTERVALS {
         thread::sleep(Duration::from_millis(100));
     }
     began.elapsed().as_millis()
 }
 
-fn time_hundred_intervals() -> u64 {
-    let output = run(&["often"; 101]);
+fn time_intervals() -> u64 {
+    let output = run(&["often"; INTERVALS + 1]);
     let starts = start_times(&output);
     let gaps: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
     // The log has milliseconds, so a gap may be rounded down.
     assert!(gaps.iter().all(|gap| *gap >= 97), "{gaps:?}");
     let records = output.log_records();
     let waited = |record: &&Value| record["metadata"]["waited_ms"].as_u64() > Some(0);
-    assert_eq!(records.iter().filter(waited).count(), 100);
-    let took = starts[100] - starts[0];
-    assert!(took >= 9_990, "{took}");
+    assert_eq!(records.iter().filter(waited).count(), INTERVALS);
+    let took = starts[INTERVALS] - starts[0];
+    assert!(took >= 100 * INTERVALS as u64 - 10, "{took}");
     took
 }
 
