@@ -176,6 +176,7 @@ mod tests {
         assert_eq!(read, b"\"first\"\n");
     }
 
+    /// The run doesn't wait for a slow reader, and warns.
     #[test]
     fn a_stalled_reader_does_not_block_the_writer() {
         let (sender, receiver) = mpsc::sync_channel(0);
@@ -188,6 +189,7 @@ mod tests {
         drop(receiver);
     }
 
+    /// The run goes on without it.
     #[test]
     fn a_closed_reader_is_reported_once() {
         let (sender, receiver) = mpsc::sync_channel(0);

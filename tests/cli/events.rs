@@ -124,6 +124,7 @@ fn events_and_log_must_be_different_files() {
     }
 }
 
+/// `--events` and `--log` name one file that isn't there yet: nothing runs or is written.
 #[test]
 fn a_log_that_events_name_is_not_created() {
     for events in ["new.jsonl", "./new.jsonl", "dir/../new.jsonl", "link"] {

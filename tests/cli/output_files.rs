@@ -43,6 +43,7 @@ fn run(command: &str) -> CliOutput {
     ))
 }
 
+/// The command is refused, and the files stay as they are.
 #[test]
 fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
     for command in [
@@ -146,6 +147,7 @@ fn any_other_file_is_written() {
     }
 }
 
+/// Devices, pipes and links are written to, not replaced.
 #[test]
 fn a_plan_and_a_page_go_where_a_link_leads_and_into_a_pipe() {
     for command in [

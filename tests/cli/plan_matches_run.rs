@@ -104,6 +104,7 @@ fn started_batches(log: &[Value]) -> Vec<Vec<u64>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
+    /// A call that isn't safe runs alone, in its place in the order, and no more calls run at once than allowed.
     #[test]
     fn plan_and_run_agree(calls in call_strategy()) {
         let input = model_response(&calls.iter().map(|(name, arguments, _)| (*name, arguments.clone())).collect::<Vec<_>>());

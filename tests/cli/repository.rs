@@ -1,4 +1,4 @@
-//! The repository checks itself: who writes to stdout, what is pure, generated files, the commands and tests that pages name.
+//! The repository checks itself: who writes to stdout, what is pure, generated files, and what readers are referred to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,32 +137,4 @@ fn all_files(dir: &Path) -> Vec<PathBuf> {
         }
     }
     files
-}
-
-/// The last cell of each row names files, each followed by its tests: functions, or hostile programs of the macro.
-#[test]
-fn every_test_that_the_fault_catalogue_names_exists() {
-    let page = fs::read_to_string(repository_root().join("docs/faults.md")).unwrap();
-    let is_fault = |row: &&str| {
-        row.starts_with("| ") && !row.starts_with("| what goes wrong") && !row.starts_with("| ---")
-    };
-    let mut missing = Vec::new();
-    for row in page.lines().filter(is_fault) {
-        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
-        let (mut path, mut code) = ("", String::new());
-        let mut test_count = 0;
-        for name in shown_by.split('`').skip(1).step_by(2) {
-            if Path::new(name).extension().is_some_and(|end| end == "rs") {
-                path = name;
-                code = fs::read_to_string(repository_root().join(path)).unwrap_or_default();
-                continue;
-            }
-            test_count += 1;
-            if !code.contains(&format!("fn {name}(")) && !code.contains(&format!(" {name} => ")) {
-                missing.push(format!("{path} has no {name}"));
-            }
-        }
-        assert!(test_count > 0, "no test shows this fault: {row}");
-    }
-    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }

@@ -123,7 +123,8 @@ fn an_input_is_held_against_the_schema_that_was_locked() {
     assert_eq!(output.file("starts"), None);
 }
 
-/// What the model reads must not be what the server has said since.
+/// What the model reads must not be what the server has said since. The server doesn't get the call. The model reads
+/// which part changed, but not the new text.
 #[test]
 fn a_tool_that_has_changed_is_refused_alone_until_a_person_accepts_it() {
     let mut changed = announced();
@@ -200,6 +201,7 @@ fn a_tool_that_has_changed_is_refused_alone_until_a_person_accepts_it() {
     assert!(log.lines().any(|line| is_end(&line)), "{log}");
 }
 
+/// The server doesn't get the call.
 #[test]
 fn a_tool_that_is_gone_is_refused() {
     let script = r#"
@@ -213,6 +215,7 @@ fn a_tool_that_is_gone_is_refused() {
     assert_eq!(output.file("calls"), None);
 }
 
+/// A result that violates it is an error that names the place.
 #[test]
 fn structured_content_is_checked_against_the_schema_that_was_locked() {
     let mut tools = announced();
@@ -293,6 +296,7 @@ fn effects_that_a_person_wrote_into_the_lock_stay_when_hints_are_accepted() {
     assert!(output.stderr.contains(changed), "{}", output.stderr);
 }
 
+/// A locked tool is a `write` tool unless a person says otherwise.
 #[test]
 fn accepted_effects_stay_until_their_tool_changes() {
     let script = r#"
@@ -420,6 +424,7 @@ fn the_error_names_the_tools_file_if_nothing_can_be_looked_up_beside_it() {
     assert!(says, "{}", output.stderr);
 }
 
+/// It is damaged, or was edited in another place than `effect`.
 #[test]
 fn problems_with_the_lock_are_errors_with_a_hint() {
     let declared = format!(
@@ -526,6 +531,7 @@ fn a_lock_of_nothing_is_not_written_and_a_failing_server_keeps_its_own() {
     }
 }
 
+/// Its names and descriptions are shown to a person, who decides by them.
 #[test]
 fn what_a_server_says_is_printed_without_secrets_and_control_characters() {
     let mut tools = announced();

@@ -172,6 +172,7 @@ fn a_plan_and_a_check_ask_nobody_and_say_so() {
     assert!(output.stdout.contains("notes: pay"), "{}", output.stdout);
 }
 
+/// The model and stderr learn why they can't be called.
 #[test]
 fn a_server_that_cannot_be_asked_takes_only_its_own_tools_along() {
     let tools = MIXED.replace(
@@ -222,6 +223,7 @@ fn declarations_lack_only_the_tools_of_a_server_that_cannot_be_asked() {
     assert!(output.stderr.contains(expected), "{}", output.stderr);
 }
 
+/// One of the tools keeps the name, and stderr says which.
 #[test]
 fn names_that_meet_are_said_plainly() {
     let tools = MIXED.replace("mail]}", "mail], prefix: notes_}");

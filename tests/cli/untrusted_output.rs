@@ -125,6 +125,7 @@ fn terminal_sequences_are_escaped_on_stderr() {
     }
 }
 
+/// Along with what the tool printed instead.
 #[test]
 fn invalid_json_is_reported_with_its_position() {
     for (output, position) in [

@@ -274,6 +274,7 @@ async fn drop_running_answer(sandbox: &EmbedSandbox, toolq: &Toolq) {
     }
 }
 
+/// A user of the library may drop an answer that is in progress.
 #[tokio::test]
 async fn dropping_an_answer_kills_its_programs() {
     let sandbox = EmbedSandbox::new();

@@ -51,6 +51,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(20);
 
+    /// While toolq is suspended with Ctrl-Z, no timeout or grace period runs.
     #[test]
     fn a_paused_deadline_does_not_run_out() {
         let mut deadline = PausableDeadline::new(3 * TICK);

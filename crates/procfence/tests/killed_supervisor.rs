@@ -64,6 +64,7 @@ mod linux {
         daemon.wait().unwrap();
     }
 
+    /// The next call gets a reaper of another supervisor at once.
     async fn a_start_does_not_wait_for_the_reapers_of_a_killed_supervisor() {
         let pools = new_pools();
         let program = Program::start(pools.pool(false), "exec sleep 1000").await;
@@ -77,6 +78,7 @@ mod linux {
         println!("ok: a_start_does_not_wait_for_the_reapers_of_a_killed_supervisor");
     }
 
+    /// A running call goes on when a program kills the supervisor that forked its reaper.
     async fn a_reaper_of_a_killed_supervisor_is_not_mistaken_for_another() {
         let pools = new_pools();
         let pool = pools.pool(false);
@@ -92,6 +94,7 @@ mod linux {
         println!("ok: a_reaper_of_a_killed_supervisor_is_not_mistaken_for_another");
     }
 
+    /// Nothing is left of a call, even if its reaper is killed, too.
     async fn orphans_are_killed_although_there_is_a_new_supervisor() {
         let pools = new_pools();
         let pool = pools.pool(false);
@@ -108,6 +111,7 @@ mod linux {
         println!("ok: orphans_are_killed_although_there_is_a_new_supervisor");
     }
 
+    /// Nothing is left of a call, even if its reaper is stopped.
     async fn closing_ends_a_stopped_reaper_whose_supervisor_was_killed() {
         let pools = new_pools();
         let pool = pools.pool(false);

@@ -50,6 +50,8 @@ pub(crate) fn hex_digest(hasher: Sha256) -> String {
 mod tests {
     use super::*;
 
+    /// All attempts of a call have one key, in later runs, too, so that a server recognizes a request that it got
+    /// twice.
     #[test]
     fn a_key_depends_on_task_position_tool_and_input() {
         let key = |task, turn, position, name: &str, input: &str| {

@@ -10,6 +10,7 @@ use crate::support::scripted_api::{
 
 const FAST_RETRY: &str = "    retry: {backoff: 1ms}";
 
+/// An API that is overloaded is asked again.
 #[test]
 fn a_rate_limit_is_retried_once() {
     let limited = error_response(429, "retry-after: 0\r\n", "rate_limit_error", "slow down");
@@ -51,6 +52,7 @@ fn a_retry_after_beyond_the_timeout_ends_the_agent() {
     assert!(started_at.elapsed() < std::time::Duration::from_secs(100));
 }
 
+/// After an overload, `fallback_model` takes over.
 #[test]
 fn an_overloaded_model_falls_back_once() {
     let overloaded = || error_response(529, "", "overloaded_error", "busy");
@@ -78,6 +80,7 @@ fn an_overloaded_model_falls_back_once() {
     );
 }
 
+/// An API that is unavailable is asked again.
 #[test]
 fn transient_errors_are_retried() {
     for behavior in [
@@ -103,6 +106,7 @@ fn transient_errors_are_retried() {
     );
 }
 
+/// The agent fails with the message of the API.
 #[test]
 fn client_errors_are_reported_and_not_retried() {
     for (status, expected) in [
@@ -163,6 +167,7 @@ fn an_error_sent_as_an_event_stream_is_an_error() {
     );
 }
 
+/// The agent fails with the cause.
 #[test]
 fn a_malformed_response_is_an_error() {
     for (body, expected) in [
@@ -226,6 +231,7 @@ fn a_response_has_at_most_10_000_calls() {
     );
 }
 
+/// The agent fails with the cause.
 #[test]
 fn unreachable_or_invalid_endpoints_are_reported() {
     let api = ScriptedApi::new(&[text_response("never")]);

@@ -9,6 +9,7 @@ use crate::agent::expert_fixture::{expert_tools, run_expert, run_expert_in, sing
 use crate::support::model_response;
 use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
 
+/// An agent that never finishes ends all the same.
 #[test]
 fn an_agents_timeout_covers_its_requests() {
     let api = ScriptedApi::new(&[ApiBehavior::Hang]);
@@ -61,6 +62,7 @@ fn calls_end_with_their_agent() {
     assert_eq!(ran.file("written"), None);
 }
 
+/// An agent that never finishes ends all the same.
 #[test]
 fn a_budget_of_turns_or_tokens_ends_an_agent() {
     for (budget, expected, expected_requests) in [
@@ -110,6 +112,7 @@ fn an_exhausted_budget_stays_exhausted_when_restored() {
     }
 }
 
+/// An agent that spends too much ends.
 #[test]
 fn a_budget_of_dollars_counts_by_price() {
     let api = ScriptedApi::new(&[calls_response(&[("look", json!({"at": "x"}))])]);
@@ -152,6 +155,7 @@ fn agents_call_each_other_up_to_max_depth() {
     assert_eq!(reasons.count(), 1);
 }
 
+/// An agent can't spend more by letting others spend it.
 #[test]
 fn usage_of_nested_agents_counts_for_their_parents() {
     let api =

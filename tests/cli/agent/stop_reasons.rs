@@ -11,6 +11,7 @@ fn text_content(text: &str) -> Value {
     json!([{"type": "text", "text": text}])
 }
 
+/// An agent that never finishes is stopped, and says so.
 #[test]
 fn after_max_turns_the_last_text_is_the_result() {
     let api = ScriptedApi::new(&[calls_response(&[("write", json!({"what": "x"}))])]);
@@ -28,6 +29,7 @@ fn after_max_turns_the_last_text_is_the_result() {
     assert_eq!(ran.file("written").unwrap(), "x\n");
 }
 
+/// A model that pauses its turn has not ended it.
 #[test]
 fn pause_turn_continues_with_the_same_messages() {
     let content =
@@ -87,6 +89,7 @@ fn a_truncated_or_refused_response_is_an_error_with_its_text() {
     }
 }
 
+/// The model of the agent has nothing to say, which is no failure.
 #[test]
 fn an_empty_response_is_reported_as_empty() {
     let api = ScriptedApi::new(&[ok_response(message_body(json!([]), "end_turn"))]);

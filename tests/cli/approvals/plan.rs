@@ -97,6 +97,7 @@ fn a_new_plan_runs_although_the_log_has_the_results_of_its_input() {
     assert_eq!(output.stderr.matches(note).count(), 1, "{}", output.stderr);
 }
 
+/// What was approved once runs once.
 #[test]
 fn two_runs_at_once_apply_a_plan_once() {
     let both = r#"-q --plan plan.json calls.json > out1 & "$TOOLQ" run -q --plan plan.json calls.json > out2; wait; cat out1 out2"#;

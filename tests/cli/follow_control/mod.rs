@@ -94,6 +94,7 @@ fn a_bad_line_is_answered_and_the_process_lives_on() {
     assert!(!end.dir.join("ran").exists());
 }
 
+/// With an error, and the process lives on.
 #[test]
 fn a_long_line_is_answered() {
     let mut host = Host::start(TOOLS, &["--max-input", "1KiB"]);

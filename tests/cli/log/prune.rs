@@ -142,7 +142,7 @@ fn only_old_finished_unused_sessions_are_removed() {
     );
 }
 
-/// A finished session with a call in doubt may be the only record of a payment.
+/// A finished session with a call in doubt may be the only record of a payment. `--unfinished` removes it all the same.
 #[test]
 fn sessions_in_doubt_are_kept() {
     for (flag, remaining) in [("", 1), ("--unfinished", 0)] {
@@ -222,6 +222,7 @@ fn unfinished_sessions_are_removed_on_request() {
     );
 }
 
+/// What a link leads to isn't a session of toolq.
 #[test]
 fn symbolic_links_are_not_followed() {
     let sessions = SessionsDir::new();

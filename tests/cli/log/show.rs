@@ -174,6 +174,7 @@ fn large_content_is_read_from_blobs() {
     );
 }
 
+/// What is before the damage can be trusted.
 #[test]
 fn records_before_corruption_are_shown() {
     let mut log = LogBuilder::new();

@@ -168,6 +168,7 @@ fn an_impossible_record_sequence_is_reported() {
     assert_eq!(code, 4);
 }
 
+/// With the line of the record and the name of the file.
 #[test]
 fn changed_blobs_are_reported() {
     let large = "x".repeat(100_000);

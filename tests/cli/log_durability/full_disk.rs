@@ -95,6 +95,7 @@ fn every_command_reports_a_file_size_limit() {
     }
 }
 
+/// Every call gets a result, the log is cut back to its last complete record, and the exit code is 4.
 #[test]
 fn a_full_disk_stops_calls_with_effects() {
     let mut filled = 0;

@@ -24,6 +24,7 @@ fn finished_log_bytes() -> Vec<u8> {
     fs::read(ran.dir.path().join("log")).unwrap()
 }
 
+/// A symlink, a pipe, a device, a directory, another user's file: exit 4 before anything runs.
 #[test]
 fn a_log_must_be_a_regular_file_of_the_user() {
     let link = toolq().file("real", "");
@@ -190,6 +191,7 @@ fn a_torn_tail_is_set_aside() {
     assert_eq!(records[lines]["metadata"]["file"], aside);
 }
 
+/// The user learns what was incomplete, and where it is now.
 #[test]
 fn setting_a_torn_tail_aside_is_reported() {
     let intact = finished_log_bytes();

@@ -27,6 +27,7 @@ fn a_broken_response_fails_a_read_and_leaves_a_write_in_doubt() {
     }
 }
 
+/// A `read` changes nothing, so a response that broke off may be asked for again.
 #[test]
 fn a_broken_read_is_called_again_as_retry_says() {
     let server = ScriptedServer::start(MODERN);
@@ -42,6 +43,7 @@ fn a_broken_read_is_called_again_as_retry_says() {
     assert_eq!(server.calls().len(), 3);
 }
 
+/// A server may answer with something other than a message.
 #[test]
 fn what_is_not_the_protocol_is_named() {
     let server = ScriptedServer::start(MODERN);
@@ -56,6 +58,7 @@ fn what_is_not_the_protocol_is_named() {
     );
 }
 
+/// The call fails once the message has more than 64 MiB; others go on.
 #[test]
 fn an_endless_message_fails_its_call_alone() {
     let server = ScriptedServer::start(MODERN);

@@ -15,6 +15,7 @@ fn count(server: &ScriptedServer, method: &str) -> usize {
     methods.iter().filter(|found| *found == method).count()
 }
 
+/// A server that forgets the session gets a `read` again, once.
 #[test]
 fn a_read_begins_another_session_and_is_called_again() {
     let server = ScriptedServer::start(FORGETFUL);

@@ -107,6 +107,7 @@ fn progress_reaches_the_events_and_not_the_result() {
     }
 }
 
+/// Not even if the server repeats it.
 #[test]
 fn a_secret_in_a_header_appears_nowhere() {
     let server = ScriptedServer::start(MODERN);

@@ -120,6 +120,7 @@ fn an_error_of_a_tool_that_ran_hides_no_rejection() {
     }
 }
 
+/// A call that today's tools reject differs, unless the recording shows that it was rejected back then, too.
 #[test]
 fn a_recorded_refusal_matches() {
     for result_text in [
@@ -267,6 +268,7 @@ fn an_error_in_place_of_a_result_differs() {
     assert_eq!(report["differ"][1]["actual"]["is_error"], true);
 }
 
+/// A recording may contain a secret.
 #[test]
 fn secrets_are_masked_in_reports_and_on_stderr() {
     let tools = TOOLS.replace("version: 1", "version: 1\nsecrets: [TOKEN]");

@@ -140,6 +140,7 @@ fn junit_has_only_what_its_schemas_allow() {
     }
 }
 
+/// A recording may contain markup and escape sequences.
 #[test]
 fn a_markdown_report_is_a_table_without_injected_markup() {
     let page = replay_hostile_recording().file("m.md").unwrap();
@@ -238,6 +239,7 @@ fn a_recording_below_root_is_a_suspect_if_results_differ() {
     assert!(!ran.stderr.contains("lies below"), "{}", ran.stderr);
 }
 
+/// A lost report is never a success.
 #[test]
 fn an_unwritable_report_is_an_error() {
     let recording = recorded_turn(&[(

@@ -22,6 +22,7 @@ fn edit_session(first: &str, second: &str) -> String {
 
 const POEM: &str = "so much depends\nupon";
 
+/// The read returns something else because the write before it was only served.
 #[test]
 fn a_read_after_a_served_write_is_stale_instead_of_different() {
     let ran = replay(&edit_session(POEM, "edited"), &[]).assert_exit(0);

@@ -344,6 +344,7 @@ fn a_resolution_can_be_corrected() {
         .assert_exit(0);
 }
 
+/// `log resolve` exits with 2 and says why.
 #[test]
 fn only_calls_in_doubt_can_be_resolved() {
     let sandbox = killed_in_second_call();

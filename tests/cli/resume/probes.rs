@@ -55,6 +55,7 @@ fn a_not_done_finding_runs_the_call() {
     sandbox.assert_log_sequence();
 }
 
+/// Only a clear answer of a probe settles a call.
 #[test]
 fn any_other_probe_exit_leaves_the_call_in_doubt() {
     for probe in ["exit 2", "kill -9 $$"] {

@@ -67,7 +67,8 @@ fn log_show_counts_the_calls_of_a_resumed_run() {
     assert!(shown.contains(end), "{shown}");
 }
 
-/// One file a turn adds up. Until then, nothing is suggested.
+/// One file a turn adds up. Until then, nothing is suggested. From 1 GiB or 10,000 files on, the summary suggests
+/// `toolq log prune`.
 #[test]
 fn a_large_default_directory_is_reported() {
     let sandbox = ResumeSandbox::new(&effect_recording_tools(), &calls_message(&[("look", 1)]));

@@ -93,6 +93,8 @@ fn one_failure_affects_no_other_call() {
     assert_eq!(texts[5].0, "good");
 }
 
+/// Two keys or ids that are the same, a missing input or one that doesn't match the schema, and a path outside the
+/// root. A number is passed on with all of its digits.
 #[test]
 fn invalid_calls_get_errors_and_valid_ones_run() {
     let input = r#"{"role":"assistant","content":[
@@ -167,6 +169,7 @@ fn calls_with_a_result_are_skipped() {
     assert_eq!(ran.results().len(), 2);
 }
 
+/// It may be incomplete. Those before it run.
 #[test]
 fn the_last_call_before_the_token_limit_is_not_executed() {
     let cut = json!({"role": "assistant", "stop_reason": "max_tokens", "content": [

@@ -36,6 +36,7 @@ fn input_that_is_not_a_model_response_is_an_error() {
     }
 }
 
+/// Not even the valid documents before the bad one.
 #[test]
 fn a_truncated_input_runs_nothing() {
     let complete = model_response(&[("touch", json!({"path": "made"}))]);

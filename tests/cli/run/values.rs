@@ -82,7 +82,8 @@ tools:
     assert!(!ran.dir.path().join("made").exists());
 }
 
-/// A name is never matched loosely: not by case, by look-alike characters, or by path.
+/// A name is never matched loosely: not by case, by look-alike characters, or by path. The result lists the known
+/// tools.
 #[test]
 fn an_unknown_tool_name_is_truncated_and_escaped() {
     let long = "x".repeat(5_000);

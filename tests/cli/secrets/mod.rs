@@ -117,6 +117,8 @@ fn run_and_check_outputs(name: &str, toolq: CliSandbox, calls: &[(&str, Value)])
     outputs.iter().any(|(_, text)| text.contains("[masked]"))
 }
 
+/// A tool, a server or a model may repeat a secret: it is masked in results, the log, saved outputs, events, progress
+/// and messages.
 #[test]
 fn a_canary_is_in_no_output() {
     let server = echo_server();

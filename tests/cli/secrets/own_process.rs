@@ -23,6 +23,7 @@ tools:
     command: [sh, -c, 'echo forged > "/proc/$(cat pid)/fd/1"']
 "#;
 
+/// Through `/proc`, unless both run as root.
 #[test]
 fn a_tool_cannot_read_the_environment_of_toolq_or_write_its_stdout() {
     let dir = TempDir::new().unwrap();

@@ -190,6 +190,7 @@ fn a_call_that_waits_for_an_approval_gives_way() {
     assert_eq!(approvals(&ended).len(), 2);
 }
 
+/// The call isn't executed, and a later yes starts nothing.
 #[test]
 fn a_call_that_is_canceled_takes_its_question_back() {
     let mut client = eliciting();
@@ -265,6 +266,7 @@ fn a_modern_client_makes_the_call_again_with_the_reply() {
     assert_eq!(approvals(&ended), [by("yes"), by("no")]);
 }
 
+/// The person is asked again.
 #[test]
 fn a_forged_or_foreign_reply_of_a_modern_client_approves_nothing() {
     let mut client = serve();

@@ -7,6 +7,7 @@ use crate::support::CliSandbox;
 use crate::support::waiting::wait_until_gone;
 use serde_json::{Value, json};
 
+/// A slow call doesn't hold up the answers of those after it.
 #[test]
 fn reads_run_at_the_same_time_and_each_is_answered_when_it_ends() {
     let mut client = Client::initialized(&[]);
@@ -22,6 +23,7 @@ fn reads_run_at_the_same_time_and_each_is_answered_when_it_ends() {
     assert_eq!(client.leave().code, Some(0));
 }
 
+/// A client may call at the same time what must not run together.
 #[test]
 fn a_write_runs_alone() {
     let mut client = Client::initialized(&[]);
@@ -47,6 +49,7 @@ fn a_write_runs_alone() {
     );
 }
 
+/// The client has said that it waits for none.
 #[test]
 fn a_canceled_call_ends_with_its_processes_and_gets_no_answer() {
     let mut client = Client::initialized(&[]);

@@ -18,6 +18,7 @@ fn failures_in_a_row_pause_a_tool_across_calls() {
     assert!(!results[2].contains("no cheese"), "{results:?}");
 }
 
+/// Calls end with all their processes, and the log is closed.
 #[test]
 fn the_end_of_input_ends_what_still_runs() {
     let mut client = Client::initialized(&[]);
@@ -57,6 +58,7 @@ fn a_signal_ends_the_server_and_answers_its_calls() {
     wait_until_gone(&pids);
 }
 
+/// Calls end with all their processes, and the log is closed.
 #[test]
 fn a_client_that_goes_away_takes_its_calls_with_it() {
     let sandbox = CliSandbox::new().tools(TOOLS);

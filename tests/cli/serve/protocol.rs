@@ -180,6 +180,7 @@ fn errors_repeat_no_secret() {
     assert!(!log.contains(SECRET), "{log}");
 }
 
+/// They get no answer, are reported once, and what follows is served.
 #[test]
 fn lines_that_are_no_messages_disturb_nothing() {
     let mut client = Client::initialized(&[]);

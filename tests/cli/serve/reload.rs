@@ -75,6 +75,7 @@ fn reloading_client(tools: &str) -> Client {
     client
 }
 
+/// A call runs as it was checked, and later ones as tools.yaml says now.
 #[test]
 fn a_signal_puts_new_definitions_into_force_and_running_calls_keep_theirs() {
     let old = reloadable(
@@ -164,6 +165,7 @@ fn included_files_are_read_again() {
     client.wait_until_listed(&["say", "slow", "newer"]);
 }
 
+/// The old definitions stay in force, and stderr says why.
 #[test]
 fn what_cannot_come_into_force_is_said_and_changes_nothing() {
     let mut client = reloading_client(&reloadable("before", ""));
@@ -227,6 +229,7 @@ fn two_servers(argument: &str, with_third: bool) -> String {
     format!("version: 1\nservers:\n{servers}tools:\n{tools}")
 }
 
+/// Others keep their connections and what they remember.
 #[test]
 fn only_servers_that_are_configured_differently_end_once_their_calls_have() {
     let sandbox = CliSandbox::new()

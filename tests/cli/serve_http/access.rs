@@ -90,6 +90,7 @@ fn a_declared_origin_may_send_requests_and_read_responses() {
     assert!(exposed.contains("mcp-session-id"), "{exposed}");
 }
 
+/// The client gets 401.
 #[test]
 fn without_the_token_nothing_is_answered() {
     let server = with_token(&[]);
@@ -121,6 +122,7 @@ fn without_the_token_nothing_is_answered() {
     assert!(server.end().statuses().is_empty());
 }
 
+/// Not even if a client repeats it in a call.
 #[test]
 fn the_token_is_in_no_output() {
     let server = with_token(&[]);

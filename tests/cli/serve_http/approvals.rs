@@ -79,6 +79,7 @@ fn a_session_that_cannot_be_asked_is_told_that_an_approval_is_needed() {
     assert_eq!(server.end().file("ran"), "");
 }
 
+/// A later yes starts nothing either.
 #[test]
 fn a_client_that_disconnects_at_a_question_runs_nothing() {
     let server = start();

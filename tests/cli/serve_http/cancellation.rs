@@ -6,6 +6,7 @@ use crate::serve_http::http_client::HttpRequest;
 use crate::serve_http::http_server::HttpServer;
 use crate::serve_http::{call, legacy, modern, text_of, wait_until_gone};
 
+/// Since 2026-07-28, a client that is gone ends its call with all its processes.
 #[test]
 fn a_closed_response_cancels_a_modern_call() {
     let server = HttpServer::start(&[]);
@@ -22,6 +23,7 @@ fn a_closed_response_cancels_a_modern_call() {
     assert_eq!(server.end().statuses(), ["interrupted", "interrupted"]);
 }
 
+/// Up to 2025-11-25, the protocol lets a client come back for the answer.
 #[test]
 fn a_closed_response_leaves_a_legacy_call_alone() {
     let server = HttpServer::start(&[]);
@@ -40,6 +42,7 @@ fn a_closed_response_leaves_a_legacy_call_alone() {
     assert_eq!(server.end().statuses(), ["ok", "ok"]);
 }
 
+/// With all their processes.
 #[test]
 fn the_end_of_a_session_cancels_its_calls() {
     let server = HttpServer::start(&[]);

@@ -57,6 +57,7 @@ fn call_of_size(bytes: usize) -> HttpRequest {
     request(&"x".repeat(bytes - rest))
 }
 
+/// What is too large or of another type is refused; others are served.
 #[test]
 fn a_body_has_a_size_and_types() {
     let server = HttpServer::start(&[]);
@@ -105,6 +106,7 @@ fn a_body_has_a_size_and_types() {
     assert_eq!(server.ask(&list.without("accept")).status, 200);
 }
 
+/// Its connection ends; others are served.
 #[test]
 #[cfg_attr(
     not(feature = "slow-tests"),
@@ -263,6 +265,7 @@ fn there_are_at_most_1024_connections() {
     assert!(connections(&server).len() <= 1024);
 }
 
+/// Its connection ends; others are served.
 #[test]
 #[cfg_attr(
     not(feature = "slow-tests"),
@@ -307,6 +310,7 @@ fn status(server: &HttpServer, key: &str) -> u64 {
     value.split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// Often without a word: connections, sessions and memory stay bounded.
 #[test]
 fn a_thousand_clients_come_and_go_and_leave_nothing() {
     let server = HttpServer::start(&[]);

@@ -53,6 +53,7 @@ fn headers_must_say_what_the_body_does() {
     assert_eq!(server.end().statuses(), ["ok"]);
 }
 
+/// Nothing runs that a gateway took for something else.
 #[test]
 fn arguments_in_headers_must_be_those_in_the_body() {
     let server = HttpServer::start(&[]);

@@ -7,6 +7,7 @@ use crate::serve_http::http_client::HttpRequest;
 use crate::serve_http::http_server::HttpServer;
 use crate::serve_http::{call, legacy, modern, text_of, wait_until_gone};
 
+/// Nothing is left.
 #[test]
 fn a_signal_ends_the_server_and_every_call_is_answered() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {

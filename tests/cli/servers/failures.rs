@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::servers::{SERVER, TOOLS, lines, sandbox};
 
+/// The server is told, and a late answer is dropped.
 #[test]
 fn a_read_that_times_out_is_canceled_and_the_server_goes_on() {
     let output = sandbox(&[("hang", json!({})), ("read", json!({}))]).run(&["run", "-q"]);
@@ -15,6 +16,7 @@ fn a_read_that_times_out_is_canceled_and_the_server_goes_on() {
     assert!(lines(dir, "calls").contains(&"canceled".to_owned()));
 }
 
+/// The server may have done it before it died.
 #[test]
 fn a_write_without_an_answer_is_in_doubt_and_runs_no_second_time() {
     for tool in ["pay", "die_paying"] {
@@ -36,6 +38,7 @@ fn a_write_without_an_answer_is_in_doubt_and_runs_no_second_time() {
     }
 }
 
+/// The last line of its stderr often says why.
 #[test]
 fn a_server_that_dies_fails_its_call_with_its_last_words_and_starts_again() {
     let calls = [("die", json!({})), ("read", json!({}))];
@@ -46,6 +49,7 @@ fn a_server_that_dies_fails_its_call_with_its_last_words_and_starts_again() {
     assert_eq!(lines(output.dir.path(), "starts").len(), 2);
 }
 
+/// As often as `restarts` says.
 #[test]
 fn a_server_that_keeps_dying_is_started_only_so_often() {
     let tools = TOOLS.replace("  notes:\n", "  notes:\n    restarts: 1\n");
@@ -93,6 +97,7 @@ fn a_call_that_was_not_sent_goes_to_the_next_server() {
     }
 }
 
+/// Its calls get the cause.
 #[test]
 fn a_server_that_cannot_start_fails_its_calls_alone() {
     let tools = TOOLS.replace("argv: [./server]", "argv: [./missing]");
@@ -106,6 +111,7 @@ fn a_server_that_cannot_start_fails_its_calls_alone() {
     );
 }
 
+/// After `startup`.
 #[test]
 fn a_server_that_is_never_ready_is_given_up() {
     let tools = TOOLS

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::servers::{SERVER, TOOLS, lines, sandbox};
 use crate::support::waiting::{is_running, wait_until, wait_until_gone};
 
+/// Neither the server nor what it started outlives toolq.
 #[test]
 fn calls_of_one_server_share_its_process_which_ends_with_the_run() {
     let calls: Vec<(&str, Value)> = (0..5).map(|_| ("read", json!({}))).collect();

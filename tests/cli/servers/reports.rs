@@ -119,6 +119,7 @@ fn the_log_says_what_a_server_did() {
     assert_eq!(last["type"], "session_end");
 }
 
+/// A server may print the key that it was given.
 #[test]
 fn the_values_of_a_servers_variables_are_masked() {
     let server = SERVER.replace("out of cheese", "bad token $SERVER_TOKEN");

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::marked_run::{MarkedSandbox, response_with_calls, result_ids};
 
+/// Each gets a result that names `--max-calls`.
 #[test]
 fn calls_over_their_budget_do_not_run() {
     let turns =
@@ -43,6 +44,7 @@ fn a_budget_that_is_not_exceeded_changes_nothing() {
     assert_eq!((output.code, output.count_status("ok")), (Some(0), 2));
 }
 
+/// `--time-budget` ends a run that takes too long.
 #[test]
 fn an_exhausted_time_budget_ends_running_calls() {
     let started_at = Instant::now();
@@ -68,6 +70,7 @@ fn an_exhausted_time_budget_ends_running_calls() {
     output.assert_log_complete();
 }
 
+/// `--max-output-total` ends a run that produces too much.
 #[test]
 fn a_flood_is_ended_by_the_output_budget() {
     let run = MarkedSandbox::new()

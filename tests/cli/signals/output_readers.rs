@@ -67,6 +67,7 @@ fn a_missing_stdout_is_exit_74() {
     }
 }
 
+/// Nobody would read its results.
 #[test]
 fn no_turn_begins_after_stdout_closes() {
     let turns = ["a", "b", "c"].map(|prefix| response_with_calls(prefix, &["hang"]));
@@ -130,6 +131,7 @@ fn a_stalled_reader_of_stdout_delays_no_timeout() {
     assert_no_delay(Command::stdout, 0, &["--to", "block-lines"], &names);
 }
 
+/// A running call still times out, and a signal ends the run.
 #[test]
 fn a_stalled_reader_of_stderr_delays_no_timeout() {
     // There is room for some lines of progress, but not for those of all calls.

@@ -45,6 +45,7 @@ fn children_and_timeouts_pause_with_toolq() {
     output.assert_log_complete();
 }
 
+/// A program that is suspended can't clean up.
 #[test]
 fn the_grace_period_pauses_too() {
     let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["cleans_up"]));

@@ -70,6 +70,8 @@ impl PseudoTerminal {
     }
 }
 
+/// The terminal's settings, cursor and screen are as they were before. A program has no terminal, and a session of its
+/// own.
 #[test]
 fn ctrl_z_suspends_and_ctrl_c_ends_a_run() {
     let sandbox = MarkedSandbox::new().stdin(response_with_calls("a", &["hang"; 8]));

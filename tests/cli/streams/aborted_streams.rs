@@ -93,6 +93,7 @@ fn an_error_ends_the_stream() {
     );
 }
 
+/// Once the message has begun, it is a stream that ended early.
 #[test]
 fn an_error_before_any_call_is_an_input_error() {
     let error = sse_event(

@@ -117,6 +117,7 @@ fn a_bad_line_is_answered_and_the_next_one_runs() {
     }
 }
 
+/// Each line has an answer, so that the client never waits, and the exit code is 3 in the end.
 #[test]
 fn bad_lines_without_any_call_are_answered() {
     let ran = CliSandbox::new()

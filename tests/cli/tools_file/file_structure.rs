@@ -86,6 +86,7 @@ fn an_api_key_consists_of_variables_only() {
     }
 }
 
+/// The last of two keys or tools with the same name would silently win.
 #[test]
 fn duplicate_keys_are_refused() {
     assert_refused(

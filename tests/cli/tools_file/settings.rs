@@ -89,6 +89,7 @@ fn write_tools_inherit_only_safe_retries() {
     );
 }
 
+/// A timeout or a concurrency of 0, a negative duration.
 #[test]
 fn numbers_out_of_range_are_refused() {
     assert_refused(

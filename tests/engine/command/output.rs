@@ -115,6 +115,7 @@ fn truncated_output_is_saved_in_full() {
     assert_eq!(fs::read_dir(&outputs).unwrap().count(), 3);
 }
 
+/// Invalid bytes become U+FFFD.
 #[test]
 fn invalid_utf8_is_replaced_and_marked_lossy() {
     let ran = shell_call("printf 'a\\377b\\000c'", &[]).run();
@@ -271,6 +272,7 @@ fn secrets_are_masked_at_the_source() {
     assert_eq!(ran.statuses, [(Some("[masked]".to_owned()), None)]);
 }
 
+/// A flood or noise on the status descriptor is drained and ignored.
 #[test]
 fn status_lines_are_not_part_of_the_result() {
     let script = "echo '{\"tip\":\"halfway\",\"progress\":0.5}' >&$TOOLQ_STATUS_FD; cat >/dev/null; echo result";

@@ -73,6 +73,7 @@ fn a_timeout_keeps_stderr() {
     );
 }
 
+/// After its grace period.
 #[test]
 fn a_program_that_ignores_term_is_killed() {
     let ran = shell_call(
@@ -103,6 +104,7 @@ fn the_rest_of_the_process_group_is_killed() {
     wait_until_exited(ran.text());
 }
 
+/// A user of the library may drop an answer that is in progress.
 #[test]
 fn dropping_a_turn_kills_its_programs() {
     let temp_dir = tempfile::tempdir().unwrap();
@@ -115,6 +117,7 @@ fn dropping_a_turn_kills_its_programs() {
     wait_until_exited(fs::read_to_string(file).unwrap().trim());
 }
 
+/// Neither toolq's nor those of programs.
 #[test]
 fn no_zombies_are_left() {
     let calls = (0..50).map(|_| shell_call(":", &[]));

@@ -13,6 +13,7 @@ use crate::http::faulty_server::{FaultyServer, ServerBehavior, http_response};
 use crate::http::transport_phase;
 use crate::support::engine_turn::{TestTurn, http_call};
 
+/// The connection is refused, or TLS fails: the result says how far the exchange got.
 #[test]
 fn transport_errors_name_their_phase() {
     let closed_address = TcpListener::bind("127.0.0.1:0")

@@ -4,6 +4,7 @@ use toolq_core::types::CallEnding;
 
 use crate::http::faulty_server::{FaultyServer, ServerBehavior, http_response};
 
+/// By default none; with `redirects: N` up to N, all within the same origin.
 #[test]
 fn redirects_are_followed_only_as_declared() {
     let redirect_to = |location: &str| {

@@ -47,6 +47,7 @@ fn values_are_placed_in_the_json_tree_of_a_body() {
     assert!(server.requests()[0].ends_with(r#"{"a\"":["\"},\"admin\":true,\u0001"]}"#));
 }
 
+/// Not even together with a variable of the environment: the origin is the declared one.
 #[test]
 fn values_cannot_change_the_server_or_add_headers() {
     let server = FaultyServer::responding_with(&http_response("200 OK", ""));

@@ -6,6 +6,7 @@ use crate::http::faulty_server::{FaultyServer, ServerBehavior, http_response};
 use crate::support::CliSandbox;
 use crate::support::engine_turn::TestTurn;
 
+/// The server may repeat it.
 #[test]
 fn a_key_in_a_header_is_masked() {
     let server = FaultyServer::responding_with(&http_response(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::*;
 use crate::stream::MaskedStream;
 
+/// Escaped or quoted for JSON, URLs, HTML, shells, YAML or CSV, several times over.
 #[test]
 fn every_spelling_is_masked() {
     let secret = "s3cr3t/-with \"quotes\"+é";

@@ -212,6 +212,8 @@ mod tests {
         assert!(Input::parse(r#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#).is_ok());
     }
 
+    /// An input of more than 64 levels, 8 MiB or 100,000 values, a number that no 64-bit float holds, and a lone
+    /// surrogate.
     #[test]
     fn invalid_inputs_are_rejected() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(65), "}".repeat(65));

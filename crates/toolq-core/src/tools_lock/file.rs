@@ -137,6 +137,7 @@ mod tests {
         assert_eq!(ToolsLock::parse(&lock().render()), Ok(lock()));
     }
 
+    /// A lock that is damaged or edited elsewhere is an error.
     #[test]
     fn only_the_effect_may_be_edited() {
         let text = lock().render();

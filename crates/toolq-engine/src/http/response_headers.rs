@@ -42,6 +42,7 @@ mod tests {
         CallEnding, CallOutput, CallTimeouts, Effect, Outcome, RetryCondition, RetryPolicy, Tool,
     };
 
+    /// Anything else is ignored.
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();

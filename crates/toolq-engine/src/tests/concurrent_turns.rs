@@ -52,6 +52,7 @@ fn calls(ids: &str, tool: &Tool) -> Vec<CheckedCall> {
     ids.split_whitespace().map(|id| call(0, id, tool)).collect()
 }
 
+/// Clients of a server may call at the same time what must not run together.
 #[test]
 fn safe_calls_are_answered_as_they_end_and_an_unsafe_one_runs_alone() {
     let tool = tool("t");

@@ -37,6 +37,7 @@ fn permutations(items: &[&'static str]) -> Vec<Vec<&'static str>> {
     longer.collect()
 }
 
+/// Models and hosts match results to calls by their order, too.
 #[test]
 fn answers_are_delivered_in_call_order_whatever_finishes_first() {
     let tool = tool("t");
@@ -253,6 +254,7 @@ fn a_call_that_the_log_refuses_does_not_run() {
     assert_eq!(recorder.lines_for("finished"), ends);
 }
 
+/// The call gets an error, and the others run.
 #[test]
 fn a_panic_is_confined_to_its_call() {
     let (tool, panics) = (tool("t"), tool("panics"));

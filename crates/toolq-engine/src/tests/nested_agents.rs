@@ -199,6 +199,7 @@ fn run_planned_turn(turn: &[PlannedCall], jobs: usize) -> Arc<PlannedRunner> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
+    /// An agent never takes the place of a call, or agents would wait for places that only they could free.
     #[test]
     fn no_agent_waits_for_its_own_tools(turn in any_turn(3), jobs in 1..4_usize) {
         let runner = run_planned_turn(&turn, jobs);

@@ -291,6 +291,7 @@ fn content_that_looks_like_a_blob_reference_is_read_as_written() {
     assert_eq!(files, 2, "{lines:?}");
 }
 
+/// Whatever the umask, a log has mode 0600, and its directory of blobs 0700.
 #[test]
 fn only_the_owner_can_read_a_log() {
     let text = "x".repeat(100_000);
@@ -376,6 +377,7 @@ fn a_log_that_cannot_be_continued_is_refused() {
     assert!(matches!(error("/nowhere/log"), LogError::NoParentDir(_)));
 }
 
+/// A newer minor version is read, but nothing is appended.
 #[test]
 fn a_newer_log_is_not_continued() {
     let dir = tempfile::tempdir().unwrap();

@@ -186,6 +186,7 @@ fn every_moved_or_missing_line_is_found() {
     }
 }
 
+/// A newer toolq may have written what an older one must not ignore.
 #[test]
 fn an_unknown_record_that_must_be_understood_is_refused() {
     let record = |kind: RecordKind, seq, metadata: Value, chain: &line::HashChain| {

@@ -184,6 +184,7 @@ fn versions_that_nobody_shares_are_named() {
     }
 }
 
+/// A server may answer twice, or what nobody asked.
 #[test]
 fn calls_are_told_apart_by_id_and_each_ends_once() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -223,6 +224,7 @@ fn arguments_keep_their_digits_and_stay_on_one_line() {
     ));
 }
 
+/// A server that answers too late disturbs no other call.
 #[test]
 fn a_canceled_call_never_ends_and_its_late_answer_is_counted() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -255,6 +257,7 @@ fn progress_only_grows() {
     assert_eq!(client.receive(unknown), "");
 }
 
+/// A ping is answered, anything else refused.
 #[test]
 fn requests_of_the_server_are_answered_with_their_own_id() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST_LEGACY);
@@ -269,6 +272,7 @@ fn requests_of_the_server_are_answered_with_their_own_id() {
     assert_eq!(sent[1]["error"]["code"], -32601);
 }
 
+/// Otherwise, a server could keep a call from ever ending.
 #[test]
 fn a_server_may_have_its_request_repeated_with_its_state_but_not_for_ever() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -287,6 +291,7 @@ fn a_server_may_have_its_request_repeated_with_its_state_but_not_for_ever() {
     assert_eq!(ended, format!("{} {failure}", call.0));
 }
 
+/// A tool without a schema, and one of two with the same name.
 #[test]
 fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -313,6 +318,7 @@ fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
     );
 }
 
+/// After 1,000 pages.
 #[test]
 fn a_list_that_never_ends_is_given_up() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -330,6 +336,7 @@ fn a_list_that_never_ends_is_given_up() {
     );
 }
 
+/// Memory is bounded, and other calls go on.
 #[test]
 fn an_answer_that_is_too_long_fails_its_own_call() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -343,6 +350,7 @@ fn an_answer_that_is_too_long_fails_its_own_call() {
     assert_eq!(describe(&events), format!("{} {failure}", call.0));
 }
 
+/// No call could be made, so nothing is waited for.
 #[test]
 fn an_answer_that_is_too_long_fails_the_handshake_at_once() {
     for (version, id, method) in [
@@ -379,6 +387,7 @@ fn a_request_of_the_server_that_is_too_long_is_refused_and_ends_no_call() {
     assert!(client.session.is_waiting_for(call.first_request()));
 }
 
+/// Lines that aren't messages end no call.
 #[test]
 fn noise_on_stdout_is_skipped_and_counted() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);

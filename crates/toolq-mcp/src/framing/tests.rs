@@ -42,6 +42,7 @@ fn a_line_over_the_limit_keeps_its_beginning_and_the_next_one_is_whole() {
     }
 }
 
+/// A line that has no end takes no more memory than that.
 #[test]
 fn memory_stays_at_the_limit_below_a_line_of_64_mib() {
     let mut framer = LineFramer::new(1 << 20);

@@ -264,6 +264,7 @@ fn structured_content_is_left_out_where_the_version_has_none() {
     }
 }
 
+/// What follows the line is served.
 #[test]
 fn a_request_that_is_too_long_is_refused_by_its_id() {
     let mut session = ServerSession::new(catalog());
@@ -281,6 +282,7 @@ fn a_request_that_is_too_long_is_refused_by_its_id() {
     assert_eq!(session.noise_lines(), 1);
 }
 
+/// What follows the line is read.
 #[test]
 fn a_reply_that_is_too_long_ends_its_question_as_canceled() {
     let mut session = ServerSession::new(catalog());

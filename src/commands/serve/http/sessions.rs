@@ -133,6 +133,7 @@ mod tests {
         assert!(sessions.remove("a").is_none());
     }
 
+    /// Clients that leave without a word must not add up.
     #[test]
     fn one_session_too_many_ends_the_one_that_was_unused_for_longest() {
         let (sessions, calls) = (Sessions::default(), no_calls());

@@ -7,6 +7,7 @@ use crate::log::sandbox_with_five_calls;
 use crate::log::show::show_log;
 use crate::support::CliSandbox;
 
+/// A log without an end isn't damaged.
 #[test]
 fn a_killed_run_is_shown_to_its_last_record() {
     let mut log = LogBuilder::new();

@@ -4,6 +4,8 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
+/// By `..`, an absolute path, `~`, nothing at all, NUL, or a symlink that leads outside, into `/proc/self/root`, to
+/// nothing or to itself. Paths are compared by components: `app-secret` isn't inside `app`.
 #[test]
 fn paths_outside_the_root_are_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -77,6 +77,8 @@ fn sandbox() -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
+/// A path may be inside, and `docs/{name}`, `{path}.txt` or `{dir}:/data` not. Where a `:` makes a program split, each
+/// part must be inside.
 #[test]
 fn a_path_is_judged_as_the_argument_that_it_becomes() {
     let (_dir, root) = sandbox();
@@ -167,6 +169,7 @@ fn a_path_in_a_url_does_not_climb_once_it_is_decoded() {
     }
 }
 
+/// The finished text is judged, not the value in it: a path may be inside, and `{path}.txt` or `{dir}:/data` not.
 #[test]
 fn a_path_in_a_variable_or_stdin_is_judged_too() {
     let (_dir, root) = sandbox();

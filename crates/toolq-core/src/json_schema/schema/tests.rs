@@ -12,6 +12,7 @@ fn problem_lines(schema: &Value, input: &Value) -> Vec<String> {
     details.into_iter().map(line).collect()
 }
 
+/// Every problem is named by its JSON pointer, so that the model can correct all at once.
 #[test]
 fn problems_are_reported_without_the_value() {
     let schema = json!({
@@ -112,6 +113,7 @@ fn the_intended_alternative_is_reported() {
     }
 }
 
+/// Of 1,000 problems, the first 50 are listed.
 #[test]
 fn excess_problems_are_counted() {
     let found = problem_lines(
@@ -188,6 +190,7 @@ fn problems_of_a_schema_as_input_are_listed_however_deep_they_are() {
     }
 }
 
+/// No call depends on whether a `format` is known.
 #[test]
 fn formats_are_annotations_only() {
     for draft in ["draft-07/schema#", "draft/2020-12/schema"] {

@@ -31,6 +31,8 @@ fn error_lines(schema: &Value) -> Vec<String> {
     found.into_iter().map(line).collect()
 }
 
+/// A wrong value of any keyword, a huge pattern such as `(?:a{1000}){1000}`, a `$ref` to a URL or to a file elsewhere,
+/// which is never fetched.
 #[test]
 fn invalid_schemas_are_reported_at_their_position() {
     for (schema, place) in [
@@ -123,6 +125,7 @@ fn invalid_schemas_are_reported_at_their_position() {
     }
 }
 
+/// References that multiply are an error of the file, before any input is checked.
 #[test]
 fn exponential_references_are_rejected() {
     let chain = |links: usize| {
@@ -138,6 +141,7 @@ fn exponential_references_are_rejected() {
     assert_eq!(schema.problem_details(&json!(1)).len(), 1);
 }
 
+/// A `$ref` may name files below the directory of tools.yaml, and no others.
 #[test]
 fn referenced_files_are_checked_and_compiled() {
     let dir = tempfile::tempdir().unwrap();

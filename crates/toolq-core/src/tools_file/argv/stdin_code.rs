@@ -197,6 +197,7 @@ fn is_stdin(operand: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Without a `stdin`, they would run the input of the model.
     #[test]
     fn programs_that_run_their_stdin_are_found() {
         for (argv, expected) in [

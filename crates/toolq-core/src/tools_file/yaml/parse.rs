@@ -205,6 +205,8 @@ mod tests {
         assert_eq!(keys, ["d", "a", "1"]);
     }
 
+    /// Tags, merge keys, several documents, tabs, anchors that contain themselves, and aliases that expand
+    /// exponentially.
     #[test]
     fn unsupported_yaml_is_rejected_at_its_position() {
         let bomb = (1..10).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {

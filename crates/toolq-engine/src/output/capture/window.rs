@@ -163,6 +163,7 @@ mod tests {
             prop_assert!(view.cut == 0 || view.text.len() + 6 >= limit);
         }
 
+        /// Invalid bytes become U+FFFD, and the result is marked as lossy. Characters that arrive in pieces are joined.
         #[test]
         fn any_bytes_are_text(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..9)) {
             let all = chunks.concat();

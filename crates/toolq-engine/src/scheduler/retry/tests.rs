@@ -184,6 +184,7 @@ fn policy(backoff_ms: u64, max_ms: u64) -> RetryPolicy {
     }
 }
 
+/// A server that answers 429 or 503 is asked again ever later.
 #[test]
 fn waits_double_up_to_max_backoff() {
     for seed in 0..50 {

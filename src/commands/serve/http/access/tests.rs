@@ -23,6 +23,7 @@ fn is_allowed(headers: &[(&str, &str)]) -> bool {
     result.is_ok()
 }
 
+/// A web page may rebind its name to this machine, but still sends its own name.
 #[test]
 fn hosts_are_this_machine_or_declared() {
     for host in [

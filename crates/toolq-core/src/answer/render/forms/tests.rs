@@ -63,6 +63,7 @@ fn every_form_matches_its_vendors_format() {
     );
 }
 
+/// A label stands for an image that the output format can't carry.
 #[test]
 fn media_is_kept_or_replaced_by_a_label() {
     let png =

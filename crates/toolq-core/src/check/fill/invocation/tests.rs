@@ -243,6 +243,7 @@ fn an_empty_value_does_not_make_the_text_after_it_an_option() {
     assert_eq!(fill_argv(&["-k{from}-{to}"], &empty).unwrap(), ["-k-x"]);
 }
 
+/// `dashes` names values that the program takes for no option.
 #[test]
 fn a_leading_dash_is_handed_over_where_the_file_allows_it() {
     let mut backing = command_backing(&["{n}", "{list...}", "{a.b}.txt"]);
@@ -320,6 +321,7 @@ b",
     assert_eq!(fill("{x}/{p}", &input), ["v/-a"]);
 }
 
+/// `-delete`, `A=1` or `h:x` get `./` before them, so that a program can take them only for paths.
 #[test]
 fn a_path_in_a_variable_is_handed_over_as_nothing_but_a_path() {
     let mut backing = command_backing(&["x"]);
@@ -373,6 +375,7 @@ fn values_that_are_not_strings_are_passed_as_json() {
     assert_eq!(filled.argv.iter().skip(1).collect::<Vec<_>>(), expected);
 }
 
+/// The model learns that a long text belongs in stdin.
 #[test]
 fn arguments_that_the_system_would_reject_are_rejected_first() {
     let input = |bytes: usize| json!({"x": "x".repeat(bytes)});

@@ -15,6 +15,7 @@ fn role_letters(argv: &[&str]) -> String {
     classify_args(argv).iter().map(letter).collect()
 }
 
+/// A value must never become a part of the code after `-c` or `-e`.
 #[test]
 fn code_arguments_are_found() {
     for (argv, roles) in [

@@ -251,6 +251,7 @@ fn a_broken_stream_reports_its_position() {
     assert!(decode_lines(&[]).concat().contains("has no model response"));
 }
 
+/// A stream that repeats or changes a complete call ends there. The call stays as it was.
 #[test]
 fn a_late_piece_is_an_error() {
     let late = [&ANTHROPIC[..10], &[ANTHROPIC[8]]].concat();
@@ -259,6 +260,7 @@ fn a_late_piece_is_an_error() {
 }
 
 proptest! {
+    /// Even within a character.
     #[test]
     fn events_do_not_depend_on_where_bytes_are_cut(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), ends in "\r\n|\r|\n") {
         let text = [sse_text(&ANTHROPIC), sse_text(&RESPONSES)].concat().replace('\n', &ends);

@@ -64,6 +64,7 @@ fn every_http_status_has_its_hint() {
         "#);
 }
 
+/// The result says how far the exchange got before a connection was refused or reset, or TLS failed.
 #[test]
 fn transport_errors_name_their_phase() {
     insta::assert_snapshot!(answer_texts(&[

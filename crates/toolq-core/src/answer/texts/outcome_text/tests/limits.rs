@@ -30,6 +30,8 @@ fn limited_tool() -> Tool {
     }
 }
 
+/// A program that exceeds its CPU time, file size, memory or open files is told which limit it was, if the system says
+/// so.
 #[test]
 fn limits_are_named() {
     let ends = [
@@ -63,6 +65,7 @@ fn limits_are_named() {
     assert!(!answer_text(Some(&read_tool()), &unlimited).contains("limits"));
 }
 
+/// Processes that a program leaves behind are killed. `leftovers: report` tells the model how many.
 #[test]
 fn leftovers_are_reported_where_declared() {
     let ran = |text: &str, leftovers| Outcome::Succeeded {

@@ -16,6 +16,7 @@ fn the_error_of_a_call_without_words_of_its_own_says_how_it_ended() {
     assert!(not_executed.starts_with("Not executed"), "{not_executed}");
 }
 
+/// A program that fails leaves its exit code and its output.
 #[test]
 fn exit_codes_come_with_output_and_hint() {
     insta::assert_snapshot!(answer_texts(&[
@@ -58,6 +59,7 @@ fn exit_codes_come_with_output_and_hint() {
         ");
 }
 
+/// A program that a signal killed leaves the name of the signal and its output.
 #[test]
 fn signals_are_named() {
     insta::assert_snapshot!(answer_texts(&[
@@ -124,6 +126,7 @@ fn timeouts_come_with_partial_output() {
     );
 }
 
+/// The text names what is missing: the program, its permission, its `#!` line, its directory, or a variable.
 #[test]
 fn spawn_errors_are_explained() {
     let errnos = [
