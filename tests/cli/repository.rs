@@ -58,9 +58,15 @@ fn only_the_engine_and_the_program_are_async() {
 #[test]
 fn generated_files_are_current() {
     for (file, arguments) in [
-        ("tools.schema.json", &["generate", "schema"][..]),
-        ("session-log.schema.json", &["generate", "schema", "--log"]),
-        ("plan.schema.json", &["generate", "schema", "--plan"]),
+        ("schemas/tools.schema.json", &["generate", "schema"][..]),
+        (
+            "schemas/session-log.schema.json",
+            &["generate", "schema", "--log"],
+        ),
+        (
+            "schemas/plan.schema.json",
+            &["generate", "schema", "--plan"],
+        ),
         (
             "completions/toolq.bash",
             &["generate", "completions", "bash"],
@@ -70,7 +76,6 @@ fn generated_files_are_current() {
             "completions/toolq.fish",
             &["generate", "completions", "fish"],
         ),
-        ("man/toolq.1", &["generate", "man"]),
     ] {
         let generated = CliSandbox::new().run(arguments).assert_exit(0).stdout;
         let committed = fs::read_to_string(repository_root().join(file)).unwrap_or_default();

@@ -46,7 +46,7 @@ fn a_plan_approves_its_calls_and_is_applied_once() {
         output.stderr
     );
     let plan: Value = serde_json::from_str(&output.file("plan.json").unwrap()).unwrap();
-    let schema = fs::read_to_string(repository_root().join("plan.schema.json")).unwrap();
+    let schema = fs::read_to_string(repository_root().join("schemas/plan.schema.json")).unwrap();
     let schema = serde_json::from_str(&schema).unwrap();
     let schema = CompiledSchema::compile(&schema, Path::new("/")).unwrap();
     assert!(schema.accepts(&plan), "{plan}");
