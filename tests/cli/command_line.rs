@@ -1,9 +1,8 @@
 //! Conventions of the command line: `-`, repeated flags, empty variables, colors, completions.
 
 use std::fs::File;
-use std::process::{Command, Stdio};
 
-use crate::support::{CliOutput, CliSandbox};
+use crate::support::{CliOutput, CliSandbox, lacks};
 
 const TOOLS: &str = "version: 1
 tools:
@@ -282,13 +281,7 @@ fn without_a_command_stderr_says_what_to_type_first() {
 /// The scripts for zsh and fish differ only in how they ask their shell for the words.
 #[test]
 fn the_bash_script_completes() {
-    if Command::new("bash")
-        .stdout(Stdio::null())
-        .arg("--version")
-        .status()
-        .is_err()
-    {
-        crate::support::eprint_uncaptured(format_args!("skipped: no bash"));
+    if lacks(&["bash"]) {
         return;
     }
     let script = r#"ln -s "$TOOLQ" toolq; PATH=$PWD:$PATH; "$TOOLQ" generate completions bash > script

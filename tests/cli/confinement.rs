@@ -5,15 +5,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::shell_server::shell_server;
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response, parse_json_lines};
+use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines, skip};
 use serde_json::{Value, json};
 
-/// Returns whether this system confines nothing or not everything, and says so.
+/// Returns whether this system confines nothing or not everything, and says that the test is skipped.
 fn is_skipped() -> bool {
     let missing = procfence::missing_protections(&procfence::NetworkAccess::None);
     if !missing.is_empty() {
         let missing = missing.join(", or ");
-        eprint_uncaptured(format_args!("skipped: this system can't confine {missing}"));
+        skip(format_args!("this system can't confine {missing}"));
     }
     !missing.is_empty()
 }
@@ -517,10 +517,10 @@ tools:
         || !output.dir.path().join("ready").exists()
     {
         let problems = output.file("problems").unwrap_or_default();
-        eprint_uncaptured(format_args!(
-            "skipped: this system has no namespaces, Python or ports in Landlock: {problems}\n"
+        return skip(format_args!(
+            "this system has no namespaces, Python or ports in Landlock: {}",
+            problems.trim()
         ));
-        return;
     }
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured};
+use crate::support::{CliOutput, CliSandbox, lacks, skip};
 use serde_json::{Value, json};
 
 /// Returns the command in the note of `init` that announces it.
@@ -119,9 +119,14 @@ fn an_import_leaves_out_what_it_cannot_write() {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
 }
 
-fn is_installed(program: &str, arguments: &[&str]) -> bool {
-    let ran = Command::new(program).args(arguments).output();
-    ran.is_ok_and(|ran| ran.status.success())
+/// Returns the command that runs the loop in this language. `None`, and says so, where it can't run.
+fn loop_command(language: &str) -> Option<String> {
+    let (command, programs) = match language {
+        "sh" => ("sh agent.sh", &["curl", "jq"][..]),
+        "python" => ("python3 agent.py", &["python3"][..]),
+        _ => return typescript_command(),
+    };
+    (!lacks(programs)).then(|| command.to_owned())
 }
 
 /// Runs the loop against an API whose model calls a tool twice, and then answers with what the API got.
@@ -145,8 +150,11 @@ fn run_loop(language: &str, command: &str) -> (CliOutput, ScriptedApi) {
     (ran, api)
 }
 
-fn assert_loop_works(language: &str, command: &str) {
-    let (ran, api) = run_loop(language, command);
+fn assert_loop_works(language: &str) {
+    let Some(command) = loop_command(language) else {
+        return;
+    };
+    let (ran, api) = run_loop(language, &command);
     assert_eq!(ran.code, 0, "{language}: {}", ran.stderr);
     assert_eq!(ran.stdout, "so much depends\n", "{language}");
     let requests = api.requests();
@@ -167,28 +175,17 @@ fn assert_loop_works(language: &str, command: &str) {
 
 #[test]
 fn the_shell_loop_answers_a_model() {
-    if !is_installed("curl", &["--version"]) || !is_installed("jq", &["--version"]) {
-        eprint_uncaptured(format_args!("skipped: no curl or jq"));
-        return;
-    }
-    assert_loop_works("sh", "sh agent.sh");
+    assert_loop_works("sh");
 }
 
 #[test]
 fn the_python_loop_answers_a_model() {
-    if !is_installed("python3", &["--version"]) {
-        eprint_uncaptured(format_args!("skipped: no python3"));
-        return;
-    }
-    assert_loop_works("python", "python3 agent.py");
+    assert_loop_works("python");
 }
 
 #[test]
 fn the_typescript_loop_answers_a_model() {
-    let Some(command) = typescript_command() else {
-        return;
-    };
-    assert_loop_works("typescript", &command);
+    assert_loop_works("typescript");
 }
 
 /// Returns the command that runs `agent.ts`. Node runs TypeScript by itself since 22.18; elsewhere, `TSX` names a program that
@@ -197,22 +194,24 @@ fn typescript_command() -> Option<String> {
     if let Ok(tsx) = std::env::var("TSX") {
         return Some(format!("{tsx} agent.ts"));
     }
-    if is_installed("node", &["--experimental-strip-types", "-e", ""]) {
+    let node = Command::new("node")
+        .args(["--experimental-strip-types", "-e", ""])
+        .output();
+    if node.is_ok_and(|ran| ran.status.success()) {
         let node = "node --disable-warning=ExperimentalWarning --experimental-strip-types";
         return Some(format!("{node} agent.ts"));
     }
-    eprint_uncaptured(format_args!(
-        "skipped: no program that runs TypeScript; TSX can name one"
-    ));
+    skip("there is no program that runs TypeScript; TSX can name one");
     None
 }
 
 /// A model that answers at once gets no call to toolq's process, which then has nothing to complain about.
 #[test]
 fn a_loop_without_calls_prints_only_the_answer() {
-    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
-    for (language, command) in [("python", python), ("typescript", typescript_command())] {
-        let Some(command) = command else { continue };
+    for language in ["python", "typescript"] {
+        let Some(command) = loop_command(language) else {
+            continue;
+        };
         let api = ScriptedApi::new(&[text_response("nothing to do")]);
         let ran = run_against(&api.url, language, &command).assert_exit(0);
         assert_eq!((&*ran.stdout, &*ran.stderr), ("nothing to do\n", ""));
@@ -223,9 +222,12 @@ fn a_loop_without_calls_prints_only_the_answer() {
 #[test]
 fn a_loop_ends_when_the_api_refuses() {
     let refuse = ApiBehavior::Respond(401, "", json!({"type": "error"}).to_string());
-    for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
+    for language in ["sh", "python"] {
+        let Some(command) = loop_command(language) else {
+            continue;
+        };
         let api = ScriptedApi::new(std::slice::from_ref(&refuse));
-        let ran = run_against(&api.url, language, command);
+        let ran = run_against(&api.url, language, &command);
         assert_ne!(ran.code, 0, "{language}: {}", ran.stdout);
         assert!(ran.stderr.contains("401"), "{language}: {}", ran.stderr);
         assert!(!ran.stderr.contains("c4n4ry"), "{language}: {}", ran.stderr);
@@ -235,10 +237,8 @@ fn a_loop_ends_when_the_api_refuses() {
 /// What nobody wrote for people, such as a traceback, hides the only line that helps.
 #[test]
 fn a_loop_says_in_one_line_that_it_reaches_no_api() {
-    let python = is_installed("python3", &["--version"]).then(|| "python3 agent.py".to_owned());
-    for (language, command) in [("python", python), ("typescript", typescript_command())] {
-        let Some(command) = command else {
-            eprint_uncaptured(format_args!("skipped: the loop in {language}"));
+    for language in ["python", "typescript"] {
+        let Some(command) = loop_command(language) else {
             continue;
         };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -272,7 +272,10 @@ fn run_against(url: &str, language: &str, command: &str) -> CliOutput {
 
 #[test]
 fn a_loop_without_a_key_says_which_variable_to_set() {
-    for (language, command) in [("sh", "sh agent.sh"), ("python", "python3 agent.py")] {
+    for language in ["sh", "python"] {
+        let Some(command) = loop_command(language) else {
+            continue;
+        };
         let script = format!(
             "\"$TOOLQ\" init -q --agent-loop {language} && env -u ANTHROPIC_API_KEY {command} hello"
         );

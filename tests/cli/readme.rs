@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::repository_root;
+use crate::support::{lacks, repository_root};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -89,11 +89,10 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
     let mut transcript = String::new();
     let mut jobs = BackgroundJobs::default();
     for command in typed_commands(block) {
-        for program in ["jq", "python3", "bash"] {
-            if command.contains(&format!("{program} ")) && !is_installed(program) {
-                println!("skipped, {program} isn't installed: {command}");
-                return None;
-            }
+        let mut programs = vec!["jq", "python3", "bash"];
+        programs.retain(|program| command.contains(&format!("{program} ")));
+        if lacks(&programs) {
+            return None;
         }
         let bin = Path::new(env!("CARGO_BIN_EXE_toolq")).parent().unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
@@ -122,13 +121,6 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
         transcript.push_str(&format!("$ {typed}\n{printed}"));
     }
     Some(transcript)
-}
-
-fn is_installed(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", &format!("command -v {program}")])
-        .output();
-    found.unwrap().status.success()
 }
 
 /// Replaces every duration and every generated name of a session log by `…`, since they differ between runs.
@@ -241,8 +233,7 @@ fn the_agent_loop_ends() {
         PageSegment::Block("sh", text) if text.contains("\nwhile ") => Some(*text),
         _ => None,
     });
-    if !is_installed("jq") {
-        println!("skipped, jq isn't installed");
+    if lacks(&["jq"]) {
         return;
     }
     let dir = TempDir::new().unwrap();

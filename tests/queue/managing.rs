@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use crate::nats_server::{self, NatsServer};
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
-use crate::support::eprint_uncaptured;
+use crate::support::skip;
 use crate::support::waiting::wait_until;
 
 #[test]
@@ -77,10 +77,7 @@ fn a_worker_that_starts_beside_another_keeps_the_lease_of_the_other() {
             return;
         };
         if nats_server::is_before_2_10() {
-            eprint_uncaptured(format_args!(
-                "SKIPPED: before 2.10, a nats-server can't tell whether another worker was faster"
-            ));
-            return;
+            return skip("before 2.10, a nats-server can't tell whether another worker was faster");
         }
         let workers = [
             sandbox.start_worker(&["--ack-wait", "10m"]),

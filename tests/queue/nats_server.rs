@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::eprint_uncaptured;
+use crate::support::skip;
 use crate::support::waiting::wait_until;
 
 /// The program to start: `NATS_SERVER`, or the one in the `PATH`.
@@ -25,11 +25,9 @@ pub fn is_before_2_10() -> bool {
     (major.unwrap(), minor.unwrap()) < (2, 10)
 }
 
-/// Says that queues aren't tested.
+/// Says that the running test is skipped.
 pub fn say_skipped() {
-    eprint_uncaptured(format_args!(
-        "SKIPPED: queues aren't tested, because there is no nats-server"
-    ));
+    skip("there is no nats-server");
 }
 
 pub struct NatsServer {

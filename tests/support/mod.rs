@@ -15,12 +15,14 @@ pub mod shell_server;
 pub mod vendor_messages;
 pub mod waiting;
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::thread;
 
 use rustix::fs::{Mode, OFlags};
@@ -284,12 +286,16 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// Says that the running test is skipped, even if the test harness captures its output. Adds the line to the file that
-/// `TOOLQ_SKIPPED` names, so that `.ci/run` can list it.
+/// Says that the running test, or a part of it, is skipped, even if the test harness captures its output. Adds the line to
+/// the file that `TOOLQ_SKIPPED` names, so that `.ci/run` can list it.
 pub fn skip(why: impl Display) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test");
     let line = format!("SKIPPED {test}: {why}\n");
+    if !SAID.lock().unwrap().insert(line.clone()) {
+        return;
+    }
     // If stderr is closed, the line can't be read anyway.
     let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(list) = std::env::var_os("TOOLQ_SKIPPED") {
@@ -300,6 +306,20 @@ pub fn skip(why: impl Display) {
             .unwrap();
         list.write_all(line.as_bytes()).unwrap();
     }
+}
+
+/// Returns whether one of these programs isn't installed, and says that the running test is skipped.
+pub fn lacks(programs: &[&str]) -> bool {
+    let is_missing = |program: &&&str| {
+        let command = format!("command -v {program}");
+        let found = Command::new("sh").args(["-c", &command]).output();
+        !found.unwrap().status.success()
+    };
+    let missing = programs.iter().find(is_missing);
+    if let Some(program) = missing {
+        skip(format_args!("{program} isn't installed"));
+    }
+    missing.is_some()
 }
 
 /// Prints what was counted, even if the test harness captures the output of the test.

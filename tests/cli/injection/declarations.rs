@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response};
+use crate::support::{CliOutput, CliSandbox, lacks, model_response};
 
 /// Runs a call of a tool with these keys, whose inputs `x` and `path` are `value`.
 fn run_with(keys: &str, value: &str) -> CliOutput {
@@ -150,12 +150,7 @@ fn a_value_never_steers_a_program_through_a_variable() {
 #[test]
 fn a_statement_of_sqlite3_needs_safe_mode() {
     assert_refused(&[("command: [sqlite3, app.db, \"{x}\"]", ".shell touch canary")]);
-    if std::process::Command::new("sqlite3")
-        .arg("-version")
-        .output()
-        .is_err()
-    {
-        eprint_uncaptured(format_args!("skipped: sqlite3 isn't installed"));
+    if lacks(&["sqlite3"]) {
         return;
     }
     let safe = "command: [sqlite3, -safe, \":memory:\", \"{x}\"]";

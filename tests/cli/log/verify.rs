@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::log::log_builder::LogBuilder;
 use crate::log::sandbox_with_five_calls;
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, model_response};
+use crate::support::{CliOutput, CliSandbox, model_response, skip};
 
 /// Verifies a log with this content. Returns stdout and the exit code.
 fn run_verify(bytes: &[u8]) -> (String, i32) {
@@ -277,10 +277,7 @@ fn readers_follow_symbolic_links() {
 fn readers_accept_logs_of_other_users() {
     let toolq = CliSandbox::new().file("log.jsonl", sample_log());
     if std::os::unix::fs::chown(toolq.path().join("log.jsonl"), Some(1), None).is_err() {
-        eprint_uncaptured(format_args!(
-            "skipped: only a superuser can change the owner of a file"
-        ));
-        return;
+        return skip("only a superuser can change the owner of a file");
     }
     let script =
         r#""$TOOLQ" log verify log.jsonl; "$TOOLQ" log resolve a log.jsonl --not-done; echo $?"#;

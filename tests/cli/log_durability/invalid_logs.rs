@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
 use crate::log_durability::{complete_records, count_runs, three_calls, toolq};
-use crate::support::{CliOutput, CliSandbox, eprint_uncaptured};
+use crate::support::{CliOutput, CliSandbox, skip};
 
 fn assert_refused(output: &CliOutput, message: &str) {
     assert!(output.stderr.contains(message), "{}", output.stderr);
@@ -68,9 +68,7 @@ fn a_log_must_be_a_regular_file_of_the_user() {
             "belongs to another user",
         );
     } else {
-        eprint_uncaptured(format_args!(
-            "skipped: only a superuser can change the owner of a file"
-        ));
+        skip("only a superuser can change the owner of a file");
     }
     let read_only = toolq().file("log", "");
     let path = read_only.path().join("log");
@@ -81,9 +79,7 @@ fn a_log_must_be_a_regular_file_of_the_user() {
             "can't be opened",
         );
     } else {
-        eprint_uncaptured(format_args!(
-            "skipped: a superuser can write read-only files"
-        ));
+        skip("a superuser can write read-only files");
     }
 }
 

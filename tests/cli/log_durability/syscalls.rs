@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::log_durability::toolq;
-use crate::support::{CliSandbox, eprint_uncaptured, model_response};
+use crate::support::{CliSandbox, model_response, skip};
 
 /// Runs toolq under strace. Returns its stdout and the trace, or `None` if tracing isn't possible.
 fn run_traced(
@@ -15,9 +15,7 @@ fn run_traced(
     arguments: &[&str],
 ) -> Option<(String, String)> {
     if !rustix::process::geteuid().is_root() {
-        eprint_uncaptured(format_args!(
-            "skipped: only a superuser can read what toolq, which isn't dumpable, writes"
-        ));
+        skip("only a superuser can read what toolq, which isn't dumpable, writes");
         return None;
     }
     let run = toolq.command(arguments);
@@ -33,9 +31,7 @@ fn run_traced(
     let output = traced.output();
     let trace = fs::read_to_string(toolq.path().join("trace")).unwrap_or_default();
     let Some(output) = output.ok().filter(|_| !trace.is_empty()) else {
-        eprint_uncaptured(format_args!(
-            "skipped: strace isn't installed or can't trace"
-        ));
+        skip("strace isn't installed or can't trace");
         return None;
     };
     assert!(output.status.success(), "{output:?}");
@@ -93,7 +89,6 @@ fn records_are_synced_before_starts_and_output() {
         .count();
     // One for the session, one for its end, and two for each call that isn't read-only.
     assert_eq!(syncs, 2 + 2 + 2);
-    eprint_uncaptured(format_args!("{syncs} syncs in the right places"));
 }
 
 /// If the system can't create another process, the call isn't started, and the log says so.

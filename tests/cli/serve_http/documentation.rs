@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::serve_http::http_server::HttpServer;
-use crate::support::{CliSandbox, eprint_uncaptured, repository_root};
+use crate::support::{CliSandbox, lacks, repository_root};
 
 /// Returns what the fence of this language contains that comes next, and what comes after it.
 fn next_block<'p>(page: &'p str, language: &str) -> (&'p str, &'p str) {
@@ -14,8 +14,8 @@ fn next_block<'p>(page: &'p str, language: &str) -> (&'p str, &'p str) {
 
 #[test]
 fn the_requests_on_the_page_are_answered_as_it_says() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        return eprint_uncaptured(format_args!("skipped: there is no curl"));
+    if lacks(&["curl"]) {
+        return;
     }
     let page = fs::read_to_string(repository_root().join("docs/mcp.md")).unwrap();
     let (_, mut rest) = page.split_once("### With curl").unwrap();

@@ -5,8 +5,8 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use super::marked_run::{MarkedSandbox, response_with_calls};
-use crate::support::reset_signals;
 use crate::support::waiting::wait_until;
+use crate::support::{reset_signals, skip};
 
 /// A script for the init process of the namespace. When init exits, the kernel kills all other processes in the
 /// namespace, so it waits until its stdin is closed.
@@ -29,7 +29,7 @@ fn unshare_command(own_proc: bool) -> Option<Command> {
     if tried.is_ok_and(|status| status.success()) {
         return Some(unshare());
     }
-    println!("skipped: not allowed to create a PID namespace");
+    skip("this user may not create a PID namespace");
     None
 }
 
