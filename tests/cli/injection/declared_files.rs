@@ -31,7 +31,7 @@ pub fn declared_files() -> Vec<DeclaredFile> {
         root.join("src/commands/init/starter.yaml"),
     ];
     let mut pages = vec![root.join("README.md")];
-    for directory in ["fixtures", "examples", "docs", "python", "typescript"] {
+    for directory in ["fixtures", "examples", "docs", "packages"] {
         let (mut files, mut texts) = (Vec::new(), Vec::new());
         find_files(&root.join(directory), &mut files, &mut texts);
         paths.extend(files);

@@ -1,4 +1,4 @@
-// Writes the package.json of both packages: manifests.cjs DIR VERSION PLATFORM. What typescript/package.json says about the library
+// Writes the package.json of both packages: manifests.cjs DIR VERSION PLATFORM. What packages/typescript/package.json says about the library
 // stays as it is.
 "use strict";
 const { readFileSync, writeFileSync } = require("node:fs");
