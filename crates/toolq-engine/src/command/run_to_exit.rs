@@ -56,9 +56,10 @@ pub(super) async fn run_to_exit(
     };
     debug!(?wait_result, ?exit, "the program's processes have ended");
     match (wait_result, exit) {
-        (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
+        // Nothing ran, whatever it was canceled for meanwhile.
         (_, ChildExit::NotStarted(errno)) => spec.start_failure(errno).into(),
         (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
+        (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
         (WaitResult::Exited, exit) => {
             outcome_of_exit(streams, exit, spec.success_codes(), tool.effect).into()
         }

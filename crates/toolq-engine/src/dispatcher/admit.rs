@@ -55,13 +55,12 @@ impl Dispatcher<'_> {
             return ControlFlow::Continue(());
         }
         let limit = self.engine.limit_for(&job);
-        let Some(permit) = limit.try_acquire() else {
+        let Some(permit) = self.permits.take(&limit) else {
             debug!(
                 id = job.call.id,
                 agent = job.is_agent(),
                 "waits for a place: as many calls run as may"
             );
-            self.awaited_limit = Some(limit);
             return ControlFlow::Break(());
         };
         self.gate.enter();

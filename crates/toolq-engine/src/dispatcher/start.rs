@@ -16,8 +16,13 @@ use toolq_core::types::{EmitError, Event, EventSink as _, Outcome};
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
     pub(crate) fn start_ready_calls(&mut self) {
+        self.permits.begin_round();
+        self.start_admitted_calls();
+        self.permits.end_round();
+    }
+
+    fn start_admitted_calls(&mut self) {
         loop {
-            self.awaited_limit = None;
             let mut admitted = self.start_throttled();
             self.request_approval();
             admitted.extend(self.admit_calls());

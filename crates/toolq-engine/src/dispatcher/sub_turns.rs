@@ -126,7 +126,9 @@ impl<'e> SubTurns<'e> {
 
     /// Drops the engine of this call's agent, which has ended.
     pub(crate) fn drop_engine(&mut self, call_number: usize) {
-        self.idle_engines.remove(&call_number);
+        if let Some(engine) = self.idle_engines.remove(&call_number) {
+            engine.control.forget_scope();
+        }
         self.origins.remove(&call_number);
     }
 }

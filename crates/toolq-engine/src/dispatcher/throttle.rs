@@ -47,7 +47,7 @@ impl Dispatcher<'_> {
     pub(crate) fn start_throttled(&mut self) -> Vec<usize> {
         let mut admitted = Vec::new();
         loop {
-            self.throttled.wake_at = None;
+            self.throttled.begin_check(&self.engine.start_limiter);
             self.end_late_retries();
             let Some((call, permit)) = self.next_due() else {
                 return admitted;
@@ -78,8 +78,7 @@ impl Dispatcher<'_> {
                     continue;
                 };
                 let limit = self.engine.limit_for(&job);
-                let Some(permit) = limit.try_acquire() else {
-                    self.awaited_limit = Some(limit);
+                let Some(permit) = self.permits.take(&limit) else {
                     continue;
                 };
                 Some(permit)

@@ -3,6 +3,9 @@
 use std::future::pending;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
+use crate::scheduler::SharedStartLimiter;
 use crate::state::EngineState;
 use toolq_core::schedule::{StartTicket, WaitingLines};
 
@@ -12,6 +15,8 @@ pub(crate) struct ThrottledCalls {
     lines: WaitingLines<ThrottledCall>,
     /// When the next of them may start, as far as that depends on time alone.
     pub(super) wake_at: Option<Duration>,
+    /// What has changed since their limits were last checked.
+    changes: Option<watch::Receiver<()>>,
 }
 
 /// A call that waits for its start.
@@ -67,11 +72,19 @@ impl ThrottledCalls {
         retries
     }
 
+    /// Notes that the limits are about to be checked. Changes after this are noticed by [`Self::wait_for_start`].
+    pub(super) fn begin_check(&mut self, limiter: &SharedStartLimiter) {
+        self.wake_at = None;
+        self.changes
+            .get_or_insert_with(|| limiter.changes())
+            .mark_unchanged();
+    }
+
     /// Resolves when one of the calls may be able to start. Never resolves if no call waits.
-    pub(crate) async fn wait_for_start(&self, engine: &EngineState) {
-        if self.lines.is_empty() {
+    pub(crate) async fn wait_for_start(&mut self, engine: &EngineState) {
+        let Some(changes) = self.changes.as_mut().filter(|_| !self.lines.is_empty()) else {
             return pending().await;
-        }
+        };
         let due = async {
             match self.wake_at {
                 Some(at) => {
@@ -83,7 +96,7 @@ impl ThrottledCalls {
         };
         tokio::select! {
             () = due => {}
-            () = engine.start_limiter.changed() => {}
+            _ = changes.changed() => {}
         }
     }
 }

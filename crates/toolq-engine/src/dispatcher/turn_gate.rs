@@ -160,7 +160,7 @@ impl Dispatcher<'_> {
 
     /// Lets other turns in while no call of this one runs.
     pub(crate) fn leave_turn_gate(&mut self) {
-        let has_work = self.gate.has_admitted() || self.awaited_limit.is_some();
+        let has_work = self.gate.has_admitted() || self.permits.is_waiting();
         let next = self.gate.next_waiting();
         let next = next.and_then(|number| Some((number, self.queue.waiting_job(number)?)));
         let is_ready = next.is_some_and(|(number, job)| self.is_approved(number, &job));

@@ -18,7 +18,7 @@ use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::sub_turns::SubTurns;
 use crate::dispatcher::throttled_calls::ThrottledCalls;
 use crate::dispatcher::turn_gate::TurnGate;
-use crate::scheduler::{CallQueue, ConcurrencyLimit};
+use crate::scheduler::{AwaitedPermits, CallQueue};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::plan::BatchPartition;
@@ -69,8 +69,8 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) undecidable: Option<usize>,
     /// The first call that ended without the approval that it needs, and its tool.
     pub(crate) never_approved: Option<(usize, String)>,
-    /// The next call may run as soon as this limit has a free permit.
-    pub(crate) awaited_limit: Option<ConcurrencyLimit>,
+    /// The permits that the next calls wait for.
+    pub(crate) permits: AwaitedPermits,
     pub(crate) stats: TurnStats,
     pub(crate) attempt_tasks: AttemptTasks,
     /// The batches that have started.
@@ -113,7 +113,7 @@ impl<'e> Dispatcher<'e> {
             unapproved: BTreeSet::new(),
             undecidable: None,
             never_approved: None,
-            awaited_limit: None,
+            permits: AwaitedPermits::default(),
             stats: TurnStats::default(),
             attempt_tasks: AttemptTasks::new(),
             started_batches: HashSet::new(),
@@ -196,7 +196,7 @@ impl<'e> Dispatcher<'e> {
                     self.handle_ready_events();
                 }
                 (call, finished) = self.sub_turns.next_finished() => self.finish_sub_turn(call, finished),
-                () = permit_released(self.awaited_limit.as_ref()) => {}
+                () = self.permits.granted() => {}
                 () = self.throttled.wait_for_start(self.engine) => {}
                 () = turn_gate_changed(self.turn_gate.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
@@ -259,14 +259,6 @@ impl<'e> Dispatcher<'e> {
 async fn turn_gate_changed(gate: Option<&TurnGate>) {
     match gate.filter(|gate| gate.is_waiting()) {
         Some(gate) => gate.wait_for_change().await,
-        None => pending().await,
-    }
-}
-
-/// Waits until a permit of `limit` is released. Never resolves without a limit.
-async fn permit_released(limit: Option<&ConcurrencyLimit>) {
-    match limit {
-        Some(limit) => limit.permit_released().await,
         None => pending().await,
     }
 }

@@ -70,6 +70,8 @@ impl HttpRunner {
         // Owned here rather than by the future that reads the response, so that a timeout doesn't lose what was read.
         let mut pending = PendingResponse { head: None, body };
         let read = tokio::select! {
+            // An answer that is there counts, even if the call was canceled or its time is over.
+            biased;
             read = self.exchange((request, &origin), backing, tool, &mut pending) => read,
             () = canceled(cancel, &control) => return pending.into_canceled(&send_guard, tool.effect),
             () = control.sleep(limit.duration) => Err(timeout_error(limit.configured, &send_guard, &origin)),

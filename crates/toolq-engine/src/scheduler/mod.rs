@@ -11,7 +11,7 @@ mod start_limits;
 mod timeout;
 
 pub(crate) use circuit_breaker::CircuitBreakers;
-pub(crate) use permits::CallLimits;
+pub(crate) use permits::{AwaitedPermits, CallLimits};
 pub use permits::{ConcurrencyLimit, Permit};
 pub(crate) use queue::{CallQueue, CallState, QueueEntry};
 pub(crate) use running_call::{CallJob, RunningCall};

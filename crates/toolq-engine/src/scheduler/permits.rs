@@ -5,56 +5,105 @@
 //! permits of their level of nesting only, and all other calls share one limit. A call that holds a permit waits at
 //! most for permits of deeper levels, so some call can always continue.
 
+use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::scheduler::descriptor_limits::DescriptorLimits;
 
 /// A limit on how many calls run at once. Clones share its permits.
 #[derive(Debug, Clone)]
-pub struct ConcurrencyLimit(Arc<PermitPool>);
-
-#[derive(Debug)]
-struct PermitPool {
-    free: AtomicUsize,
-    released: Notify,
-}
+pub struct ConcurrencyLimit(Arc<Semaphore>);
 
 /// A permit to run one call. Dropping it releases it.
-#[derive(Debug)]
-pub struct Permit(ConcurrencyLimit);
+pub type Permit = OwnedSemaphorePermit;
 
 impl ConcurrencyLimit {
     /// Creates a limit of `jobs` calls.
     pub fn new(jobs: NonZeroUsize) -> Self {
-        Self(Arc::new(PermitPool {
-            free: AtomicUsize::new(jobs.get()),
-            released: Notify::new(),
-        }))
+        let permits = jobs.get().min(Semaphore::MAX_PERMITS);
+        Self(Arc::new(Semaphore::new(permits)))
     }
 
     /// Takes a permit, if one is free.
     pub fn try_acquire(&self) -> Option<Permit> {
-        let decrement = |free: usize| free.checked_sub(1);
-        let taken = self.0.free.fetch_update(Relaxed, Relaxed, decrement);
-        taken.ok().map(|_| Permit(self.clone()))
-    }
-
-    /// Resolves when a permit is released from now on. It may already have been taken again.
-    pub fn permit_released(&self) -> Notified<'_> {
-        self.0.released.notified()
+        Arc::clone(&self.0).try_acquire_owned().ok()
     }
 }
 
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let Self(ConcurrencyLimit(pool)) = self;
-        pool.free.fetch_add(1, Relaxed);
-        pool.released.notify_waiters();
+/// The permits that a turn waits for. It stays in line for a permit while it does other things, so it can't miss that one was
+/// released.
+#[derive(Default)]
+pub(crate) struct AwaitedPermits(Vec<AwaitedPermit>);
+
+struct AwaitedPermit {
+    limit: ConcurrencyLimit,
+    acquire: Pin<Box<dyn Future<Output = Option<Permit>> + Send>>,
+    granted: Option<Permit>,
+    /// A call asked for it since [`AwaitedPermits::begin_round`].
+    is_wanted: bool,
+}
+
+impl AwaitedPermits {
+    /// Takes a permit of `limit`, if there is one. Otherwise the turn waits for it from now on.
+    pub(crate) fn take(&mut self, limit: &ConcurrencyLimit) -> Option<Permit> {
+        let is_same = |awaited: &AwaitedPermit| Arc::ptr_eq(&awaited.limit.0, &limit.0);
+        if let Some(index) = self.0.iter().position(is_same) {
+            let awaited = &mut self.0[index];
+            awaited.is_wanted = true;
+            let permit = awaited.granted.take()?;
+            self.0.remove(index);
+            return Some(permit);
+        }
+        let permit = limit.try_acquire();
+        if permit.is_none() {
+            let semaphore = Arc::clone(&limit.0);
+            self.0.push(AwaitedPermit {
+                limit: limit.clone(),
+                acquire: Box::pin(async move { semaphore.acquire_owned().await.ok() }),
+                granted: None,
+                is_wanted: true,
+            });
+        }
+        permit
+    }
+
+    /// Returns whether the turn waits for a permit.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// From now on, calls ask again for the permits that they need.
+    pub(crate) fn begin_round(&mut self) {
+        for awaited in &mut self.0 {
+            awaited.is_wanted = false;
+        }
+    }
+
+    /// Gives up the permits that no call has asked for in this round.
+    pub(crate) fn end_round(&mut self) {
+        self.0.retain(|awaited| awaited.is_wanted);
+    }
+
+    /// Resolves when a permit is granted. Never resolves if the turn waits for none.
+    pub(crate) async fn granted(&mut self) {
+        poll_fn(|context| {
+            for awaited in &mut self.0 {
+                if awaited.granted.is_some() {
+                    return Poll::Ready(());
+                }
+                if let Poll::Ready(permit) = awaited.acquire.as_mut().poll(context) {
+                    awaited.granted = permit;
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -91,6 +140,8 @@ impl CallLimits {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -100,6 +151,36 @@ mod tests {
         assert!(permit.is_some());
         assert!(limit.clone().try_acquire().is_none());
         drop(permit);
+        assert!(limit.try_acquire().is_some());
+    }
+
+    /// A permit may be released before the turn is polled that waits for it: an inner turn of the same task is polled first.
+    #[tokio::test]
+    async fn a_permit_that_is_released_before_the_first_poll_is_granted() {
+        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
+        let held = limit.try_acquire();
+        let mut awaited = AwaitedPermits::default();
+        assert!(awaited.take(&limit).is_none());
+        drop(held);
+        awaited.granted().now_or_never().unwrap();
+        awaited.begin_round();
+        assert!(awaited.take(&limit).is_some());
+        awaited.end_round();
+        assert!(!awaited.is_waiting());
+    }
+
+    #[tokio::test]
+    async fn a_permit_that_no_call_wants_any_more_is_given_up() {
+        let limit = ConcurrencyLimit::new(NonZeroUsize::MIN);
+        let held = limit.try_acquire();
+        let mut awaited = AwaitedPermits::default();
+        assert!(awaited.take(&limit).is_none());
+        assert!(awaited.granted().now_or_never().is_none());
+        drop(held);
+        awaited.granted().now_or_never().unwrap();
+        assert!(limit.try_acquire().is_none());
+        awaited.begin_round();
+        awaited.end_round();
         assert!(limit.try_acquire().is_some());
     }
 

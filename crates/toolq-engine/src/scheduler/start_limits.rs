@@ -4,8 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use tokio::sync::watch;
 
 use toolq_core::schedule::{AppliedLimits, StartLimiter, StartTicket, StartWait};
 
@@ -16,7 +15,8 @@ pub(crate) struct SharedStartLimiter(Arc<LimiterState>);
 #[derive(Debug, Default)]
 struct LimiterState {
     limiter: Mutex<StartLimiter>,
-    changed: Notify,
+    /// Its version counts the starts, ends and withdrawals.
+    changed: watch::Sender<()>,
 }
 
 /// The place of a running call in the limits that apply to it. Dropping it frees the place.
@@ -40,7 +40,7 @@ impl SharedStartLimiter {
     /// Starts a call that its limits let start.
     pub(crate) fn start(&self, ticket: StartTicket, now: Duration, waited: bool) -> StartSlot {
         self.lock().start(&ticket, now, waited);
-        self.0.changed.notify_waiters();
+        self.0.changed.send_replace(());
         StartSlot {
             limiter: self.clone(),
             ticket,
@@ -50,18 +50,18 @@ impl SharedStartLimiter {
     /// Starts another attempt of a call that runs.
     pub(crate) fn start_retry(&self, ticket: &StartTicket, now: Duration, waited: bool) {
         self.lock().start(ticket, now, waited);
-        self.0.changed.notify_waiters();
+        self.0.changed.send_replace(());
     }
 
     /// Takes a call that won't start out of its line.
     pub(crate) fn withdraw(&self, ticket: &StartTicket) {
         self.lock().withdraw(ticket);
-        self.0.changed.notify_waiters();
+        self.0.changed.send_replace(());
     }
 
-    /// Resolves when a call starts, ends or is withdrawn from now on.
-    pub(crate) fn changed(&self) -> Notified<'_> {
-        self.0.changed.notified()
+    /// Returns what notices when a call starts, ends or is withdrawn from now on, also while nobody waits for that.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, StartLimiter> {
@@ -80,6 +80,6 @@ impl StartSlot {
 impl Drop for StartSlot {
     fn drop(&mut self) {
         self.limiter.lock().finish(&self.ticket);
-        self.limiter.0.changed.notify_waiters();
+        self.limiter.0.changed.send_replace(());
     }
 }
