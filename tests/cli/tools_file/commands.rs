@@ -125,25 +125,6 @@ fn stdin_is_run_only_if_the_file_says_so() {
     );
 }
 
-/// Where stdin was the input and is empty now, code that reads it is pointed out.
-#[test]
-fn code_that_reads_an_empty_stdin_causes_a_warning() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        command: [python3, -c, 'import sys; sys.stdin.read()', "{a}"] ⇒ 'import sys; sys.stdin.read()' ⇒ read stdin, which is empty
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        command: {argv: [python3, -c, 'import sys; sys.stdin.read()', "{a}"], stdin: input}
-        command: {argv: [python3, -c, 'import sys; sys.stdin.read()', "{a}"], stdin: none}
-        command: [python3, -c, 'import sys; sys.stdin.read()']
-        "#,
-    );
-}
-
 /// An input that is called like a path should stay inside the root, unless the file says that it needn't.
 #[test]
 fn paths_that_may_lead_anywhere_cause_warnings() {
@@ -179,104 +160,6 @@ fn paths_that_may_lead_anywhere_cause_warnings() {
         paths: [] ; command: [cat, --, "{path?}"]
         command: [tool, "--kind={kind_file?}"]
         command: {argv: [cat], stdin: "{path?}"}
-        "#,
-    );
-}
-
-/// A spread that holds a program's subcommand and options lets the model choose what the program does.
-#[test]
-fn a_spread_of_all_arguments_causes_a_warning() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        command: [sh, -c, 'exec git "$@"', --, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
-        command: [git, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
-        command: [git, --no-pager, "{list?...}"] ⇒ "{list?...}" ⇒ chooses every argument
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        command: [sh, -c, 'exec git log -- "$@"', --, "{list?...}"]
-        command: [git, log, "{list?...}"]
-        command: [cat, --, "{list?...}"]
-        paths: [list] ⏎ command: [cat, "{list?...}"]
-        "#,
-    );
-}
-
-/// Shells run `$(…)` within the text of a variable that they evaluate as a number or an index.
-#[test]
-fn scripts_that_evaluate_a_value_cause_warnings() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{a}"] ⇒ '[[ $1 -eq 1 ]]' ⇒ evaluates a value
-        command: [bash, -c, 'echo $(( $1 + 1 ))', --, "{a}"] ⇒ 'echo $(( $1 + 1 ))' ⇒ evaluates a value
-        command: [bash, -c, 'test -v "$1"', --, "{a}"] ⇒ 'test -v "$1"' ⇒ evaluates a value
-        command: [bash, -c, 'n="$1"; echo $((n + 1))', --, "{a}"] ⇒ 'n="$1"; echo $((n + 1))' ⇒ evaluates a value
-        command: {argv: [bash, -c, 'echo $((COUNT + 1))'], env: {COUNT: "{a}"}} ⇒ 'echo $((COUNT + 1))' ⇒ evaluates a value
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        command: [bash, -c, '[[ $1 -eq 1 ]]', --, "{n}"]
-        command: [bash, -c, '[[ $2 -eq 1 ]]', --, "{a}", "{n}"]
-        command: [bash, -c, 'case $1 in *[!0-9]*) exit 2;; esac; echo $(( $1 + 1 ))', --, "{a}"]
-        command: [bash, -c, '[ "$1" = 1 ]', --, "{a}"]
-        "#,
-    );
-}
-
-/// What a script runs, it should name itself.
-#[test]
-fn scripts_that_run_a_value_cause_warnings() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        command: [sh, -c, '"$1" f', sh, "{a}"] ⇒ '"$1" f' ⇒ runs a value
-        command: [sh, -c, 'eval "ls $1"', sh, "{a}"] ⇒ 'eval "ls $1"' ⇒ runs a value
-        command: {argv: [bash, -c, 'sh -c "$CODE"'], env: {CODE: "{a}"}} ⇒ 'sh -c "$CODE"' ⇒ runs a value
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        command: [sh, -c, 'sh -c "head -n $1 f"', sh, "{n}"]
-        command: [sh, -c, 'grep -e "$1" f | sort', sh, "{a}"]
-        "#,
-    );
-}
-
-/// Shells split what isn't quoted at spaces, and replace `*` with the names of files.
-#[test]
-fn values_that_a_script_splits_cause_warnings() {
-    assert_warned(
-        file_with_tool,
-        r#"
-        command: [sh, -c, 'rm $1', sh, "{a}"] ⇒ $1 ⇒ isn't quoted
-        command: [sh, -c, 'rm "$2" $1', sh, "{a}", "{n}"] ⇒ $1 ⇒ isn't quoted
-        command: [timeout, "5", bash, -c, 'ls ${2}', bash, x, "{a}"] ⇒ ${2} ⇒ isn't quoted
-        command: [sh, -c, 'cat $@', sh, "{list?...}"] ⇒ $@ ⇒ isn't quoted
-        command: [sh, -c, 'cat $3', sh, "{list?...}"] ⇒ $3 ⇒ isn't quoted
-        command: [sh, -c, 'shift; cat $1', sh, x, "{a}"] ⇒ $1 ⇒ isn't quoted
-        command: {argv: [sh, -c, 'cat $FILE'], env: {FILE: "{a}"}} ⇒ $FILE ⇒ isn't quoted
-        "#,
-    );
-    assert_no_problems(
-        file_with_tool,
-        r#"
-        command: [sh, -c, 'rm "$1"', sh, "{a}"]
-        command: [sh, -c, 'head -n $1 -- "$2"', sh, "{n}", "{a}"]
-        command: [sh, -c, 'echo $0 $2 $HOME', sh, "{a}"]
-        command: [sh, -c, 'IFS=,; for x in $1; do echo "$x"; done', sh, "{a}"]
-        command: [sh, -c, 'set -f; echo $1', sh, "{a}"]
-        command: [sh, -c, 'f() { echo $1; }; f x', sh, "{a}"]
-        command: [zsh, -c, 'echo $1', zsh, "{a}"]
-        command: [awk, '{ print $1 }', "{a}"]
-        command: {argv: [sh, -c, 'FILE=x; cat $FILE'], env: {FILE: "{a}"}}
-        command: {argv: [sh, -c, 'cat "$FILE" $HOME'], env: {FILE: "{a}"}}
         "#,
     );
 }

@@ -11,7 +11,7 @@ mod steering_variables;
 mod wrapper_argv;
 mod wrappers;
 
-pub(crate) use classify::{ArgRole, classify_args};
+pub(crate) use classify::ArgRole;
 pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
 pub use started_files::{StartedFile, find_started_files};
 pub(crate) use stdin_code::find_stdin_code_reader;

@@ -51,7 +51,6 @@ pub(crate) fn resolve_arguments(
         }
         arguments.push(resolve_element(element, role, &program, dashes, context));
     }
-    context.warn_about_free_spread(&texts, &arguments, argv);
     let mut arguments = arguments.into_iter();
     let program = arguments.next()?.template;
     let mut program = place_program(program.sole_text()?, key, context);

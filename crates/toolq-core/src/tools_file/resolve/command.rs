@@ -9,7 +9,7 @@ use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::env_variables;
 use crate::tools_file::resolve::option_values::warn_about_unused_dashes;
 use crate::tools_file::resolve::resource_limits;
-use crate::tools_file::resolve::stdin::{check_stdin, default_stdin, resolve_stdin};
+use crate::tools_file::resolve::stdin::{default_stdin, report_stdin_code, resolve_stdin};
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{ArgumentTemplate, CommandBacking, Leftovers, Template};
@@ -47,10 +47,8 @@ pub(crate) fn resolve_command(
     let pass_env = env_variables::resolve_pass_env(&file.pass_env, context);
     let env = env_variables::resolve_env(file, context);
     let env = defaults_of_file.add_env(env, &pass_env);
-    context.warn_about_unquoted_parameters(argv, &arguments, &env);
-    context.warn_about_values_that_scripts_run(argv, &arguments, &env);
     let uses_input = use_input(&arguments, &env);
-    check_stdin(argv, &file.stdin, uses_input, context);
+    report_stdin_code(argv, &file.stdin, context);
     Some(CommandBacking {
         stdin: resolve_stdin(&file.stdin, uses_input, context),
         program,
@@ -86,8 +84,6 @@ pub(crate) fn resolve_auxiliary_command(
     let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
     let defaults = context.command_defaults;
     let env = tool_command.map_or(&defaults.env, |command| &command.env);
-    context.warn_about_unquoted_parameters(&argv.value, &arguments, env);
-    context.warn_about_values_that_scripts_run(&argv.value, &arguments, env);
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
         program,
