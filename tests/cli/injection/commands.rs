@@ -92,35 +92,3 @@ fn status_text_is_escaped_for_terminals() {
         assert_eq!(started_event.unwrap()["state"]["params"]["x"], **x);
     }
 }
-
-/// A wrapper that makes shell text of its arguments, and one that joins them and runs a shell, as `ssh` does.
-const QUOTED: &str = r#"
-tools:
-  dump:
-    input_schema: {type: object, properties: {x: {type: string}}, required: [x]}
-    effect: read
-    wrapper: {argv: [WRAPPER], quote: posix}
-    command:
-      argv: [printf, '%s\0', "<{x}>", "--flag={x}", "{x}", "$HOME {x} *"]
-      dashes: [x]
-"#;
-
-/// The shell of the wrapper reads each value as one word: nothing is executed, expanded or split there either.
-#[test]
-fn values_are_quoted_for_the_shell_of_a_wrapper() {
-    let values: Vec<String> = hostile_texts()
-        .into_iter()
-        .filter(|x| !x.contains('\0'))
-        .collect();
-    for wrapper in ["sh, -c", "bash, -c", "./ssh, host"] {
-        let tools = QUOTED.replace("WRAPPER", wrapper);
-        let sandbox = CliSandbox::new()
-            .tools(&tools)
-            .program("ssh", "#!/bin/sh\nshift\nexec sh -c \"$*\"\n");
-        let (_, texts) = run_each(sandbox, "dump", &values);
-        for (x, (text, is_error)) in values.iter().zip(&texts) {
-            let expected = format!("<{x}>\0--flag={x}\0{x}\0$HOME {x} *\0");
-            assert!(!is_error && *text == expected, "{wrapper}: {x:?}: {text:?}");
-        }
-    }
-}

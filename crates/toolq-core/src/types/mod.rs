@@ -117,4 +117,4 @@ pub use verdict::{
     AcceptedCall, CallRequest, CheckedCall, ProblemDetail, Rejection, RejectionReason,
     SafetySource, TurnArrival, Verdict,
 };
-pub use wrapper::{CommandWrapper, WrapperQuoting};
+pub use wrapper::CommandWrapper;

@@ -44,9 +44,7 @@ pub(crate) fn fill_command(
         argv.extend(arguments.into_iter().flatten());
     }
     if let Some(wrapper) = &command.wrapper {
-        argv = wrapper.wrap(argv);
-        let last = argv.last().map_or(0, String::len);
-        problems.0.extend(check_length(&[], last).err());
+        argv.splice(0..0, wrapper.argv.iter().cloned());
     }
     let mut env = Vec::new();
     for (name, template) in &command.env {

@@ -16,7 +16,5 @@ pub(crate) use hints::{SCRIPT_VALUE_HINT, code_value_hint};
 pub use started_files::{StartedFile, find_started_files};
 pub(crate) use stdin_code::find_stdin_code_reader;
 pub(crate) use steering_variables::is_steering_variable;
-pub(crate) use wrapper_argv::{
-    WrapperKind, classify_wrapped_args, classify_wrapper, find_handover,
-};
+pub(crate) use wrapper_argv::{classify_wrapped_args, find_handover, find_shell_text_program};
 pub(crate) use wrappers::{CONTAINER_OPTIONS, base_name};

@@ -2,7 +2,7 @@
 
 use crate::tools_file::argv::classify::{ArgRole, classify_args};
 use crate::tools_file::argv::wrappers::base_name;
-use crate::types::{CommandWrapper, WrapperQuoting};
+use crate::types::CommandWrapper;
 
 /// Programs that take shell text, even if another wrapper precedes them.
 const SHELL_TEXT_PROGRAMS: [&str; 8] = [
@@ -41,19 +41,8 @@ const HANDOVER_PROGRAMS: [&str; 25] = [
     "batch",
 ];
 
-/// What a wrapper does with the arguments after its own, as far as that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WrapperKind<'a> {
-    /// The program of this name makes shell text of them.
-    TakesShellText(&'a str),
-    /// It runs the first one as a program.
-    RunsProgram,
-    /// Nothing is known.
-    Unknown,
-}
-
-/// Returns what a wrapper does with the arguments after its own.
-pub(crate) fn classify_wrapper<'a>(argv: &[&'a str]) -> WrapperKind<'a> {
+/// Returns the program of a wrapper that makes shell text of the arguments after its own.
+pub(crate) fn find_shell_text_program<'a>(argv: &[&'a str]) -> Option<&'a str> {
     let ends_with_option = matches!(argv.last(), Some(&"-c" | &"--command"));
     let is_shell_text_program = |element: &&&str| {
         let name = base_name(element);
@@ -61,15 +50,12 @@ pub(crate) fn classify_wrapper<'a>(argv: &[&'a str]) -> WrapperKind<'a> {
             || ends_with_option && OPTIONAL_SHELL_TEXT_PROGRAMS.contains(&name.as_str())
     };
     if let Some(element) = argv.iter().find(is_shell_text_program) {
-        return WrapperKind::TakesShellText(element);
+        return Some(element);
     }
     let wrapped = [argv, &["PROGRAM"]].concat();
     match classify_args(&wrapped).last() {
-        Some(ArgRole::Program) => WrapperKind::RunsProgram,
-        Some(ArgRole::Code | ArgRole::Script) => {
-            WrapperKind::TakesShellText(argv.first().copied().unwrap_or_default())
-        }
-        _ => WrapperKind::Unknown,
+        Some(ArgRole::Code | ArgRole::Script) => argv.first().copied(),
+        _ => None,
     }
 }
 
@@ -86,7 +72,7 @@ pub(crate) fn classify_wrapped_args(
     wrapper: Option<&CommandWrapper>,
 ) -> Vec<ArgRole> {
     let own = classify_args(argv);
-    let Some(wrapper) = wrapper.filter(|wrapper| wrapper.quoting == WrapperQuoting::None) else {
+    let Some(wrapper) = wrapper else {
         return own;
     };
     let mut wrapped: Vec<&str> = wrapper.argv.iter().map(String::as_str).collect();
@@ -105,30 +91,24 @@ mod tests {
     #[test]
     fn wrappers_are_known_by_what_they_do_with_arguments() {
         for (text, expected) in [
-            ("nice -n 5", WrapperKind::RunsProgram),
-            ("docker exec -i box", WrapperKind::RunsProgram),
-            ("sudo -u other nice", WrapperKind::RunsProgram),
-            ("bwrap --ro-bind / / --", WrapperKind::Unknown),
-            ("./my-wrapper", WrapperKind::Unknown),
-            ("sh -c", WrapperKind::TakesShellText("sh")),
-            (
-                "docker exec box sh -c",
-                WrapperKind::TakesShellText("docker"),
-            ),
-            ("ssh -p 22 host", WrapperKind::TakesShellText("ssh")),
-            (
-                "bwrap -- /usr/bin/ssh host",
-                WrapperKind::TakesShellText("/usr/bin/ssh"),
-            ),
-            ("su other -c", WrapperKind::TakesShellText("su")),
-            ("script -qec", WrapperKind::TakesShellText("script")),
-            ("watch", WrapperKind::TakesShellText("watch")),
-            ("tmux new-session", WrapperKind::TakesShellText("tmux")),
-            ("runuser other -c", WrapperKind::TakesShellText("runuser")),
-            ("flock file -c", WrapperKind::TakesShellText("flock")),
+            ("nice -n 5", None),
+            ("docker exec -i box", None),
+            ("sudo -u other nice", None),
+            ("bwrap --ro-bind / / --", None),
+            ("./my-wrapper", None),
+            ("sh -c", Some("sh")),
+            ("docker exec box sh -c", Some("docker")),
+            ("ssh -p 22 host", Some("ssh")),
+            ("bwrap -- /usr/bin/ssh host", Some("/usr/bin/ssh")),
+            ("su other -c", Some("su")),
+            ("script -qec", Some("script")),
+            ("watch", Some("watch")),
+            ("tmux new-session", Some("tmux")),
+            ("runuser other -c", Some("runuser")),
+            ("flock file -c", Some("flock")),
         ] {
             let argv: Vec<&str> = text.split(' ').collect();
-            assert_eq!(classify_wrapper(&argv), expected, "{text}");
+            assert_eq!(find_shell_text_program(&argv), expected, "{text}");
         }
         assert_eq!(
             find_handover(&["sudo", "docker", "exec"]),

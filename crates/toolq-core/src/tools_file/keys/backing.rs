@@ -8,7 +8,6 @@ use crate::tools_file::keys::sandbox::SandboxForm;
 use crate::tools_file::keys::start_limits::RateForm;
 use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
-use crate::tools_file::keys::wrapper::WrapperForm;
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{HintPolicy, HttpMethod, Leftovers, ResultParts, ServerProtocol};
 
@@ -119,7 +118,7 @@ pub struct ServerFile {
     /// What the program, and all that it starts, can reach. Default: what the user who runs toolq can.
     pub sandbox: Field<SandboxForm>,
     /// What runs the program: a program and its arguments before that. An empty list turns that of `defaults` off.
-    pub wrapper: Field<WrapperForm>,
+    pub wrapper: Field<Argv>,
     /// Address of a server that is running already, for streamable HTTP: `https://host/mcp`. A template without values
     /// from the input.
     pub url: Field<String>,

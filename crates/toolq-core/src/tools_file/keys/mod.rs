@@ -13,7 +13,6 @@ mod scalar;
 mod start_limits;
 mod tool;
 mod values;
-mod wrapper;
 
 pub(crate) use agent::{AgentBudgetFile, AgentFile};
 pub(crate) use approve::{ApproveForm, ApproveWord};
@@ -28,4 +27,3 @@ pub(crate) use sandbox::{NetworkForm, NetworkWord, SandboxForm, SandboxTable};
 pub(crate) use start_limits::{HostFile, RateForm, RateText};
 pub(crate) use tool::{CacheFile, Defaults, NormalizeFile, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};
-pub(crate) use wrapper::WrapperForm;

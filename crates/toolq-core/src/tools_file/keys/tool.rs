@@ -12,7 +12,6 @@ use crate::tools_file::keys::messages::{MessagesFile, tool_messages_schema};
 use crate::tools_file::keys::sandbox::SandboxForm;
 use crate::tools_file::keys::start_limits::RateForm;
 use crate::tools_file::keys::values::{DurationText, SizeText};
-use crate::tools_file::keys::wrapper::WrapperForm;
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind};
 
@@ -69,7 +68,7 @@ pub struct ToolFile {
     pub command: Field<CommandForm>,
     /// What runs the programs of the tool: a program and its arguments before that, such as `[nice, -n, "5"]`. An empty list
     /// turns that of `defaults` off.
-    pub wrapper: Field<WrapperForm>,
+    pub wrapper: Field<Argv>,
     /// HTTP request to send.
     pub http: Field<HttpFile>,
     /// Model with tools that works on the input.
@@ -200,7 +199,7 @@ pub struct Defaults {
     /// What the programs of tools and servers can reach.
     pub sandbox: Field<SandboxForm>,
     /// What runs every program: a program and its arguments before that. Only in the `defaults` of the file.
-    pub wrapper: Field<WrapperForm>,
+    pub wrapper: Field<Argv>,
 }
 
 /// A JSON object, for tools.schema.json.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::json_schema::{find_errors_and_files, find_invalid_defaults, find_unknown_keywords};
-use crate::tools_file::keys::WrapperForm;
+use crate::tools_file::keys::Argv;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::wrapper::resolve_wrapper;
@@ -87,7 +87,7 @@ impl CheckContext<'_, '_> {
 
 impl ToolContext<'_, '_> {
     /// Sets what runs the programs: the wrapper in `field`, or that of `defaults`.
-    pub(crate) fn set_wrapper(&mut self, field: &Field<WrapperForm>) {
+    pub(crate) fn set_wrapper(&mut self, field: &Field<Argv>) {
         let default = self.command_defaults.wrapper.as_ref();
         self.wrapper = resolve_wrapper(field, default, self);
     }

@@ -8,7 +8,7 @@ use toolq_core::types::{
     AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits,
     CommandWrapper, HttpBacking, Leftovers, McpBacking, MissingProtection, RequestBody,
     ResultParts, Sandbox, SandboxEntry, SandboxNetwork, ServerConfig, ServerEndpoint,
-    ServerTransport, StdinSource, Template, TemplatePart, WrapperQuoting,
+    ServerTransport, StdinSource, Template, TemplatePart,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -65,11 +65,10 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
     }
     if let Some(CommandWrapper {
         argv,
-        quoting,
         hands_over_to: _,
     }) = wrapper
     {
-        described["wrapper"] = json!({"argv": argv, "quoted": *quoting == WrapperQuoting::Posix});
+        described["wrapper"] = json!(argv);
     }
     described
 }
