@@ -8,9 +8,9 @@ use toolq_core::testing::{
     parse_argument_template, sample_call, tool_with_backing, tools_with_root,
 };
 use toolq_core::types::{
-    AcceptedCall, ArgumentTemplate, Backing, CommandBacking, CommandLimits, HttpBacking,
-    HttpMethod, Invocation, Leftovers, RejectionReason, RequestBody, StdinContent, StdinSource,
-    Template, TemplatePart, Tool, Verdict,
+    AcceptedCall, Backing, CommandBacking, CommandLimits, HttpBacking, HttpMethod, Invocation,
+    Leftovers, RejectionReason, RequestBody, StdinContent, StdinSource, Template, TemplatePart,
+    Tool, Verdict,
 };
 
 use crate::choices::Choices;
@@ -119,13 +119,9 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
         .collect();
     let expected_variable = filler.text(&variable, true);
     let expected_stdin = filler.text(&stdin, false);
-    let argument = |template| ArgumentTemplate {
-        template,
-        digits_only: false,
-    };
     let backing = CommandBacking {
         program: PROGRAM.to_owned(),
-        arguments: arguments.into_iter().map(argument).collect(),
+        arguments,
         dashes: dashes.clone(),
         stdin: StdinSource::Template(stdin),
         env: vec![("VARIABLE".to_owned(), variable.clone())],

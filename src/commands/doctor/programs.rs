@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::commands::doctor::missing::{MissingRequirement, RequirementKind};
 use crate::commands::doctor::survey::Surroundings;
 use toolq_core::tools_file::{StartedFile, find_started_files};
-use toolq_core::types::CommandBacking;
+use toolq_core::types::{CommandBacking, Template};
 use toolq_engine::find_program;
 
 /// Maximum length of a script's first line, as in Linux.
@@ -42,10 +42,8 @@ pub(super) fn find_missing_programs(
     role: ProgramRole,
     surroundings: &Surroundings<'_>,
 ) -> Vec<MissingRequirement> {
-    let arguments = command.arguments.iter();
-    let arguments = arguments.map(|argument| argument.template.to_string());
     let own: Vec<String> = std::iter::once(command.program.clone())
-        .chain(arguments)
+        .chain(command.arguments.iter().map(Template::to_string))
         .collect();
     let lookup = FileLookup {
         command,

@@ -76,7 +76,7 @@ fn values_are_never_run() {
         command: [make, "{a}"] ⇒ "{a}" ⇒ can't be an operand of `make`
         command: [vim, "{a}"] ⇒ "{a}" ⇒ can't be an operand of `vim`
         paths: [a] ⏎ command: [perl, -ne, 'print if /x/', "{a}"] ⇒ "{a}" ⇒ can't be an operand of `perl`
-        command: [sed, -n, "{a},5p", file] ⇒ {a} ⇒ code that is run
+        command: [sed, -n, "{n},5p", file] ⇒ {n} ⇒ code that is run
         "#,
     );
     assert_no_problems(
@@ -85,7 +85,6 @@ fn values_are_never_run() {
         command: [sh, -c, 'for f in *; do echo ${f} ${HOME}; done', --, "{a}"]
         command: {argv: [bash, -c, 'printf %s "$SCRIPT"'], env: {SCRIPT: "{a}"}}
         command: [awk, '{print $1}', --, "{a}"]
-        command: [sed, -n, "{n},{n}p", file]
         command: [make, "t{n}"]
         paths: [a] ⏎ command: [vim, "{a}"]
         command: [sqlite3, -safe, -readonly, app.db, "{a}"]
@@ -143,10 +142,6 @@ fn paths_that_may_lead_anywhere_cause_warnings() {
     assert_warned(
         |schema| with(schema, "command: [tool, \"--to={out_file?}\"]"),
         r#"out_file: {type: string} ⇒ "--to={out_file?}" ⇒ isn't kept inside the root"#,
-    );
-    assert_warned(
-        |schema| with(schema, "command: [tool, \"--to={to?}\"]"),
-        r#"to: {type: string, format: path} ⇒ "--to={to?}" ⇒ isn't kept inside the root"#,
     );
     assert_no_problems(
         |keys| {

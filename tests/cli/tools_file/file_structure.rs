@@ -1,6 +1,6 @@
 //! The structure of tools.yaml: keys, scalar types, schemas, size and YAML syntax.
 
-use toolq_core::types::Backing;
+use toolq_core::types::{Backing, Template};
 
 use crate::tools_file::{
     assert_no_problems, assert_refused, file_with_lines, file_with_tool, load_text, load_tools,
@@ -127,10 +127,7 @@ fn yaml_scalars_keep_their_type() {
     let Some(Backing::Command(command)) = &load_tools(&text).tools[0].backing else {
         panic!("the tool has no command");
     };
-    let arguments = command.arguments.iter();
-    let texts: Vec<String> = arguments
-        .map(|argument| argument.template.to_string())
-        .collect();
+    let texts: Vec<String> = command.arguments.iter().map(Template::to_string).collect();
     assert_eq!(texts, ["0755", "no", "1_0"]);
 }
 

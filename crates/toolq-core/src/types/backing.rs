@@ -36,8 +36,9 @@ pub struct CommandBacking {
     /// As declared. A relative path that contains a slash is resolved against the directory of tools.yaml; in a wrapper, it
     /// has been.
     pub program: String,
-    /// The arguments after the program name, in order.
-    pub arguments: Vec<ArgumentTemplate>,
+    /// The arguments after the program name, in order. Each becomes one argument, or one for each element of an array. They
+    /// never contain environment variables: every user of the machine can see a program's arguments.
+    pub arguments: Vec<Template>,
     /// Inputs that may begin with `-` in an argument of their own. Dotted names are split: `a.b` is `["a", "b"]`.
     pub dashes: Vec<Vec<String>>,
     /// What the program reads from stdin.
@@ -110,15 +111,6 @@ impl LimitKind {
             Self::FileSize => "file_size",
         }
     }
-}
-
-/// One element of `argv`. It becomes one argument, or one for each element of an array.
-#[derive(Debug, Clone)]
-pub struct ArgumentTemplate {
-    /// Never contains an environment variable: every user of the machine can see a program's arguments.
-    pub template: Template,
-    /// Whether each value must consist of digits, because it is used in code, such as a line number.
-    pub digits_only: bool,
 }
 
 /// What a command reads from stdin.

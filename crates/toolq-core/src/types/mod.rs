@@ -59,9 +59,7 @@ pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub use argument_list::ArgumentList;
-pub use backing::{
-    ArgumentTemplate, Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource,
-};
+pub use backing::{Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource};
 pub use cache_policy::{CacheNote, CachePolicy, KeptResult};
 pub use call::{Call, CallKey, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};

@@ -13,8 +13,8 @@ use crate::check::fill::template_values::{
 use crate::json::{Input, JsonText};
 use crate::template::TemplateTarget;
 use crate::types::{
-    ArgumentTemplate, CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment,
-    StdinContent, StdinSource, Template, TemplatePart,
+    CommandBacking, CommandInvocation, PartialTemplate, ProblemDetail, Segment, StdinContent,
+    StdinSource, Template, TemplatePart,
 };
 
 /// Maximum length of one argument or variable in bytes, including the terminator: `MAX_ARG_STRLEN` on Linux.
@@ -93,14 +93,7 @@ struct CommandFiller<'a> {
 impl CommandFiller<'_> {
     /// Returns the arguments that one element of `argv` becomes: one, or one per item of a spread array. `None` if it
     /// is omitted.
-    fn fill_argument(
-        &self,
-        argument: &ArgumentTemplate,
-    ) -> Result<Option<Vec<String>>, ProblemDetail> {
-        let template = &argument.template;
-        if argument.digits_only {
-            self.check_digits(template)?;
-        }
+    fn fill_argument(&self, template: &Template) -> Result<Option<Vec<String>>, ProblemDetail> {
         if let Some((path, optional)) = template.sole_splat() {
             let array = find_value(self.input, path, optional)?;
             return array.map(|array| self.splat_array(path, array)).transpose();
@@ -118,17 +111,6 @@ impl CommandFiller<'_> {
         }
         check_argument_length(template, &text)?;
         Ok(Some(vec![text]))
-    }
-
-    /// Refuses numbers that aren't plain digits: in code, `1e3` or `-1` would mean something else.
-    fn check_digits(&self, template: &Template) -> Result<(), ProblemDetail> {
-        for path in template.value_paths() {
-            let value = self.input.value_at(path);
-            if value.is_some_and(|raw| !raw.get().bytes().all(|byte| byte.is_ascii_digit())) {
-                return Err(problem_at(path, "must be written with digits only"));
-            }
-        }
-        Ok(())
     }
 
     /// Returns one argument per item.

@@ -73,8 +73,7 @@ pub(crate) fn command_path_texts(
             &LIST_SEPARATORS,
         ));
     }
-    let arguments = command.arguments.iter().map(|argument| &argument.template);
-    for template in arguments.chain(sandbox_templates(command)) {
+    for template in command.arguments.iter().chain(sandbox_templates(command)) {
         if let Some((path, _)) = template.sole_splat() {
             if paths.iter().any(|declared| declared == path) {
                 texts.extend(values_at(input, path));
@@ -151,8 +150,8 @@ fn stdin_template_uses(stdin: &StdinSource, path: &[String]) -> bool {
 }
 
 fn command_templates(command: &CommandBacking) -> impl Iterator<Item = &Template> {
-    let arguments = command.arguments.iter().map(|argument| &argument.template);
-    arguments.chain(command.env.iter().map(|(_, template)| template))
+    let variables = command.env.iter().map(|(_, template)| template);
+    command.arguments.iter().chain(variables)
 }
 
 fn stdin_contains(stdin: &StdinSource, path: &[String]) -> bool {

@@ -8,17 +8,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{accepted_call, sample_template, tool_with_backing};
 use crate::tools_file::parse_tools_file;
-use crate::types::{
-    ArgumentTemplate, CommandLimits, Leftovers, RejectionReason, StdinSource, Verdict,
-};
+use crate::types::{CommandLimits, Leftovers, RejectionReason, StdinSource, Verdict};
 
 fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     CommandBacking {
         program: "prog".to_owned(),
-        arguments: vec![ArgumentTemplate {
-            template: sample_template(argument),
-            digits_only: false,
-        }],
+        arguments: vec![sample_template(argument)],
         dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),

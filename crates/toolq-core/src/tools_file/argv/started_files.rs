@@ -1,9 +1,7 @@
 //! Finds the files that a command runs, as far as its arguments show them.
 
-use crate::tools_file::argv::classify::{ArgRole, classify_args};
-use crate::tools_file::argv::interpreters::find_interpreter;
-use crate::tools_file::argv::wrapper_argv::find_handover;
-use crate::tools_file::argv::wrappers::{base_name, find_wrapper};
+use crate::tools_file::argv::programs::{base_name, runs_elsewhere};
+use crate::tools_file::argv::roles::{ArgRole, ArgvReading};
 
 /// A file that a command runs. Its name contains no value from the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,50 +12,38 @@ pub enum StartedFile<'a> {
     Script(&'a str),
 }
 
-/// Returns the program at the head of `argv` and, if that is known to run another one on this machine, that one, too. An
+/// Returns the program at the head of `argv` and, if that is known to start another one on this machine, that one, too. An
 /// interpreter is followed by its script.
 pub fn find_started_files<'a>(argv: &[&'a str]) -> Vec<StartedFile<'a>> {
-    let roles = classify_args(argv);
+    let reading = ArgvReading::new(argv);
     let mut files = Vec::new();
-    let mut next = Some(0);
-    while let Some(index) = next.filter(|index| *index < argv.len()) {
-        let program = argv[index];
-        if !is_literal(program) {
-            break;
+    let mut next = (!argv.is_empty()).then_some(0);
+    while let Some(position) = next.take().filter(|position| is_literal(argv[*position])) {
+        files.push(StartedFile::Program(argv[position]));
+        let programs = || {
+            reading
+                .programs
+                .iter()
+                .filter(move |program| program.position == position)
+        };
+        let mut roles = programs().flat_map(|program| &program.roles);
+        let script = roles.find(|(_, role)| *role == ArgRole::Script);
+        let script = script.map(|(position, _)| argv[*position]);
+        files.extend(
+            script
+                .filter(|script| is_literal(script))
+                .map(StartedFile::Script),
+        );
+        if !runs_elsewhere(&base_name(argv[position])) {
+            let started = programs().find_map(|program| program.started.first());
+            next = started.map(|(position, _)| *position);
         }
-        files.push(StartedFile::Program(program));
-        let name = base_name(program);
-        if find_interpreter(&name).is_some() {
-            files.extend(find_script(&name, &argv[index + 1..]).map(StartedFile::Script));
-            break;
-        }
-        let is_wrapper = find_wrapper(&name, argv, index + 1).is_some();
-        let runs_here = find_handover(&argv[index..=index]).is_none();
-        let mut following = index + 1..argv.len();
-        next = following
-            .find(|later| roles[*later] == ArgRole::Program)
-            .filter(|_| is_wrapper && runs_here);
     }
     files
 }
 
-/// Returns the file that an interpreter reads its code from.
-fn find_script<'a>(interpreter: &str, arguments: &[&'a str]) -> Option<&'a str> {
-    let interpreter = find_interpreter(interpreter)?;
-    let has_other_code =
-        |element: &&str| interpreter.excludes_script(element) || interpreter.names_module(element);
-    let options = arguments
-        .iter()
-        .take_while(|element| element.starts_with('-') && **element != "--");
-    if !interpreter.runs_file() || options.into_iter().any(has_other_code) {
-        return None;
-    }
-    let script = interpreter.first_operand(arguments)?;
-    (script != "-" && is_literal(script)).then_some(script)
-}
-
 fn is_literal(element: &str) -> bool {
-    !element.is_empty() && !element.contains('{')
+    !matches!(element, "" | "-") && !element.contains('{')
 }
 
 #[cfg(test)]

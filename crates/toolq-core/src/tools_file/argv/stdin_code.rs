@@ -1,196 +1,69 @@
 //! Finds programs that would run what they read from stdin.
 
-use crate::tools_file::argv::classify::{ArgRole, classify_args};
-use crate::tools_file::argv::interpreters::{StdinUse, find_interpreter};
-use crate::tools_file::argv::wrappers::{base_name, find_wrapper};
+use crate::tools_file::argv::programs::is_one_of;
+use crate::tools_file::argv::roles::{ArgRole, ArgvReading, ProgramReading};
 
-/// Programs that read commands from stdin unless one of these options or an operand of this number says otherwise.
-const COMMAND_READERS: [(&str, &str, usize); 17] = [
-    ("sqlite3", "-safe", 2),
-    ("psql", "-c --command -f --file -l --list", usize::MAX),
-    ("mysql", "-e --execute", usize::MAX),
-    ("mariadb", "-e --execute", usize::MAX),
-    ("gdb", "-batch --batch", usize::MAX),
-    ("gnuplot", "-e", 1),
-    ("octave", "--eval", 1),
-    ("r", "-e -f --file", 1),
-    ("irb", "", 1),
-    ("ghci", "-e", usize::MAX),
-    ("m4", "", 1),
-    ("at", "-f -l -r -d -c", usize::MAX),
-    ("batch", "", usize::MAX),
-    ("ed", "", usize::MAX),
-    ("ex", "-c + -S", usize::MAX),
-    ("ftp", "", usize::MAX),
-    ("sftp", "-b", usize::MAX),
-];
-
-/// Returns the name of the program that runs what it reads from stdin, if there is one.
-pub(crate) fn find_stdin_code_reader(argv: &[&str]) -> Option<String> {
-    let roles = classify_args(argv);
-    let shows_information = argv
-        .iter()
-        .any(|element| matches!(*element, "--version" | "--help" | "-V"));
-    if shows_information {
+/// Returns the program that runs what it reads from stdin, if there is one.
+pub(crate) fn find_stdin_code_reader<'a>(argv: &[&'a str]) -> Option<&'a str> {
+    let shows_information = |element: &&str| matches!(*element, "--version" | "--help" | "-V");
+    if argv.iter().any(shows_information) {
         return None;
     }
-    let programs = roles
+    let reading = ArgvReading::new(argv);
+    let mut programs = reading.programs.iter();
+    let program = programs.find(|program| runs_stdin(program, &reading))?;
+    Some(argv[program.position])
+}
+
+fn runs_stdin(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> bool {
+    let rule = program.rule;
+    let mut options = program
+        .options
         .iter()
-        .enumerate()
-        .filter(|(_, role)| **role == ArgRole::Program);
-    for (index, _) in programs {
-        let name = base_name(argv[index]);
-        let rest = &argv[index + 1..];
-        if runs_stdin(&name, argv, index + 1, &roles) || makes_stdin_a_makefile(&name, rest) {
-            return Some(argv[index].to_owned());
-        }
+        .map(|position| reading.argv[*position]);
+    if options.any(|option| is_one_of(option, &rule.stdin_unless)) {
+        return false;
     }
-    None
-}
-
-fn runs_stdin(name: &str, argv: &[&str], after: usize, roles: &[ArgRole]) -> bool {
-    let (rest, rest_roles) = (&argv[after..], &roles[after..]);
-    // `script` starts a shell, regardless of the file that it writes to.
-    if name == "script" {
-        return !rest_roles.contains(&ArgRole::Code);
-    }
-    if let Some(interpreter) = find_interpreter(name) {
-        return match interpreter.stdin_use() {
-            StdinUse::Data => rest
-                .windows(2)
-                .any(|pair| matches!(pair[0], "-f" | "--file") && is_stdin(pair[1])),
-            StdinUse::Program => {
-                let operand = interpreter.first_operand(rest);
-                let is_code = rest_roles.contains(&ArgRole::Code);
-                interpreter.forces_stdin(rest) || !is_code && operand.is_none_or(is_stdin)
-            }
-        };
-    }
-    if let Some((_, options, operands)) =
-        COMMAND_READERS.iter().find(|(reader, ..)| *reader == name)
+    if program.files.iter().any(|file| is_stdin(file)) || inserts_stdin_into_code(program, reading)
     {
-        let has_option = rest.iter().any(|element| {
-            options
-                .split(' ')
-                .any(|option| !option.is_empty() && element.starts_with(option))
-        });
-        let count = rest
-            .iter()
-            .filter(|element| !element.starts_with('-'))
-            .count();
-        return !has_option && count < *operands;
+        return true;
     }
-    match name {
-        // Each line of stdin is a command, or an argument that is quoted.
-        "parallel" => !rest.iter().any(|element| element.starts_with(":::")),
-        "xargs" => xargs_runs_stdin(rest, rest_roles),
-        "ssh" => ssh_runs_stdin(rest),
-        "vi" | "vim" | "nvim" | "view" => {
-            let has_command = rest
-                .iter()
-                .any(|element| element.starts_with('+') || matches!(*element, "-c" | "-S"));
-            let is_ex = |element: &&str| matches!(*element, "-e" | "-E" | "-es" | "-Es");
-            !has_command && rest.iter().any(is_ex)
-        }
-        "crontab" => rest.contains(&"-"),
-        "sudo" | "doas" => {
-            rest.iter().any(|element| matches!(*element, "-s" | "-i")) && has_no_program(rest_roles)
-        }
-        _ => {
-            starts_shell_without_program(name)
-                && find_wrapper(name, argv, after).is_some()
-                && has_no_program(rest_roles)
-        }
+    if let Some(text) = find_shell_text(program, reading) {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        return find_stdin_code_reader(&words).is_some();
     }
+    let is_default = rule.runs_stdin && !program.has_rest;
+    (is_default || program.is_told_to_run_stdin) && !program.is_given_code
 }
 
-/// Whether ssh runs what it reads from stdin: the remote command does, or there is no command and a shell starts.
-fn ssh_runs_stdin(rest: &[&str]) -> bool {
-    const VALUE_OPTIONS: &str = "BbcDEeFIiJLlmOopQRSWw";
-    let mut takes_value = false;
-    let host = rest.iter().position(|element| {
-        let is_value = std::mem::take(&mut takes_value);
-        let letter = element
-            .strip_prefix('-')
-            .filter(|letters| letters.len() == 1);
-        takes_value = !is_value && letter.is_some_and(|letter| VALUE_OPTIONS.contains(letter));
-        !is_value && !element.starts_with('-')
-    });
-    let Some(host) = host else {
+/// Returns the text that a program has a shell run.
+fn find_shell_text(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> Option<String> {
+    let operand = program
+        .rule
+        .operand
+        .filter(|_| program.rule.makes_shell_text())?;
+    let begin = operand
+        .first
+        .checked_sub(1)
+        .and_then(|index| program.operands.get(index))?;
+    Some(reading.argv[*begin..].join(" "))
+}
+
+/// Whether what is read from stdin becomes a part of code, as with `xargs -I% sh -c 'echo %'`.
+fn inserts_stdin_into_code(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> bool {
+    let Some(mark) = program.stdin_mark.filter(|mark| !mark.is_empty()) else {
         return false;
     };
-    let command = rest[host + 1..].join(" ");
-    let words: Vec<&str> = command.split_whitespace().collect();
-    words.is_empty() || find_stdin_code_reader(&words).is_some()
-}
-
-/// Whether this wrapper starts a shell if no program is named.
-fn starts_shell_without_program(name: &str) -> bool {
-    matches!(
-        name,
-        "chroot"
-            | "unshare"
-            | "nsenter"
-            | "runuser"
-            | "fakeroot"
-            | "proot"
-            | "setarch"
-            | "linux"
-            | "i386"
-            | "x86_64"
-            | "uname26"
-    )
-}
-
-fn has_no_program(roles: &[ArgRole]) -> bool {
-    !roles.contains(&ArgRole::Program) && !roles.contains(&ArgRole::Code)
-}
-
-/// Whether xargs puts what it reads into code: its replacement text is a part of it.
-fn xargs_runs_stdin(rest: &[&str], roles: &[ArgRole]) -> bool {
-    let replacement = rest
+    let mut elements = reading
+        .argv
         .iter()
-        .enumerate()
-        .find_map(|(index, element)| match *element {
-            "-I" | "-J" => rest.get(index + 1).copied(),
-            "-i" | "--replace" => Some("{}"),
-            other => other
-                .strip_prefix("-I")
-                .or(other.strip_prefix("--replace="))
-                .or(other.strip_prefix("-i")),
-        });
-    replacement.is_some_and(|replacement| {
-        let code = rest
-            .iter()
-            .zip(roles)
-            .filter(|(_, role)| **role == ArgRole::Code);
-        !replacement.is_empty()
-            && code
-                .into_iter()
-                .any(|(element, _)| element.contains(replacement))
-    })
+        .zip(&reading.roles)
+        .skip(program.position);
+    elements.any(|(element, role)| *role == ArgRole::Code && element.contains(mark))
 }
 
-fn makes_stdin_a_makefile(name: &str, rest: &[&str]) -> bool {
-    matches!(name, "make" | "gmake")
-        && rest
-            .iter()
-            .enumerate()
-            .any(|(index, element)| match *element {
-                "-f" | "--file" | "--makefile" => {
-                    rest.get(index + 1).is_some_and(|file| is_stdin(file))
-                }
-                other => ["-f", "--file=", "--makefile="]
-                    .iter()
-                    .any(|option| other.strip_prefix(option).is_some_and(is_stdin)),
-            })
-}
-
-fn is_stdin(operand: &str) -> bool {
-    matches!(
-        operand,
-        "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0"
-    )
+fn is_stdin(file: &str) -> bool {
+    matches!(file, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
 #[cfg(test)]
@@ -255,7 +128,9 @@ mod tests {
             ("x86_64", true),
             ("python3 -i tool.py", true),
             ("java -version", false),
-            ("parallel echo", true),
+            ("parallel", true),
+            ("parallel sh -c", true),
+            ("parallel echo", false),
             ("chroot /srv", true),
             ("chroot /srv ls", false),
             ("sudo -s", true),

@@ -1,7 +1,7 @@
 //! Warns about servers whose program fetches a package without a version: a new release would change what runs without
 //! a decision by the user.
 
-use crate::tools_file::argv::{CONTAINER_OPTIONS, base_name};
+use crate::tools_file::argv::{base_name, find_rules};
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{FileProblem, ServerConfig, ToolsConfig};
 
@@ -20,8 +20,6 @@ struct Fetcher {
     subcommand: &'static [&'static str],
     /// Options that name the package. Without them, it is the first operand.
     package_options: &'static [&'static str],
-    /// Other options whose value is the next element, separated by spaces.
-    value_options: &'static str,
     source: PackageSource,
 }
 
@@ -29,52 +27,28 @@ const fn fetcher(
     names: &'static [&'static str],
     subcommand: &'static [&'static str],
     package_options: &'static [&'static str],
-    value_options: &'static str,
     source: PackageSource,
 ) -> Fetcher {
     Fetcher {
         names,
         subcommand,
         package_options,
-        value_options,
         source,
     }
 }
 
-const NPM_OPTIONS: &str = "-c --call -w --workspace --registry --userconfig --cache --prefix";
-const UV_OPTIONS: &str = "--with --with-editable --with-requirements -p --python --index --index-url -i --extra-index-url \
-     --default-index -f --find-links --directory --project --cache-dir --config-file --env-file -c --constraints";
-const PIPX_OPTIONS: &str = "--python --index-url -i --pip-args --with";
+const NPM_PACKAGE: &[&str] = &["-p", "--package"];
 
 use PackageSource::{Image, Npm, Python};
-const FETCHERS: [Fetcher; 9] = [
-    fetcher(
-        &["npx", "pnpx"],
-        &[],
-        &["-p", "--package"],
-        NPM_OPTIONS,
-        Npm,
-    ),
-    fetcher(&["bunx"], &[], &["-p", "--package"], NPM_OPTIONS, Npm),
-    fetcher(&["bun"], &["x"], &["-p", "--package"], NPM_OPTIONS, Npm),
-    fetcher(&["npm"], &["exec"], &["-p", "--package"], NPM_OPTIONS, Npm),
-    fetcher(
-        &["pnpm", "yarn"],
-        &["dlx"],
-        &["-p", "--package"],
-        NPM_OPTIONS,
-        Npm,
-    ),
-    fetcher(&["uvx"], &[], &["--from"], UV_OPTIONS, Python),
-    fetcher(&["uv"], &["tool", "run"], &["--from"], UV_OPTIONS, Python),
-    fetcher(&["pipx"], &["run"], &["--spec"], PIPX_OPTIONS, Python),
-    fetcher(
-        &["docker", "podman", "nerdctl"],
-        &["run"],
-        &[],
-        CONTAINER_OPTIONS,
-        Image,
-    ),
+const FETCHERS: [Fetcher; 8] = [
+    fetcher(&["npx", "pnpx", "bunx"], &[], NPM_PACKAGE, Npm),
+    fetcher(&["bun"], &["x"], NPM_PACKAGE, Npm),
+    fetcher(&["npm"], &["exec"], NPM_PACKAGE, Npm),
+    fetcher(&["pnpm", "yarn"], &["dlx"], NPM_PACKAGE, Npm),
+    fetcher(&["uvx"], &[], &["--from"], Python),
+    fetcher(&["uv"], &["tool", "run"], &["--from"], Python),
+    fetcher(&["pipx"], &["run"], &["--spec"], Python),
+    fetcher(&["docker", "podman", "nerdctl"], &["run"], &[], Image),
 ];
 
 /// Returns a warning for each server that runs a package without a pinned version.
@@ -82,7 +56,7 @@ pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) ->
     let warning = |server: &ServerConfig| {
         let command = server.program()?;
         let arguments = command.arguments.iter();
-        let arguments = arguments.map(|argument| argument.template.sole_text().unwrap_or_default());
+        let arguments = arguments.map(|argument| argument.sole_text().unwrap_or_default());
         let argv: Vec<&str> = std::iter::once(&*command.program)
             .chain(arguments)
             .collect();
@@ -137,9 +111,8 @@ fn find_unpinned_package(argv: &[&str]) -> Option<(usize, PackageSource)> {
                 return Some((index + usize::from(!has_value), fetcher.source));
             }
         }
-        let mut value_options = fetcher.value_options.split_whitespace();
         let takes_next = fetcher.package_options.contains(argument)
-            || value_options.any(|known| known == *argument);
+            || find_rules(&name).any(|rule| rule.takes_next(argument));
         index += 1 + usize::from(takes_next);
     }
     index += usize::from(argv.get(index) == Some(&"--"));

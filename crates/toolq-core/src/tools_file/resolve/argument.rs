@@ -1,18 +1,15 @@
 //! Resolves the elements of `argv`, and reports values that would become code or be refused as options.
 
-use crate::template::{VariableMode, parse_with_marks};
-use crate::tools_file::argv::{
-    ArgRole, SCRIPT_VALUE_HINT, base_name, classify_wrapped_args, code_value_hint,
-};
+use crate::tools_file::argv::{ArgRole, base_name, classify_wrapped_args, find_replacement};
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::option_values::{
     chooses_option, report_chosen_option, warn_about_leading_dash,
 };
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
-use crate::tools_file::resolve::plain_text::{accepts_only_integers, accepts_only_plain_text};
+use crate::tools_file::resolve::plain_text::accepts_only_plain_text;
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{ArgumentTemplate, Span, Template};
+use crate::types::{Span, Template};
 
 const PROGRAM_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
     "an input value can't name a program",
@@ -20,7 +17,7 @@ const PROGRAM_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
 );
 const SCRIPT_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
     "an input value can't choose the file that an interpreter runs",
-    SCRIPT_VALUE_HINT,
+    "name the file here and pass the value after it: `[python3, tool.py, \"{x}\"]`; if there are several files, declare one tool for each",
 );
 
 /// Returns the program and its arguments, or `None` if there is no program. `dashes` are the inputs that may begin with
@@ -30,29 +27,29 @@ pub(crate) fn resolve_arguments(
     key: Span,
     dashes: &[Vec<String>],
     context: &mut ToolContext<'_, '_>,
-) -> Option<(String, Vec<ArgumentTemplate>)> {
+) -> Option<(String, Vec<Template>)> {
     report_missing_program(argv, key, context);
     let texts: Vec<&str> = argv
         .iter()
         .map(|element| element.value().map_or("", String::as_str))
         .collect();
-    let each = argv
+    let roles = classify_wrapped_args(&texts, context.wrapper.as_ref());
+    let elements: Vec<(&Spanned<String>, ArgRole)> = argv
         .iter()
-        .zip(classify_wrapped_args(&texts, context.wrapper.as_ref()));
-    let each: Vec<(&Spanned<String>, ArgRole)> = each
+        .zip(roles)
         .filter_map(|(element, role)| Some((element.spanned()?, role)))
         .collect();
-    context.warn_about_shell_operators(&each);
+    context.warn_about_shell_operators(&elements);
     let mut arguments = Vec::with_capacity(argv.len());
     let mut program = String::new();
-    for (element, role) in each {
+    for (element, role) in elements {
         if role == ArgRole::Program {
             program = base_name(&element.value);
         }
         arguments.push(resolve_element(element, role, &program, dashes, context));
     }
     let mut arguments = arguments.into_iter();
-    let program = arguments.next()?.template;
+    let program = arguments.next()?;
     let mut program = place_program(program.sole_text()?, key, context);
     // A wrapper doesn't look beside tools.yaml.
     if context.wrapper.is_some() && program.contains('/') {
@@ -83,41 +80,24 @@ fn resolve_element(
     program: &str,
     dashes: &[Vec<String>],
     context: &mut ToolContext<'_, '_>,
-) -> ArgumentTemplate {
+) -> Template {
     check_no_nul(element, context);
     context.warn_about_tilde(element);
-    let is_line_number = role == ArgRole::Code
-        && matches!(program, "sed" | "gsed")
-        && contains_only_integers(&element.value, context);
-    let policy = match role {
-        ArgRole::Code if is_line_number => TemplatePolicy::ARGUMENT,
-        role => policy_for(role, program),
-    };
-    let template = context.resolve_template(element, policy);
+    let template = context.resolve_template(element, policy_for(role, program));
     match role {
         ArgRole::Data if chooses_option(&template, context) => {
             report_chosen_option(element, context);
         }
-        ArgRole::Data => {
-            // A path never begins with `-`.
-            if !context.warn_about_unconfined_path(element, &template)
-                && !context.warn_about_fetched_file(element, &template, program)
-            {
-                warn_about_leading_dash(element, &template, dashes, context);
-            }
+        // A path never begins with `-`.
+        ArgRole::Data if context.warn_about_unconfined_path(element, &template) => {}
+        ArgRole::Data => warn_about_leading_dash(element, &template, dashes, context),
+        ArgRole::PlainText | ArgRole::PlainTextOrPath => {
+            let path_suffices = role == ArgRole::PlainTextOrPath;
+            require_plain_values(element, &template, program, path_suffices, context);
         }
-        ArgRole::PlainText => {
-            require_plain_values(element, &template, program, false, context);
-        }
-        ArgRole::PlainTextOrPath => {
-            require_plain_values(element, &template, program, true, context);
-        }
-        ArgRole::Program | ArgRole::Code | ArgRole::Script => {}
+        ArgRole::Program | ArgRole::Code | ArgRole::Script | ArgRole::LoadedFile => {}
     }
-    ArgumentTemplate {
-        template,
-        digits_only: is_line_number,
-    }
+    template
 }
 
 /// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the
@@ -137,24 +117,11 @@ fn policy_for(role: ArgRole, program: &str) -> TemplatePolicy {
         ArgRole::Program => PROGRAM_POLICY,
         ArgRole::Code => TemplatePolicy::for_code(
             "an input value can't be part of code that is run",
-            code_value_hint(program),
+            find_replacement(program),
         ),
-        ArgRole::Script => SCRIPT_POLICY,
+        ArgRole::Script | ArgRole::LoadedFile => SCRIPT_POLICY,
         ArgRole::PlainText | ArgRole::PlainTextOrPath | ArgRole::Data => TemplatePolicy::ARGUMENT,
     }
-}
-
-/// Whether the template contains values, and all of them are integers.
-fn contains_only_integers(text: &str, context: &ToolContext<'_, '_>) -> bool {
-    let template = parse_with_marks(text, VariableMode::Literal).template;
-    let mut values = template.value_paths().peekable();
-    values.peek().is_some()
-        && values.all(|path| match find_presence(context.schema, path) {
-            SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
-                accepts_only_integers(schema)
-            }
-            _ => false,
-        })
 }
 
 /// Reports a value that the program could read as more than data, unless the schema only accepts plain texts.
@@ -186,7 +153,7 @@ fn require_plain_values(
             "an input value can't be an operand of `{program}`, which runs what some texts name"
         ),
         "an input value",
-        code_value_hint(program),
+        find_replacement(program),
     );
 }
 

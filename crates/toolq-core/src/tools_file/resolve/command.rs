@@ -12,7 +12,7 @@ use crate::tools_file::resolve::resource_limits;
 use crate::tools_file::resolve::stdin::{default_stdin, report_stdin_code, resolve_stdin};
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{ArgumentTemplate, CommandBacking, Leftovers, Template};
+use crate::types::{CommandBacking, Leftovers, Template};
 
 /// Returns the backing, or `None` if there is no usable argument list.
 pub(crate) fn resolve_command(
@@ -107,10 +107,9 @@ pub(crate) fn resolve_auxiliary_command(
     })
 }
 
-fn use_input(arguments: &[ArgumentTemplate], env: &[(String, Template)]) -> bool {
-    let arguments = arguments.iter().map(|argument| &argument.template);
-    let mut templates = arguments.chain(env.iter().map(|(_, template)| template));
-    templates.any(Template::uses_input)
+fn use_input(arguments: &[Template], env: &[(String, Template)]) -> bool {
+    let variables = env.iter().map(|(_, template)| template);
+    arguments.iter().chain(variables).any(Template::uses_input)
 }
 
 /// Resolves the working directory, which must be inside the root; returns `None` if there is none.

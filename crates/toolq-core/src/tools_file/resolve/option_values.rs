@@ -7,7 +7,7 @@ use crate::tools_file::resolve::leading_dash::may_start_with_dash;
 use crate::tools_file::resolve::plain_text::accepts_only_plain_text;
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, find_presence};
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{ArgumentTemplate, Template, TemplatePart};
+use crate::types::{Template, TemplatePart};
 
 /// Whether the argument is `-` or `--` followed by a value that can be any text.
 pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_, '_>) -> bool {
@@ -79,12 +79,12 @@ pub(crate) fn warn_about_leading_dash(
 /// Warns about a name under `dashes` that no argument begins with.
 pub(crate) fn warn_about_unused_dashes(
     dashes: &Field<Vec<Field<String>>>,
-    arguments: &[ArgumentTemplate],
+    arguments: &[Template],
     context: &mut ToolContext<'_, '_>,
 ) {
     for name in dashes.items() {
         let begins_argument = arguments.iter().any(|argument| {
-            let first = argument.template.parts.first();
+            let first = argument.parts.first();
             matches!(first, Some(TemplatePart::Value { path, .. }) if path.join(".") == name.value)
         });
         let is_path = context

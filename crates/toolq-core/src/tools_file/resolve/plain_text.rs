@@ -29,11 +29,6 @@ pub(crate) fn accepts_only_plain_text(schema: &Value) -> bool {
     }
 }
 
-/// Whether a schema only accepts integers.
-pub(crate) fn accepts_only_integers(schema: &Value) -> bool {
-    schema.get("type").and_then(Value::as_str) == Some("integer")
-}
-
 /// Whether a pattern is anchored at both ends, and consists of plain characters, classes and repetitions of them.
 fn is_plain_pattern(pattern: &str) -> bool {
     let Some(inner) = pattern

@@ -1,6 +1,6 @@
 //! Resolves `wrapper`, of a tool, of a server, or in `defaults`.
 
-use crate::tools_file::argv::{find_handover, find_shell_text_program};
+use crate::tools_file::argv::{find_code_wrapper, find_handover};
 use crate::tools_file::keys::Argv;
 use crate::tools_file::resolve::argument::{check_no_nul, place_program};
 use crate::tools_file::resolve::context::ToolContext;
@@ -33,7 +33,7 @@ pub(crate) fn resolve_wrapper(
         return None;
     }
     let texts: Vec<&str> = argv.iter().map(String::as_str).collect();
-    if let Some(program) = find_shell_text_program(&texts) {
+    if let Some(program) = find_code_wrapper(&texts) {
         context.diagnostics.error(
             list.key_span,
             format!("`{program}` makes shell text of its arguments, so a value could become code"),

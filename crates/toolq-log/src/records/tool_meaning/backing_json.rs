@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use toolq_core::types::{
-    AgentBacking, Api, ArgumentTemplate, BodyTemplate, CommandBacking, CommandLimits,
-    CommandWrapper, HttpBacking, Leftovers, McpBacking, MissingProtection, RequestBody,
-    ResultParts, Sandbox, SandboxEntry, SandboxNetwork, ServerConfig, ServerEndpoint,
-    ServerTransport, StdinSource, Template, TemplatePart,
+    AgentBacking, Api, BodyTemplate, CommandBacking, CommandLimits, CommandWrapper, HttpBacking,
+    Leftovers, McpBacking, MissingProtection, RequestBody, ResultParts, Sandbox, SandboxEntry,
+    SandboxNetwork, ServerConfig, ServerEndpoint, ServerTransport, StdinSource, Template,
+    TemplatePart,
 };
 
 pub(crate) fn command_json(command: &CommandBacking) -> Value {
@@ -33,16 +33,9 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
         processes,
         file_size,
     } = limits;
-    // Which arguments must be digits follows from the others and the schema.
-    let arguments = arguments.iter().map(
-        |ArgumentTemplate {
-             template,
-             digits_only: _,
-         }| template_json(template),
-    );
     let mut described = json!({
         "program": program,
-        "arguments": arguments.collect::<Vec<_>>(),
+        "arguments": arguments.iter().map(template_json).collect::<Vec<_>>(),
         "stdin": match stdin {
             StdinSource::Input => json!("input"),
             StdinSource::None => json!("none"),

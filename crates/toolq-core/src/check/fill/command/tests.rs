@@ -8,13 +8,10 @@ use crate::check::fill::invocation::build_probe;
 use crate::testing::{sample_template, tool_with_backing};
 use crate::types::{Backing, CommandLimits, Leftovers};
 
-fn backing(argument: &str, digits_only: bool) -> CommandBacking {
+fn backing(argument: &str) -> CommandBacking {
     CommandBacking {
         program: "prog".to_owned(),
-        arguments: vec![ArgumentTemplate {
-            template: sample_template(argument),
-            digits_only,
-        }],
+        arguments: vec![sample_template(argument)],
         dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),
@@ -43,87 +40,21 @@ fn fill(backing: &CommandBacking, input: &Value) -> Result<Vec<String>, Vec<Stri
     }
 }
 
-/// In code, `1e3` or `-1` would mean something else than a number of digits.
-#[test]
-fn a_number_in_code_must_be_digits() {
-    for (value, is_digits) in [
-        (json!(12), true),
-        (json!(0), true),
-        (json!(-1), false),
-        (json!(1.5), false),
-        (json!("1"), false),
-    ] {
-        let input = json!({"n": value});
-        assert_eq!(
-            fill(&backing("x[{n}]", true), &input).is_ok(),
-            is_digits,
-            "{value}"
-        );
-        assert!(fill(&backing("x[{n}]", false), &input).is_ok(), "{value}");
-    }
-    let refused = fill(&backing("{n}", true), &json!({"n": 1.5})).unwrap_err();
-    assert_eq!(refused, ["/n: must be written with digits only"]);
-}
-
-/// The rule applies to how a number is written, regardless of where it is in the input. It doesn't apply to a missing
-/// value.
-#[test]
-fn digits_are_judged_as_they_are_written() {
-    let refuse = |template: &str, input: &str| {
-        let input = Input::parse(input).unwrap();
-        let command = backing(template, true);
-        let filler = CommandFiller {
-            dashes: &[],
-            paths: &[],
-            input: &input,
-        };
-        let checked = filler.check_digits(&command.arguments[0].template);
-        checked.map_err(|problem| problem.path)
-    };
-    for digits in ["0", "7", "18446744073709551616"] {
-        assert_eq!(refuse("{n}p", &format!(r#"{{"n": {digits}}}"#)), Ok(()));
-    }
-    for other in [
-        "1e3", "1E3", "1.0", "-0", "null", "true", "\"\"", "\"7\"", "[7]", "{}",
-    ] {
-        let refused = refuse("{n}p", &format!(r#"{{"n": {other}}}"#));
-        assert_eq!(refused, Err("/n".to_owned()), "{other}");
-    }
-    assert_eq!(
-        refuse("{from},{at.to}p", r#"{"from": 1, "at": {"to": 2}}"#),
-        Ok(())
-    );
-    assert_eq!(
-        refuse("{from},{at.to}p", r#"{"from": 1, "at": {"to": -2}}"#),
-        Err("/at/to".to_owned())
-    );
-    assert_eq!(refuse("{from?}p", "{}"), Ok(()));
-}
-
 /// A program like curl opens what follows `@`. With `./` before it, it wouldn't be that anymore.
 #[test]
 fn a_path_behind_other_text_keeps_that_text_first() {
     let input = json!({"p": "A=1"});
-    assert_eq!(fill(&backing("@{p}", false), &input).unwrap(), ["@A=1"]);
-    assert_eq!(fill(&backing("=@{p}", false), &input).unwrap(), ["=@A=1"]);
-    assert_eq!(fill(&backing("={p}", false), &input).unwrap(), ["=./A=1"]);
+    assert_eq!(fill(&backing("@{p}"), &input).unwrap(), ["@A=1"]);
+    assert_eq!(fill(&backing("=@{p}"), &input).unwrap(), ["=@A=1"]);
+    assert_eq!(fill(&backing("={p}"), &input).unwrap(), ["=./A=1"]);
 }
 
 #[test]
 fn only_the_items_of_a_list_of_paths_become_paths() {
     let input = json!({"paths": ["A=1"], "words": ["A=1"]});
-    assert_eq!(
-        fill(&backing("{paths...}", false), &input).unwrap(),
-        ["./A=1"]
-    );
-    assert_eq!(
-        fill(&backing("{words...}", false), &input).unwrap(),
-        ["A=1"]
-    );
-    let nul = fill(
-        &backing("{words...}", false),
-        &json!({"words": ["a", "b\0"]}),
-    );
+    assert_eq!(fill(&backing("{paths...}"), &input).unwrap(), ["./A=1"]);
+    assert_eq!(fill(&backing("{words...}"), &input).unwrap(), ["A=1"]);
+    let nul = fill(&backing("{words...}"), &json!({"words": ["a", "b\0"]}));
     assert_eq!(
         nul.unwrap_err(),
         ["/words/1: contains a NUL character, which an argument can't"]
@@ -139,7 +70,7 @@ fn arguments_may_be_as_long_together_as_the_system_allows() {
     let fill_lengths = |last: usize| {
         let mut words = vec!["x".repeat(longest); 15];
         words.push("x".repeat(last));
-        fill(&backing("{words...}", false), &json!({"words": words}))
+        fill(&backing("{words...}"), &json!({"words": words}))
     };
     assert_eq!(fill_lengths(rest).map(|argv| argv.len()), Ok(16));
     let refused = fill_lengths(rest + 1).unwrap_err();
@@ -151,7 +82,7 @@ fn arguments_may_be_as_long_together_as_the_system_allows() {
 
 #[test]
 fn a_variable_that_is_too_long_is_reported_at_its_value() {
-    let mut backing = backing("x", false);
+    let mut backing = backing("x");
     backing.env = vec![("V".to_owned(), sample_template("a{n}"))];
     let refused = fill(&backing, &json!({"n": "x".repeat(MAX_ARGUMENT_BYTES)})).unwrap_err();
     assert!(refused[0].starts_with("/n: is too long"), "{refused:?}");
@@ -159,10 +90,10 @@ fn a_variable_that_is_too_long_is_reported_at_its_value() {
 
 #[test]
 fn a_probe_is_filled_like_its_command() {
-    let mut tool = tool_with_backing(Backing::Command(backing("x", false)));
+    let mut tool = tool_with_backing(Backing::Command(backing("x")));
     let input = Input::parse(r#"{"n": 1}"#).unwrap();
     assert!(build_probe(&tool, &input).unwrap().is_none());
-    tool.probe = Some(backing("{n}", false));
+    tool.probe = Some(backing("{n}"));
     let probe = build_probe(&tool, &input).unwrap().unwrap();
     assert_eq!(probe.argv, ["prog", "1"]);
 }

@@ -7,20 +7,16 @@ use crate::check::fill::invocation::build_invocation;
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_backing};
 use crate::types::{
-    ArgumentTemplate, Backing, BodyTemplate, CommandBacking, CommandInvocation, CommandLimits,
-    HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, PartialJson, ProblemDetail,
-    RequestBody, Segment, StdinContent, StdinSource,
+    Backing, BodyTemplate, CommandBacking, CommandInvocation, CommandLimits, HttpBacking,
+    HttpInvocation, HttpMethod, Invocation, Leftovers, PartialJson, ProblemDetail, RequestBody,
+    Segment, StdinContent, StdinSource,
 };
 use crate::url::{RequestUrlError, build_request_url};
 
 fn command_backing(arguments: &[&str]) -> CommandBacking {
-    let argument = |text: &&str| ArgumentTemplate {
-        template: sample_template(text),
-        digits_only: false,
-    };
     CommandBacking {
         program: "prog".to_owned(),
-        arguments: arguments.iter().map(argument).collect(),
+        arguments: arguments.iter().map(|text| sample_template(text)).collect(),
         dashes: Vec::new(),
         stdin: StdinSource::None,
         env: Vec::new(),
