@@ -99,9 +99,9 @@ tools:
     assert_eq!(quiet.stderr, "");
 }
 
-/// A model can't follow a reference to a file, so the declaration contains the schema itself.
+/// A schema in a file of its own is one like any other.
 #[test]
-fn schema_files_are_inlined_in_declarations() {
+fn declarations_have_the_schemas_of_files() {
     let toolq = || {
         CliSandbox::new()
             .tools(
@@ -109,7 +109,7 @@ fn schema_files_are_inlined_in_declarations() {
 tools:
   find:
     description: Find.
-    input_schema: {$ref: ./find.json}
+    input_schema: find.json
     command: [grep, -e, \"{text}\", notes]
 ",
             )

@@ -1,7 +1,5 @@
 //! `toolq tools` exports the tools of a tools.yaml as declarations, in the form that each API documents.
 
-use std::path::Path;
-
 use crate::support::{CliSandbox, model_response};
 use serde_json::{Value, json};
 use toolq_core::json_schema::CompiledSchema;
@@ -16,14 +14,7 @@ tools:
     description: Reads a file.
     display_name: Reading
     category: files
-    input_schema:
-      type: object
-      required: [path]
-      additionalProperties: false
-      properties:
-        path: {type: string, minLength: 1, description: Where it is.}
-        lines: {type: integer, default: 10}
-        filter: {$ref: "filter.json"}
+    input_schema: read.json
     coerce: true
     effect: read
     paths: [path]
@@ -64,8 +55,18 @@ fn toolq() -> CliSandbox {
     CliSandbox::new()
         .tools(TOOLS)
         .file(
-            "filter.json",
-            r#"{"type": "string", "description": "What to keep."}"#,
+            "read.json",
+            r##"{
+                "type": "object",
+                "required": ["path"],
+                "additionalProperties": false,
+                "properties": {
+                    "path": {"type": "string", "minLength": 1, "description": "Where it is."},
+                    "lines": {"type": "integer", "default": 10},
+                    "filter": {"$ref": "#/$defs/filter"}
+                },
+                "$defs": {"filter": {"type": "string", "description": "What to keep."}}
+            }"##,
         )
         .file("said", description.to_string())
 }
@@ -127,7 +128,7 @@ fn each_declaration_has_the_documented_form() {
         } else {
             &document
         };
-        let schema = CompiledSchema::compile(&schema, Path::new("/")).unwrap();
+        let schema = CompiledSchema::compile(&schema).unwrap();
         let found = tools.as_array().unwrap();
         for tool in found {
             let problems = schema.problem_details(tool);

@@ -8,7 +8,7 @@ const TOOLS: &str = "version: 1
 include: [included.yaml]
 env_file: secrets.env
 tools:
-  look: {input_schema: {$ref: schema.json}, effect: read, command: [echo, looked]}
+  look: {input_schema: schema.json, effect: read, command: [echo, looked]}
 ";
 
 /// A sandbox with an input, a log of it, and a recording.
@@ -28,9 +28,8 @@ fn sandbox() -> CliSandbox {
         .file("secrets.env", "TOKEN=0123456789\n")
         .file(
             "schema.json",
-            r#"{"type": "object", "properties": {"a": {"$ref": "more.json"}}}"#,
+            r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#,
         )
-        .file("more.json", r#"{"type": "string"}"#)
         .file("tools.lock", r#"{"version":1,"servers":{}}"#)
 }
 
@@ -99,7 +98,6 @@ fn no_output_overwrites_a_file_that_tools_yaml_is_read_from() {
         "included.yaml",
         "secrets.env",
         "schema.json",
-        "more.json",
         "tools.lock",
     ];
     for name in files {

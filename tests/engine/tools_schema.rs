@@ -78,8 +78,7 @@ tools:
 "#;
 
 fn compiled_schema() -> CompiledSchema {
-    CompiledSchema::compile(&generate_tools_schema(), Path::new("/"))
-        .unwrap_or_else(|errors| panic!("{errors:#?}"))
+    CompiledSchema::compile(&generate_tools_schema()).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 fn yaml_to_json(text: &str) -> Value {

@@ -3,7 +3,6 @@
 //! Such a command runs like a call of its tool: with the same variables, directory, limits and timeouts, and without
 //! leaving processes running. The descriptions are stored with the tools.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::attempt::AttemptRunner;
@@ -83,11 +82,7 @@ impl SchemaDiscovery {
             parent: None,
         });
         let calls = calls.map(|call| checker.check_call(call)).collect();
-        let mut describe_sink = DescribeSink {
-            tools,
-            dir: self.settings.tools.dir.clone(),
-            sink,
-        };
+        let mut describe_sink = DescribeSink { tools, sink };
         let mut engine = self.build_engine(describe_tools);
         engine
             .run_turn(0, calls, &mut describe_sink, &mut DiscardDelivery)
@@ -128,31 +123,7 @@ fn describe_tool(tool: &Tool) -> Option<Tool> {
 /// Stores the descriptions that the tools print, and turns the events of their calls into events of descriptions.
 struct DescribeSink<'a> {
     tools: &'a [Arc<Tool>],
-    dir: PathBuf,
     sink: &'a mut dyn EventSink,
-}
-
-impl DescribeSink<'_> {
-    fn store_description(&self, tool: &Tool, outcome: &Outcome, answer: &CallAnswer) {
-        let Some(describe) = &tool.describe else {
-            return;
-        };
-        // The run was halted. That says nothing about the tool.
-        if matches!(
-            outcome,
-            Outcome::Interrupted { .. } | Outcome::NotExecuted(_)
-        ) {
-            return;
-        }
-        let result = match printed_text(outcome, answer)
-            .and_then(|printed| parse_description(&printed, &self.dir))
-        {
-            Ok(description) => DescribeResult::Ok(description),
-            Err(why) => DescribeResult::Err(why),
-        };
-        // A tool is described only once, so the result isn't set yet.
-        let _ = describe.result.set(result);
-    }
 }
 
 impl EventSink for DescribeSink<'_> {
@@ -178,7 +149,7 @@ impl EventSink for DescribeSink<'_> {
                     let Some(tool) = tool(call) else {
                         continue;
                     };
-                    self.store_description(tool, outcome, answer);
+                    store_description(tool, outcome, answer);
                     forwarded.push(Event::Described {
                         tool,
                         outcome,
@@ -199,6 +170,26 @@ impl EventSink for DescribeSink<'_> {
     fn flush(&mut self) -> Result<(), EmitError> {
         self.sink.flush()
     }
+}
+
+fn store_description(tool: &Tool, outcome: &Outcome, answer: &CallAnswer) {
+    let Some(describe) = &tool.describe else {
+        return;
+    };
+    // The run was halted. That says nothing about the tool.
+    if matches!(
+        outcome,
+        Outcome::Interrupted { .. } | Outcome::NotExecuted(_)
+    ) {
+        return;
+    }
+    let result = match printed_text(outcome, answer).and_then(|printed| parse_description(&printed))
+    {
+        Ok(description) => DescribeResult::Ok(description),
+        Err(why) => DescribeResult::Err(why),
+    };
+    // A tool is described only once, so the result isn't set yet.
+    let _ = describe.result.set(result);
 }
 
 /// Returns the text that a `describe` command printed.

@@ -67,7 +67,7 @@ fn ordinary_value(schema: &Value) -> Value {
     if let Some(Value::Array(all)) = schema.get("enum") {
         return all[0].clone();
     }
-    let compiled = CompiledSchema::compile(schema, Path::new("/")).unwrap();
+    let compiled = CompiledSchema::compile(schema).unwrap();
     let candidates = [
         json!("word"),
         json!("EUR"),
@@ -202,7 +202,7 @@ fn run_calls(
 
 /// Returns the schema of a tool's input.
 pub fn compiled_schema(tool: &Tool) -> CompiledSchema {
-    CompiledSchema::compile(tool.input_schema(), Path::new("/")).unwrap()
+    CompiledSchema::compile(tool.input_schema()).unwrap()
 }
 
 /// Calls `visit` with the commands of each file whose inputs may be attacked.

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::net::TcpListener;
-use std::path::Path;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -137,7 +136,7 @@ fn closed_schema() -> CompiledSchema {
 }
 
 fn compile(schema: &Value) -> CompiledSchema {
-    CompiledSchema::compile(schema, Path::new("/")).unwrap_or_else(|errors| panic!("{errors:#?}"))
+    CompiledSchema::compile(schema).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 /// Returns the records of a run of all calls, of a second one that recovers from a torn record, and of a plan.

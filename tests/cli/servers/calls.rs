@@ -68,7 +68,7 @@ fn only_tools_that_read_get_the_paths_of_toolqs_own_files() {
         "  fail: *read",
         r#"  open: {input_schema: {type: object}, effect: read, paths: [p], mcp: {server: notes, tool: read}}
   save: {input_schema: {type: object}, paths: [p], mcp: {server: notes, tool: read}}
-  append: {input_schema: {$ref: schema.json}, paths: [p], on_failure: continue, command: [touch, "{p}"]}
+  append: {input_schema: schema.json, paths: [p], on_failure: continue, command: [touch, "{p}"]}
   fail: *read"#,
     );
     let tools = tools.replace(

@@ -2,6 +2,7 @@
 
 use toolq_core::types::{Backing, Template};
 
+use crate::support::CliSandbox;
 use crate::tools_file::{
     assert_no_problems, assert_refused, file_with_lines, file_with_tool, load_text, load_tools,
 };
@@ -165,6 +166,65 @@ fn schema_problems_point_into_the_schema() {
         file_with_tool,
         "concurrency_safe: {when: {type: dict}} ⇒ dict ⇒ `dict`",
     );
+}
+
+/// A schema may be in a file of its own. Its errors are shown where the file is named.
+#[test]
+fn schema_files_are_read_and_checked() {
+    let check = |name: &str, schema: &str| {
+        let tools =
+            format!("tools:\n  t:\n    input_schema: {name}\n    command: [echo, \"{{a}}\"]\n");
+        let sandbox = CliSandbox::new().tools(&tools).file("sub/s.json", schema);
+        sandbox.run(&["check", "--format", "json"])
+    };
+    let good = r#"{"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}, "required": ["a"]}"#;
+    assert_eq!(check("sub/s.json", good).code, 0);
+    for (name, schema, message) in [
+        (
+            "sub/gone.json",
+            "{}",
+            "the schema in sub/gone.json can't be used: No such file",
+        ),
+        (
+            "sub",
+            "{}",
+            "the schema in sub can't be used: it isn't a regular file",
+        ),
+        (
+            "sub/s.json",
+            "{",
+            "the schema in sub/s.json can't be used: it isn't JSON",
+        ),
+        (
+            "sub/s.json",
+            r#"{"const": 18446744073709551617}"#,
+            "it has an integer beyond 64 bits, which would lose digits: 18446744073709551617",
+        ),
+        (
+            "sub/s.json",
+            r#"{"type": "object", "properties": {"a": {"type": "dict"}}}"#,
+            "in sub/s.json at /properties/a/type: `dict` is not a JSON Schema type",
+        ),
+        (
+            "sub/s.json",
+            r#"{"type": "object", "properties": {"a": {"$ref": "b.json"}}}"#,
+            "in sub/s.json at /properties/a/$ref: `b.json` leads out of the schema",
+        ),
+        (
+            "sub/s.json",
+            r#"{"type": "array"}"#,
+            "must say `type: object`",
+        ),
+    ] {
+        let output = check(name, schema);
+        assert_eq!(output.code, 1, "{schema}");
+        let problem = &output.json()["problems"][0];
+        assert_eq!(problem["line"], 3, "{problem}");
+        assert!(
+            problem["message"].as_str().unwrap().contains(message),
+            "{problem}"
+        );
+    }
 }
 
 /// A file without `tools` is invalid, regardless of what else it contains.

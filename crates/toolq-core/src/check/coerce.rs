@@ -125,14 +125,12 @@ fn parse_boolean(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use serde_json::json;
 
     use super::*;
 
     fn coerce_text(schema: &Value, text: &str) -> Option<String> {
-        let schema = CompiledSchema::compile(schema, Path::new(".")).unwrap();
+        let schema = CompiledSchema::compile(schema).unwrap();
         let input = Input::parse(text).unwrap();
         coerce_input(&input, &input.to_value(), &schema).map(|(input, _)| input.text().to_owned())
     }

@@ -56,9 +56,9 @@ impl CompiledSchemas {
         let SafetyPolicy::When(schema) = safety else {
             return false;
         };
-        let when = self.when.get_or_init(|| {
-            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
-        });
+        let when = self
+            .when
+            .get_or_init(|| CompiledSchema::compile_with_formats(schema, tools.formats).ok());
         when.as_ref()
             .is_some_and(|when| when.accepts_input(&valid.input, &valid.value))
     }
@@ -75,9 +75,9 @@ impl CompiledSchemas {
             ApprovalPolicy::Always => return true,
             ApprovalPolicy::When(schema) => schema,
         };
-        let when = self.approve_when.get_or_init(|| {
-            CompiledSchema::compile_with_formats(schema, &tools.dir, tools.formats).ok()
-        });
+        let when = self
+            .approve_when
+            .get_or_init(|| CompiledSchema::compile_with_formats(schema, tools.formats).ok());
         when.as_ref()
             .is_none_or(|when| when.accepts_input(&valid.input, &valid.value))
     }

@@ -5,14 +5,13 @@
 mod tests;
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json::{Input, find_lost_digits};
-use crate::json_schema::{bundle_schema, find_schema_errors};
+use crate::json_schema::find_schema_errors;
 use crate::tools_file::select_agent_tools;
 use crate::types::{Backing, BuiltinTool, Call, Tool, ToolDescription, ToolsConfig};
 
@@ -26,19 +25,19 @@ struct DescribeOutput {
     input_schema: Value,
 }
 
-/// Parses the output of a tool's `describe` command. Files that its schema refers to are read from `dir`.
+/// Parses the output of a tool's `describe` command.
 ///
 /// # Errors
 /// What is wrong with `output`.
-pub fn parse_description(output: &str, dir: &Path) -> Result<ToolDescription, String> {
+pub fn parse_description(output: &str) -> Result<ToolDescription, String> {
     let printed: DescribeOutput = serde_json::from_str(output).map_err(|error| {
         format!("its output isn't {{\"description\": …, \"input_schema\": …}}: {error}")
     })?;
     if let Some(integer) = find_lost_digits(output) {
         return Err(format!("its output has {integer}"));
     }
-    let mut schema = printed.input_schema;
-    if let Some(fault) = find_schema_errors(&schema, dir).into_iter().next() {
+    let schema = printed.input_schema;
+    if let Some(fault) = find_schema_errors(&schema).into_iter().next() {
         return Err(format!(
             "its input_schema can't be used: {}{}{}",
             fault.pointer,
@@ -48,9 +47,6 @@ pub fn parse_description(output: &str, dir: &Path) -> Result<ToolDescription, St
     }
     if schema.get("type").is_none_or(|kind| kind != "object") {
         return Err("its input_schema doesn't have `\"type\": \"object\"`".to_owned());
-    }
-    if let Ok(Some(bundled_schema)) = bundle_schema(&schema, dir) {
-        schema = bundled_schema;
     }
     Ok(ToolDescription {
         description: printed.description,

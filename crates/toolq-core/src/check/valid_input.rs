@@ -87,10 +87,9 @@ fn compile_input_schema<'c>(
     compiled: &'c CompiledSchemas,
     tools: &ToolsConfig,
 ) -> Result<&'c CompiledSchema, Rejection> {
-    let schema = compiled.input.get_or_init(|| {
-        let (dir, formats) = (&tools.dir, tools.formats);
-        CompiledSchema::compile_with_formats(tool.input_schema(), dir, formats)
-    });
+    let schema = compiled
+        .input
+        .get_or_init(|| CompiledSchema::compile_with_formats(tool.input_schema(), tools.formats));
     let schema = schema.as_ref();
     schema.map_err(|faults| rejection::unusable_schema(faults))
 }

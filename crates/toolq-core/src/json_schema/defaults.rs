@@ -10,7 +10,6 @@ mod filler;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use jsonschema::Draft;
 use serde_json::{Map, Value};
@@ -20,25 +19,24 @@ use crate::json_schema::defaults::evident::has_evident_defaults;
 use crate::json_schema::defaults::filler::fill_defaults;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::meta_schemas::meta_schema_root;
-use crate::json_schema::references::REFERENCE_KEYWORDS;
 use crate::json_schema::schema::CompiledSchema;
 use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
 use crate::json_schema::subschemas::Subschema;
 use crate::types::ProblemDetail;
 
 /// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
-/// `schema` must be free of [errors](super::find_schema_errors); files that it refers to are read from `dir`.
-pub(crate) fn find_invalid_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDetail> {
+/// `schema` must be free of [errors](super::find_schema_errors).
+pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
     // Compiling is most of the work, and few schemas have defaults.
     if !may_have_defaults(schema) || has_evident_defaults(schema) {
         return Vec::new();
     }
-    find_violated_defaults(schema, dir)
+    find_violated_defaults(schema)
 }
 
 /// Finds the defaults of [`find_invalid_defaults`] by filling them in.
-fn find_violated_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDetail> {
-    let Ok(compiled) = CompiledSchema::compile(schema, dir) else {
+fn find_violated_defaults(schema: &Value) -> Vec<ProblemDetail> {
+    let Ok(compiled) = CompiledSchema::compile(schema) else {
         return Vec::new();
     };
     let Ok(Some(filled)) = compiled.fill_defaults(&Input::empty()) else {
@@ -54,15 +52,12 @@ fn find_violated_defaults(schema: &Value, dir: &Path) -> Vec<ProblemDetail> {
     details
 }
 
-/// Returns whether `default` is a key anywhere in `schema`, or could be one in a file that it refers to.
+/// Whether `default` is a key anywhere in `schema`.
 fn may_have_defaults(schema: &Value) -> bool {
-    let is_within = |reference: &Value| reference.as_str().is_some_and(|to| to.starts_with('#'));
     match schema {
-        Value::Object(members) => members.iter().any(|(key, value)| {
-            key == "default"
-                || REFERENCE_KEYWORDS.contains(&key.as_str()) && !is_within(value)
-                || may_have_defaults(value)
-        }),
+        Value::Object(members) => {
+            members.contains_key("default") || members.values().any(may_have_defaults)
+        }
         Value::Array(items) => items.iter().any(may_have_defaults),
         _ => false,
     }
@@ -102,7 +97,7 @@ fn is_in_meta_schema(subschema: &Subschema<'_>) -> bool {
 }
 
 impl SchemaDefaults {
-    /// Collects the defaults of `schema` and the files that it reaches; returns `None` if there are none.
+    /// Collects the defaults of `schema`; returns `None` if there are none.
     pub(crate) fn find(
         schema: &Value,
         draft: Draft,

@@ -1,13 +1,11 @@
 //! The keywords of all JSON Schema drafts, and a search for unknown ones. JSON Schema ignores unknown keywords, so a
 //! mistyped one checks nothing.
 
-use std::path::Path;
-
 use jsonschema::Draft;
 use serde_json::Value;
 
 use crate::json::escape_pointer_token;
-use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::library::BASE_URI;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
 /// Keywords that constrain values of one type only; any other value passes.
@@ -104,7 +102,7 @@ const LONG_KEYWORD_LEN: usize = 8;
 /// A key of a schema that isn't a keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownKeyword {
-    /// JSON pointer to the key; if it's in a referenced file, to the reference that led there.
+    /// JSON pointer to the key.
     pub pointer: String,
     /// The key.
     pub key: String,
@@ -112,23 +110,12 @@ pub struct UnknownKeyword {
     pub suggestion: Option<&'static str>,
 }
 
-/// Finds every key in keyword position that isn't a keyword, in `schema` and the files that it reaches in `dir`.
-pub fn find_unknown_keywords(schema: &Value, dir: &Path) -> Vec<UnknownKeyword> {
-    let mut found: Vec<UnknownKeyword> = find_subschemas(schema, BASE_URI, Draft::default())
+/// Finds every key in keyword position that isn't a keyword.
+pub fn find_unknown_keywords(schema: &Value) -> Vec<UnknownKeyword> {
+    find_subschemas(schema, BASE_URI, Draft::default())
         .iter()
         .flat_map(unknown_keywords_at)
-        .collect();
-    let (library, _) = SchemaLibrary::load(schema, dir);
-    for (address, file) in &library.files {
-        for unknown in find_subschemas(&file.value, address, Draft::default())
-            .iter()
-            .flat_map(unknown_keywords_at)
-        {
-            let pointer = file.referenced_at.clone();
-            found.push(UnknownKeyword { pointer, ..unknown });
-        }
-    }
-    found
+        .collect()
 }
 
 /// Returns the type of the values that `keyword` constrains; `None` if it isn't limited to one type.
@@ -202,7 +189,7 @@ mod tests {
         let shown = |unknown: UnknownKeyword| {
             format!("{} {}", unknown.pointer, unknown.suggestion.unwrap_or("-"))
         };
-        find_unknown_keywords(schema, Path::new("/"))
+        find_unknown_keywords(schema)
             .into_iter()
             .map(shown)
             .collect()

@@ -1,10 +1,9 @@
 //! JSON Schema: finds the errors of a declared schema, or compiles it to a validator that reports every problem of an
 //! input.
 //!
-//! Only this module uses the `jsonschema` crate. It opens no connections, reads no files outside the directory of
-//! tools.yaml, matches patterns in linear time, and doesn't assert `format`.
+//! Only this module uses the `jsonschema` crate. It opens no connections and no files, matches patterns in linear time, and
+//! doesn't assert `format`.
 
-mod bundle;
 mod defaults;
 mod error_messages;
 mod exact_keywords;
@@ -19,7 +18,6 @@ mod references;
 mod schema;
 mod schema_error;
 mod schema_errors;
-mod schema_file;
 mod schema_graph;
 mod simple_pattern;
 mod simple_schema;
@@ -27,15 +25,10 @@ mod subschemas;
 mod type_errors;
 mod validation_options;
 
-pub(crate) use bundle::bundle_schema;
 pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;
-pub(crate) use schema_errors::find_errors_and_files;
 pub use schema_errors::find_schema_errors;
 pub(crate) use simple_schema::is_simple_schema;
 pub(crate) use type_errors::TypeError;
-
-/// Where files of a server's schema would be looked up. Such a schema must not refer to files, so none exist here.
-pub const NO_SCHEMA_DIRECTORY: &str = "/dev/null";

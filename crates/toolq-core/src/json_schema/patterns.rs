@@ -98,8 +98,6 @@ pub(crate) fn rejected_pattern_error(pointer: String, pattern: &str) -> SchemaEr
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::json_schema::CompiledSchema;
 
@@ -125,7 +123,7 @@ mod tests {
             ("^(?s:.)$", &["\n"], &[]),
         ] {
             let schema = json!({"pattern": pattern});
-            let schema = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+            let schema = CompiledSchema::compile(&schema).unwrap();
             for text in accepted {
                 assert!(schema.accepts(&json!(text)), "{pattern} {text:?}");
             }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::json_schema::schema_error::SchemaError;
@@ -51,43 +50,5 @@ pub(crate) fn resolve_target(base: &Rc<Url>, reference: &str) -> Result<Url, Sch
         )
     })?;
     target.set_fragment(None);
-    if escapes_directory(base, reference) {
-        return Err(outside_error(reference));
-    }
     Ok(target)
-}
-
-/// Returns whether a relative reference has more `..` than `base` has directories. Joining would silently drop them.
-fn escapes_directory(base: &Url, reference: &str) -> bool {
-    let path = reference.split(['#', '?']).next().unwrap_or_default();
-    if path.contains(':') || base.scheme() != "json-schema" {
-        return false;
-    }
-    let directories = base.path().matches('/').count().saturating_sub(1);
-    let mut depth = if path.starts_with('/') {
-        0
-    } else {
-        directories
-    };
-    percent_decode_str(path)
-        .decode_utf8_lossy()
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "."))
-        .any(|part| match (part, depth) {
-            ("..", 0) => true,
-            ("..", _) => {
-                depth -= 1;
-                false
-            }
-            _ => {
-                depth += 1;
-                false
-            }
-        })
-}
-
-pub(crate) fn outside_error(reference: &str) -> SchemaError {
-    let message = format!("`{reference}` leads outside the directory of tools.yaml");
-    SchemaError::new("", message)
-        .with_hint("copy the file into the directory of tools.yaml, or its schema into `$defs`")
 }

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use jsonschema::{Draft, Validator};
@@ -38,7 +37,6 @@ pub struct CompiledSchema {
     validator: Validator,
     /// Validates the few inputs with numbers that a float doesn't hold. Compiled on first use.
     exact_validator: OnceLock<Option<Validator>>,
-    /// The files that the schema reaches.
     library: SchemaLibrary,
     formats: FormatPolicy,
     /// Maximum depth of an input whose problems are listed; a deeper input is only accepted or rejected.
@@ -48,13 +46,12 @@ pub struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Compiles `schema`, in which `format` is a note. Files that it refers to are read from `dir`, the directory of
-    /// tools.yaml.
+    /// Compiles `schema`, in which `format` is a note.
     ///
     /// # Errors
     /// All of its errors, as from [`find_schema_errors`].
-    pub fn compile(schema: &Value, dir: &Path) -> Result<Self, Vec<SchemaError>> {
-        Self::compile_with_formats(schema, dir, FormatPolicy::Annotate)
+    pub fn compile(schema: &Value) -> Result<Self, Vec<SchemaError>> {
+        Self::compile_with_formats(schema, FormatPolicy::Annotate)
     }
 
     /// Compiles `schema`, in which `format` does what `formats` says.
@@ -63,7 +60,6 @@ impl CompiledSchema {
     /// All of its errors, as from [`find_schema_errors`].
     pub fn compile_with_formats(
         schema: &Value,
-        dir: &Path,
         formats: FormatPolicy,
     ) -> Result<Self, Vec<SchemaError>> {
         if formats == FormatPolicy::Annotate
@@ -72,17 +68,14 @@ impl CompiledSchema {
         {
             return Ok(compiled);
         }
-        let (library, unreachable) = SchemaLibrary::load(schema, dir);
+        let (library, unreachable) = SchemaLibrary::load(schema);
         let draft = Draft::default().detect(schema);
         let graph = SchemaGraph::build(schema, draft, &library);
-        let documents =
-            std::iter::once(schema).chain(library.files.values().map(|file| &file.value));
-        let has_known_drafts = |document| find_unknown_drafts(document, draft).is_empty();
         let is_supported = draft != Draft::Unknown
             && unreachable.is_empty()
-            && documents.into_iter().all(has_known_drafts);
+            && find_unknown_drafts(schema, draft).is_empty();
         let (true, Ok(graph)) = (is_supported, graph) else {
-            return Err(find_schema_errors(schema, dir));
+            return Err(find_schema_errors(schema));
         };
         let defaults = SchemaDefaults::find(schema, draft, &library, graph.as_ref());
         match validation_options(library.clone(), formats).build(schema) {
@@ -96,7 +89,7 @@ impl CompiledSchema {
                 defaults,
             }),
             Err(error) => {
-                let found = find_schema_errors(schema, dir);
+                let found = find_schema_errors(schema);
                 let rest = || vec![schema_errors::from_build_error(&error, schema)];
                 Err(if found.is_empty() { rest() } else { found })
             }

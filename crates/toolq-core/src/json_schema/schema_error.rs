@@ -20,6 +20,10 @@ impl SchemaError {
         }
     }
 
+    pub(crate) fn at(self, pointer: String) -> Self {
+        Self { pointer, ..self }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
-
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
 use serde_json::{Value, json};
@@ -48,54 +46,27 @@ const UNDESCRIBED_KEYWORDS: [(Draft, &str); 2] = [
     (Draft::Draft6, "contentMediaType"),
 ];
 
-/// Finds everything that makes `schema` unusable. Files that it refers to are read from `dir`, the directory of
-/// tools.yaml.
-pub fn find_schema_errors(schema: &Value, dir: &Path) -> Vec<SchemaError> {
-    find_errors_and_files(schema, dir).0
-}
-
-/// Like [`find_schema_errors`], but also returns the files that the schema refers to.
-pub(crate) fn find_errors_and_files(
-    schema: &Value,
-    dir: &Path,
-) -> (Vec<SchemaError>, Vec<PathBuf>) {
+/// Finds everything that makes `schema` unusable.
+pub fn find_schema_errors(schema: &Value) -> Vec<SchemaError> {
     if is_simple_schema(schema) {
-        return (Vec::new(), Vec::new());
+        return Vec::new();
     }
-    find_errors_by_meta_schema(schema, dir)
+    find_errors_by_meta_schema(schema)
 }
 
-/// Finds all errors of a schema that may have some, and the files that it refers to.
-pub(crate) fn find_errors_by_meta_schema(
-    schema: &Value,
-    dir: &Path,
-) -> (Vec<SchemaError>, Vec<PathBuf>) {
+/// Finds all errors of a schema that may have some.
+pub(crate) fn find_errors_by_meta_schema(schema: &Value) -> Vec<SchemaError> {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
-        let unknown = unknown_draft_error("/$schema".to_owned());
-        return (vec![unknown], Vec::new());
+        return vec![unknown_draft_error("/$schema".to_owned())];
     }
     let mut found = find_document_errors(schema, draft);
-    let (library, unreachable) = SchemaLibrary::load(schema, dir);
-    let files = library.file_names().map(|name| dir.join(name)).collect();
+    let (library, unreachable) = SchemaLibrary::load(schema);
     found.extend(unreachable);
-    for file in library.files.values() {
-        for fault in find_document_errors(&file.value, draft.detect(&file.value)) {
-            let message = format!(
-                "in `{}` at `{}`: {}",
-                file.name, fault.pointer, fault.message
-            );
-            found.push(SchemaError {
-                pointer: file.referenced_at.clone(),
-                message,
-                ..fault
-            });
-        }
-    }
     if found.is_empty() {
-        found = find_cross_document_errors(schema, draft, library);
+        found = find_reference_errors(schema, draft, library);
     }
-    (found, files)
+    found
 }
 
 fn unknown_draft_error(pointer: String) -> SchemaError {
@@ -116,13 +87,9 @@ pub(crate) fn find_unknown_drafts(document: &Value, draft: Draft) -> Vec<SchemaE
         .collect()
 }
 
-/// Finds errors that only show once all documents are loaded: references that don't resolve, schemas that cause too
+/// Finds errors that only show once the meta-schemas are loaded: references that don't resolve, schemas that cause too
 /// much work, and errors that only the compiler finds.
-fn find_cross_document_errors(
-    schema: &Value,
-    draft: Draft,
-    mut library: SchemaLibrary,
-) -> Vec<SchemaError> {
+fn find_reference_errors(schema: &Value, draft: Draft, library: SchemaLibrary) -> Vec<SchemaError> {
     let graph = match SchemaGraph::build(schema, draft, &library) {
         Err(dangling) => return dangling,
         Ok(graph) => graph,
@@ -138,9 +105,6 @@ fn find_cross_document_errors(
     }
     if graph.is_none() && !needs_compiler(schema, draft) {
         return Vec::new();
-    }
-    for file in library.files.values_mut() {
-        file.value = with_short_patterns(&file.value);
     }
     let options = validation_options(library, FormatPolicy::Annotate);
     let built = options.build(&with_short_patterns(schema));

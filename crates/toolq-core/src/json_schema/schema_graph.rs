@@ -12,7 +12,7 @@ use crate::json_schema::references::find_references;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 
-/// The schemas of a document and its files, by number; the root is 0.
+/// The schemas of a document and of the meta-schemas that it reaches, by number; the root is 0.
 #[derive(Debug)]
 pub(crate) struct SchemaGraph {
     /// The schemas that each schema leads to.
@@ -24,7 +24,7 @@ pub(crate) struct SchemaGraph {
 }
 
 impl SchemaGraph {
-    /// Builds the graph of `schema` and the files that it reaches; returns `None` if it has no references at all.
+    /// Builds the graph of `schema` and the meta-schemas that it reaches; returns `None` if it has no references at all.
     ///
     /// # Errors
     /// The references that don't resolve.
@@ -63,7 +63,7 @@ impl SchemaGraph {
     }
 
     /// Adds the targets of all references; returns those that don't resolve. The first `own_count` subschemas belong to
-    /// the schema itself, the others to its files.
+    /// the schema itself, the others to meta-schemas.
     fn add_references(
         &mut self,
         subschemas: &[Subschema<'_>],
@@ -163,9 +163,9 @@ fn build_registry<'r>(
     let mut builder = Registry::new()
         .draft(draft)
         .add(BASE_URI, draft.create_resource_ref(schema))?;
-    for (address, file) in &library.files {
-        let draft = draft.detect(&file.value);
-        builder = builder.add(address, draft.create_resource_ref(&file.value))?;
+    for (address, meta_schema) in &library.meta_schemas {
+        let draft = draft.detect(meta_schema);
+        builder = builder.add(address, draft.create_resource_ref(meta_schema))?;
     }
     builder.prepare()
 }

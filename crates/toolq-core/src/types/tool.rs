@@ -30,8 +30,7 @@ pub struct Tool {
     pub display_name: Option<String>,
     /// Groups tools in the markdown section of `toolq tools`.
     pub category: Option<String>,
-    /// JSON Schema of the input, as declared, including the files that it refers to. [`Tool::input_schema`] returns the
-    /// effective one.
+    /// JSON Schema of the input, as declared. [`Tool::input_schema`] returns the effective one.
     pub input_schema: Value,
     /// The program that reports the schema, if the file doesn't have it.
     pub describe: Option<Box<DescribeCommand>>,
@@ -70,7 +69,7 @@ pub struct Tool {
     pub output: OutputKind,
     /// The JSON that replaces an empty output, in compact form. Only for [`OutputKind::Json`].
     pub empty_output: Option<String>,
-    /// The JSON Schema of the output, including the files that it refers to. Only for [`OutputKind::Json`].
+    /// The JSON Schema of the output. Only for [`OutputKind::Json`].
     pub output_schema: Option<Arc<CompiledSchema>>,
     /// Maximum number of output bytes that reach the model.
     pub max_output: u64,
@@ -174,7 +173,7 @@ pub struct ToolDescription {
     /// Description for the model, if reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// JSON Schema of the input, including the files that it refers to.
+    /// JSON Schema of the input.
     pub input_schema: Value,
 }
 

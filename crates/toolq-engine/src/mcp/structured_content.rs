@@ -2,14 +2,13 @@
 //! made readable for MCP clients.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
 use crate::output::{find_violation, strip_whitespace};
 use redact::Mask;
-use toolq_core::json_schema::{CompiledSchema, NO_SCHEMA_DIRECTORY};
+use toolq_core::json_schema::CompiledSchema;
 use toolq_core::types::ToolLock;
 use toolq_mcp::CallToolResult;
 
@@ -70,7 +69,7 @@ impl StructuredContentReader {
         let schema = lock.definition.output_schema.as_ref()?;
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled.entry(lock.sha256.clone()).or_insert_with(|| {
-            let compiled = CompiledSchema::compile(schema, Path::new(NO_SCHEMA_DIRECTORY));
+            let compiled = CompiledSchema::compile(schema);
             compiled.ok().map(Arc::new)
         });
         known.clone()

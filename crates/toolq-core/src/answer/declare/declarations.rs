@@ -3,12 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::answer::declare::markdown;
-use crate::json_schema::{NO_SCHEMA_DIRECTORY, find_schema_errors};
+use crate::json_schema::find_schema_errors;
 use crate::types::{Backing, Effect, Tool, ToolsConfig};
 
 /// A format of tool declarations.
@@ -104,7 +102,7 @@ fn output_schema(tool: &Tool) -> Option<&Value> {
         Some(Backing::Mcp(backing)) => {
             let schema = backing.lock.as_ref()?.definition.output_schema.as_ref()?;
             // One that can't be used describes nothing to clients, either.
-            let problems = find_schema_errors(schema, Path::new(NO_SCHEMA_DIRECTORY));
+            let problems = find_schema_errors(schema);
             problems.is_empty().then_some(schema)
         }
         _ => None,

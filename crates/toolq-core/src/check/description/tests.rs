@@ -1,5 +1,7 @@
 //! Which tools have to be described before calls can be checked.
 
+use std::path::Path;
+
 use super::*;
 
 use crate::testing::sample_call;
@@ -56,7 +58,7 @@ fn the_tools_that_calls_and_agents_may_run_are_described() {
 fn a_description_without_an_object_schema_is_refused() {
     let parse = |schema: &str| {
         let output = format!(r#"{{"description": "Pay.", "input_schema": {schema}}}"#);
-        parse_description(&output, Path::new("/work"))
+        parse_description(&output)
     };
     let described = parse(r#"{"type": "object"}"#).unwrap();
     assert_eq!(described.description.as_deref(), Some("Pay."));

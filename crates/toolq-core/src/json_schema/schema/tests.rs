@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn problem_lines(schema: &Value, input: &Value) -> Vec<String> {
-    let schema = CompiledSchema::compile(schema, Path::new("/nonexistent")).unwrap();
+    let schema = CompiledSchema::compile(schema).unwrap();
     let details = schema.problem_details(input);
     assert_eq!(details.is_empty(), schema.accepts(input));
     let line = |d: ProblemDetail| format!("{}: {}", d.path, d.message);
@@ -58,7 +58,7 @@ fn each_problem_names_the_keyword_and_its_place_in_the_schema() {
         },
         "required": ["path"],
     });
-    let schema = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+    let schema = CompiledSchema::compile(&schema).unwrap();
     let details = schema.problem_details(&json!({"n": 0, "at": "a", "of": {"x": 1}}));
     let mut found: Vec<_> = details
         .iter()
@@ -221,7 +221,7 @@ fn patterns_are_matched_in_linear_time() {
 }
 
 fn accepts_text(schema: &Value, text: &str) -> bool {
-    let compiled = CompiledSchema::compile(schema, Path::new("/nonexistent")).unwrap();
+    let compiled = CompiledSchema::compile(schema).unwrap();
     let input = Input::parse(text).unwrap();
     let tree = input.to_value();
     let accepted = compiled.accepts_input(&input, &tree);
@@ -332,7 +332,7 @@ fn problems_of_long_numbers_have_the_usual_messages() {
     let schema = json!({"properties": {
         "n": {"type": "integer"}, "level": {"enum": [100]}, "low": {"maximum": 100}, "path": {"type": "string"},
     }});
-    let compiled = CompiledSchema::compile(&schema, Path::new("/nonexistent")).unwrap();
+    let compiled = CompiledSchema::compile(&schema).unwrap();
     let lines = |text: &str| {
         let input = Input::parse(text).unwrap();
         let problems = compiled.input_problems(&input, &input.to_value());
@@ -360,14 +360,9 @@ fn formats_are_checked_only_if_asserted() {
     let schema = json!({"properties": {
         "day": {"format": "date"}, "mail": {"format": "email"}, "own": {"format": "my-format"},
     }});
-    let dir = Path::new("/nonexistent");
     let input = json!({"day": "2026-02-30", "mail": "x", "own": "anything"});
-    assert!(
-        CompiledSchema::compile(&schema, dir)
-            .unwrap()
-            .accepts(&input)
-    );
-    let strict = CompiledSchema::compile_with_formats(&schema, dir, FormatPolicy::Assert).unwrap();
+    assert!(CompiledSchema::compile(&schema).unwrap().accepts(&input));
+    let strict = CompiledSchema::compile_with_formats(&schema, FormatPolicy::Assert).unwrap();
     let lines: Vec<String> = strict
         .problem_details(&input)
         .into_iter()

@@ -26,8 +26,9 @@ pub struct ToolFile {
     pub display_name: Field<String>,
     /// Group of the tool in the output of `toolq tools --format markdown`.
     pub category: Field<String>,
-    /// JSON Schema of the input. Its type must be `object`.
-    #[schemars(with = "Field<JsonObject>")]
+    /// JSON Schema of the input, whose type must be `object`; or the path of a JSON file that holds one, relative to the file that
+    /// names it.
+    #[schemars(with = "Field<InputSchema>")]
     pub input_schema: Field<Value>,
     /// Program that prints `{"description": …, "input_schema": …}`: a list of the program and its arguments. It runs
     /// before the first call and replaces `input_schema`.
@@ -207,6 +208,17 @@ pub struct Defaults {
 #[schemars(transparent, inline)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct JsonObject(serde_json::Map<String, Value>);
+
+/// A schema, or a file that holds one, for tools.schema.json.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum InputSchema {
+    /// The schema.
+    Schema(JsonObject),
+    /// The path of a file.
+    File(String),
+}
 
 /// Whether calls may run in parallel with other safe calls.
 #[derive(Debug, Deserialize, JsonSchema)]

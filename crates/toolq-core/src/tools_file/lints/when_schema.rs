@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::json_schema::find_unknown_keywords;
 use crate::tools_file::keys::{ApproveForm, SafetyForm, ToolFile};
-use crate::tools_file::resolve::CheckContext;
+use crate::tools_file::resolve::{CheckContext, SchemaPlace};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::Span;
 
@@ -93,7 +93,11 @@ pub(crate) fn check_shared_when<'f>(
     }
     let when = field.when.value()?;
     let keys = [parent, &[key, "when"]].concat();
-    if !context.check_schema(when, &keys) {
+    let place = SchemaPlace {
+        keys: &keys,
+        file: None,
+    };
+    if !context.check_schema(when, place) {
         return None;
     }
     if matches!(when, Value::Bool(_)) || when.as_object().is_some_and(Map::is_empty) {
@@ -104,7 +108,7 @@ pub(crate) fn check_shared_when<'f>(
             format!("write `{key}: true` or `false` if that is meant; {WHEN_HINT}"),
         );
     }
-    for unknown in find_unknown_keywords(when, &context.schema_dir(&keys)) {
+    for unknown in find_unknown_keywords(when) {
         let hint = match unknown.suggestion {
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None => WHEN_HINT.to_owned(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::json_schema::{find_errors_and_files, find_invalid_defaults, find_unknown_keywords};
+use crate::json_schema::{find_invalid_defaults, find_schema_errors, find_unknown_keywords};
 use crate::tools_file::keys::Argv;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
@@ -18,28 +18,38 @@ use crate::types::{CommandWrapper, FileProblem, Sandbox};
 pub(crate) struct CheckContext<'c, 't> {
     pub(crate) tree: &'c YamlNode,
     pub(crate) dir: &'c Path,
-    /// The files that the schemas checked so far refer to.
+    /// The files that hold schemas.
     pub(crate) schema_files: BTreeSet<PathBuf>,
     pub(crate) diagnostics: &'c mut Diagnostics<'t>,
 }
 
-impl CheckContext<'_, '_> {
-    /// Returns the directory of the file that contains the node at `keys`. Schemas in it refer to files in that
-    /// directory.
-    pub(crate) fn schema_dir(&self, keys: &[&str]) -> PathBuf {
-        let sources = self.diagnostics.sources();
-        let span = self.tree.key_span_at(keys, "");
-        self.dir.join(sources.dir_of(span))
-    }
+/// Where a schema is: at these keys, or in the file that they name.
+#[derive(Clone, Copy)]
+pub(crate) struct SchemaPlace<'k> {
+    pub(crate) keys: &'k [&'k str],
+    pub(crate) file: Option<&'k str>,
+}
 
-    /// Reports every error in the schema at `keys` in the file. Returns whether the schema is valid.
-    pub(crate) fn check_schema(&mut self, schema: &Value, keys: &[&str]) -> bool {
-        let (errors, files) = find_errors_and_files(schema, &self.schema_dir(keys));
-        self.schema_files.extend(files);
+impl SchemaPlace<'_> {
+    /// Returns a message about the value at `pointer`. In another file, only words can say where that is.
+    fn message(&self, pointer: &str, message: &str) -> String {
+        match self.file {
+            None => message.to_owned(),
+            Some(file) if pointer.is_empty() => format!("in {file}: {message}"),
+            Some(file) => format!("in {file} at {pointer}: {message}"),
+        }
+    }
+}
+
+impl CheckContext<'_, '_> {
+    /// Reports every error in the schema. Returns whether it is valid.
+    pub(crate) fn check_schema(&mut self, schema: &Value, place: SchemaPlace<'_>) -> bool {
+        let errors = find_schema_errors(schema);
         let is_valid = errors.is_empty();
         for error in errors {
-            let span = self.tree.span_at(keys, &error.pointer);
-            let problem = FileProblem::error(span, error.message, "in this schema");
+            let span = self.tree.span_at(place.keys, &error.pointer);
+            let message = place.message(&error.pointer, &error.message);
+            let problem = FileProblem::error(span, message, "in this schema");
             self.diagnostics.push(match error.hint {
                 Some(hint) => problem.with_hint(hint),
                 None => problem,
@@ -49,16 +59,17 @@ impl CheckContext<'_, '_> {
     }
 
     /// Warns about defaults that the schema itself rejects.
-    pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, keys: &[&str]) {
-        for detail in find_invalid_defaults(schema, &self.schema_dir(keys)) {
+    pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, place: SchemaPlace<'_>) {
+        for detail in find_invalid_defaults(schema) {
             let name = detail.path.split('/').nth(1).unwrap_or_default();
             let pointer = format!("/properties/{name}/default");
+            let message = format!(
+                "the default violates the schema: {} {}",
+                detail.path, detail.message
+            );
             self.diagnostics.warning(
-                self.tree.span_at(keys, &pointer),
-                format!(
-                    "the default violates the schema: {} {}",
-                    detail.path, detail.message
-                ),
+                self.tree.span_at(place.keys, &pointer),
+                place.message(&pointer, &message),
                 "not filled in where the value is missing",
                 "a call without this value runs without the default, or is refused if the value is required; change the \
                  default",
@@ -68,15 +79,20 @@ impl CheckContext<'_, '_> {
 
     /// Warns about keys in the schema that are almost keywords. JSON Schema treats all other unknown keys as
     /// annotations, and vendors use many.
-    pub(crate) fn warn_about_misspelled_keywords(&mut self, schema: &Value, keys: &[&str]) {
-        for unknown in find_unknown_keywords(schema, &self.schema_dir(keys)) {
+    pub(crate) fn warn_about_misspelled_keywords(
+        &mut self,
+        schema: &Value,
+        place: SchemaPlace<'_>,
+    ) {
+        for unknown in find_unknown_keywords(schema) {
             if let Some(suggestion) = unknown.suggestion {
+                let message = format!(
+                    "`{}` isn't a JSON Schema keyword, so it checks nothing",
+                    unknown.key
+                );
                 self.diagnostics.warning(
-                    self.tree.key_span_at(keys, &unknown.pointer),
-                    format!(
-                        "`{}` isn't a JSON Schema keyword, so it checks nothing",
-                        unknown.key
-                    ),
+                    self.tree.key_span_at(place.keys, &unknown.pointer),
+                    place.message(&unknown.pointer, &message),
                     "ignored",
                     format!("did you mean `{suggestion}`?"),
                 );

@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::json::JsonText;
 use crate::tools_file::keys::{IncludedFile, ToolFile, ToolsFile};
-use crate::tools_file::resolve::include::bundle_conditions;
 use crate::tools_file::resolve::load::ParsedToolsFile;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::{Field, SpannedTable};
@@ -104,8 +103,7 @@ impl HostToolDeclarations {
         let Field::Valid(announced) = announced else {
             return problems;
         };
-        let mut announced = announced.value;
-        bundle_conditions(&mut announced, sources.dir(), &mut problems);
+        let announced = announced.value;
         add_tools(&mut file.tools, announced.tools, sources, &mut problems);
         tree.append_entries(host_tree, &["tools"]);
         problems

@@ -5,10 +5,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use crate::json_schema::bundle_schema;
-use crate::tools_file::keys::{ApproveForm, IncludedFile, SafetyForm, ToolsFile};
+use crate::tools_file::keys::{IncludedFile, ToolsFile};
 use crate::tools_file::resolve::regular_file::read_regular_file;
 use crate::tools_file::source_map::SourceMap;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
@@ -39,7 +36,7 @@ pub(crate) fn include_files(
                 );
             }
             Ok(path) => match read_regular_file(&dir.join(&path), MAX_FILE_BYTES) {
-                Ok(text) => problems.extend(add_file(file, tree, sources, (dir, path, &text))),
+                Ok(text) => problems.extend(add_file(file, tree, sources, (path, &text))),
                 Err(why) => {
                     let message = format!("{} can't be read: {why}", name.value);
                     problems.push(FileProblem::error(name.span, message, "").with_hint(PLACE_HINT));
@@ -70,10 +67,9 @@ fn add_file(
     file: &mut ToolsFile,
     tree: &mut YamlNode,
     sources: &mut SourceMap,
-    (dir, path, text): (&Path, PathBuf, &str),
+    (path, text): (PathBuf, &str),
 ) -> Vec<FileProblem> {
     let name = path.display().to_string();
-    let schema_dir = dir.join(path.parent().unwrap_or(Path::new("")));
     let offset = sources.append(path, text);
     let mut included_tree = match parse_yaml(text) {
         Ok(tree) => tree,
@@ -89,7 +85,7 @@ fn add_file(
     let Field::Valid(included) = included else {
         return problems;
     };
-    let mut included = included.value;
+    let included = included.value;
     check_version(&included.version, &mut problems);
     if included.declares_nothing() {
         let span = Span {
@@ -99,7 +95,6 @@ fn add_file(
         let problem = FileProblem::error(span, format!("{name} declares nothing"), "");
         problems.push(problem.with_hint("an included file has `tools`, `rules` or `servers`"));
     }
-    bundle_conditions(&mut included, &schema_dir, &mut problems);
     merge_tables(
         "tool",
         &mut file.tools,
@@ -173,49 +168,5 @@ fn merge_lists<T>(list: &mut Field<Vec<T>>, more: Field<Vec<T>>) {
         (Field::Missing, more) => *list = more,
         (Field::Valid(list), Field::Valid(more)) => list.value.extend(more.value),
         _ => {}
-    }
-}
-
-/// Replaces each `when` that refers to files with one that contains them, because later the file that it came from is
-/// unknown.
-pub(super) fn bundle_conditions(
-    included: &mut IncludedFile,
-    dir: &Path,
-    problems: &mut Vec<FileProblem>,
-) {
-    let mut conditions = Vec::new();
-    let tools = included.tools.value_mut().into_iter();
-    for (_, tool) in tools.flat_map(|table| &mut table.0) {
-        let Some(tool) = tool.value_mut() else {
-            continue;
-        };
-        conditions.extend(condition_of_approve(&mut tool.approve));
-        if let Some(SafetyForm::Table(table)) = tool.concurrency_safe.value_mut() {
-            conditions.push(&mut table.when);
-        }
-    }
-    let rules = included.rules.value_mut().into_iter().flatten();
-    let rules = rules.filter_map(Field::value_mut);
-    conditions.extend(rules.filter_map(|rule| condition_of_approve(&mut rule.approve)));
-    for condition in conditions {
-        let Field::Valid(when) = condition else {
-            continue;
-        };
-        match bundle_schema(&when.value, dir) {
-            Ok(None) => {}
-            Ok(Some(bundled)) => when.value = bundled,
-            Err(why) => {
-                let message = format!("this schema can't refer to a file: {why}");
-                let problem = FileProblem::error(when.key_span, message, "");
-                problems.push(problem.with_hint("copy what it refers to into `$defs`"));
-            }
-        }
-    }
-}
-
-fn condition_of_approve(approve: &mut Field<ApproveForm>) -> Option<&mut Field<Value>> {
-    match approve.value_mut()? {
-        ApproveForm::Table(table) => Some(&mut table.when),
-        ApproveForm::Boolean(_) | ApproveForm::Text(_) => None,
     }
 }

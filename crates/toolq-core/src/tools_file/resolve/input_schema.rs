@@ -4,18 +4,24 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::json_schema::{bundle_schema, is_simple_schema};
+use crate::json::find_lost_digits;
+use crate::json_schema::is_simple_schema;
 use crate::tools_file::keys::ToolFile;
-use crate::tools_file::resolve::context::CheckContext;
+use crate::tools_file::resolve::context::{CheckContext, SchemaPlace};
+use crate::tools_file::resolve::regular_file::read_regular_file;
 use crate::tools_file::resolve::server_tools::{ServerTools, find_schema_problem};
 use crate::tools_file::resolve::unlocked_servers::takes_server_schema;
 use crate::tools_file::spanned::Spanned;
+use crate::types::Span;
+
+/// Maximum size of a file with a schema.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Accepts every value.
 static ANY_VALUE_SCHEMA: Value = Value::Bool(true);
 
-/// Returns the schema of the tool's input, bundled with the files that it refers to. If the schema is missing, returns
-/// one that accepts everything, so that the templates aren't reported too. If a tool passes its input to a server
+/// Returns the schema of the tool's input. If it is missing, returns one that accepts everything, so that the templates
+/// aren't reported too. If a tool passes its input to a server
 /// unchanged, its schema comes from the lock, unless the file has one.
 pub(crate) fn resolve_input_schema<'f>(
     name: &str,
@@ -81,22 +87,28 @@ fn find_undeclared_schema<'f>(
     Cow::Borrowed(&ANY_VALUE_SCHEMA)
 }
 
-/// Checks the schema in the file, and returns it bundled with the files that it refers to.
+/// Checks the schema that tools.yaml holds, or that is in the file that it names.
 fn check_declared_schema<'f>(
     name: &str,
-    schema: &'f Spanned<Value>,
+    field: &'f Spanned<Value>,
     context: &mut CheckContext<'_, '_>,
 ) -> Cow<'f, Value> {
+    let (schema, file) = match &field.value {
+        Value::String(file) => match read_schema_file(file, field.span, context) {
+            Some(schema) => (Cow::Owned(schema), Some(file.as_str())),
+            None => return Cow::Borrowed(&ANY_VALUE_SCHEMA),
+        },
+        schema => (Cow::Borrowed(schema), None),
+    };
     let keys = ["tools", name, "input_schema"];
-    let mut effective_schema = Cow::Borrowed(&schema.value);
-    if is_simple_schema(&schema.value) {
-        context.warn_about_invalid_defaults(&schema.value, &keys);
-    } else if context.check_schema(&schema.value, &keys) {
-        context.warn_about_misspelled_keywords(&schema.value, &keys);
-        context.warn_about_invalid_defaults(&schema.value, &keys);
-        effective_schema = bundle_declared_schema(schema, &keys, context);
+    let place = SchemaPlace { keys: &keys, file };
+    if is_simple_schema(&schema) {
+        context.warn_about_invalid_defaults(&schema, place);
+    } else if context.check_schema(&schema, place) {
+        context.warn_about_misspelled_keywords(&schema, place);
+        context.warn_about_invalid_defaults(&schema, place);
     }
-    if !is_object_schema(&effective_schema) {
+    if !is_object_schema(&schema) {
         context.diagnostics.error(
             context.tree.span_at(&keys, "/type"),
             "an input is an object, so its schema must say `type: object`",
@@ -104,33 +116,39 @@ fn check_declared_schema<'f>(
             "declare the inputs under `properties`",
         );
     }
-    effective_schema
+    schema
 }
 
-fn bundle_declared_schema<'f>(
-    schema: &'f Spanned<Value>,
-    keys: &[&str],
-    context: &mut CheckContext<'_, '_>,
-) -> Cow<'f, Value> {
-    let dir = context.schema_dir(keys);
-    match bundle_schema(&schema.value, &dir) {
-        Ok(None) => {}
-        Ok(Some(bundled)) => return Cow::Owned(bundled),
-        // Inputs are checked where only the directory of tools.yaml is known.
-        Err(why) if dir != context.dir => context.diagnostics.error(
-            schema.key_span,
-            format!("this schema can't refer to a file: {why}"),
-            "",
-            "copy what it refers to into `$defs`",
-        ),
-        Err(why) => context.diagnostics.warning(
-            schema.key_span,
-            format!("`toolq tools` prints a reference to a file, which no model can follow: {why}"),
-            "",
-            "copy what it refers to into `$defs`",
-        ),
+/// Returns the schema in a file, whose path is relative to the file that names it.
+fn read_schema_file(name: &str, span: Span, context: &mut CheckContext<'_, '_>) -> Option<Value> {
+    let path = context
+        .dir
+        .join(context.diagnostics.sources().dir_of(span))
+        .join(name);
+    let text = read_regular_file(&path, MAX_FILE_BYTES);
+    let schema =
+        text.and_then(
+            |text| match (serde_json::from_str(&text), find_lost_digits(&text)) {
+                (Err(error), _) => Err(format!("it isn't JSON: {error}")),
+                (Ok(_), Some(integer)) => Err(format!("it has {integer}")),
+                (Ok(schema), None) => Ok(schema),
+            },
+        );
+    match schema {
+        Ok(schema) => {
+            context.schema_files.insert(path);
+            Some(schema)
+        }
+        Err(why) => {
+            context.diagnostics.error(
+                span,
+                format!("the schema in {name} can't be used: {why}"),
+                "",
+                "write a schema here, or the path of a JSON file that holds one, relative to this file",
+            );
+            None
+        }
     }
-    Cow::Borrowed(&schema.value)
 }
 
 /// Whether a schema is for objects, as the APIs require. With a `$ref`, the type may be declared elsewhere.

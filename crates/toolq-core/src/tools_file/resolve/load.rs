@@ -28,7 +28,7 @@ pub struct ParsedToolsFile {
     pub secrets: Vec<String>,
     /// The variables of `env_file`, whose values mustn't be shown either.
     pub env_file: EnvFile,
-    /// The other files that it was read from, absolute: those that it includes, its `env_file`, and files in a `$ref`.
+    /// The other files that it was read from, absolute: those that it includes, its `env_file`, and files with schemas.
     pub other_files: Vec<PathBuf>,
     /// The nodes of the file with their positions, including those of included files, or `None` if the text isn't valid
     /// YAML.

@@ -56,7 +56,7 @@ mod wrapper;
 pub(crate) use agent_tool_checks::agent_cycle_warnings;
 pub use builtins::OUTPUT_READER;
 pub(crate) use builtins::new_task_tool;
-pub(crate) use context::{CheckContext, ToolContext};
+pub(crate) use context::{CheckContext, SchemaPlace, ToolContext};
 pub use host_tools::{HostToolDeclarations, HostToolProblem};
 pub use load::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file, parse_with_host_tools};
 pub(crate) use placeholders::{SplatPlace, TemplatePolicy};

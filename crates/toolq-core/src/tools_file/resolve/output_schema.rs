@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::json_schema::{CompiledSchema, bundle_schema};
+use crate::json_schema::CompiledSchema;
 use crate::tools_file::keys::ToolFile;
-use crate::tools_file::resolve::context::CheckContext;
+use crate::tools_file::resolve::context::{CheckContext, SchemaPlace};
 use crate::types::OutputKind;
 
-/// Returns the compiled schema of the tool's output, bundled with the files that it refers to. Returns `None` if there
-/// is no schema, or if it can't be used.
+/// Returns the compiled schema of the tool's output. Returns `None` if there is no schema, or if it can't be used.
 pub(crate) fn resolve_output_schema(
     name: &str,
     tool: &ToolFile,
@@ -35,24 +34,13 @@ pub(crate) fn resolve_output_schema(
         return None;
     }
     let keys = ["tools", name, "output_schema"];
-    if !context.check_schema(&schema.value, &keys) {
+    let place = SchemaPlace {
+        keys: &keys,
+        file: None,
+    };
+    if !context.check_schema(&schema.value, place) {
         return None;
     }
-    context.warn_about_misspelled_keywords(&schema.value, &keys);
-    let dir = context.schema_dir(&keys);
-    let bundled = match bundle_schema(&schema.value, &dir) {
-        Ok(bundled) => bundled,
-        Err(why) => {
-            context.diagnostics.warning(
-                schema.key_span,
-                format!("MCP clients see a reference to a file, which they can't follow: {why}"),
-                "",
-                "copy what it refers to into `$defs`",
-            );
-            None
-        }
-    };
-    let schema = bundled.as_ref().unwrap_or(&schema.value);
-    let compiled = CompiledSchema::compile(schema, &dir);
-    compiled.ok().map(Arc::new)
+    context.warn_about_misspelled_keywords(&schema.value, place);
+    CompiledSchema::compile(&schema.value).ok().map(Arc::new)
 }

@@ -1,12 +1,11 @@
 //! The tools that tools.lock has of the servers of a file, which need no entry under `tools`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
-use crate::json_schema::{NO_SCHEMA_DIRECTORY, find_schema_errors};
+use crate::json_schema::find_schema_errors;
 use crate::tools_file::keys::{Defaults, McpFile, ServerFile, ToolFile, ToolsFile};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::unlocked_servers::warn_about_missing_lock;
@@ -227,7 +226,7 @@ fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
 
 /// Returns why a server's schema can't be used.
 pub(crate) fn find_schema_problem(schema: &Value) -> Option<String> {
-    let errors = find_schema_errors(schema, Path::new(NO_SCHEMA_DIRECTORY));
+    let errors = find_schema_errors(schema);
     if let Some(error) = errors.into_iter().next() {
         return Some(
             format!("{} {}", error.pointer, error.message)

@@ -93,7 +93,7 @@ pub(crate) fn resolve_tool(
         backing,
         output,
         empty_output: resolve_empty_output(&tool.empty, output, context.diagnostics),
-        // Resolved by `resolve_output_schema`, which can read the files that it refers to.
+        // Resolved by `resolve_output_schema`.
         output_schema: None,
         max_output: first_valid(&tool.max_output, &defaults.max_output)
             .map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0),

@@ -124,7 +124,7 @@ impl WhenChecker<'_, '_, '_> {
             return;
         };
         // A part that refers to another part of its schema can't be compiled by itself.
-        let Ok(allowed) = CompiledSchema::compile(allowed, self.context.dir) else {
+        let Ok(allowed) = CompiledSchema::compile(allowed) else {
             return;
         };
         if path.is_empty() || values.iter().any(|value| allowed.accepts(value)) {
