@@ -2,12 +2,8 @@
 
 mod indentation;
 mod long_key;
-mod number;
 mod parse;
-mod raw_node;
-mod simple_yaml;
-mod syntax_error;
-mod tags;
+mod plain_scalar;
 mod tree;
 
 pub use parse::parse_yaml;
