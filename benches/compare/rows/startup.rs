@@ -35,7 +35,7 @@ pub fn plan(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
         "`plan` of one call with 30 tools",
         bench.rounds * ROUNDS_FACTOR,
         &ours,
-        &[Baseline::absolute(PerformanceBar::own_time(10.0))],
+        &[Baseline::absolute(PerformanceBar::own_time(8.0))],
     )
 }
 
@@ -54,6 +54,6 @@ pub fn plan_with_patterns(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
         "`plan` of one call with 32 tools of 6 patterns each",
         bench.rounds * ROUNDS_FACTOR,
         &ours,
-        &[Baseline::absolute(PerformanceBar::own_time(5.0))],
+        &[Baseline::absolute(PerformanceBar::own_time(12.0))],
     )
 }

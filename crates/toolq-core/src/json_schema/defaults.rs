@@ -4,7 +4,6 @@
 //! which of their schemas apply is known only after validation. Nor is anything from a meta-schema: its defaults only say
 //! what a missing keyword means, and `"not": true` in a schema would change it.
 
-mod evident;
 mod filler;
 #[cfg(test)]
 mod tests;
@@ -15,7 +14,6 @@ use jsonschema::Draft;
 use serde_json::{Map, Value};
 
 use crate::json::{Input, InvalidInput};
-use crate::json_schema::defaults::evident::has_evident_defaults;
 use crate::json_schema::defaults::filler::fill_defaults;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::meta_schemas::meta_schema_root;
@@ -28,14 +26,9 @@ use crate::types::ProblemDetail;
 /// `schema` must be free of [errors](super::find_schema_errors).
 pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
     // Compiling is most of the work, and few schemas have defaults.
-    if !may_have_defaults(schema) || has_evident_defaults(schema) {
+    if !may_have_defaults(schema) {
         return Vec::new();
     }
-    find_violated_defaults(schema)
-}
-
-/// Finds the defaults of [`find_invalid_defaults`] by filling them in.
-fn find_violated_defaults(schema: &Value) -> Vec<ProblemDetail> {
     let Ok(compiled) = CompiledSchema::compile(schema) else {
         return Vec::new();
     };

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::json::escape_pointer_token;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
+use crate::json_schema::pattern_syntax::PatternSyntax;
 use crate::json_schema::schema_error::SchemaError;
-use crate::json_schema::simple_pattern::is_simple_pattern;
 use crate::json_schema::subschemas::find_subschemas;
 use crate::json_schema::validation_options::validation_options;
 use crate::types::FormatPolicy;
 
-/// Finds the patterns that the linear-time engine rejects. Tries all of them together, except for those that are evidently
-/// valid, and one by one only if that fails.
+/// Finds the patterns that the linear-time engine rejects. Tries all of them together, except for small ones, and one by one
+/// only if that fails.
 pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
     let mut patterns: Vec<(String, String)> = Vec::new();
     for subschema in find_subschemas(schema, BASE_URI, Draft::default()) {
@@ -34,7 +34,7 @@ pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
             patterns.push((pointer, pattern.clone()));
         }
     }
-    patterns.retain(|(_, pattern)| !is_simple_pattern(pattern));
+    patterns.retain(|(_, pattern)| !is_small(pattern));
     let compiles = |patterns: &[(String, String)]| {
         let different: BTreeSet<&str> = patterns.iter().map(|(_, pattern)| &**pattern).collect();
         let each: Vec<Value> = different
@@ -56,18 +56,22 @@ pub(crate) fn find_rejected_patterns(schema: &Value) -> Vec<SchemaError> {
         .collect()
 }
 
-/// Returns a copy of `document` in which each evidently valid `pattern` is a short one. They need not be compiled, which takes most
+/// Returns a copy of `document` in which each small pattern is as short as can be. They need not be compiled, which takes most
 /// of the time. What another pattern has to be depends on its draft.
 pub(crate) fn with_short_patterns(document: &Value) -> Value {
     let mut copy = document.clone();
     for subschema in find_subschemas(document, BASE_URI, Draft::default()) {
         let pattern = copy.pointer_mut(&format!("{}/pattern", subschema.pointer));
-        let is_simple = |pattern: &&mut Value| pattern.as_str().is_some_and(is_simple_pattern);
-        if let Some(pattern) = pattern.filter(is_simple) {
+        let is_small_pattern = |pattern: &&mut Value| pattern.as_str().is_some_and(is_small);
+        if let Some(pattern) = pattern.filter(is_small_pattern) {
             *pattern = "a".into();
         }
     }
     copy
+}
+
+fn is_small(pattern: &str) -> bool {
+    PatternSyntax::parse(pattern).is_some_and(|syntax| syntax.is_small())
 }
 
 pub(crate) fn rejected_pattern_error(pointer: String, pattern: &str) -> SchemaError {

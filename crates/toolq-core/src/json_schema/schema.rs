@@ -12,14 +12,12 @@ use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::SchemaDefaults;
 use crate::json_schema::exact_keywords::with_exact_keywords;
 use crate::json_schema::exact_numbers::InexactNumbers;
-use crate::json_schema::lazy_pattern::with_lazy_patterns;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::problem_details;
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_errors;
 use crate::json_schema::schema_errors::{find_schema_errors, find_unknown_drafts};
 use crate::json_schema::schema_graph::SchemaGraph;
-use crate::json_schema::simple_schema::is_simple_schema;
 use crate::json_schema::type_errors;
 use crate::json_schema::type_errors::TypeError;
 use crate::json_schema::validation_options::validation_options;
@@ -62,12 +60,6 @@ impl CompiledSchema {
         schema: &Value,
         formats: FormatPolicy,
     ) -> Result<Self, Vec<SchemaError>> {
-        if formats == FormatPolicy::Annotate
-            && is_simple_schema(schema)
-            && let Some(compiled) = Self::compile_simple(schema)
-        {
-            return Ok(compiled);
-        }
         let (library, unreachable) = SchemaLibrary::load(schema);
         let draft = Draft::default().detect(schema);
         let graph = SchemaGraph::build(schema, draft, &library);
@@ -94,22 +86,6 @@ impl CompiledSchema {
                 Err(if found.is_empty() { rest() } else { found })
             }
         }
-    }
-
-    /// Compiles a simple schema. It means the same in draft 7, whose meta-schema is the smaller one to compile.
-    fn compile_simple(schema: &Value) -> Option<Self> {
-        let (library, formats) = (SchemaLibrary::default(), FormatPolicy::Annotate);
-        let options = validation_options(library.clone(), formats).with_draft(Draft::Draft7);
-        let options = with_lazy_patterns(options);
-        Some(Self {
-            source: schema.clone(),
-            validator: options.build(schema).ok()?,
-            exact_validator: OnceLock::new(),
-            defaults: SchemaDefaults::find(schema, Draft::default(), &library, None),
-            library,
-            formats,
-            max_detail_depth: usize::MAX,
-        })
     }
 
     /// Returns the schema, as it was declared.

@@ -13,7 +13,6 @@ use crate::json_schema::patterns;
 use crate::json_schema::patterns::{rejected_pattern_error, with_short_patterns};
 use crate::json_schema::schema_error::SchemaError;
 use crate::json_schema::schema_graph::SchemaGraph;
-use crate::json_schema::simple_schema::{TYPE_NAMES, is_simple_schema};
 use crate::json_schema::subschemas::{Subschema, find_subschemas};
 use crate::json_schema::validation_options::validation_options;
 use crate::text::{MAX_NAME_CHARS, truncate};
@@ -21,6 +20,10 @@ use crate::types::FormatPolicy;
 
 /// Maximum number of schemas that an input may be checked against: at about 20 ns each, a third of a second.
 const MAX_UNFOLDED_SCHEMAS: u64 = 1 << 24;
+/// Types that a schema can name.
+const TYPE_NAMES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
 /// What JSON Schema calls the types of other languages.
 const FOREIGN_TYPE_NAMES: [(&str, &[&str]); 6] = [
     (
@@ -48,14 +51,6 @@ const UNDESCRIBED_KEYWORDS: [(Draft, &str); 2] = [
 
 /// Finds everything that makes `schema` unusable.
 pub fn find_schema_errors(schema: &Value) -> Vec<SchemaError> {
-    if is_simple_schema(schema) {
-        return Vec::new();
-    }
-    find_errors_by_meta_schema(schema)
-}
-
-/// Finds all errors of a schema that may have some.
-pub(crate) fn find_errors_by_meta_schema(schema: &Value) -> Vec<SchemaError> {
     let draft = Draft::default().detect(schema);
     if draft == Draft::Unknown {
         return vec![unknown_draft_error("/$schema".to_owned())];

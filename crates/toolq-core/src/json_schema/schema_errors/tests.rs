@@ -276,7 +276,7 @@ fn a_keyword_of_any_draft_with_any_value_is_an_error_or_compiles() {
 
 /// Hundreds of large patterns took seconds: each was compiled three times in a schema with references.
 #[test]
-fn an_evidently_valid_pattern_is_not_compiled_to_check_a_schema() {
+fn a_small_pattern_is_not_compiled_to_check_a_schema() {
     let schema = |name, date| {
         json!({
             "$schema": "http://json-schema.org/draft-07/schema#",

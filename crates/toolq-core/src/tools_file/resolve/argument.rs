@@ -1,12 +1,12 @@
 //! Resolves the elements of `argv`, and reports values that would become code or be refused as options.
 
 use crate::tools_file::argv::{ArgRole, base_name, classify_wrapped_args, find_replacement};
+use crate::tools_file::resolve::accepted_values::accepts_only_plain_text;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::option_values::{
     chooses_option, report_chosen_option, warn_about_leading_dash,
 };
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
-use crate::tools_file::resolve::plain_text::accepts_only_plain_text;
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{Span, Template};

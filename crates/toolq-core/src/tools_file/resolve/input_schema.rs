@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::json::find_lost_digits;
-use crate::json_schema::is_simple_schema;
 use crate::tools_file::keys::ToolFile;
 use crate::tools_file::resolve::context::{CheckContext, SchemaPlace};
 use crate::tools_file::resolve::regular_file::read_regular_file;
@@ -102,9 +101,7 @@ fn check_declared_schema<'f>(
     };
     let keys = ["tools", name, "input_schema"];
     let place = SchemaPlace { keys: &keys, file };
-    if is_simple_schema(&schema) {
-        context.warn_about_invalid_defaults(&schema, place);
-    } else if context.check_schema(&schema, place) {
+    if context.check_schema(&schema, place) {
         context.warn_about_misspelled_keywords(&schema, place);
         context.warn_about_invalid_defaults(&schema, place);
     }

@@ -1,5 +1,6 @@
 //! Resolves keys as written into the tools that calls are checked against, with all defaults applied.
 
+mod accepted_values;
 mod agent;
 mod agent_checks;
 mod agent_tool_checks;
@@ -21,7 +22,6 @@ mod host_tools;
 mod http;
 mod include;
 mod input_schema;
-mod leading_dash;
 mod load;
 mod locks;
 mod messages;
@@ -29,7 +29,6 @@ mod normalizers;
 mod option_values;
 mod output_schema;
 mod placeholders;
-mod plain_text;
 mod policies;
 mod prices;
 mod regular_file;
@@ -53,6 +52,7 @@ mod url_template;
 mod value_names;
 mod wrapper;
 
+pub(crate) use accepted_values::accepts_only_plain_text;
 pub(crate) use agent_tool_checks::agent_cycle_warnings;
 pub use builtins::OUTPUT_READER;
 pub(crate) use builtins::new_task_tool;
@@ -60,5 +60,4 @@ pub(crate) use context::{CheckContext, SchemaPlace, ToolContext};
 pub use host_tools::{HostToolDeclarations, HostToolProblem};
 pub use load::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file, parse_with_host_tools};
 pub(crate) use placeholders::{SplatPlace, TemplatePolicy};
-pub(crate) use plain_text::accepts_only_plain_text;
 pub(crate) use schema_presence::{SchemaPresence, allows_type, find_presence};

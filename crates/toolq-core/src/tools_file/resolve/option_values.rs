@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
+use crate::tools_file::resolve::accepted_values::{accepts_only_plain_text, may_start_with_dash};
 use crate::tools_file::resolve::context::ToolContext;
-use crate::tools_file::resolve::leading_dash::may_start_with_dash;
-use crate::tools_file::resolve::plain_text::accepts_only_plain_text;
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, find_presence};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{Template, TemplatePart};
