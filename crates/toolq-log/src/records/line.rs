@@ -5,9 +5,6 @@
 //! previous line, without its line break, or zeros in the first line of a file. It detects lines that were removed or
 //! moved.
 
-#[cfg(test)]
-mod tests;
-
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 
@@ -16,7 +13,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use uuid::fmt::Hyphenated;
 
 use crate::read::CorruptionKind;
 use crate::records::kind::RecordKind;
@@ -174,68 +170,7 @@ pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, Corrupt
     if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc {
         return Err(CorruptionKind::WrongChecksum);
     }
-    match parse_canonical_line(&text[..sealed.len()]) {
-        Some(read) => Ok(read),
-        None => serde_json::from_str(text)
-            .map_err(|error| CorruptionKind::InvalidRecord(error.to_string())),
-    }
-}
-
-/// Parses a line, without its seal, that has exactly the form in which [`write_sealed_line`] writes. Returns `None` for
-/// any other form, including invalid JSON; that is left to a full JSON parser.
-fn parse_canonical_line(sealed: &str) -> Option<ParsedRecord<'_>> {
-    let rest = sealed.strip_prefix("{\"seq\":")?;
-    let (seq, rest) = parse_number(rest)?;
-    let (id, rest) = parse_uuid(rest.strip_prefix(",\"id\":")?)?;
-    let rest = rest.strip_prefix(",\"parentId\":")?;
-    let (parent_id, rest) = match rest.strip_prefix("null") {
-        Some(rest) => (None, rest),
-        None => parse_uuid(rest).map(|(id, rest)| (Some(id), rest))?,
-    };
-    let (timestamp, rest) = parse_number(rest.strip_prefix(",\"timestamp\":")?)?;
-    let (kind, rest) = rest.strip_prefix(",\"type\":\"")?.split_once('"')?;
-    let (content, rest) = parse_value(rest.strip_prefix(",\"content\":")?)?;
-    let (metadata, rest) = parse_value(rest.strip_prefix(",\"metadata\":")?)?;
-    let prev = rest.strip_prefix(",\"prev\":\"")?.strip_suffix('"')?;
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let is_plain_text = |text: &str| text.bytes().all(is_plain);
-    (is_plain_text(kind) && is_plain_text(prev)).then_some(ParsedRecord {
-        seq,
-        id,
-        parent_id,
-        timestamp,
-        kind: Cow::Borrowed(kind),
-        content,
-        metadata,
-        prev: Cow::Borrowed(prev),
-    })
-}
-
-/// Parses a number without a sign, a decimal point or leading zeros. Returns it with the rest of the text.
-fn parse_number(text: &str) -> Option<(u64, &str)> {
-    let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
-    let (digits, rest) = text.split_at(end);
-    let is_json = digits == "0" || !digits.starts_with('0');
-    let number = digits.parse().ok()?;
-    is_json.then_some((number, rest))
-}
-
-/// Parses a UUID in quotes. Returns it with the rest of the text.
-fn parse_uuid(text: &str) -> Option<(Uuid, &str)> {
-    let (id, rest) = text
-        .strip_prefix('"')?
-        .split_at_checked(Hyphenated::LENGTH)?;
-    Some((Uuid::try_parse(id).ok()?, rest.strip_prefix('"')?))
-}
-
-/// Parses a JSON value. Returns it with the rest of the text.
-fn parse_value(text: &str) -> Option<(&RawValue, &str)> {
-    if text.starts_with(|first: char| first.is_ascii_whitespace()) {
-        return None;
-    }
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = <&RawValue>::deserialize(&mut reader).ok()?;
-    Some((value, &text[value.get().len()..]))
+    serde_json::from_str(text).map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))
 }
 
 /// Returns whether a file whose first line is `line` may be a session log. A torn line may end within the beginning
