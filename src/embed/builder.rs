@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use toolq_core::os::{Clock, Environment};
-use toolq_core::text::{escape, quote_for_shell, quote_path_for_shell};
+use toolq_core::text::{quote_for_shell, quote_path_for_shell};
 use toolq_engine::{Approver, EngineSettings};
 use toolq_log::{BeginMode, PreparedLog, TaskKey};
 
@@ -155,7 +155,8 @@ impl ToolqBuilder {
         warnings.extend(log.durability_warning());
         if let Some(in_doubt) = log.in_doubt_calls() {
             warnings.extend(in_doubt.in_log_order().iter().map(|call| {
-                let id = quote_for_shell(&escape(&in_doubt.resolve_id(call)));
+                let id = in_doubt.resolve_id(call);
+                let id = quote_for_shell(&id);
                 let path = quote_path_for_shell(path);
                 format!(
                     "an earlier run left a call in doubt; settle it with `toolq log resolve {id} {path}`, adding `--done --result TEXT` or `--not-done`"

@@ -64,7 +64,7 @@ pub(crate) fn doubt_notices(path: &Path) -> Result<Vec<DoubtNotice>, LogError> {
 
 /// Returns the command that settles a call, up to the flags that say how. Without them, it does nothing.
 pub(crate) fn resolve_command(id: &str, path: &Path) -> String {
-    let (id, path) = (quote_for_shell(&escape(id)), quote_path_for_shell(path));
+    let (id, path) = (quote_for_shell(id), quote_path_for_shell(path));
     format!("toolq log resolve {id} {path}")
 }
 

@@ -46,7 +46,7 @@ impl ResumeCommand {
         words.push(format!("--log {}", quote_path_for_shell(path)));
         words.push(match input {
             "-" => "< INPUT".to_owned(),
-            input => quote_for_shell(input),
+            input => quote_for_shell(input).into_owned(),
         });
         format!("This finishes it:\n  {}", escape(&words.join(" ")))
     }

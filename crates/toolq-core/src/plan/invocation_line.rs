@@ -2,9 +2,8 @@
 //! anything that a terminal would interpret. It is only for reading; toolq never passes such a line to a shell.
 
 use crate::plan::folded_text::fold_text;
-use crate::plan::quoted_word::{quote_template, quote_word};
 use crate::plan::template_json::{render_body, render_json};
-use crate::text::escape;
+use crate::text::{escape, quote_for_shell};
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
     Invocation, OutputRequest, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
@@ -21,7 +20,9 @@ pub(crate) struct FoldedLine {
 
 /// Renders the line; returns `None` if the tool has no backing.
 pub(crate) fn render_invocation(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
-    render_line(accepted, mask, &mut |text| quote_word(text).into_owned())
+    render_line(accepted, mask, &mut |text| {
+        quote_for_shell(text).into_owned()
+    })
 }
 
 /// Renders the line with only the first words of each script, followed by `mark`. Returns `None` if the tool has no
@@ -35,9 +36,9 @@ pub(crate) fn render_folded_invocation(
     let text = render_line(accepted, mask, &mut |text| match fold_text(text) {
         Some(beginning) => {
             is_folded = true;
-            format!("{}{mark}", quote_word(beginning))
+            format!("{}{mark}", quote_for_shell(beginning))
         }
-        None => quote_word(text).into_owned(),
+        None => quote_for_shell(text).into_owned(),
     });
     text.map(|text| FoldedLine { text, is_folded })
 }
@@ -57,7 +58,9 @@ fn render_line(
             escape(&line).into_owned()
         }
         Invocation::Agent(task) => agent_line(agent_backing(accepted)?, task, mask),
-        Invocation::Completion(result) => format!("answer {}", quote_word(&mask.apply(result))),
+        Invocation::Completion(result) => {
+            format!("answer {}", quote_for_shell(&mask.apply(result)))
+        }
         Invocation::ReadOutput(request) => output_line(request, mask),
         Invocation::Host => host_line(accepted, mask),
     };
@@ -93,7 +96,7 @@ pub(crate) fn partial_without_values(template: &Template) -> PartialTemplate {
 
 /// `output of id from byte 10: pattern`.
 fn output_line(request: &OutputRequest, mask: &Mask) -> String {
-    let id = quote_word(&mask.apply(&request.id)).into_owned();
+    let id = quote_for_shell(&mask.apply(&request.id)).into_owned();
     let offset = match request.offset {
         0 => String::new(),
         offset => format!(" from byte {offset}"),
@@ -101,7 +104,7 @@ fn output_line(request: &OutputRequest, mask: &Mask) -> String {
     let pattern = request.pattern.as_ref().map_or(String::new(), |pattern| {
         format!(
             " that matches {}",
-            quote_word(&mask.apply(pattern.as_str()))
+            quote_for_shell(&mask.apply(pattern.as_str()))
         )
     });
     format!("output of {id}{offset}{pattern}")
@@ -181,6 +184,32 @@ fn encoded_url(request: &HttpInvocation) -> String {
     target
 }
 
+/// Quotes a partial template as one word. Environment variables are kept by name, in quotes that let a shell expand
+/// those and nothing else.
+fn quote_template(partial: &PartialTemplate, mask: &Mask) -> String {
+    let is_env = |piece: &Segment| matches!(piece, Segment::Env { .. });
+    if !partial.0.iter().any(is_env) {
+        return quote_for_shell(&mask.apply(&partial.to_string())).into_owned();
+    }
+    let pieces = partial.0.iter().map(|piece| match piece {
+        Segment::Text(text) => escape_double_quoted(&mask.apply(text)),
+        Segment::Env { .. } => piece.to_string(),
+    });
+    format!("\"{}\"", escape(&pieces.collect::<String>()))
+}
+
+/// Escapes text for use between double quotes.
+fn escape_double_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '"' | '$' | '`' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -229,5 +258,26 @@ tools:
         );
         let done = r#"{"result": "all done"}"#;
         assert_eq!(shown("", "attempt_completion", done), "answer 'all done'");
+    }
+
+    /// Variables appear as they do in the file; a shell would expand nothing else.
+    #[test]
+    fn only_variables_are_left_for_a_shell_to_expand() {
+        let variable = |default: Option<&str>| Segment::Env {
+            name: "REGION".to_owned(),
+            default: default.map(str::to_owned),
+        };
+        let text = |text: &str| Segment::Text(text.to_owned());
+        let partial = PartialTemplate(vec![
+            text("$(id) `\"\\"),
+            variable(Some("eu")),
+            variable(None),
+        ]);
+        assert_eq!(
+            quote_template(&partial, &Mask::default()),
+            r#""\$(id) \`\"\\${REGION:-eu}${REGION}""#
+        );
+        let literal = PartialTemplate(vec![text("$(id)")]);
+        assert_eq!(quote_template(&literal, &Mask::default()), "'$(id)'");
     }
 }

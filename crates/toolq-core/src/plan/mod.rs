@@ -12,7 +12,6 @@ mod invocation_line;
 mod json;
 mod mermaid;
 mod partition;
-mod quoted_word;
 mod rejected_call;
 mod sandbox_text;
 mod saving;

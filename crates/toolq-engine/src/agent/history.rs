@@ -3,7 +3,7 @@
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::error::AgentError;
-use toolq_core::text::{escape, quote_for_shell, truncate};
+use toolq_core::text::{quote_for_shell, truncate};
 use toolq_core::transcript::parse_response;
 use toolq_core::types::{
     CallRef, CheckedCall, EmitError, Invocation, ModelResponse, Outcome, ResumeState, Turn, Verdict,
@@ -69,7 +69,8 @@ impl AgentConversation<'_> {
 
 /// Returns the error for an agent that was started by an earlier run and can't be resumed. It names the two ways out.
 fn cannot_resume(EmitError(why): EmitError, call: &CallRef) -> AgentError {
-    let id = quote_for_shell(&escape(&truncate(&call.tool_use_id, MAX_ID_CHARS)));
+    let id = truncate(&call.tool_use_id, MAX_ID_CHARS);
+    let id = quote_for_shell(&id);
     AgentError::Outcome(Outcome::LogRefused(format!(
         "{why}. Start over with `--new`, or set a result: `toolq log resolve {id}`, adding `--done --result TEXT`"
     )))
