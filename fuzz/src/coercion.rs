@@ -4,8 +4,8 @@
 use serde_json::Value;
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::testing::{sample_call, tool_with_schema, tools_with_root};
 use toolq_core::types::{RejectionReason, Verdict};
+use toolq_testing::{sample_call, tool_with_schema, tools_with_root};
 
 use crate::choices::Choices;
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use redact::Mask;
 use tempfile::TempDir;
 use toolq_core::os::Clock;
-use toolq_core::testing::{accepted_call, emit_finished, sample_tool, success_outcome};
 use toolq_core::types::{
     CallRef, CheckedCall, Effect, Event, EventSink as _, ResultContent, ResumeState, Tool,
     TurnOrigin, Verdict,
@@ -17,6 +16,7 @@ use toolq_log::{
     BeginMode, PreparedLog, RecordReader, SequenceChecker, SessionHeader, SessionLog, SyncPolicy,
     TaskHistory, TaskKey,
 };
+use toolq_testing::{accepted_call, emit_finished, sample_tool, success_outcome};
 
 use crate::choices::Choices;
 

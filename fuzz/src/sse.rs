@@ -1,6 +1,6 @@
 //! Server-sent events, compared with a naive reading of the standard.
 
-use toolq_core::testing::{SseData, decode_sse};
+use toolq_core::transcript::{SseDecoder, SseError};
 
 use crate::choices::cut_at_random;
 
@@ -8,6 +8,9 @@ use crate::choices::cut_at_random;
 const SMALL_LIMIT: u64 = 24;
 /// Selects the small limit.
 const SMALL_LIMIT_MARK: u8 = 1;
+
+/// The data of a server-sent event, with the line and the column where it begins.
+type SseData = (String, usize, usize);
 
 /// Decodes a stream whole, in pieces, and naively.
 pub fn sse(data: &[u8]) {
@@ -70,4 +73,35 @@ fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     }
     lines.push(rest);
     lines
+}
+
+/// Decodes server-sent events that arrive in `pieces`. Returns the events and, if decoding failed, the line where.
+fn decode_sse<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    max_event_bytes: u64,
+) -> (Vec<SseData>, Option<usize>) {
+    let mut decoder = SseDecoder::new(max_event_bytes);
+    let mut events = Vec::new();
+    for mut piece in pieces {
+        loop {
+            match decoder.next_event(&mut piece) {
+                Ok(Some(event)) => events.push((event.text, event.line, event.column)),
+                Ok(None) => break,
+                Err(error) => return (events, Some(error_line(error))),
+            }
+        }
+    }
+    match decoder.finish() {
+        Ok(last) => {
+            events.extend(last.map(|event| (event.text, event.line, event.column)));
+            (events, None)
+        }
+        Err(error) => (events, Some(error_line(error))),
+    }
+}
+
+fn error_line(error: SseError) -> usize {
+    match error {
+        SseError::NotUtf8 { line } | SseError::TooLarge { line } => line,
+    }
 }

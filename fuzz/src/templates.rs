@@ -4,14 +4,14 @@
 use serde_json::Value;
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
-use toolq_core::testing::{
-    parse_argument_template, sample_call, tool_with_backing, tools_with_root,
-};
+use toolq_core::template::{VariableMode, parse_with_marks};
 use toolq_core::types::{
     AcceptedCall, Backing, CommandBacking, CommandLimits, HttpBacking, HttpMethod, Invocation,
     Leftovers, RejectionReason, RequestBody, StdinContent, StdinSource, Template, TemplatePart,
     Tool, Verdict,
 };
+
+use toolq_testing::{sample_call, tool_with_backing, tools_with_root};
 
 use crate::choices::Choices;
 
@@ -386,4 +386,9 @@ fn check_request(input: &TestInput, choices: &mut Choices<'_>) {
         .iter()
         .any(|(_, value)| value.to_string().contains(['\r', '\n']));
     assert!(author_breaks || !has_breaks, "a header has two lines");
+}
+
+/// Parses a template in which environment variables aren't expanded, as in the arguments of a command.
+fn parse_argument_template(text: &str) -> Template {
+    parse_with_marks(text, VariableMode::Literal).template
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use toolq_core::check::CallChecker;
 use toolq_core::os::Environment;
-use toolq_core::testing::sample_call;
 use toolq_core::tools_file::{find_warnings, parse_tools_file};
 use toolq_core::types::{FileProblem, Severity};
+use toolq_testing::sample_call;
 
 /// A directory that doesn't exist, so that no file is read.
 const DIR: &str = "/nonexistent/toolq";

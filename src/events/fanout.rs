@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    use toolq_core::testing::{call_with_estimate, emit_finished, success_outcome};
     use toolq_core::types::{CallRef, TurnOrigin, Verdict};
+    use toolq_testing::{call_with_estimate, emit_finished, success_outcome};
 
     #[derive(Default)]
     struct RecordingSink(Vec<String>, bool);

@@ -106,11 +106,11 @@ impl EventSink for FailureList {
 mod tests {
     use super::*;
 
-    use toolq_core::testing::{
-        accepted_call, rejected_call, sample_answer, sample_template, sample_tool, success_outcome,
-    };
     use toolq_core::types::{
         CacheNote, CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Tool,
+    };
+    use toolq_testing::{
+        accepted_call, rejected_call, sample_answer, sample_template, sample_tool, success_outcome,
     };
 
     fn emit_end(list: &mut FailureList, checked: &CheckedCall, outcome: &Outcome) {

@@ -104,8 +104,8 @@ pub(crate) fn batch_label(calls: usize, jobs: NonZeroUsize) -> Option<String> {
 mod tests {
     use super::*;
 
-    use toolq_core::testing::{accepted_call, sample_tool};
     use toolq_core::types::{StatusTemplates, TemplatePart, Tool};
+    use toolq_testing::{accepted_call, sample_tool};
 
     #[test]
     fn templates_are_filled_from_the_input() {

@@ -156,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    use toolq_core::testing::{accepted_call, rejected_call, sample_tool};
     use toolq_core::types::{CallOutput, DoubtCause, Tool};
+    use toolq_testing::{accepted_call, rejected_call, sample_tool};
 
     fn line(input: &str) -> Option<String> {
         let call = accepted_call(0, sample_tool("read"), true, input);

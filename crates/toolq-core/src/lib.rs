@@ -6,6 +6,9 @@
 //! when they may start, and [`answer`] turns
 //! outcomes into results.
 
+#[cfg(test)]
+extern crate self as toolq_core; // what `testing` calls this crate
+
 pub mod answer;
 pub mod check;
 pub mod client_config;
@@ -15,8 +18,9 @@ pub mod os;
 pub mod plan;
 pub mod schedule;
 pub mod template;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[cfg(test)]
+#[path = "../../toolq-testing/src/samples.rs"]
+mod testing;
 pub mod text;
 pub mod tools_file;
 pub mod tools_lock;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use toolq_core::testing::{accepted_call, sample_tool};
 use toolq_core::types::{Effect, ResumeState, Tool};
 use toolq_log::TaskHistory;
+use toolq_testing::{accepted_call, sample_tool};
 
 /// Statuses of a `tool_result` after which a call may still run.
 const OPEN_STATUSES: [&str; 11] = [

@@ -89,7 +89,7 @@ pub(crate) fn describe_changes(change: &ToolsChange) -> String {
 mod tests {
     use std::time::Duration;
 
-    use toolq_core::testing::sample_tool;
+    use toolq_testing::sample_tool;
 
     use super::*;
 

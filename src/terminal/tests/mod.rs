@@ -17,13 +17,13 @@ use super::*;
 
 use redact::Mask;
 use toolq_core::os::Clock;
-use toolq_core::testing::{
-    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
-    sample_tool, sample_tools,
-};
 use toolq_core::types::{
     CallEnding, CallOutput, CallRef, CheckedCall, Event, EventSink, Outcome, StatusTemplates,
     Template, TemplatePart, Tool, TurnOrigin, Verdict,
+};
+use toolq_testing::{
+    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
+    sample_tool, sample_tools,
 };
 
 const JOBS: NonZeroUsize = NonZeroUsize::new(10).unwrap();

@@ -10,21 +10,25 @@ use crate::types::{Template, TemplatePart};
 
 /// A template, and where everything in it is that isn't plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ParsedTemplate {
-    pub(crate) template: Template,
-    pub(crate) marks: Vec<TemplateMark>,
+pub struct ParsedTemplate {
+    /// Its parts.
+    pub template: Template,
+    /// What isn't plain text, in order.
+    pub marks: Vec<TemplateMark>,
 }
 
 /// Something in a template that a check may report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TemplateMark {
+pub struct TemplateMark {
     /// Byte range in the template's text.
-    pub(crate) range: Range<usize>,
-    pub(crate) kind: MarkKind,
+    pub range: Range<usize>,
+    /// What it is.
+    pub kind: MarkKind,
 }
 
+/// What a mark is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MarkKind {
+pub enum MarkKind {
     /// The part with this index: a value or a variable.
     Part(usize),
     /// `{{name}` followed by another brace, probably meant for another template language.
@@ -41,18 +45,20 @@ pub(crate) enum MarkKind {
 
 /// Whether `${NAME}` is expanded as an environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum VariableMode {
+pub enum VariableMode {
+    /// It is.
     Expand,
+    /// It stays text.
     Literal,
 }
 
 /// Parses a template in which environment variables are expanded, as in `env`, URLs, and bodies.
-pub fn parse_template(text: &str) -> Template {
+pub(crate) fn parse_template(text: &str) -> Template {
     parse_with_marks(text, VariableMode::Expand).template
 }
 
 /// Parses a template. This never fails: anything that doesn't have the form of a placeholder is literal text.
-pub(crate) fn parse_with_marks(text: &str, variables: VariableMode) -> ParsedTemplate {
+pub fn parse_with_marks(text: &str, variables: VariableMode) -> ParsedTemplate {
     let mut parser = TemplateParser {
         text,
         position: 0,

@@ -13,7 +13,7 @@ use crate::types::output_request::OutputUnavailable;
 use crate::types::resume_state::RestoredResult;
 use crate::types::tool_lock::ToolDrift;
 use crate::types::transport::{SpawnError, TransportError};
-use crate::types::verdict::{Rejection, Verdict};
+use crate::types::verdict::Rejection;
 
 /// How a call ended. Every kind of failure has its own variant, so the terminal, the log, the texts for the model, and
 /// the reports never need to parse a message.
@@ -121,14 +121,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a rejected call, or `None` if the call may run.
-    pub fn from_rejection(verdict: &Verdict) -> Option<Self> {
-        match verdict {
-            Verdict::Accepted(_) => None,
-            Verdict::Rejected(rejection) => Some(Self::Rejected((**rejection).clone())),
-        }
-    }
-
     /// Returns how the process or request ended, if it ran to completion.
     pub fn ending(&self) -> Option<CallEnding> {
         match self {

@@ -132,8 +132,8 @@ pub(crate) fn program_reply(program: &Path, result: AttemptResult) -> ApprovalRe
 #[cfg(test)]
 mod tests {
     use toolq_core::os::Environment;
-    use toolq_core::testing::{sample_tool, sample_tools, success_outcome};
     use toolq_core::types::CallOutput;
+    use toolq_testing::{sample_tool, sample_tools, success_outcome};
 
     use super::*;
 

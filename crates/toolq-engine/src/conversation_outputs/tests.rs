@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::page::{OutputFile, OutputPage};
 use super::search::{FoundExcerpts, search_output};
 use super::*;
-use toolq_core::testing::{sample_call, sample_tool, success_outcome};
+use toolq_testing::{sample_call, sample_tool, success_outcome};
 
 /// An output in a directory that lives as long as it.
 struct KeptText {

@@ -37,10 +37,10 @@ mod tests {
     use super::*;
 
     use crate::scheduler::retry;
-    use toolq_core::testing::sample_tool;
     use toolq_core::types::{
         CallEnding, CallOutput, CallTimeouts, Effect, Outcome, RetryCondition, RetryPolicy, Tool,
     };
+    use toolq_testing::sample_tool;
 
     /// Anything else is ignored.
     #[test]

@@ -2,10 +2,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
-use toolq_core::testing::{accepted_call, sample_call, sample_tool, success_outcome};
 use toolq_core::types::{
     CachePolicy, CallLock, ClientContent, LockMode, LockedResource, ResultContent, Tool, Verdict,
 };
+use toolq_testing::{accepted_call, sample_call, sample_tool, success_outcome};
 
 use super::cache_entries::{ENTRY_BYTES, MAX_TOTAL_BYTES};
 use super::*;

@@ -131,8 +131,8 @@ impl Observation {
 mod tests {
     use super::*;
 
-    use toolq_core::testing::{sample_tool, success_outcome};
     use toolq_core::types::NotExecutedCause;
+    use toolq_testing::{sample_tool, success_outcome};
 
     fn tool(pause_after_failures: Option<u32>) -> Tool {
         Tool {

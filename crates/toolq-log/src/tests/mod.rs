@@ -34,13 +34,13 @@ use crate::write::journal;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
-use toolq_core::testing::{
-    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
-    sample_tool, success_outcome,
-};
 use toolq_core::types::{
     CallOutput, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, ResultContent,
     TurnOrigin, Verdict,
+};
+use toolq_testing::{
+    accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
+    sample_tool, success_outcome,
 };
 
 /// Prints counts to stderr, even if the test's output is captured.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use toolq_core::testing::success_outcome;
 use toolq_core::types::{CachePolicy, LockMode};
+use toolq_testing::success_outcome;
 
 use super::*;
 use crate::result_cache::SharedResultCache;

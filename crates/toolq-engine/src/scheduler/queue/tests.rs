@@ -3,8 +3,8 @@
 use super::*;
 
 use crate::scheduler::running_call::tests::{job, running_call};
-use toolq_core::testing::{sample_answer, sample_call};
 use toolq_core::types::PriorAttempts;
+use toolq_testing::{sample_answer, sample_call};
 
 fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
     CallRef::new(&sample_call(position, "t", "{}"), batch)

@@ -2,8 +2,8 @@
 
 use super::*;
 
-use toolq_core::testing::{sample_tool, success_outcome};
 use toolq_core::types::{CallOutput, SpawnError, TransportCause, TransportError};
+use toolq_testing::{sample_tool, success_outcome};
 
 fn failed(ending: CallEnding) -> Outcome {
     Outcome::Failed {

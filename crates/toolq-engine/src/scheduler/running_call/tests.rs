@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use super::*;
 
 use crate::scheduler::permits::ConcurrencyLimit;
-use toolq_core::testing::{accepted_call, sample_tool};
 use toolq_core::types::{AgentInvocation, Tool, Verdict};
+use toolq_testing::{accepted_call, sample_tool};
 
 pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
     let timeout = CallTimeouts {
