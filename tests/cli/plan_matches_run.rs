@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc;
 
-use crate::support::{CliSandbox, model_response, parse_json_lines};
+use crate::support::{CliSandbox, full_or_short, model_response, parse_json_lines};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn started_batches(log: &[Value]) -> Vec<Vec<u64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: full_or_short(24, 8), ..ProptestConfig::default() })]
 
     /// A call that isn't safe runs alone, in its place in the order, and no more calls run at once than allowed.
     #[test]
@@ -189,7 +189,7 @@ fn intervals(log: &[Value], calls: usize) -> Vec<(usize, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: full_or_short(24, 8), ..ProptestConfig::default() })]
 
     /// A call that waits in the plan also waits in the run, and the plan has exactly the waits that the rule requires.
     #[test]

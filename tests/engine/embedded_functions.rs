@@ -1,7 +1,6 @@
 //! Tools that are functions of the embedding program, and approvals by one.
 
 use std::future::pending;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -9,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolq::{ApprovalAnswer, DeclarationFormat, Error, ToolCall, ToolOutput, Toolq};
+
+use crate::support::examples::find_example;
 
 const ANY: &str = r#"{"effect": "read", "input_schema": {"type": "object"}}"#;
 
@@ -189,21 +190,7 @@ fn functions_with_wrong_keys_are_an_error_that_says_where() {
 
 #[test]
 fn the_example_answers_its_message() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::current_exe().unwrap();
-    let example = target
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .join("examples/functions");
-    if !example.exists() {
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--locked", "--example", "functions"])
-            .current_dir(root)
-            .status();
-        assert!(built.unwrap().success());
-    }
-    let output = Command::new(example).output().unwrap();
+    let output = Command::new(find_example("functions")).output().unwrap();
     assert!(output.status.success());
     let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
     let texts: Vec<&str> = reply["content"]

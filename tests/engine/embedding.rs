@@ -12,6 +12,9 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use toolq::{DeclarationFormat, Error, Event, Status, Toolq, ToolqBuilder};
 
+use crate::support::examples::find_example;
+use crate::support::repository_root;
+
 const TOOLS: &str = r#"
 version: 1
 tools:
@@ -382,20 +385,9 @@ async fn a_stream_that_breaks_off_keeps_its_results() {
 
 #[test]
 fn the_example_answers_the_fixture() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::current_exe().unwrap();
-    let example = target.ancestors().nth(2).unwrap().join("examples/embed");
-    if !example.exists() {
-        let cargo = env!("CARGO");
-        let built = Command::new(cargo)
-            .args(["build", "--locked", "--example", "embed"])
-            .current_dir(root)
-            .status();
-        assert!(built.unwrap().success());
-    }
-    let output = Command::new(example)
+    let output = Command::new(find_example("embed"))
         .args(["tools.yaml", "fixtures/response.json"])
-        .current_dir(root)
+        .current_dir(repository_root())
         .output()
         .unwrap();
     assert!(output.status.success());

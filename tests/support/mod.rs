@@ -7,6 +7,7 @@
 )]
 
 pub mod engine_turn;
+pub mod examples;
 pub mod recorded_data;
 pub mod resume_sandbox;
 pub mod scripted_api;

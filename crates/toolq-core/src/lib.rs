@@ -14,6 +14,8 @@ pub mod check;
 pub mod client_config;
 pub mod json;
 pub mod json_schema;
+#[cfg(test)]
+mod linear_time;
 pub mod os;
 pub mod plan;
 pub mod schedule;

@@ -9,7 +9,7 @@ use crate::support::full_or_short;
 /// started, and finishes.
 #[test]
 fn nothing_starts_without_a_recorded_yes_wherever_toolq_is_killed() {
-    for step in (1..).step_by(full_or_short(1, 7)) {
+    for step in (1..).step_by(full_or_short(1, 11)) {
         let output = sandbox()
             .program("approve", "#!/bin/sh\necho asked >> asked\n")
             .stdin(four_calls())

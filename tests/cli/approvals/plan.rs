@@ -135,7 +135,7 @@ fn an_old_plan_that_was_applied_is_answered_from_the_log() {
 /// Nothing starts that isn't approved on record, and what is missing runs with the same plan, once.
 #[test]
 fn a_killed_run_goes_on_with_its_plan() {
-    for step in (1..).step_by(full_or_short(1, 9)) {
+    for step in (1..).step_by(full_or_short(1, 14)) {
         let again = format!(
             r#"--help > /dev/null
             TOOLQ_FAILPOINT=any:{step}:kill "$TOOLQ" run -q --log log.jsonl --plan plan.json calls.json > out

@@ -137,7 +137,7 @@ fn another_schema_changes_the_meaning_of_a_tool() {
 #[test]
 fn descriptions_are_logged_before_they_run_at_every_step() {
     let mut step_count = 0;
-    let steps = (1..).step_by(full_or_short(1, 6));
+    let steps = (1..).step_by(full_or_short(1, 9));
     for (at, action) in steps.flat_map(|at| ["kill", "panic", "error"].map(|action| (at, action))) {
         let ran = toolq(PRINT_DESCRIPTION)
             .stdin(model_response(&[("say", json!({"x": "hello"}))]))

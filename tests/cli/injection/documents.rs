@@ -23,14 +23,14 @@ const SECRET: &str = "the text of a file outside";
 fn attacks(dir: &str) -> Vec<String> {
     let touch = format!("touch {dir}/canary");
     let mut attacks = vec![
-        "-delete".to_owned(),
         format!("--output={dir}/canary"),
-        format!("@{dir}/secret"),
         format!("|{touch}"),
-        format!("$({touch})"),
         format!("'; {touch}; '"),
         format!("SELECT 1;\n.shell {touch}"),
         "../../secret".to_owned(),
+        "-delete".to_owned(),
+        format!("@{dir}/secret"),
+        format!("$({touch})"),
         "-n".to_owned(),
         "-5".to_owned(),
         format!("-o{dir}/canary"),
@@ -55,12 +55,12 @@ fn attacks(dir: &str) -> Vec<String> {
         "out/secret".to_owned(),
         ".".to_owned(),
     ];
-    attacks.truncate(full_or_short(usize::MAX, 8));
+    attacks.truncate(full_or_short(usize::MAX, 5));
     attacks
 }
 
 /// Values that a tool must serve.
-pub const ORDINARY: [&str; 5] = ["src", "a b", "ü", "it's", "x.txt"];
+pub const ORDINARY: [&str; 5] = ["a b", "it's", "src", "ü", "x.txt"];
 
 /// Returns a value that the schema accepts.
 fn ordinary_value(schema: &Value) -> Value {
@@ -238,11 +238,12 @@ fn no_documented_command_runs_a_value() {
 /// The same declarations serve ordinary values: no such value is refused, unless the schema says so.
 #[test]
 fn every_documented_command_serves_ordinary_values() {
-    let values = ORDINARY.map(str::to_owned);
+    let values: Vec<String> = ORDINARY.map(str::to_owned).into();
+    let values = &values[..full_or_short(ORDINARY.len(), 2)];
     let mut served = 0;
     each_command(|file, tool, command| {
         let schema = compiled_schema(tool);
-        let mut calls = calls_with(tool, &values);
+        let mut calls = calls_with(tool, values);
         calls.extend(
             calls_with(tool, &["-n".to_owned()])
                 .into_iter()
@@ -270,5 +271,8 @@ fn every_documented_command_serves_ordinary_values() {
             served += 1;
         }
     });
-    assert!(served >= 100, "only {served} calls were served");
+    assert!(
+        served >= full_or_short(100, 40),
+        "only {served} calls were served"
+    );
 }

@@ -8,7 +8,7 @@ use crate::log_durability::{THREE_CALL_COUNT, complete_records, count_runs, thre
 use crate::support::{CliOutput, CliSandbox, eprint_uncaptured, full_or_short, model_response};
 
 /// From one step at which something goes wrong to the next.
-const STRIDE: usize = full_or_short(1, 7);
+const STRIDE: usize = full_or_short(1, 11);
 const RUN_ARGUMENTS: [&str; 4] = ["run", "-q", "--log", "log"];
 
 /// Kills toolq at the failpoints that it passes. Returns the last of them.

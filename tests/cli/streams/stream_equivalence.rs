@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::support::vendor_messages::{StreamedCall, Vendor};
-use crate::support::{CliSandbox, parse_json_lines};
+use crate::support::{CliSandbox, full_or_short, parse_json_lines};
 
 const TOOLS: &str = r#"
 version: 1
@@ -92,7 +92,7 @@ fn started_batches(log: &[Value]) -> Vec<Vec<u64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: full_or_short(20, 6), ..ProptestConfig::default() })]
 
     #[test]
     fn streams_and_documents_are_equivalent(
