@@ -25,6 +25,9 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 mod servers;
 #[cfg(target_os = "linux")]
+#[path = "../support/skipped_test.rs"]
+mod skipped_test;
+#[cfg(target_os = "linux")]
 mod stall_clock;
 
 #[cfg(not(target_os = "linux"))]
@@ -67,7 +70,7 @@ fn play(role: &str, arguments: &[String]) {
     match (role, arguments) {
         ("program", [name, ..]) => programs::repertoire::play(name),
         ("caller", [name]) => programs::play_caller(name),
-        ("server", [name]) => servers::programs::play(name),
+        ("server", [name, ..]) => servers::programs::play(name),
         ("attempt", [name, place]) => sandbox::attempts::play(name, place.as_ref()),
         ("victim", []) => sandbox::outside::play_victim(),
         _ => panic!("no role: {role} {arguments:?}"),

@@ -13,17 +13,16 @@ pub mod resume_sandbox;
 pub mod scripted_api;
 pub mod scripted_server;
 pub mod shell_server;
+pub mod skipped_test;
 pub mod vendor_messages;
 pub mod waiting;
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
 use std::thread;
 
 use rustix::fs::{Mode, OFlags};
@@ -287,26 +286,10 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// Says that the running test, or a part of it, is skipped, even if the test harness captures its output. Adds the line to
-/// the file that `TOOLQ_SKIPPED` names, so that `.ci/run` can list it.
+/// Says that the running test, or a part of it, is skipped.
 pub fn skip(why: impl Display) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let thread = thread::current();
-    let test = thread.name().unwrap_or("a test");
-    let line = format!("SKIPPED {test}: {why}\n");
-    if !SAID.lock().unwrap().insert(line.clone()) {
-        return;
-    }
-    // If stderr is closed, the line can't be read anyway.
-    let _ = std::io::stderr().write_all(line.as_bytes());
-    if let Some(list) = std::env::var_os("TOOLQ_SKIPPED") {
-        let mut list = File::options()
-            .append(true)
-            .create(true)
-            .open(list)
-            .unwrap();
-        list.write_all(line.as_bytes()).unwrap();
-    }
+    skipped_test::skip_test(thread.name().unwrap_or("a test"), why);
 }
 
 /// Returns whether one of these programs isn't installed, and says that the running test is skipped.

@@ -133,8 +133,6 @@ enum Reply {
     Answer(Vec<Value>, Value),
     /// These bytes, then the end of the connection.
     Break(String),
-    /// These bytes, then this piece again and again until the client has had enough.
-    Flood(&'static str, &'static str),
     /// Nothing, until the client has had enough.
     Hang,
 }
@@ -161,12 +159,6 @@ impl ServerState {
                     self.write_answer(&mut stream, &request, notifications, answer)?;
                 }
                 Reply::Break(bytes) => return stream.write_all(bytes.as_bytes()),
-                Reply::Flood(head, piece) => {
-                    stream.write_all(head.as_bytes())?;
-                    let pieces = piece.repeat(10_000);
-                    while stream.write_all(pieces.as_bytes()).is_ok() {}
-                    self.note_abort();
-                }
                 Reply::Hang => {
                     // The client says nothing more on this connection until it closes it.
                     let _ = reader.read(&mut [0]);
@@ -324,14 +316,11 @@ fn refuse_modern(request: &SeenRequest, header_name: &str) -> Option<Reply> {
 }
 
 /// The tools of every server.
-pub const TOOLS: [&str; 14] = [
+pub const TOOLS: [&str; 11] = [
     "echo",
     "progress",
     "break_off",
-    "no_response",
     "page",
-    "long_document",
-    "long_event",
     "hang",
     "busy",
     "show_token",
@@ -367,7 +356,6 @@ fn reply_to_call(request: &SeenRequest, params: &Value, count: usize) -> Reply {
         "break_off" => Reply::Break(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: {\"j\r\n".to_owned(),
         ),
-        "no_response" => Reply::Break(String::new()),
         // The id of the event says what follows it.
         name @ ("goes_on" | "goes_on_in_pieces" | "is_lost") => {
             let id = &request.message["id"];
@@ -378,14 +366,6 @@ fn reply_to_call(request: &SeenRequest, params: &Value, count: usize) -> Reply {
         "page" => Reply::Http(
             "200 OK\r\ncontent-type: text/html",
             "<p>please log in</p>".to_owned(),
-        ),
-        "long_document" => Reply::Flood(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\":\"",
-            "xxxxxxxxxxxxxxxx",
-        ),
-        "long_event" => Reply::Flood(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n",
-            "data: xxxxxxxxxx\n",
         ),
         "hang" => Reply::Hang,
         "busy" if count % 2 == 1 => Reply::Http(

@@ -44,13 +44,11 @@ fn retry_after_is_waited_for() {
 fn a_retry_after_beyond_the_timeout_ends_the_agent() {
     let limited = error_response(429, "retry-after: 300\r\n", "rate_limit_error", "slow down");
     let api = ScriptedApi::new(&[limited, text_response("never")]);
-    let started_at = std::time::Instant::now();
     let keys = format!("    timeout: 200s\n{FAST_RETRY}");
     let (result_text, is_error) = single_result(&run_expert(&api, &keys).assert_exit(0));
     let expected = "slow down (rate_limit_error); the API asks to wait 300s (Retry-After)";
     assert!(is_error && result_text.contains(expected), "{result_text}");
     assert_eq!(api.requests().len(), 1);
-    assert!(started_at.elapsed() < std::time::Duration::from_secs(100));
 }
 
 /// After an overload, `fallback_model` takes over.

@@ -137,20 +137,6 @@ tools:
     assert_eq!(statuses[1..3], ["path_outside_root", "path_outside_root"]);
 }
 
-/// A negative number is an option to many programs: `kill -9 -1` kills every process.
-#[test]
-fn a_negative_number_is_not_an_option() {
-    let tools = tool("print", r#"command: [printf, "%s,", "-9", "{n}"]"#);
-    let calls = [-1, 0, 7].map(|n| ("print", json!({"n": n})));
-    let (_, texts) = run_in_work(&tools, &calls);
-    assert!(
-        texts[0].1 && texts[0].0.contains("must not start with `-`"),
-        "{texts:?}"
-    );
-    assert_eq!(texts[1], ("-9,0,".to_owned(), false));
-    assert_eq!(texts[2], ("-9,7,".to_owned(), false));
-}
-
 #[test]
 fn dashes_hands_over_a_negative_number() {
     let tools = tool(

@@ -202,30 +202,3 @@ fn a_value_is_never_an_option_or_what_an_option_loads() {
         ("command: [printf, \"%s\", \"+{x}\"]", "-n", "+-n"),
     ]);
 }
-
-/// In `{x}-{path}`, an empty `x` leaves an option.
-#[test]
-fn an_empty_value_leaves_no_option() {
-    let keys = "paths: [] ⏎ command: [sort, \"{x}-{path}\", f]";
-    let tools = format!(
-        "tools:\n  t:\n    input_schema: {{type: object, properties: {{x: {{type: string}}, path: {{type: string}}}}, required: [x, path]}}\n    {}\n",
-        keys.replace(" ⏎ ", "\n    ")
-    );
-    let ran = CliSandbox::new()
-        .tools(&tools)
-        .file("f", "word\n")
-        .file("a-b", "other\n")
-        .stdin(model_response(&[
-            ("t", json!({"x": "", "path": "ocanary"})),
-            ("t", json!({"x": "a", "path": "b"})),
-        ]))
-        .run(&["run", "-q"])
-        .assert_exit(0);
-    let texts = ran.result_texts();
-    assert!(
-        texts[0].1 && texts[0].0.contains("/x: must not start with `-`"),
-        "{texts:?}"
-    );
-    assert_eq!(texts[1], ("other\nword".to_owned(), false));
-    assert!(!ran.dir.path().join("canary").exists());
-}

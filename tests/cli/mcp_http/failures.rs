@@ -1,31 +1,9 @@
-//! Servers that break off, answer with something else, too much or too late.
+//! Servers that break off, answer with something else or too late. `tests/hostile/servers/endpoints/` has many more.
 
 use std::net::TcpListener;
-use std::time::Instant;
 
 use crate::mcp_http::{no_input, sandbox};
 use crate::support::scripted_server::{LEGACY, MODERN, ScriptedServer};
-
-/// The response broke off, so it isn't known whether the call had its effect.
-#[test]
-fn a_broken_response_fails_a_read_and_leaves_a_write_in_doubt() {
-    for script in [MODERN, LEGACY] {
-        for tools in [
-            ["break_off", "pay_break_off"],
-            ["no_response", "pay_no_response"],
-            ["page", "pay_page"],
-        ] {
-            let server = ScriptedServer::start(script);
-            let output = sandbox(&server, &no_input(&tools))
-                .run(&["run", "-q"])
-                .assert_exit(3);
-            let texts = output.result_texts();
-            assert!(texts[0].1 && !texts[0].0.contains("In doubt"), "{texts:?}");
-            assert!(texts[1].1 && texts[1].0.contains("In doubt"), "{texts:?}");
-            assert_eq!(server.calls().len(), 2, "{tools:?}");
-        }
-    }
-}
 
 /// A `read` changes nothing, so a response that broke off may be asked for again.
 #[test]
@@ -56,20 +34,6 @@ fn what_is_not_the_protocol_is_named() {
         texts[1].0.contains("http://elsewhere.example") && !texts[1].0.contains("token=1"),
         "{texts:?}"
     );
-}
-
-/// The call fails once the message has more than 64 MiB; others go on.
-#[test]
-fn an_endless_message_fails_its_call_alone() {
-    let server = ScriptedServer::start(MODERN);
-    let output = sandbox(&server, &no_input(&["long_document", "long_event", "echo"]))
-        .run(&["run", "-q"])
-        .assert_exit(0);
-    let texts = output.result_texts();
-    for (text, is_error) in &texts[..2] {
-        assert!(*is_error && text.contains("more than 64 MiB"), "{text}");
-    }
-    assert_eq!(texts[2], ("{}".to_owned(), false));
 }
 
 /// The server is notified in the way of its era, and a `write` is in doubt.
@@ -122,7 +86,6 @@ fn a_server_that_is_not_there_was_not_called() {
     drop(listener);
     let sandbox = sandbox(&server, &no_input(&["pay_echo"]));
     let tools = std::fs::read_to_string(sandbox.path().join("tools.yaml")).unwrap();
-    let begin = Instant::now();
     let output = sandbox
         .tools(&tools.replace(server.url.as_str(), &format!("http://{address}/mcp")))
         .run(&["run", "-q"])
@@ -132,5 +95,4 @@ fn a_server_that_is_not_there_was_not_called() {
         *is_error && text.contains("refused") && !text.contains("In doubt"),
         "{text}"
     );
-    assert!(begin.elapsed().as_secs() < 20);
 }

@@ -169,18 +169,6 @@ fn calls_with_a_result_are_skipped() {
     assert_eq!(ran.results().len(), 2);
 }
 
-/// It may be incomplete. Those before it run.
-#[test]
-fn the_last_call_before_the_token_limit_is_not_executed() {
-    let cut = json!({"role": "assistant", "stop_reason": "max_tokens", "content": [
-        {"type": "tool_use", "id": "a", "name": "touch", "input": {"path": "first"}},
-        {"type": "tool_use", "id": "b", "name": "touch", "input": {"path": "second"}}]});
-    let ran = toolq().stdin(cut.to_string()).run(&["run"]).assert_exit(0);
-    assert!(ran.dir.path().join("first").exists());
-    assert!(!ran.dir.path().join("second").exists());
-    assert!(ran.result_texts()[1].1);
-}
-
 /// The same calls run if the response is complete.
 #[test]
 fn the_calls_of_a_refused_response_are_not_executed() {

@@ -1,4 +1,4 @@
-//! Servers that don't answer, die, or never get ready.
+//! Servers that don't answer, die, or can't start. `tests/hostile/servers/` has many more.
 
 use serde_json::{Value, json};
 
@@ -14,39 +14,6 @@ fn a_read_that_times_out_is_canceled_and_the_server_goes_on() {
     let dir = output.dir.path();
     assert_eq!(lines(dir, "starts").len(), 1);
     assert!(lines(dir, "calls").contains(&"canceled".to_owned()));
-}
-
-/// The server may have done it before it died.
-#[test]
-fn a_write_without_an_answer_is_in_doubt_and_runs_no_second_time() {
-    for tool in ["pay", "die_paying"] {
-        let script = r#"cat > in.json
-            "$TOOLQ" run -q --log log.jsonl in.json > first.json
-            "$TOOLQ" run -q --log log.jsonl --resume in.json"#;
-        let output = sandbox(&[(tool, json!({}))])
-            .run_shell(script)
-            .assert_exit(3);
-        let results = output.result_texts();
-        assert!(results[0].0.starts_with("In doubt:"), "{results:?}");
-        assert_eq!(output.file("first.json").as_ref(), Some(&output.stdout));
-        let calls = lines(output.dir.path(), "calls");
-        let made = calls
-            .iter()
-            .filter(|line| line.contains("tools/call"))
-            .count();
-        assert_eq!(made, 1, "{tool}: {calls:?}");
-    }
-}
-
-/// The last line of its stderr often says why.
-#[test]
-fn a_server_that_dies_fails_its_call_with_its_last_words_and_starts_again() {
-    let calls = [("die", json!({})), ("read", json!({}))];
-    let output = sandbox(&calls).run(&["run", "-q", "-j", "1"]);
-    let results = output.result_texts();
-    assert!(results[0].0.contains("out of cheese"), "{results:?}");
-    assert_eq!(results[1], ("one\ntwo".to_owned(), false));
-    assert_eq!(lines(output.dir.path(), "starts").len(), 2);
 }
 
 /// As often as `restarts` says.
@@ -107,22 +74,6 @@ fn a_server_that_cannot_start_fails_its_calls_alone() {
     let results = output.result_texts();
     assert!(
         results[0].1 && results[0].0.contains("missing"),
-        "{results:?}"
-    );
-}
-
-/// After `startup`.
-#[test]
-fn a_server_that_is_never_ready_is_given_up() {
-    let tools = TOOLS
-        .replace("argv: [./server]", "argv: [sleep, \"600\"]")
-        .replace("  notes:\n", "  notes:\n    startup: 300ms\n");
-    let output = sandbox(&[("read", json!({}))])
-        .tools(&tools)
-        .run(&["run", "-q"]);
-    let results = output.result_texts();
-    assert!(
-        results[0].0.contains("wasn't ready after 300ms"),
         "{results:?}"
     );
 }

@@ -1,12 +1,9 @@
 //! When servers start and end.
 
-use std::fs;
-
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::servers::{SERVER, TOOLS, lines, sandbox};
-use crate::support::waiting::{is_running, wait_until, wait_until_gone};
+use crate::support::waiting::wait_until_gone;
 
 /// Neither the server nor what it started outlives toolq.
 #[test]
@@ -146,30 +143,6 @@ fn a_server_with_a_call_is_not_idle() {
     let output = sandbox(&calls).tools(&tools).run(&["run", "-q"]);
     let results = output.result_texts();
     assert!(results[0].0.contains("300ms"), "{results:?}");
-}
-
-/// Neither the server nor what it started outlives toolq.
-#[test]
-#[cfg(target_os = "linux")]
-fn nothing_of_a_server_survives_a_killed_run() {
-    let sandbox = sandbox(&[("leave", json!({}))]);
-    let mut command = sandbox.command(&["run", "-q", "--no-log"]);
-    let input = sandbox.path().join("in.json");
-    fs::write(
-        &input,
-        r#"{"type":"tool_use","id":"c0","name":"leave","input":{}}"#,
-    )
-    .unwrap();
-    let mut run = command.arg("in.json").spawn().unwrap();
-    wait_until("the server has started a process", || {
-        lines(sandbox.path(), "starts").len() == 2
-    });
-    let pids = lines(sandbox.path(), "starts");
-    assert!(pids.iter().all(|pid| is_running(pid)));
-    let toolq = Pid::from_child(&run);
-    kill_process(toolq, Signal::KILL).unwrap();
-    run.wait().unwrap();
-    wait_until_gone(&pids);
 }
 
 /// A read is interrupted, a write that the server has may have happened, and the server ends, also after a second signal.

@@ -68,7 +68,6 @@ tools:
   hang: {input_schema: {type: object}, effect: read, timeout: 300ms, mcp: {server: notes}}
   pay: {input_schema: {type: object}, timeout: 300ms, mcp: {server: notes, tool: hang}}
   die: *read
-  die_paying: {input_schema: {type: object}, mcp: {server: notes, tool: die}}
   leave: {input_schema: {type: object}, effect: read, timeout: 300s, mcp: {server: notes}}
   picture: {input_schema: {type: object}, effect: read, output: content, mcp: {server: notes}}
   count: {input_schema: {type: object}, effect: read, output: json, mcp: {server: notes}}

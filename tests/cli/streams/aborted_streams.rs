@@ -3,7 +3,7 @@
 use super::interactive_run::InteractiveRun;
 use super::interactive_run::TOOLS;
 use crate::support::vendor_messages::{
-    Vendor, block_stop, call_block, message_end, message_start, open_call_block, sse_event,
+    Vendor, call_block, message_end, message_start, open_call_block, sse_event,
 };
 use crate::support::{CliSandbox, full_or_short};
 use serde_json::json;
@@ -106,24 +106,31 @@ fn an_error_before_any_call_is_an_input_error() {
     run("data: {}".to_owned()).assert_exit(2);
 }
 
-/// The last call of a message that hit its token limit isn't executed.
+/// It may be incomplete. Those before it run, in every dialect, and in a document as in a stream.
 #[test]
-fn max_tokens_truncates_the_last_call() {
-    let mut run = InteractiveRun::start(&["run"]);
-    let truncated = r#"{"name":"2","more":"#;
-    run.send(
-        &(message_start()
-            + &call_block(0, ("a", "change", r#"{"name":"1"}"#))
-            + &open_call_block(1, ("b", "change", truncated), 4)),
-    );
-    run.send(&(block_stop(1) + &message_end("max_tokens")));
-    let output = run.close_and_wait().assert_exit(0);
-    let results = output.result_lines();
-    assert_eq!(results[0], "a changed 1");
-    assert!(
-        results[1].starts_with("b !Not executed: the response hit its token limit"),
-        "{results:?}"
-    );
+fn the_last_call_before_the_token_limit_is_not_executed() {
+    let calls = [
+        ("a", "change", r#"{"name":"1"}"#),
+        ("b", "change", r#"{"name":"2"}"#),
+    ];
+    for vendor in Vendor::ALL {
+        let document = vendor.document(&calls, true).to_string();
+        for text in [vendor.events(&calls, true).concat(), document] {
+            let ran = CliSandbox::new()
+                .tools(TOOLS)
+                .stdin(text)
+                .run(&["run", "--to", "block-lines"])
+                .assert_exit(0);
+            let changed = ["change.1", "change.2"].map(|name| ran.file(name).is_some());
+            assert_eq!(changed, [true, false], "{vendor:?}: {}", ran.stdout);
+            let refused = "Not executed: the response hit its token limit";
+            assert!(
+                ran.lines()[1].to_string().contains(refused),
+                "{}",
+                ran.stdout
+            );
+        }
+    }
 }
 
 /// A call that changes something waits for the end of the message, and that says that the message was refused.

@@ -218,12 +218,8 @@ fn the_timeout_covers_the_whole_exchange() {
             .timeout(300, 0)
             .run();
         assert!(matches!(ran.outcome(), Outcome::TimedOut { .. }));
-        // The server would continue forever. The upper bound allows for a busy machine.
-        assert!(
-            (limit..Duration::from_mins(1)).contains(&ran.elapsed),
-            "{:?}",
-            ran.elapsed
-        );
+        // The server would continue forever.
+        assert!(ran.elapsed >= limit, "{:?}", ran.elapsed);
     }
     let ran = FaultyServer::new(&[ServerBehavior::Repeat(endless_head.0, endless_head.1)])
         .get_call("/")

@@ -70,24 +70,50 @@ fn an_empty_id_of_a_chat_completion_counts_as_missing() {
     assert!(matches!(&calls[0].input, Err(invalid) if **invalid == InvalidInput::MissingName));
 }
 
-/// JSON readers disagree on which of two equal keys counts, so such a call is rejected.
+/// JSON readers disagree on which of two equal keys counts, so a call that has them at any level is rejected.
 #[test]
 fn a_call_with_a_duplicate_key_is_rejected() {
-    for text in [
-        r#"{"type":"tool_use","id":"a","id":"b","name":"n","input":{}}"#,
-        r#"{"type":"tool_use","id":"a","name":"n","n\u0061me":"rm","input":{}}"#,
-        r#"{"type":"tool_use","id":"a","name":"n","input":{},"input":{"x":1}}"#,
-        r#"{"type":"tool_use","id":"a","name":"n","input":{"path":"a","path":"b"}}"#,
-        r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n","name":"rm","arguments":""}}]}"#,
-        r#"{"type":"function_call","call_id":"a","name":"n","arguments":"{\"x\":1,\"x\":2}"}"#,
+    for (text, place) in [
+        (
+            r#"{"type":"tool_use","id":"a","id":"b","name":"n","input":{}}"#,
+            "",
+        ),
+        (
+            r#"{"type":"tool_use","id":"a","name":"n","n\u0061me":"rm","input":{}}"#,
+            "",
+        ),
+        (
+            r#"{"type":"tool_use","id":"a","name":"n","input":{},"input":{"x":1}}"#,
+            "",
+        ),
+        (
+            r#"{"type":"tool_use","id":"a","name":"n","input":{"path":"a","p\u0061th":"b"}}"#,
+            "",
+        ),
+        (
+            r#"{"type":"tool_use","id":"a","name":"n","input":{"a":[{"b":{"c":1,"c":1}}]}}"#,
+            "/a/0/b",
+        ),
+        (
+            r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n","name":"rm","arguments":""}}]}"#,
+            "",
+        ),
+        (
+            r#"{"type":"function_call","call_id":"a","name":"n","arguments":"{\"x\":1,\"x\":2}"}"#,
+            "",
+        ),
     ] {
         let turn = read(text).unwrap().turn(0, false).unwrap();
         let input = turn.calls[0].input.as_ref().map_err(|invalid| &**invalid);
         assert!(
-            matches!(input, Err(InvalidInput::DuplicateKey { .. })),
+            matches!(input, Err(InvalidInput::DuplicateKey { pointer, .. }) if pointer == place),
             "{text}: {input:?}"
         );
     }
+    let input = r#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#;
+    let text = format!(r#"{{"type":"tool_use","id":"a","name":"n","input":{input}}}"#);
+    let turn = read(&text).unwrap().turn(0, false).unwrap();
+    assert!(turn.calls[0].input.is_ok());
 }
 
 /// Ids are passed on verbatim. A missing or invalid one is generated, the same on every run.

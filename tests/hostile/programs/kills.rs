@@ -20,8 +20,11 @@ const PROGRAMS: [&str; 5] = [
     "relays",
 ];
 
-/// How often toolq is killed.
-const KILLS: usize = if cfg!(feature = "slow-tests") { 15 } else { 5 };
+/// The MCP server that another kind of calls has.
+const SERVER: &str = "leaves_children_and_ignores_term";
+
+/// How often toolq is killed: at least once with each kind of calls.
+const KILLS: usize = if cfg!(feature = "slow-tests") { 18 } else { 6 };
 
 /// Runs and kills toolq repeatedly.
 pub fn kill_repeatedly() {
@@ -31,14 +34,8 @@ pub fn kill_repeatedly() {
 /// Kills one run of toolq, and waits until all its descendants are gone.
 fn kill_once(number: usize) {
     let temp_dir = tempfile::tempdir().unwrap();
-    let test_binary = std::env::current_exe().unwrap();
     let mark = format!("kill-{}-{number}", std::process::id());
-    let program = PROGRAMS[number % PROGRAMS.len()];
-    let tools = format!(
-        "version: 1\ntools:\n  tree:\n    description: A tree.\n    input_schema: {{type: object}}\n    \
-         concurrency_safe: true\n    timeout: {{after: 60s, grace: 100ms}}\n    command: {{argv: [\"{}\", {PLAY}, program, {program}, \"{mark}\"], env: {{{MARK_VARIABLE}: \"{mark}\"}}}}\n",
-        test_binary.display()
-    );
+    let tools = tools_file(PROGRAMS.get(number % (PROGRAMS.len() + 1)), &mark);
     fs::write(temp_dir.path().join("tools.yaml"), tools).unwrap();
     let call =
         |at: usize| format!(r#"{{"type":"tool_use","id":"t{at}","name":"tree","input":{{}}}}"#);
@@ -56,4 +53,24 @@ fn kill_once(number: usize) {
     toolq.kill().unwrap();
     toolq.wait().unwrap();
     process_marks::wait_until_gone(&mark, "a killed toolq");
+}
+
+/// Returns a file whose tool runs a program, or calls the server.
+fn tools_file(program: Option<&&str>, mark: &str) -> String {
+    let (role, name) = program.map_or(("server", SERVER), |name| ("program", name));
+    let command = format!(
+        "{{argv: [\"{}\", {PLAY}, {role}, {name}, \"{mark}\"], env: {{{MARK_VARIABLE}: \"{mark}\"}}}}",
+        std::env::current_exe().unwrap().display()
+    );
+    let (servers, backing) = match program {
+        Some(_) => (String::new(), format!("command: {command}")),
+        None => (
+            format!("servers:\n  s:\n    command: {command}\n"),
+            "mcp: {server: s, tool: act}".to_owned(),
+        ),
+    };
+    format!(
+        "version: 1\n{servers}tools:\n  tree:\n    description: A tree.\n    input_schema: {{type: object}}\n    \
+         concurrency_safe: true\n    timeout: {{after: 60s, grace: 100ms}}\n    {backing}\n"
+    )
 }

@@ -14,6 +14,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use serde_json::{Value, json};
 
 use crate::PLAY;
+use crate::skipped_test::skip_test;
 use attempts::{Attempt, Tool};
 use outside::Outside;
 
@@ -32,12 +33,16 @@ pub fn trials(is_listing: bool) -> Vec<Trial> {
             let skip_reason = unconfined.clone().or(skip_reason);
             // Other runners learn from the list what is ignored. This harness says why when it comes to it.
             let is_ignored = is_listing && skip_reason.is_some();
+            let name = format!("sandbox::{}", attempt.name);
+            let trial = name.clone();
             let run = move || match skip_reason {
-                Some(reason) => Ok(Completion::ignored_with(reason)),
+                Some(reason) => {
+                    skip_test(&trial, &reason);
+                    Ok(Completion::ignored_with(reason))
+                }
                 None => check_attempt(attempt),
             };
-            Trial::ignorable_test(format!("sandbox::{}", attempt.name), run)
-                .with_ignored_flag(is_ignored)
+            Trial::ignorable_test(name, run).with_ignored_flag(is_ignored)
         })
         .collect()
 }

@@ -40,17 +40,20 @@ const DEADLINE: Duration = Duration::from_mins(5);
 const MAX_OUTPUT_BYTES: u64 = 2 << 20;
 
 /// Each kind of harm once, over both transports.
-const FEW: [&str; 10] = [
-    "answers_the_probe_late",
+const FEW: [&str; 13] = [
+    "never_reads",
     "leaves_children_and_ignores_term",
     "writes_500_000_lines_of_noise",
-    "dies_in_the_effect",
+    "dies_with_a_long_farewell",
+    "never_answers",
     "answers_twice_and_differently",
     "sends_unknown_contents",
     "repeats_a_key_of_the_result",
     "lists_a_name_twice",
     "breaks_off_again_and_again",
-    "ends_the_connection_in_the_head",
+    "ends_the_connection_in_the_body",
+    "ends_the_connection_in_the_legacy_era",
+    "responds_without_end",
 ];
 
 /// Returns a trial for each chosen server. Those that take long come first.

@@ -193,25 +193,6 @@ fn kind_error(text: &str) -> Option<InvalidInput> {
 mod tests {
     use super::*;
 
-    /// Otherwise, the last of two values would silently win.
-    #[test]
-    fn duplicate_keys_are_found_at_every_level() {
-        for (text, pointer) in [
-            (r#"{"path":"a","path":"b"}"#, ""),
-            (r#"{"path":"a","p\u0061th":"b"}"#, ""),
-            (r#"{"a":[{"b":{"c":1,"c":1}}]}"#, "/a/0/b"),
-        ] {
-            match Input::parse(text) {
-                Err(InvalidInput::DuplicateKey { pointer: found, .. }) => {
-                    assert_eq!(found, pointer);
-                }
-                other => panic!("{text}: {other:?}"),
-            }
-        }
-        assert!(Input::parse(r"[1]").is_err());
-        assert!(Input::parse(r#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#).is_ok());
-    }
-
     /// An input of more than 64 levels, 8 MiB or 100,000 values, a number that no 64-bit float holds, and a lone
     /// surrogate.
     #[test]

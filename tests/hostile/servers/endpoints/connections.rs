@@ -8,6 +8,7 @@ use crate::servers::wire::Request;
 
 hostile_servers! {
     ends_the_connection => modern_endpoint().on_call_request(|wire, call| break_off(wire, call, "")).ends(Fails("MCP server"), InDoubt("MCP server"));
+    ends_the_connection_in_the_legacy_era => legacy_endpoint().on_call_request(|wire, call| break_off(wire, call, "")).ends(Fails("MCP server"), InDoubt("MCP server"));
     ends_the_connection_before_the_effect => modern_endpoint().on_call_request(|wire, _| wire.break_off("")).ends(Fails("MCP server"), InDoubt("MCP server"));
     ends_the_connection_in_the_head => modern_endpoint().on_call_request(|wire, call| break_off(wire, call, "HTTP/1.1 200 OK\r\ncontent-ty")).ends(Fails("MCP server"), InDoubt("MCP server"));
     ends_the_connection_in_the_body => modern_endpoint().on_call_request(|wire, call| break_off(wire, call, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"js")).ends(Fails("MCP server"), InDoubt("MCP server"));

@@ -194,7 +194,7 @@ fn percent_decode(segment: &str) -> String {
         .into_owned()
 }
 
-/// For many programs `--` ends nothing, so it makes no difference.
+/// For many programs `--` ends nothing, so it makes no difference; and to many, a negative number is an option, as in `kill -9 -1`.
 #[test]
 fn a_value_with_a_leading_dash_is_refused() {
     for value in [
