@@ -87,3 +87,25 @@ fn choose<T>(all: impl Iterator<Item = T>, name: impl Fn(&T) -> &str, few: &[&st
     assert_eq!(chosen.len(), few.len(), "one of {few:?} doesn't exist");
     chosen
 }
+
+/// Runs a trial while others may run.
+#[cfg(target_os = "linux")]
+fn beside_others<T>(run: impl FnOnce() -> T) -> T {
+    let binary = open_binary();
+    binary.lock_shared().unwrap();
+    run()
+}
+
+/// Runs a trial while no other runs.
+#[cfg(target_os = "linux")]
+fn without_others<T>(run: impl FnOnce() -> T) -> T {
+    let binary = open_binary();
+    binary.lock().unwrap();
+    run()
+}
+
+/// Returns the file whose lock trials hold until they close it. Some runners start each trial in a process of its own.
+#[cfg(target_os = "linux")]
+fn open_binary() -> std::fs::File {
+    std::fs::File::open(std::env::current_exe().unwrap()).unwrap()
+}

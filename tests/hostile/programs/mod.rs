@@ -15,7 +15,7 @@ use toolq_core::types::{CallEnding, CommandLimits, LimitKind, Outcome};
 use crate::engine_turn::{TestCall, TestTurn, command_call, success_text, text_template};
 use crate::process_marks::{self, MARK_VARIABLE};
 use crate::stall_clock::{ActiveSpan, subtract_stalls};
-use crate::{PLAY, choose};
+use crate::{PLAY, beside_others, choose, without_others};
 
 use repertoire::HostileProgram;
 
@@ -59,14 +59,22 @@ const ALL_AT_ONCE: &str = "all_at_once";
 /// Returns the trials: chosen programs, each alone; all programs at once; and toolq killed while such programs run.
 pub fn trials() -> Vec<Trial> {
     let programs = choose(repertoire::ALL.iter(), |program| program.name, &FEW);
-    let names = programs.iter().map(|program| program.name);
-    names
-        .chain([ALL_AT_ONCE])
-        .map(|name| Trial::test(format!("programs::{name}"), || run_in_own_process(name)))
-        .chain([Trial::test("programs::kills", || {
-            kills::kill_repeatedly();
-            Ok(())
-        })])
+    let alone = programs.iter().map(|program| {
+        let name = program.name;
+        let run = || beside_others(|| run_in_own_process(name));
+        Trial::test(format!("programs::{name}"), run)
+    });
+    // Thousands of processes at a time leave nothing for others.
+    let all_at_once = || without_others(|| run_in_own_process(ALL_AT_ONCE));
+    let kills = || {
+        without_others(kills::kill_repeatedly);
+        Ok(())
+    };
+    alone
+        .chain([
+            Trial::test(format!("programs::{ALL_AT_ONCE}"), all_at_once),
+            Trial::test("programs::kills", kills),
+        ])
         .collect()
 }
 

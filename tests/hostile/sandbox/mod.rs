@@ -13,8 +13,8 @@ use std::process::{Command, Output, Stdio};
 use libtest_mimic::{Completion, Failed, Trial};
 use serde_json::{Value, json};
 
-use crate::PLAY;
 use crate::skipped_test::skip_test;
+use crate::{PLAY, beside_others};
 use attempts::{Attempt, Tool};
 use outside::Outside;
 
@@ -40,7 +40,7 @@ pub fn trials(is_listing: bool) -> Vec<Trial> {
                     skip_test(&trial, &reason);
                     Ok(Completion::ignored_with(reason))
                 }
-                None => check_attempt(attempt),
+                None => beside_others(|| check_attempt(attempt)),
             };
             Trial::ignorable_test(name, run).with_ignored_flag(is_ignored)
         })

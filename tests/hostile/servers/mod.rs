@@ -25,7 +25,7 @@ use crate::servers::expectation::{End, Settings};
 use crate::servers::http_wire::start_endpoint;
 use crate::servers::script::{Behavior, HostileServer};
 use crate::stall_clock::ActiveSpan;
-use crate::{PLAY, choose};
+use crate::{PLAY, beside_others, choose};
 
 /// The timeout of calls that are expected to end by it.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(600);
@@ -63,7 +63,7 @@ pub fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|server| {
             Trial::test(format!("servers::{}", server.name), move || {
-                check_server(&server);
+                beside_others(|| check_server(&server));
                 Ok(())
             })
         })
