@@ -81,7 +81,7 @@ pub(crate) fn kill_and_reap(closed_supervisors: &[Pid]) {
     }
 }
 
-/// Kills and reaps orphans once. Returns whether there were any, or reapers of `closed_supervisors`.
+/// Kills and reaps orphans once. Returns whether there were any, or may be soon, or reapers of `closed_supervisors`.
 fn sweep(closed_supervisors: &[i32]) -> bool {
     let known = KnownChildren::lock();
     // Without it, nothing tells which children are this process's own.
@@ -94,11 +94,17 @@ fn sweep(closed_supervisors: &[i32]) -> bool {
         .map(|child| child.session)
         .chain([own.session])
         .collect();
-    let outsiders = children.into_iter().filter(|child| {
-        !own_sessions.contains(&child.session) && !known.supervisors.contains(&child.pid)
+    let is_supervisor = |child: &ProcEntry| known.supervisors.contains(&child.pid);
+    let is_reaper = |child: &ProcEntry| known.supervisors.contains(&child.session);
+    // What they have started is reparented to this process at the end of their exit: the next sweep finds it.
+    let has_heirs_to_come = children.iter().any(|child| {
+        let has_left_heirs = is_supervisor(child) && child.has_exited;
+        child.is_exiting && is_reaper(child) && !has_left_heirs
     });
-    let (mut reapers, orphans): (Vec<ProcEntry>, Vec<ProcEntry>) =
-        outsiders.partition(|child| known.supervisors.contains(&child.session));
+    let outsiders = children
+        .into_iter()
+        .filter(|child| !own_sessions.contains(&child.session) && !is_supervisor(child));
+    let (mut reapers, orphans): (Vec<ProcEntry>, Vec<ProcEntry>) = outsiders.partition(is_reaper);
     descendants::signal_processes(Signal::KILL, &orphans);
     let pids = reapers.iter().chain(&orphans).map(|child| child.pid);
     for pid in pids.filter_map(Pid::from_raw) {
@@ -107,5 +113,5 @@ fn sweep(closed_supervisors: &[i32]) -> bool {
     reapers.retain(|reaper| closed_supervisors.contains(&reaper.session));
     // A program may have stopped its reaper.
     descendants::signal_processes(Signal::CONT, &reapers);
-    !orphans.is_empty() || !reapers.is_empty()
+    !orphans.is_empty() || !reapers.is_empty() || has_heirs_to_come
 }

@@ -5,7 +5,11 @@ use std::path::Path;
 
 use rustix::process::{Pid, getpid};
 
-/// Where `/proc/PID/stat` has the number of threads, counted from the state.
+/// Where `/proc/PID/stat` has the flags of the process, counted from the state.
+const FLAGS_FIELD: usize = 6;
+/// The flag of a process that exits (`PF_EXITING` of the kernel).
+const EXITING_FLAG: u32 = 0x4;
+/// Where it has the number of threads.
 const THREAD_COUNT_FIELD: usize = 17;
 /// Where it has the time at which the process was started.
 const START_TIME_FIELD: usize = 19;
@@ -21,6 +25,9 @@ pub(crate) struct ProcEntry {
     pub(crate) session: i32,
     /// In clock ticks since the system started. It tells a process from a later one with the same pid.
     pub(crate) start_time: u64,
+    /// It has begun to exit. It closes its files before its children get another parent; they have one when it is a
+    /// zombie.
+    pub(crate) is_exiting: bool,
     /// It is a zombie: all of its threads have exited, but its parent hasn't reaped it.
     pub(crate) has_exited: bool,
 }
@@ -68,10 +75,12 @@ impl ProcEntry {
         let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
         let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
         let start_time = fields.get(START_TIME_FIELD)?.parse().ok()?;
+        let flags: u32 = fields.get(FLAGS_FIELD)?.parse().ok()?;
         // The state is that of the first thread. If that has ended, others may still run.
         let first_thread_has_exited = matches!(*fields.first()?, "Z" | "X");
         Some(Self {
             has_exited: first_thread_has_exited && number(THREAD_COUNT_FIELD)? <= 1,
+            is_exiting: flags & EXITING_FLAG != 0,
             pid: pid.parse().ok()?,
             parent_pid: number(1)?,
             group: number(2)?,
@@ -94,6 +103,7 @@ impl ProcEntry {
             group: 0,
             session: 0,
             start_time: 0,
+            is_exiting: false,
             has_exited: false,
         })
     }
