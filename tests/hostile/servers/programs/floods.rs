@@ -91,7 +91,7 @@ hostile_servers! {
         notify(wire, 10_000, |n| json!({"id": 1_000_000 + n, "result": {}}));
         wire.answer_call(call);
     });
-    asks_10_000_times_and_reads_nothing => legacy().memory_limit(64).on_call(|wire, call| {
+    asks_10_000_times_and_reads_nothing => legacy().memory_limit(76).on_call(|wire, call| {
         if call.number() == 1 {
             notify(wire, 10_000, |n| json!({"id": n, "method": "x".repeat(4000)}));
         }

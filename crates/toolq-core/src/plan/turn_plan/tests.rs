@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use super::*;
 
 use crate::json::Input;
+use crate::linear_time::assert_linear_time;
 use crate::plan::json;
 use crate::plan::mermaid;
 use crate::plan::text;
 use crate::plan::text::{PlanDetail, PlanStyle};
-use crate::linear_time::assert_linear_time;
 use crate::testing::{
     accepted_call, call_with_estimate, rejected_call, sample_tool, sample_tools, with_program,
 };
