@@ -16,7 +16,6 @@ use crate::commands::init;
 use crate::commands::log;
 use crate::commands::plan;
 use crate::commands::queue;
-use crate::commands::record;
 use crate::commands::replay;
 use crate::commands::run;
 use crate::commands::serve;
@@ -74,7 +73,6 @@ fn run_command(
         Command::Call(arguments) => call::call_tool(arguments, context),
         Command::Plan(arguments) => plan::print_plans(arguments, context),
         Command::Serve(arguments) => serve::serve_tools(arguments, context),
-        Command::Record(arguments) => record::record_server(arguments, context),
         Command::Submit(arguments) => queue::submit_turns(arguments, context),
         Command::Work(arguments) => queue::work_on_queue(arguments, context),
         Command::Collect(arguments) => queue::collect_results(arguments, context),

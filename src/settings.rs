@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, RecordArguments,
-    ReplayArguments, RunArguments, ServeArguments, WatchFlags,
+    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, ReplayArguments,
+    RunArguments, ServeArguments, WatchFlags,
 };
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
@@ -139,26 +139,6 @@ impl SessionSettings {
             host_tools: None,
             // Over HTTP, nothing goes to stdout.
             prints_results: arguments.http.is_none(),
-        }
-    }
-
-    /// The settings of `toolq record`, which only watches, and begins a new session each time.
-    pub fn of_record(arguments: &RecordArguments, environment: &Environment) -> Self {
-        Self {
-            jobs: None,
-            log: LogSettings::of_new_session(&arguments.log, environment),
-            watch: WatchSettings {
-                events: None,
-                inputs: Vec::new(),
-                progress: ProgressFlag::None,
-            },
-            budgets: BudgetLimits::default(),
-            approval: ApprovalSettings::Nobody,
-            otlp: None,
-            plan: None,
-            confinement: None,
-            host_tools: None,
-            prints_results: true,
         }
     }
 

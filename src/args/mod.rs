@@ -15,7 +15,6 @@ mod log;
 mod parse;
 mod plan;
 mod queue;
-mod record;
 mod replay;
 mod run;
 mod serve;
@@ -45,7 +44,6 @@ pub(crate) use queue::{
     NatsFlags, QueueCommand, QueueNameArguments, QueuePurgeArguments, QueueResolveArguments,
     QueueStatusArguments, QueueTurnArguments,
 };
-pub(crate) use record::RecordArguments;
 pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::ServeArguments;
@@ -197,8 +195,6 @@ pub enum Command<const DEFERRED: bool = true> {
     Call(CommandArguments<CallArguments, DEFERRED>),
     /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
     Serve(CommandArguments<ServeArguments, DEFERRED>),
-    /// Pass on what an MCP client and a server say to each other, and record the calls in a session log
-    Record(CommandArguments<RecordArguments, DEFERRED>),
     /// Put tool calls into a queue on NATS JetStream, for workers on any machine
     Submit(CommandArguments<SubmitArguments, DEFERRED>),
     /// Answer the turns of a queue

@@ -7,8 +7,6 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Every call was answered.
     Ok,
-    /// `record`: the exit code of the server.
-    Program(u8),
     /// The model made no tool calls.
     NoCalls,
     /// `--fail-on-error` with an error result; `replay` found differences; `check` or `plan --strict` found problems.
@@ -32,7 +30,6 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Program(code) => code,
             Self::ProblemsFound => 1,
             Self::Usage => 2,
             Self::Incomplete => 3,

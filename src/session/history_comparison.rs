@@ -41,10 +41,7 @@ pub(super) fn compare_with_history(
             comparison.require_tools(checked);
             None
         }
-        LogSubject::Recordings
-        | LogSubject::Host
-        | LogSubject::Client
-        | LogSubject::Server { .. } => None,
+        LogSubject::Recordings | LogSubject::Host | LogSubject::Client => None,
     };
     comparison.finish()?;
     Ok(only_turn)

@@ -50,26 +50,20 @@ impl LogRequest<'_> {
     }
 
     fn session_header(&self) -> SessionHeader {
-        let tools_path = match self.subject {
-            LogSubject::Server { program } => program,
-            _ => &self.context.tools_path,
-        };
         SessionHeader {
             input_sha256: self.subject.digest(),
             plan: self.plan.map(|plan| plan.id().to_owned()),
             sync: self.settings.sync,
             traceparent: self.traceparent.clone(),
-            ..self.setup.session_header(tools_path)
+            ..self.setup.session_header(&self.context.tools_path)
         }
     }
 
     /// Returns whether results of earlier runs in the log may answer calls. They may only if the path of the log was given.
     pub(super) fn uses_earlier_results(&self) -> bool {
         let is_over_runs = |tool: &Arc<Tool>| tool.cache.is_some_and(|cache| cache.over_runs);
-        !matches!(
-            self.subject,
-            LogSubject::Recordings | LogSubject::Server { .. }
-        ) && self.settings.target.path().is_some()
+        !matches!(self.subject, LogSubject::Recordings)
+            && self.settings.target.path().is_some()
             && self.setup.tools.tools.iter().any(is_over_runs)
     }
 }

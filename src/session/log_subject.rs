@@ -27,8 +27,6 @@ pub enum LogSubject<'a> {
     Host,
     /// The client of `toolq serve`, whose calls aren't known before they come.
     Client,
-    /// The server of `toolq record`, whose program takes the place of a tools.yaml.
-    Server { program: &'a Path },
 }
 
 /// The flags with which a later run finishes what a run leaves.
@@ -76,7 +74,7 @@ impl LogSubject<'_> {
         match self {
             Self::Inputs { inputs, .. } => inputs_digest(inputs),
             Self::Call(checked) => Some(call_digest(&checked.call)),
-            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => None,
+            Self::Recordings | Self::Host | Self::Client => None,
         }
     }
 
@@ -95,7 +93,7 @@ impl LogSubject<'_> {
                     .all(|input| matches!(input, CommandInput::Recording(_))),
             },
             Self::Call(_) => true,
-            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => false,
+            Self::Recordings | Self::Host | Self::Client => false,
         }
     }
 
@@ -114,7 +112,7 @@ impl LogSubject<'_> {
                 visit(&checked.call);
                 return Ok(());
             }
-            Self::Recordings | Self::Host | Self::Client | Self::Server { .. } => return Ok(()),
+            Self::Recordings | Self::Host | Self::Client => return Ok(()),
         };
         let mut turns = 0;
         for input in inputs {

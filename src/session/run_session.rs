@@ -165,14 +165,6 @@ impl<'a> RunSession<'a> {
         discovery.discover(&undescribed, &mut sink).await;
     }
 
-    /// Returns the settings of an engine that keeps long outputs beside the log.
-    pub fn default_engine_settings(&self) -> EngineSettings {
-        EngineSettings {
-            output_dir: self.sinks.output_dir(),
-            ..self.setup.engine_settings()
-        }
-    }
-
     /// Returns what the log says about agents, if the session continues an earlier one.
     pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
         let history = self.resume.history()?;

@@ -1,6 +1,6 @@
 //! The event sinks of a run: session log, `--events`, progress display, and summary.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::call_setup::CallSetup;
@@ -73,11 +73,6 @@ impl RunSinks {
         if let Some(otlp) = &mut self.otlp {
             otlp.begin(trace.clone());
         }
-    }
-
-    /// Returns the directory for the full text of truncated outputs, if there is a log.
-    pub fn output_dir(&self) -> Option<PathBuf> {
-        self.log.as_ref().map(|log| log.blob_dir().to_owned())
     }
 
     /// Returns the screen to suspend while something else is written to the terminal.

@@ -42,7 +42,6 @@ mod plan_matches_run;
 mod queue_absent;
 mod read_output;
 mod readme;
-mod record;
 mod recordings;
 mod replay;
 mod repository;

@@ -48,7 +48,7 @@ pub use dispatcher::{LateResult, TurnRequest};
 pub use engine::Engine;
 pub use host::{HostCall, HostFuture, HostReply, HostTools, text_of_host_content};
 pub use http::{Resolver, http_client_builder};
-pub use mcp::{ProxiedServer, ServerAnnouncement, ServerLister, outcome_of_answer};
+pub use mcp::{ServerAnnouncement, ServerLister};
 pub use message_feeder::{MessageEnd, MessageSource};
 pub use prior_calls::{NoPriorCalls, PriorCalls};
 pub use result_cache::{LoggedResult, LoggedResults};

@@ -14,7 +14,6 @@
 //!
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
-mod call_observer;
 mod call_result;
 mod call_result_kind;
 pub mod client;
@@ -28,7 +27,6 @@ pub mod server;
 mod text_repair;
 mod tool;
 
-pub use call_observer::{CallObserver, ObservedAnswer, ObservedCall};
 pub use call_result::{CallToolResult, ContentBlock, ResourceContents};
 pub use framing::{Frame, LineFramer};
 pub use message::{Message, NotMessage, RequestId, parse_messages};

@@ -121,10 +121,6 @@ impl SessionStart<'_> {
     /// Returns whether a new log is removed if no call was made: clients often only list the tools.
     pub(super) fn removes_unused_log(&self) -> bool {
         let has_new_file = self.settings.log.target == LogTarget::DefaultDirectory;
-        has_new_file
-            && matches!(
-                self.subject,
-                LogSubject::Host | LogSubject::Client | LogSubject::Server { .. }
-            )
+        has_new_file && matches!(self.subject, LogSubject::Host | LogSubject::Client)
     }
 }

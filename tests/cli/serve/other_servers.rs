@@ -1,5 +1,7 @@
 //! Tools of other servers, and what they answer.
 
+use std::fs;
+
 use crate::serve::client::{Client, TOOLS, listed_output_schema, modern, text_of};
 use crate::support::CliSandbox;
 use crate::support::shell_server::shell_server;
@@ -33,6 +35,60 @@ tools:
     wait_until_gone(&pids);
     assert_eq!(client.result(2, "say", &json!({"text": "ho"})).0, "ho");
     assert_eq!(client.leave().rest, [""; 0]);
+}
+
+/// A log of `serve` is a recording of what a client did with the server.
+#[test]
+fn what_a_server_answered_is_replayed_against_the_server_of_today() {
+    let toolq = env!("CARGO_BIN_EXE_toolq");
+    let outer = format!(
+        r#"
+version: 1
+servers:
+  inner:
+    command: {{argv: ["{toolq}", serve, -q, -c, inner.yaml], env: {{XDG_STATE_HOME: inner-state}}}}
+    prefix: ""
+    hints: trust
+"#
+    );
+    let inner = |text: &str| {
+        format!(
+            r#"
+version: 1
+tools:
+  say:
+    input_schema: {{type: object, properties: {{text: {{type: string}}}}, required: [text]}}
+    effect: read
+    command: [echo, "{text} {{text}}"]
+  fail: {{input_schema: {{type: object}}, effect: read, command: [sh, -c, "echo no cheese; exit 3"]}}
+"#
+        )
+    };
+    let sandbox = CliSandbox::new()
+        .tools(&outer)
+        .file("inner.yaml", inner("hello"));
+    let mut client = Client::start(sandbox, &["serve", "-q", "--log", "recording.jsonl"]);
+    client.initialize();
+    let said = client.result(1, "say", &json!({"text": "you"}));
+    assert_eq!(said, ("hello you".to_owned(), false));
+    let (text, is_error) = client.result(2, "fail", &json!({}));
+    assert!(is_error && text.contains("no cheese"), "{text}");
+    let sandbox = client.leave().sandbox;
+
+    let replay = || {
+        let replayed = sandbox.command(&["replay", "recording.jsonl"]).output();
+        let replayed = replayed.unwrap();
+        let stderr = String::from_utf8_lossy(&replayed.stderr).into_owned();
+        (replayed.status.code(), stderr)
+    };
+    let (code, stderr) = replay();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("none differ, 2 match"), "{stderr}");
+
+    fs::write(sandbox.path().join("inner.yaml"), inner("goodbye")).unwrap();
+    let (code, stderr) = replay();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("goodbye you"), "{stderr}");
 }
 
 /// A server whose tools have output schemas. It answers with the arguments of the call.

@@ -8,7 +8,6 @@ mod pipe_io;
 mod pipes;
 mod process_groups;
 mod program_lookup;
-mod proxied;
 mod run_to_exit;
 mod runner;
 mod sandbox;
@@ -19,7 +18,7 @@ mod supervised_child;
 mod system_places;
 
 pub(crate) use child::{ChildExit, ChildProcess};
-pub(crate) use pipes::{ParentEnds, ProxiedEnds};
+pub(crate) use pipes::ParentEnds;
 pub use program_lookup::find_program;
 pub(crate) use runner::CommandRunner;
 pub use runner::start_reaper_pools;

@@ -1,7 +1,6 @@
 //! The four pipes of a command. They are created before it starts, so that anything that can fail does so while nothing
 //! runs yet.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
@@ -26,32 +25,6 @@ pub(crate) struct ParentEnds {
 /// The child's ends of the pipes, in the order of its descriptors.
 #[derive(Debug)]
 pub(crate) struct ChildEnds([OwnedFd; 4]);
-
-/// Our ends of the pipes of a program that another process talks to through toolq.
-#[derive(Debug)]
-pub(crate) struct ProxiedEnds {
-    pub(crate) stdin: Option<Sender>,
-    pub(crate) stdout: Option<Receiver>,
-}
-
-impl ProxiedEnds {
-    /// Creates the pipes. The program writes to toolq's own stderr.
-    pub(crate) fn new() -> io::Result<(Self, ChildEnds)> {
-        let (their_stdin, feed) = stdin_pipe(ProgramInput::Open)?;
-        let (stdout, their_stdout) = output_pipe()?;
-        let stderr = fcntl_dupfd_cloexec(io::stderr(), FIRST_NON_CHILD_FD)?;
-        let nothing = File::options().read(true).write(true).open("/dev/null")?;
-        let ours = Self {
-            stdin: feed.map(|feed| feed.pipe),
-            stdout: Some(stdout),
-        };
-        let nothing = dup_above_child_fds(nothing.into())?;
-        Ok((
-            ours,
-            ChildEnds([their_stdin, their_stdout, stderr, nothing]),
-        ))
-    }
-}
 
 /// Input that doesn't fit into the stdin pipe yet.
 #[derive(Debug)]
