@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum as _, ValueHint};
 
-use crate::args::queue::NatsFlags;
 use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
 use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
 use crate::replay::Shard;
@@ -64,13 +63,6 @@ pub struct ReplayArguments {
     /// Replay only part K of N of the sorted recordings
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,
-    /// Let the workers of this queue replay the recordings (`toolq work QUEUE`), and merge their reports
-    #[arg(
-        long,
-        value_name = "QUEUE",
-        conflicts_with_all = ["on_copy", "update", "fail_fast", "jobs", "log", "otlp", "max_calls", "time_budget", "max_output_total"]
-    )]
-    pub queue: Option<String>,
     /// Stop after the first turn in which a call differs
     #[arg(long)]
     pub fail_fast: bool,
@@ -90,8 +82,6 @@ pub struct ReplayArguments {
     pub otlp: OtlpFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
-    #[command(flatten)]
-    pub nats: NatsFlags,
 }
 
 /// Returns the parser of `--from`. A stream has no results to replay, so the help doesn't offer the formats of streams.

@@ -125,18 +125,6 @@ pub fn verify_session_log(
     recording: Recording,
     path: &Path,
 ) -> Result<(Recording, Option<Corruption>), CommandError> {
-    verify_session_log_at(recording, path, path)
-}
-
-/// Like [`verify_session_log`], for a log that is called `path` and lies at `log`, with its files beside it.
-///
-/// # Errors
-/// As for [`verify_session_log`].
-pub fn verify_session_log_at(
-    recording: Recording,
-    path: &Path,
-    log: &Path,
-) -> Result<(Recording, Option<Corruption>), CommandError> {
     let Some(file) = recording.file() else {
         return Err(CommandError::usage(
             "a session log must be read from its first line",
@@ -149,7 +137,7 @@ pub fn verify_session_log_at(
     let file = file.try_clone();
     let file = file.map_err(|error| unreadable_input(&name.display().to_string(), &error))?;
     let torn_end = toolq_log::verify_log(name, file)?;
-    let recording = recording.with_content_loader(blob_loader(log));
+    let recording = recording.with_content_loader(blob_loader(path));
     Ok((recording, torn_end))
 }
 

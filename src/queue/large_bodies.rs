@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::object_store::{Config, GetErrorKind, InfoErrorKind, ObjectStore};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -164,12 +163,6 @@ impl TurnQueue {
         }
     }
 
-    /// Returns whether the queue has an object store.
-    pub(super) async fn has_objects(&self) -> bool {
-        let objects = self.jetstream.get_object_store(self.name.bucket()).await;
-        objects.is_ok()
-    }
-
     /// Returns how many bytes the object store holds, if there is one.
     ///
     /// # Errors
@@ -181,17 +174,6 @@ impl TurnQueue {
             Err(error) if is_not_found(&error.kind()) => Ok(0),
             Err(error) => Err(error.to_string()),
         }
-    }
-
-    /// Removes the body of a message, if it is an object.
-    pub(super) async fn remove_body(&self, message: &StreamMessage) {
-        let is_object = message.headers.get(IS_OBJECT).is_some();
-        let name = str::from_utf8(&message.payload).ok();
-        let (Some(name), Ok(objects)) = (name.filter(|_| is_object), self.objects().await) else {
-            return;
-        };
-        // An object that stays is removed with the queue.
-        let _ = objects.delete(name).await;
     }
 
     /// Removes the object store, if there is one.

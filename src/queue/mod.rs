@@ -12,8 +12,6 @@
 //! toolq.QUEUE.collected                how far the answers were collected
 //! ```
 //!
-//! A turn may be a recording to replay. Its input is the replay then, and its answer a report.
-//!
 //! Bodies of more than 512 KiB, and the files beside a log, are in an object store with the name of the stream.
 //!
 //! Workers pull turns from a durable consumer. The log of a turn travels with it: the worker that takes the turn writes the
@@ -38,9 +36,6 @@ mod ordered_publishing;
 mod planted_bug;
 mod presence;
 mod record_publisher;
-mod recording_message;
-mod recording_replay;
-mod recording_run;
 mod resolver;
 mod server_sync;
 mod shared_consumer;
@@ -58,7 +53,6 @@ mod turn_order;
 mod turn_queue;
 mod turn_run;
 mod turn_session;
-mod turn_work;
 mod worker;
 
 pub(crate) use canceler::cancel_turn;
@@ -67,8 +61,6 @@ pub(crate) use connection::{NatsSettings, build_nats_runtime, connect};
 pub(crate) use doubts::list_dead_turns;
 pub(crate) use names::QueueName;
 pub(crate) use planted_bug::plant_bug;
-pub(crate) use recording_message::{RecordingReport, RecordingSettings};
-pub(crate) use recording_replay::{RecordingReplay, SubmittedRecording};
 pub(crate) use resolver::{Finding, find_turn_in_doubt, resolve_in_queue};
 pub(crate) use server_sync::{SyncMode, copies_warning};
 pub(crate) use status::{QueueStatus, read_status};

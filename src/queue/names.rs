@@ -71,14 +71,6 @@ impl QueueName {
         format!("toolq.{}.{kind}.*.{number}", self.0)
     }
 
-    /// Returns the subjects of all turns of an input, with their logs and answers.
-    pub(super) fn all_of_input(&self, input: &str) -> Vec<String> {
-        let kinds = KINDS.into_iter();
-        kinds
-            .map(|kind| format!("toolq.{}.{kind}.{input}.*", self.0))
-            .collect()
-    }
-
     /// Returns the subject that lists the turns of an input in their order. `*` matches all inputs.
     pub(super) fn order(&self, input: &str) -> String {
         format!("toolq.{}.order.{input}", self.0)

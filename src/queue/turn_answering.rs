@@ -10,16 +10,15 @@ use crate::queue::answers::Answer;
 use crate::queue::doubts::{DeadTurn, TurnDoubts, TurnFact as _};
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::PublishRefusal;
-use crate::queue::recording_run::replay_recording;
 use crate::queue::stop::StopSignal;
 use crate::queue::stored_records::{StoredRecords, StoredTurn};
 use crate::queue::turn_failure::TurnFailure;
 use crate::queue::turn_holder::TurnHolder;
+use crate::queue::turn_message::{TurnMessage, UnreadableTurn};
 use crate::queue::turn_run::{answer_unrun, run_turn};
 use crate::queue::turn_session::{TakenTurn, TurnEnd};
-use crate::queue::turn_work::{TurnWork, UnreadableWork, unreplayed};
 use crate::queue::worker::Worker;
-use toolq_core::types::HaltCause;
+use toolq_core::types::{HaltCause, Turn};
 
 /// The header of a message that asks for another run of a turn.
 pub(super) const ASKS_AGAIN: &str = "Toolq-Again";
@@ -58,12 +57,11 @@ impl Worker<'_> {
         };
         let payload = self.queue.unpack(headers.as_ref(), payload).await;
         let payload = payload.map_err(|why| hand_back(name, &why))?;
-        let parsed = TurnWork::parse(headers.as_ref(), &payload);
-        let parsed = parsed.map_err(|unreadable| not_parsed(name, unreadable, delivered));
-        let (work, tools_sha256) = parsed?;
+        let (turn, tools_sha256) = TurnMessage::read(&payload)
+            .map_err(|unreadable| not_read(name, unreadable, delivered))?;
         self.require_tools(&tools_sha256, delivered)?;
         let last = stored.answer;
-        let answer = self.run(name, &work, stored.records, holder, delivered);
+        let answer = self.run(name, &turn, stored.records, holder, delivered);
         let answer = answer.await?;
         let is_over = || holder.lease.is_over();
         if !answer.doubts.is_empty() || asks_again {
@@ -103,12 +101,12 @@ impl Worker<'_> {
     async fn run(
         &self,
         name: &TurnName,
-        work: &TurnWork,
+        turn: &Turn,
         records: StoredRecords,
         holder: &Arc<TurnHolder>,
         delivered: i64,
     ) -> Result<Answer, TurnNotAnswered> {
-        if work.has_no_calls() {
+        if turn.calls.is_empty() {
             return Ok(Answer::without_doubts("[]".to_owned()));
         }
         let lost_workers = records.unfinished_runs();
@@ -119,10 +117,7 @@ impl Worker<'_> {
         };
         if halted_by == Some(HaltCause::WorkersLost) {
             let reason = format!("{lost_workers} workers were lost over it");
-            self.declare_dead(name, work, reason, holder).await?;
-        }
-        if let (Some(cause), TurnWork::Recording(recording)) = (halted_by, work) {
-            return Ok(unreplayed(recording, cause));
+            self.declare_dead(name, turn, reason, holder).await?;
         }
         let taken = TakenTurn {
             name: name.clone(),
@@ -131,15 +126,7 @@ impl Worker<'_> {
             halted_by,
         };
         let forced = stop_after_drain(self.turns.stop.clone(), self.settings.drain);
-        let end = match work {
-            TurnWork::Turn(turn) => {
-                run_turn(&self.turns, self.queue, taken, turn.clone(), forced).await
-            }
-            TurnWork::Recording(recording) => {
-                replay_recording(&self.turns, self.queue, taken, recording, forced).await
-            }
-        };
-        match end {
+        match run_turn(&self.turns, self.queue, taken, turn.clone(), forced).await {
             TurnEnd::Answered(answer) => Ok(answer),
             TurnEnd::Stopped => Err(TurnNotAnswered::HandedBack(Some(format!(
                 "{} was stopped and handed back",
@@ -152,13 +139,8 @@ impl Worker<'_> {
             }
             TurnEnd::Failed(TurnFailure::Permanent(why)) if self.gives_up_after(delivered) => {
                 let reason = format!("what is known of it can't be continued: {why}");
-                self.declare_dead(name, work, reason, holder).await?;
-                let answer = match work {
-                    TurnWork::Turn(turn) => answer_unrun(&self.turns, turn.clone()).await,
-                    TurnWork::Recording(recording) => {
-                        Some(unreplayed(recording, HaltCause::WorkersLost))
-                    }
-                };
+                self.declare_dead(name, turn, reason, holder).await?;
+                let answer = answer_unrun(&self.turns, turn.clone()).await;
                 answer.ok_or_else(|| hand_back(name, &why))
             }
             TurnEnd::Failed(failure) => Err(hand_back(name, &failure.to_string())),
@@ -174,14 +156,14 @@ impl Worker<'_> {
     async fn declare_dead(
         &self,
         name: &TurnName,
-        work: &TurnWork,
+        turn: &Turn,
         reason: String,
         holder: &Arc<TurnHolder>,
     ) -> Result<(), TurnNotAnswered> {
         self.warn(&format!("{} isn't run anymore: {reason}", name.short()));
         let dead = DeadTurn {
             reason,
-            input: work.input(),
+            input: turn.origin.input.clone(),
         };
         let is_over = || holder.lease.is_over();
         let published = dead.publish(self.queue, name, is_over).await;
@@ -191,14 +173,14 @@ impl Worker<'_> {
     }
 }
 
-fn not_parsed(name: &TurnName, unreadable: UnreadableWork, delivered: i64) -> TurnNotAnswered {
+fn not_read(name: &TurnName, unreadable: UnreadableTurn, delivered: i64) -> TurnNotAnswered {
     let name = name.short();
     match unreadable {
-        UnreadableWork::Newer => TurnNotAnswered::Foreign {
+        UnreadableTurn::Newer => TurnNotAnswered::Foreign {
             why: Some(format!("{name} was submitted by a newer toolq")),
             delivered,
         },
-        UnreadableWork::Invalid(why) => {
+        UnreadableTurn::Invalid(why) => {
             TurnNotAnswered::HandedBack(Some(format!("{name} can't be read: {why}")))
         }
     }

@@ -1,6 +1,7 @@
 //! A turn as a message: what a worker needs to run it as if it had read the input itself.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,16 +10,16 @@ use toolq_core::json::{Input, InvalidInput};
 use toolq_core::types::{AnswerForm, Call, ResponseEnding, Turn, TurnOrigin};
 
 /// The version of the message. A worker that knows only older ones hands the turn back.
-pub(super) const MESSAGE_VERSION: u32 = 1;
+const MESSAGE_VERSION: u32 = 1;
 
 /// The first message of a turn.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TurnMessage {
-    pub version: u32,
+    version: u32,
     /// The digest of the tools that the turn is to run with.
-    pub tools_sha256: String,
+    tools_sha256: String,
     /// The path of the input as it was given, or `-`.
-    pub input: Option<String>,
+    input: Option<String>,
     number: usize,
     calls: Vec<CallMessage>,
     form: FormName,
@@ -63,7 +64,36 @@ enum EndingName {
     Refused,
 }
 
+/// Why the first message of a turn can't be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum UnreadableTurn {
+    /// A newer toolq has written it.
+    Newer,
+    /// Another program has written it, for this reason.
+    Invalid(String),
+}
+
+/// What all versions of the message have. It is read first: a newer toolq may write values that this one doesn't know.
+#[derive(Deserialize)]
+struct MessageHead {
+    version: u32,
+}
+
 impl TurnMessage {
+    /// Reads the first message of a turn. Returns the turn with the digest of the tools that it needs.
+    ///
+    /// # Errors
+    /// Another program, or a newer toolq, has written it.
+    pub(super) fn read(payload: &[u8]) -> Result<(Turn, String), UnreadableTurn> {
+        let head: MessageHead = serde_json::from_slice(payload).map_err(invalid)?;
+        if head.version > MESSAGE_VERSION {
+            return Err(UnreadableTurn::Newer);
+        }
+        let message: Self = serde_json::from_slice(payload).map_err(invalid)?;
+        let tools_sha256 = message.tools_sha256.clone();
+        Ok((message.into_turn(), tools_sha256))
+    }
+
     pub(super) fn new(turn: &Turn, tools_sha256: &str, input: &str, form: AnswerForm) -> Self {
         Self {
             version: MESSAGE_VERSION,
@@ -80,8 +110,7 @@ impl TurnMessage {
         }
     }
 
-    /// Returns the turn.
-    pub(super) fn into_turn(self) -> Turn {
+    fn into_turn(self) -> Turn {
         let number = self.number;
         let calls = self.calls.into_iter();
         Turn {
@@ -100,6 +129,10 @@ impl TurnMessage {
             },
         }
     }
+}
+
+fn invalid(why: impl Display) -> UnreadableTurn {
+    UnreadableTurn::Invalid(why.to_string())
 }
 
 impl CallMessage {
@@ -187,6 +220,25 @@ impl From<EndingName> for ResponseEnding {
             EndingName::Complete => Self::Complete,
             EndingName::CutOff => Self::CutOff,
             EndingName::Refused => Self::Refused,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_newer_toolq_is_known_as_such_whatever_it_has() {
+        let newer = br#"{"version": 2, "form": "a-new-form", "calls": {}}"#;
+        assert_eq!(TurnMessage::read(newer).err(), Some(UnreadableTurn::Newer));
+    }
+
+    #[test]
+    fn a_message_of_another_program_cannot_be_read() {
+        for payload in ["", "[]", r#"{"version": 1, "form": "a-new-form"}"#] {
+            let refusal = TurnMessage::read(payload.as_bytes()).err();
+            assert!(matches!(refusal, Some(UnreadableTurn::Invalid(_))));
         }
     }
 }

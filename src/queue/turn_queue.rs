@@ -108,19 +108,6 @@ impl TurnQueue {
         })
     }
 
-    /// Removes the messages of a subject, which may have wildcards, and the bodies that are stored beside them.
-    pub(super) async fn remove_subject(&self, subject: &str) -> Result<(), String> {
-        if self.has_objects().await {
-            let mut from = 1;
-            while let Some(message) = self.next_message(subject, from).await? {
-                from = message.sequence + 1;
-                self.remove_body(&message).await;
-            }
-        }
-        let purged = self.stream.purge().filter(subject).await;
-        purged.map(drop).map_err(|error| error.to_string())
-    }
-
     /// Returns whether several servers keep the stream.
     pub(super) fn is_replicated(&self) -> bool {
         self.stream.cached_info().config.num_replicas > 1

@@ -21,7 +21,7 @@ use toolq_core::types::{
     Call, CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, InputLayout, ResumeState, Turn,
 };
 use toolq_engine::{AnswerDelivery, Engine, PriorCalls};
-use toolq_log::{BeginMode, TaskHistory};
+use toolq_log::TaskHistory;
 
 /// What all turns of a worker run with.
 pub(crate) struct TurnSettings<'a> {
@@ -40,7 +40,7 @@ pub(super) async fn run_turn(
     turn: Turn,
     forced: impl Future<Output = u8> + Send + 'static,
 ) -> TurnEnd {
-    let begun = TurnSession::begin(settings, queue, taken, BeginMode::Resume, forced).await;
+    let begun = TurnSession::begin(settings, queue, taken, forced).await;
     let mut session = match begun {
         Ok(session) => session,
         Err(end) => return end,

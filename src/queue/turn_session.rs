@@ -54,7 +54,7 @@ pub(super) struct TurnSession {
     /// What earlier workers did.
     pub history: Option<Arc<TaskHistory>>,
     /// The log, removed with the session.
-    pub file: TurnLogFile,
+    _file: TurnLogFile,
     halted_by: Option<HaltCause>,
     control: RunControl,
     refused: watch::Receiver<Option<PublishRefusal>>,
@@ -70,7 +70,6 @@ impl TurnSession {
         settings: &TurnSettings<'_>,
         queue: &TurnQueue,
         taken: TakenTurn,
-        mode: BeginMode,
         forced: impl Future<Output = u8> + Send + 'static,
     ) -> Result<Self, TurnEnd> {
         let (name, holder, halted_by) = (taken.name, taken.holder, taken.halted_by);
@@ -84,7 +83,7 @@ impl TurnSession {
             file.files(),
             settings.nats_runtime.clone(),
         );
-        let log = begin_log(settings, &name, (&file, mode), publisher);
+        let log = begin_log(settings, &name, &file, publisher);
         let log = log.map_err(|error| not_begun(&refused, error))?;
         let history = log.history();
         let engine = new_engine(settings, Some(&log), &file);
@@ -97,7 +96,7 @@ impl TurnSession {
             engine,
             sink: TurnLogSink::new(log, holder.lease.clone()),
             history,
-            file,
+            _file: file,
             halted_by,
             control,
             refused,
@@ -149,7 +148,7 @@ fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, error: LogError)
 fn begin_log(
     settings: &TurnSettings<'_>,
     name: &TurnName,
-    (file, mode): (&TurnLogFile, BeginMode),
+    file: &TurnLogFile,
     publisher: RecordPublisher,
 ) -> Result<SessionLog, LogError> {
     let number = name.number.to_string();
@@ -164,7 +163,7 @@ fn begin_log(
         input_sha256: Some(&digest),
         ..TaskKey::default()
     };
-    let log = PreparedLog::open(&file.path(), mode, key)?;
+    let log = PreparedLog::open(&file.path(), BeginMode::Resume, key)?;
     let log = log.with_replica(Box::new(publisher));
     log.begin_session(&header, Arc::clone(&settings.setup.mask), Clock::system())
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::replay::unapplied_call::UnappliedCall;
 use toolq_core::types::CallRef;
 
@@ -25,7 +23,7 @@ pub struct ReplayCase<'c> {
 }
 
 /// What was found about a call.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub enum CaseResult {
     /// The current tools accept it, and its result is the recorded one.
     Matched,
@@ -62,7 +60,7 @@ impl CaseResult {
 }
 
 /// Why nothing was compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncompleteCause {
     /// The recording has no result for it.
     NoResult,
@@ -71,7 +69,7 @@ pub enum IncompleteCause {
 }
 
 /// One way in which a call differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseDifference {
     /// What differs.
     pub kind: DifferenceKind,
@@ -84,7 +82,7 @@ pub struct CaseDifference {
 }
 
 /// What can differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DifferenceKind {
     /// The current tools reject the input.
     Schema,
@@ -144,7 +142,7 @@ impl ReplayTotals {
     }
 
     /// Counts a call.
-    pub(crate) fn count_case(&mut self, case: &ReplayCase<'_>) {
+    pub fn count_case(&mut self, case: &ReplayCase<'_>) {
         self.calls += 1;
         self.executed += usize::from(case.executed);
         match &case.result {

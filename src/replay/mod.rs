@@ -22,9 +22,6 @@ mod unapplied_call;
 mod update;
 mod working_copy;
 
-pub(crate) use case::ReplayTotals;
-#[cfg(feature = "nats")]
-pub(crate) use case::{CaseResult, ReplayCase};
 pub(crate) use policy::ExecutePolicy;
 pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
 pub(crate) use relocation::Relocation;

@@ -1,13 +1,11 @@
 //! Finds out after which call of a recording the world is no longer what it was when the recording was made.
 
-use serde::{Deserialize, Serialize};
-
 use toolq_core::types::{CheckedCall, Effect, ToolsConfig, Verdict};
 
 use crate::replay::case::{CaseResult, ReplayCase};
 
 /// A call of a recording that may have changed something then, but didn't run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnappliedCall {
     /// The name of its tool, masked.
     pub tool_name: String,

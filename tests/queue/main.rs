@@ -20,7 +20,6 @@ mod memory;
 mod nats_server;
 mod order;
 mod queue_sandbox;
-mod replaying;
 mod submitting;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,13 +1,8 @@
 //! What a toolq without the feature `nats` says.
 
-use std::path::PathBuf;
-
-use crate::args::{
-    CollectArguments, QueueArguments, ReplayArguments, SubmitArguments, WorkArguments,
-};
-use crate::context::{CommandContext, LoadedToolsFile};
+use crate::args::{CollectArguments, QueueArguments, SubmitArguments, WorkArguments};
+use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
-use toolq_core::types::ToolsConfig;
 
 /// # Errors
 /// Always.
@@ -33,19 +28,6 @@ pub(crate) fn collect_results(
 /// # Errors
 /// Always.
 pub(crate) fn manage_queue(_: &QueueArguments, _: &CommandContext) -> Result<Exit, CommandError> {
-    Err(absent_error())
-}
-
-/// # Errors
-/// Always.
-pub(crate) fn replay_on_queue(
-    _: &str,
-    _: &ReplayArguments,
-    _: &CommandContext,
-    _: &ToolsConfig,
-    _: &LoadedToolsFile,
-    _: Vec<PathBuf>,
-) -> Result<Exit, CommandError> {
     Err(absent_error())
 }
 

@@ -9,16 +9,14 @@ mod manage;
 #[cfg(feature = "nats")]
 mod resolve;
 #[cfg(feature = "nats")]
-pub(crate) mod session;
+mod session;
 #[cfg(feature = "nats")]
 mod submit;
 #[cfg(feature = "nats")]
 mod work;
 
 #[cfg(not(feature = "nats"))]
-pub(crate) use absent::{
-    collect_results, manage_queue, replay_on_queue, submit_turns, work_on_queue,
-};
+pub(crate) use absent::{collect_results, manage_queue, submit_turns, work_on_queue};
 #[cfg(feature = "nats")]
 pub(crate) use collect::collect_results;
 #[cfg(feature = "nats")]

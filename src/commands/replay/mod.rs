@@ -1,19 +1,12 @@
 //! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
 
 mod messages;
-#[cfg(feature = "nats")]
-mod queue_replay;
-mod replay_outcome;
 mod replay_run;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::args::{DialectFlag, ExecuteFlag, IdsFlag, ReplayArguments as Arguments};
-#[cfg(not(feature = "nats"))]
-use crate::commands::queue::replay_on_queue;
-#[cfg(feature = "nats")]
-use crate::commands::replay::queue_replay::replay_on_queue;
+use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
@@ -51,10 +44,6 @@ pub fn replay_recordings(
     }
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
-    }
-    if let Some(queue) = &arguments.queue {
-        require_shareable(arguments, &recordings)?;
-        return replay_on_queue(queue, arguments, context, &tools, &file, recordings);
     }
     let reports = replay_reports::open_reports(arguments, context, &file, &recordings)?;
     let tools = Arc::new(tools);
@@ -98,22 +87,6 @@ pub fn replay_recordings(
         })
     });
     replay.finish(session, result)
-}
-
-/// Returns an error for what workers of a queue can't do.
-fn require_shareable(arguments: &Arguments, recordings: &[PathBuf]) -> Result<(), CommandError> {
-    if arguments.execute == ExecuteFlag::All {
-        let failure = CommandError::usage("`--execute all` can't be shared over a queue");
-        return Err(failure.with_hint(
-            "a recording may be handed to a second worker, and only reads may run twice; leave out `--queue`",
-        ));
-    }
-    if recordings.iter().any(|path| path == Path::new("-")) {
-        return Err(
-            CommandError::usage("stdin can't be shared over a queue").with_hint("name the file")
-        );
-    }
-    Ok(())
 }
 
 fn replay_settings(arguments: &Arguments, may_run: bool) -> ReplaySettings {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::ReplayArguments as Arguments;
-use crate::commands::replay::messages::unwritten_report;
-use crate::commands::replay::replay_outcome::{ReplayOutcome, lies_below};
+use crate::commands::replay::messages::{below_root_warning, nothing_to_compare, unwritten_report};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
-    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, update_recording,
+    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, totals_label,
+    update_recording,
 };
 use crate::session::replay_copy::ReplayCopy;
 use crate::session::{DescribeWarningSink, RunSession};
@@ -168,7 +168,7 @@ impl<'a> ReplayRun<'a> {
 
     /// Closes the session and prints the totals. Returns the most severe exit.
     pub(crate) fn finish(
-        self,
+        mut self,
         session: RunSession<'_>,
         result: Result<(), CommandError>,
     ) -> Result<Exit, CommandError> {
@@ -183,17 +183,43 @@ impl<'a> ReplayRun<'a> {
         ];
         let exit = session.finish_quietly(exits.into_iter().flatten());
         // Nothing uses the copy any more.
-        if let Some(Err(error)) = self.copy.map(|copy| copy.files.remove()) {
+        if let Some(Err(error)) = self.copy.take().map(|copy| copy.files.remove()) {
             let message = format!("the copy of {} can't be removed: {error}", root.display());
             context.stderr.print_warning(&message);
         }
         result.map_err(|failure| CommandError { exit, ..failure })?;
-        let outcome = ReplayOutcome {
-            totals,
-            exit,
-            was_halted: self.replayer.was_halted(),
-            recordings_below_root: self.recordings_below_root,
-        };
-        outcome.conclude(self.arguments, context)
+        self.conclude(exit, context)
     }
+
+    /// Prints the totals. Returns how the command ends.
+    ///
+    /// # Errors
+    /// There was nothing to compare.
+    fn conclude(&self, exit: Exit, context: &CommandContext) -> Result<Exit, CommandError> {
+        let (arguments, totals) = (self.arguments, self.replayer.totals());
+        if !totals.has_comparison() && exit == Exit::Ok && arguments.shard.is_none() {
+            return Err(nothing_to_compare(totals.calls));
+        }
+        if self.replayer.was_halted() {
+            let message = "the replay was stopped early: later calls were not compared";
+            context.stderr.print_warning(message);
+        }
+        context.stderr.print_note(&totals_label(&totals));
+        if totals.differing_results > 0 && self.recordings_below_root > 0 {
+            let warning = below_root_warning(self.recordings_below_root);
+            context.stderr.print_warning(&warning);
+        }
+        if totals.stale > 0 && !arguments.strict && !arguments.on_copy {
+            context.stderr.print_note(
+                "`--on-copy` replays writes, too, on a copy; `--strict` lets stale results count as differences",
+            );
+        }
+        Ok(exit)
+    }
+}
+
+/// Returns whether the file at `path` lies below `root`.
+fn lies_below(path: &Path, root: &Path) -> bool {
+    let canonical = path.canonicalize().ok().zip(root.canonicalize().ok());
+    canonical.is_some_and(|(path, root)| path.starts_with(root))
 }

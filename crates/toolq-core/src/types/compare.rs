@@ -1,13 +1,12 @@
 //! How `replay` compares results.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::json::{escape_pointer_token, unescape_pointer_token};
+use crate::json::unescape_pointer_token;
 
 /// How `replay` compares a tool's results with recorded ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -68,18 +67,6 @@ impl IgnorePattern {
     }
 }
 
-/// Writes the text that [`parse`](IgnorePattern::parse) reads.
-impl fmt::Display for IgnorePattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.at_any_depth {
-            f.write_str("/")?;
-        }
-        self.parts
-            .iter()
-            .try_for_each(|part| write!(f, "/{}", escape_pointer_token(part)))
-    }
-}
-
 /// Replaces parts of texts before they are compared, such as times, hashes and durations.
 #[derive(Debug, Clone)]
 pub struct TextNormalizer {
@@ -111,11 +98,6 @@ impl TextNormalizer {
     /// As for [`new`](Self::new).
     pub fn removing(pattern: &str) -> Result<Self, String> {
         Self::new(pattern, "")
-    }
-
-    /// Returns the regular expression.
-    pub fn pattern(&self) -> &str {
-        self.pattern.as_str()
     }
 
     /// Replaces all matches in `text`.
@@ -157,9 +139,6 @@ mod tests {
         assert!(at("//a/0", &["b", "a", "0"]) && !at("//a/0", &["0"]));
         assert!(at("/a~1b/~0", &["a/b", "~"]));
         assert!(at("/a/", &["a", ""]));
-        for text in ["/a", "//a", "//a/0", "/a~1b/~0", "/a/"] {
-            assert_eq!(IgnorePattern::parse(text).unwrap().to_string(), text);
-        }
         for wrong in ["", "a", "/", "//", "$.a"] {
             assert!(IgnorePattern::parse(wrong).is_err(), "{wrong}");
         }
