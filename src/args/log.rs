@@ -37,8 +37,6 @@ pub enum LogCommand {
     Stats(LogStatsArguments),
     /// Show tokens, turns, and estimated cost (by `prices` in tools.yaml) of each agent, over all given logs
     Cost(LogCostArguments),
-    /// Show which calls of two sessions differ; exit 1 if one is missing, added or changed
-    Diff(LogDiffArguments),
     /// Print the calls and results as a recording: a line for the calls of each turn, and one for their results
     Export(LogExportArguments),
     /// Print the calls as a page with a bar for each (HTML)
@@ -107,19 +105,6 @@ pub struct LogTimelineArguments {
     /// Write the page again while the log grows, until its session ends; the page reloads itself
     #[arg(short, long, requires = "output")]
     pub follow: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct LogDiffArguments {
-    /// The session log to compare with, or the id of a session
-    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
-    pub before: PathBuf,
-    /// The session log to compare, or the id of a session
-    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
-    pub after: PathBuf,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub format: LogFormat,
 }
 
 #[derive(Debug, Args)]

@@ -32,7 +32,7 @@ pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
-    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogDiffArguments, LogExportArguments,
+    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments,
     LogFileArguments, LogFormat, LogListArguments, LogPruneArguments, LogResolveArguments,
     LogShowArguments, LogStatsArguments, LogTimelineArguments, LogTraceArguments,
 };
@@ -95,7 +95,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; log diff: the sessions differ; check, plan --strict, servers, tools: problems found; doctor: something is missing",
+        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers, tools: problems found; doctor: something is missing",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (

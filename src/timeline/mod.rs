@@ -1,12 +1,10 @@
 //! The calls of a session log with their times: read once, drawn as a page or written as trace events.
 
-mod comparison;
 mod lanes;
 mod log_timeline;
 mod timeline_call;
 mod trace_events;
 
-pub(crate) use comparison::{CallDifference, CallDifferenceKind, ComparedCall, compare_timelines};
 #[cfg(feature = "otlp")]
 pub(crate) use log_timeline::keep_beginning;
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};

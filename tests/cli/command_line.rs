@@ -236,8 +236,6 @@ fn completions_offer_sessions_to_every_verb_that_reads_a_log() {
         "show",
         "stats",
         "cost",
-        "diff",
-        "diff a.jsonl",
         "export",
         "timeline",
         "trace",

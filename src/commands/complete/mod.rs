@@ -89,7 +89,7 @@ fn add_names(command: Command, names: &NameSource) -> Command {
 /// Adds the names of sessions to the arguments of a verb of `toolq log` that name logs.
 fn add_sessions(verb: Command, names: &NameSource) -> Command {
     verb.mut_args(|argument| match argument.get_id().as_str() {
-        "files" | "file" | "before" | "after" => argument.add(names.log_completer()),
+        "files" | "file" => argument.add(names.log_completer()),
         _ => argument,
     })
 }

@@ -1,7 +1,6 @@
 //! `toolq log`, one module per verb. `log_files` finds and opens the files; `log_view` renders their records.
 
 mod cost;
-mod diff;
 mod export;
 mod list;
 pub(crate) mod log_files;
@@ -36,7 +35,6 @@ pub fn run_log_command(
         LogCommand::Cost(arguments) => cost::print_cost(arguments, context),
         LogCommand::Timeline(arguments) => timeline::print_timeline(arguments, context),
         LogCommand::Trace(arguments) => trace::print_trace(arguments, context),
-        LogCommand::Diff(arguments) => diff::diff_logs(arguments, context),
         LogCommand::Export(arguments) => export::export_logs(arguments, context),
         LogCommand::Verify(arguments) => verify::verify_logs(arguments, context),
         LogCommand::Resolve(arguments) => resolve::resolve_call(arguments, context),

@@ -1,7 +1,6 @@
 //! `toolq log`, on logs that runs wrote and on logs that no run would write.
 
 mod cost;
-mod diff;
 mod follow;
 mod list;
 mod log_builder;
