@@ -52,7 +52,7 @@ pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, OtlpF
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
     AgentLoopLanguage, AnswerFormat, ApproveFlag, CallFormat, CheckFormat, DialectFlag,
-    DoctorFormat, IdsFlag, McpClient, PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
+    DoctorFormat, IdsFlag, PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use clap::Args;
 
 use crate::args::shared_flags::{BudgetFlags, NewSessionLogFlags, WatchFlags};
-use crate::args::values::{McpClient, parse_http_address, parse_jobs};
+use crate::args::values::{parse_http_address, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct ServeArguments {
@@ -30,9 +30,6 @@ pub struct ServeArguments {
     /// Also answer web pages of this origin, and requests to its host; can be repeated [default: those on this machine]
     #[arg(long, value_name = "URL", requires = "http")]
     pub origin: Vec<String>,
-    /// Print what to write into the configuration of this client so that it starts the server, or with --http finds it, and end
-    #[arg(long, value_name = "CLIENT")]
-    pub print: Option<McpClient>,
     #[command(flatten)]
     pub watch: WatchFlags,
     #[command(flatten)]

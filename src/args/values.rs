@@ -36,19 +36,6 @@ pub enum ApproveFlag {
     All,
 }
 
-/// A client of MCP that has a configuration of its own form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum McpClient {
-    /// Claude Code: `.mcp.json`
-    Claude,
-    /// Cursor: `.cursor/mcp.json`
-    Cursor,
-    /// Visual Studio Code: `.vscode/mcp.json`
-    Vscode,
-    /// Codex: `config.toml`
-    Codex,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressFlag {
     /// Lines if CI is set or the terminal is dumb, a bar on other terminals, else only the summary

@@ -9,14 +9,13 @@ mod call_delivery;
 mod call_progress;
 mod call_reviews;
 mod client_approver;
-mod client_configuration;
 mod http;
 mod open_calls;
 mod random_id;
 mod reload;
 mod served_client;
 mod served_tools;
-pub(crate) mod stdio;
+mod stdio;
 mod transport;
 
 use std::fs::File;
@@ -75,14 +74,6 @@ pub fn serve_tools(
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
         served_tools::select_tools(&tools, arguments, context)?;
-    }
-    if let Some(client) = arguments.print {
-        let configuration =
-            client_configuration::client_configuration(client, arguments, &tools, context)?;
-        stdout::write_line(&configuration.text)?;
-        let note = format!("for {}", configuration.file);
-        context.stderr.print_note(&note);
-        return Ok(Exit::Ok);
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());

@@ -236,38 +236,3 @@ fn a_header_that_is_not_allowed_is_an_error() {
     let output = CliSandbox::new().tools(&allowed).run(&["check"]);
     assert!(!output.stderr.contains("HTTP"), "{}", output.stderr);
 }
-
-#[test]
-fn the_configuration_of_a_client_has_the_url() {
-    let print = |client: &str, arguments: &[&str]| {
-        let sandbox = CliSandbox::new().file("project/tools.yaml", TOOLS);
-        let serve = ["serve", "-q", "-c", "project/tools.yaml", "--print", client];
-        sandbox.run(&[&serve[..], arguments].concat())
-    };
-    let http = ["--http", "127.0.0.1:8080", "--token-env", "MCP_TOKEN"];
-    let claude = print("claude", &http).assert_exit(0).json();
-    let entry = json!({
-        "type": "http",
-        "url": "http://127.0.0.1:8080/mcp",
-        "headers": {"Authorization": "Bearer ${MCP_TOKEN}"},
-    });
-    assert_eq!(claude, json!({"mcpServers": {"project": entry}}));
-    let vscode = print("vscode", &http).assert_exit(0).json();
-    let header = &vscode["servers"]["project"]["headers"]["Authorization"];
-    assert_eq!(header, "Bearer ${env:MCP_TOKEN}");
-    let cursor = print("cursor", &http[..2]).assert_exit(0).json();
-    assert_eq!(cursor["mcpServers"]["project"].get("headers"), None);
-    let codex = print("codex", &http).assert_exit(0).stdout;
-    assert_eq!(
-        codex,
-        "[mcp_servers.project]\nurl = \"http://127.0.0.1:8080/mcp\"\nbearer_token_env_var = \"MCP_TOKEN\"\n"
-    );
-    for address in ["127.0.0.1:0", "0.0.0.0:8080"] {
-        let output = print("claude", &["--http", address]).assert_exit(2);
-        assert!(
-            output.stderr.contains("clients can't connect to"),
-            "{}",
-            output.stderr
-        );
-    }
-}

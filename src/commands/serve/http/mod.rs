@@ -32,7 +32,7 @@ use redact::Mask;
 use toolq_engine::RunControl;
 
 /// The path of all requests.
-pub(crate) const PATH: &str = "/mcp";
+const PATH: &str = "/mcp";
 
 /// How long a client may keep the server waiting: for the headers of its next request, for a body, and for room to send.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
