@@ -8,8 +8,8 @@ use crate::args::values::AgentLoopLanguage;
 
 #[derive(Debug, Args)]
 pub struct InitArguments {
-    /// What to import: a request with `tools`, an array of tools, an MCP `tools/list` result, or the servers of a `.mcp.json`,
-    /// `mcp.json` or Codex's `config.toml`
+    /// What to import: a request with `tools`, an array of tools, an MCP `tools/list` result, or a file with
+    /// `mcpServers`, such as `.mcp.json`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
     /// Also write an agent, which asks a model and has toolq run its calls; an existing tools.yaml is kept, even with `--force`

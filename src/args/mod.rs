@@ -32,9 +32,9 @@ pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
 pub(crate) use log::{
-    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments,
-    LogFileArguments, LogFormat, LogListArguments, LogPruneArguments, LogResolveArguments,
-    LogShowArguments, LogStatsArguments, LogTimelineArguments, LogTraceArguments,
+    ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments, LogFileArguments,
+    LogFormat, LogListArguments, LogPruneArguments, LogResolveArguments, LogShowArguments,
+    LogStatsArguments, LogTimelineArguments, LogTraceArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, StderrWriter};
-use toolq_core::client_config::{ClientConfig, read_codex_config, read_json_config};
+use toolq_core::client_config::{ClientConfig, read_client_config};
 use toolq_core::text::escape;
 use toolq_core::tools_file;
 use toolq_core::transcript;
@@ -47,7 +47,7 @@ pub(super) fn import_file(
     from: &Path,
     context: &CommandContext,
 ) -> Result<(String, NextStep), CommandError> {
-    if let Some(config) = read_client_config(from)? {
+    if let Some(config) = read_servers(from)? {
         for note in &config.notes {
             context.stderr.print_warning(&escape(note));
         }
@@ -62,19 +62,15 @@ pub(super) fn import_file(
     ))
 }
 
-/// Reads the MCP servers that another program's configuration names. Returns `None` if the file is something else.
-fn read_client_config(path: &Path) -> Result<Option<ClientConfig>, CommandError> {
+/// Reads the MCP servers of another program's file. Returns `None` if the file is something else.
+fn read_servers(path: &Path) -> Result<Option<ClientConfig>, CommandError> {
     let is_small = fs::metadata(path)
         .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_CONFIG_BYTES);
     // If the file can't be read, the caller reads it as declarations next, and reports why that fails.
     let Some(text) = is_small.then(|| fs::read_to_string(path).ok()).flatten() else {
         return Ok(None);
     };
-    let config = match path.extension() {
-        Some(extension) if extension == "toml" => Some(read_codex_config(&text)),
-        _ => read_json_config(&text),
-    };
-    let config = config.transpose().map_err(|why| {
+    let config = read_client_config(&text).transpose().map_err(|why| {
         let name = path.display();
         CommandError::usage(format!("{name} can't be used: {why}"))
             .with_hint("correct the entry, or remove it from a copy of the file")

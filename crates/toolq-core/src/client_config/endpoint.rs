@@ -141,7 +141,7 @@ mod tests {
                 "Bearer ${MY_API_AUTHORIZATION}",
             ),
             ("X-Forward", "Basic hunter2", "Basic ${MY_API_X_FORWARD}"),
-            ("X-API-Key", "${input:api-key}", "${API_KEY}"),
+            ("X-API-Key", "${env:API_KEY}", "${API_KEY}"),
             ("Cookie", "a=hunter2; b=${B}", "${MY_API_COOKIE}"),
             ("X-Toolsets", "repos,issues", "repos,issues"),
             ("X-Readonly", "true", "true"),

@@ -1,4 +1,4 @@
-//! Configurations in JSON: `mcpServers` (Claude, Cursor) and `servers` (VS Code), with comments.
+//! The JSON files in which clients of MCP keep their servers, under `mcpServers`.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client_config::endpoint::ConfiguredEndpoint;
-use crate::client_config::servers::{
-    ClientConfig, ConfiguredCommand, ConfiguredServer, ConfiguredTransport,
-};
+use crate::client_config::servers::{ClientConfig, ConfiguredCommand, ConfiguredServer};
 
-/// A server in `.mcp.json` or `mcp.json`.
+/// A server in such a file.
 #[derive(Debug, Deserialize)]
 struct JsonServer {
     command: Option<String>,
@@ -34,10 +32,9 @@ struct JsonServer {
 ///
 /// # Errors
 /// The configuration can't be read. Says why.
-pub fn read_json_config(text: &str) -> Option<Result<ClientConfig, String>> {
-    let document: Value = serde_json::from_str(&blank_comments(text)).ok()?;
-    let servers = ["mcpServers", "servers"].map(|key| document.get(key));
-    let servers = servers.into_iter().flatten().next()?.as_object()?;
+pub fn read_client_config(text: &str) -> Option<Result<ClientConfig, String>> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    let servers = document.get("mcpServers")?.as_object()?;
     let mut config = ClientConfig::default();
     for (name, server) in servers {
         let read = serde_json::from_value(server.clone());
@@ -53,7 +50,7 @@ fn add_server(config: &mut ClientConfig, name: &str, server: JsonServer) {
     if server.disabled {
         return config.leave_out(name, "it is disabled");
     }
-    let transport = match (server.command, server.url) {
+    let configured = match (server.command, server.url) {
         (Some(program), _) => {
             if let Some(file) = server.env_file {
                 config.notes.push(format!(
@@ -63,10 +60,9 @@ fn add_server(config: &mut ClientConfig, name: &str, server: JsonServer) {
             let command = ConfiguredCommand {
                 argv: std::iter::once(program).chain(server.args).collect(),
                 env: texts(server.env),
-                pass_env: Vec::new(),
                 cwd: server.cwd,
             };
-            ConfiguredTransport::Program { command }
+            ConfiguredServer::Program { command }
         }
         (None, Some(_)) if server.transport.as_deref() == Some("sse") => {
             return config.leave_out(
@@ -74,13 +70,13 @@ fn add_server(config: &mut ClientConfig, name: &str, server: JsonServer) {
                 "it has the transport `sse`, which toolq doesn't support: the server may have streamable HTTP at another address",
             );
         }
-        (None, Some(url)) => ConfiguredTransport::Endpoint(ConfiguredEndpoint {
+        (None, Some(url)) => ConfiguredServer::Endpoint(ConfiguredEndpoint {
             url,
             headers: texts(server.headers),
         }),
         (None, None) => return config.leave_out(name, "it has neither `command` nor `url`"),
     };
-    config.add(name, ConfiguredServer::new(transport));
+    config.add(name, configured);
 }
 
 /// Returns the values that aren't null, as text.
@@ -95,53 +91,12 @@ fn texts(values: BTreeMap<String, Option<Value>>) -> BTreeMap<String, String> {
     texts.collect()
 }
 
-/// Replaces comments and trailing commas, which editors allow in their files, by spaces.
-fn blank_comments(text: &str) -> String {
-    let mut blanked = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let length = match c {
-            '"' => string_len(rest),
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
-            c => c.len_utf8(),
-        };
-        let token = &rest[..length];
-        rest = &rest[length..];
-        match c {
-            '/' if length > 1 => {}
-            '}' | ']' => {
-                let last = blanked.trim_end().len();
-                if blanked[..last].ends_with(',') {
-                    blanked.truncate(last - 1);
-                }
-                blanked.push(c);
-            }
-            _ => blanked.push_str(token),
-        }
-    }
-    blanked
-}
-
-/// Returns the length of the JSON string at the start of `text`.
-fn string_len(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (index, c) in text.char_indices().skip(1) {
-        match c {
-            '"' if !is_escaped => return index + 1,
-            '\\' => is_escaped = !is_escaped,
-            _ => is_escaped = false,
-        }
-    }
-    text.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> ClientConfig {
-        read_json_config(text).unwrap().unwrap()
+        read_client_config(text).unwrap().unwrap()
     }
 
     #[test]
@@ -204,25 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_an_editor_may_have_comments_and_inputs() {
+    fn what_only_the_client_can_resolve_becomes_what_toolq_can() {
         let config = read(
-            r#"{
-              // what to ask for
-              "inputs": [{"type": "promptString", "id": "api-key", "password": true},],
-              "servers": { /* one */
+            r#"{"mcpServers": {
                 "web": {"type": "stdio", "command": "uvx", "args": ["--from", "a//b", "web"],
-                    "env": {"API_KEY": "${input:api-key}", "HOME_DIR": "${env:HOME}"}, "cwd": "${workspaceFolder}/sub", "envFile": ".env",},
-              },
-            }"#,
+                    "env": {"HOME_DIR": "${env:HOME}"}, "cwd": "${workspaceFolder}/sub", "envFile": ".env"}
+            }}"#,
         );
         let web = config.servers["web"].command();
         assert_eq!(web.argv, ["uvx", "--from", "a//b", "web"]);
-        assert_eq!(web.env["API_KEY"], "${API_KEY}");
         assert_eq!(web.env["HOME_DIR"], "${HOME}");
         assert_eq!(web.cwd.as_deref(), Some("./sub"));
         assert!(config.notes[0].contains(".env"), "{:?}", config.notes);
         let config = read(
-            r#"{"servers": {"a": {"command": "${workspaceFolder}/server"}, "b": {"command": "${userHome}/server"}}}"#,
+            r#"{"mcpServers": {"a": {"command": "${workspaceFolder}/server"}, "b": {"command": "${userHome}/server"}}}"#,
         );
         assert_eq!(config.servers["a"].command().argv, ["./server"]);
         // `{{` is a brace that begins no placeholder.
@@ -238,11 +188,12 @@ mod tests {
             "[]",
             r#"{"tools": []}"#,
             "nothing",
-            r#"{"servers": [1]}"#,
+            r#"{"mcpServers": [1]}"#,
+            r#"{"servers": {"a": {"command": "b"}}}"#,
         ] {
-            assert_eq!(read_json_config(text), None, "{text}");
+            assert_eq!(read_client_config(text), None, "{text}");
         }
-        let broken = read_json_config(r#"{"mcpServers": {"a": {"command": 1}}}"#).unwrap();
+        let broken = read_client_config(r#"{"mcpServers": {"a": {"command": 1}}}"#).unwrap();
         assert!(broken.unwrap_err().contains("\"a\""));
     }
 }

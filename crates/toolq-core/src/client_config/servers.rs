@@ -22,31 +22,14 @@ pub struct ClientConfig {
 
 /// A server, as the entry in tools.yaml has it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct ConfiguredServer {
-    /// How it is reached.
-    #[serde(flatten)]
-    pub transport: ConfiguredTransport,
-    /// How long it may take to be ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub startup: Option<String>,
-    /// The tools that may be called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    /// What its tools have in common.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub defaults: Option<BTreeMap<String, String>>,
-}
-
-/// How a server is reached.
-#[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum ConfiguredTransport {
-    /// By starting a program.
+pub enum ConfiguredServer {
+    /// It is started as a program.
     Program {
         /// The program.
         command: ConfiguredCommand,
     },
-    /// Over HTTP.
+    /// It is reached over HTTP.
     Endpoint(ConfiguredEndpoint),
 }
 
@@ -58,24 +41,9 @@ pub struct ConfiguredCommand {
     /// Variables to set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Variables to pass on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pass_env: Vec<String>,
     /// The working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-}
-
-impl ConfiguredServer {
-    /// A server of which nothing is known but how it is reached.
-    pub(super) fn new(transport: ConfiguredTransport) -> Self {
-        Self {
-            transport,
-            startup: None,
-            tools: None,
-            defaults: None,
-        }
-    }
 }
 
 impl ClientConfig {
@@ -87,9 +55,9 @@ impl ClientConfig {
 
     /// Adds a server whose values are as the configuration has them. Secrets aren't copied.
     pub(super) fn add(&mut self, name: &str, mut server: ConfiguredServer) {
-        match &mut server.transport {
-            ConfiguredTransport::Program { command } => self.remove_secrets(name, command),
-            ConfiguredTransport::Endpoint(endpoint) => {
+        match &mut server {
+            ConfiguredServer::Program { command } => self.remove_secrets(name, command),
+            ConfiguredServer::Endpoint(endpoint) => {
                 self.notes.extend(endpoint.remove_secrets(name));
             }
         }
@@ -148,17 +116,17 @@ impl ClientConfig {
 impl ConfiguredServer {
     /// The program of a server that has one.
     pub(super) fn command(&self) -> &ConfiguredCommand {
-        match &self.transport {
-            ConfiguredTransport::Program { command } => command,
-            ConfiguredTransport::Endpoint(endpoint) => panic!("no program: {endpoint:?}"),
+        match self {
+            Self::Program { command } => command,
+            Self::Endpoint(endpoint) => panic!("no program: {endpoint:?}"),
         }
     }
 
     /// The address and the headers of a server that is reached over HTTP.
     pub(super) fn endpoint(&self) -> &ConfiguredEndpoint {
-        match &self.transport {
-            ConfiguredTransport::Program { command } => panic!("no address: {command:?}"),
-            ConfiguredTransport::Endpoint(endpoint) => endpoint,
+        match self {
+            Self::Program { command } => panic!("no address: {command:?}"),
+            Self::Endpoint(endpoint) => endpoint,
         }
     }
 }

@@ -55,7 +55,7 @@ fn is_placeholder(rest: &str) -> bool {
     })
 }
 
-/// Replaces references that only other programs can resolve: `${workspaceFolder}`, `${env:NAME}`, `${input:name}`.
+/// Replaces references that only other programs can resolve: `${workspaceFolder}`, `${env:NAME}`.
 pub(super) fn resolve_references(text: &str) -> String {
     let mut resolved = String::new();
     let mut rest = text;
@@ -68,12 +68,6 @@ pub(super) fn resolve_references(text: &str) -> String {
         match reference.split_once(':') {
             None if reference == "workspaceFolder" => resolved.push('.'),
             Some(("env", name)) => resolved += &["${", name, "}"].concat(),
-            Some(("input", name)) => {
-                let is_word = |c: char| c.is_ascii_alphanumeric();
-                let name = name.to_ascii_uppercase();
-                let name = name.replace(|c: char| !is_word(c), "_");
-                resolved += &["${", &name, "}"].concat();
-            }
             _ => resolved.push_str(&rest[start..=start + length]),
         }
         rest = &rest[start + length + 1..];
