@@ -67,8 +67,6 @@ pub enum PlanFormat {
     Text,
     /// One JSON object per turn, one per line
     Json,
-    /// A Mermaid diagram
-    Mermaid,
     /// A self-contained page
     Html,
 }

@@ -7,17 +7,15 @@ mod plan_writer;
 
 use std::sync::Arc;
 
-use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::args::PlanArguments as Arguments;
 use crate::commands::plan::log_estimates::apply_log_estimates;
 use crate::commands::plan::plan_printer::PlanPrinter;
 use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
 use crate::input::CommandInput;
 use crate::input::files;
-use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::session::ToolDescriber;
-use toolq_core::plan::MERMAID_HEADER;
 
 /// Prints the plan of every turn.
 ///
@@ -42,9 +40,6 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
     let mut printer = PlanPrinter::new(arguments, tools, mask, context);
     printer.describer = describer.transpose()?;
     printer.file = file.transpose()?;
-    if arguments.format == PlanFormat::Mermaid {
-        stdout::write_line(MERMAID_HEADER.trim_end())?;
-    }
     let mut exit = Exit::Ok;
     for input in inputs {
         exit = exit.max(print_input(input, &mut printer, arguments, context)?);

@@ -14,9 +14,7 @@ use crate::pages::PlanPage;
 use crate::session::ToolDescriber;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
-use toolq_core::plan::{
-    PlanDetail, PlanStyle, TurnPlan, render_plan_mermaid, write_plan_json, write_plan_text,
-};
+use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
 use toolq_core::types::{Call, InputState, Tool, ToolsConfig, Turn};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
@@ -144,7 +142,6 @@ impl PlanPrinter<'_> {
             PlanFormat::Json => write_plan_json(&mut *document, &plan, &self.mask)
                 .map_err(|_| fmt::Error)
                 .and_then(|()| document.write_char('\n')),
-            PlanFormat::Mermaid => document.write_str(&render_plan_mermaid(&plan, &self.mask)),
             PlanFormat::Text => {
                 let gap = if number > 0 { "\n" } else { "" };
                 let style = plan_style(self.context);

@@ -183,7 +183,7 @@ fn a_canary_is_in_no_plan() {
     ];
     let inputs = [PLAIN, ODD, &format!("{ODD}\n\u{1b}[31m")].map(|text| json!({ "x": text }));
     for backing in backings {
-        for format in ["text", "json", "mermaid"] {
+        for format in ["text", "json", "html"] {
             let valid = inputs.iter().map(|input| ("it", input.clone()));
             let invalid = [(PLAIN, json!({})), ("it", json!({ODD: 1}))];
             let calls: Vec<_> = valid.chain(invalid).collect();
@@ -193,8 +193,7 @@ fn a_canary_is_in_no_plan() {
                 .assert_exit(0);
             assert_no_canary(format, &ran.stdout);
             assert_no_canary("stderr", &ran.stderr);
-            let plan_text = ran.stdout.replace("#91;", "[");
-            assert!(plan_text.contains("[masked"), "{}", ran.stdout);
+            assert!(ran.stdout.contains("[masked"), "{}", ran.stdout);
         }
     }
 }

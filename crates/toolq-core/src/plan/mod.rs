@@ -1,5 +1,4 @@
-//! Plans turns: groups checked calls into batches, with reasons, and renders plans as text, JSON or Mermaid. Runs
-//! nothing.
+//! Plans turns: groups checked calls into batches, with reasons, and renders plans as text or JSON. Runs nothing.
 //!
 //! A plan applies the engine's rule without the engine: calls that share a batch here share one there.
 
@@ -10,7 +9,6 @@ mod folded_text;
 mod invocation_json;
 mod invocation_line;
 mod json;
-mod mermaid;
 mod partition;
 mod rejected_call;
 mod sandbox_text;
@@ -27,7 +25,6 @@ mod waiting_calls;
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
 pub use call_waits::CallWaits;
 pub use json::{render_plan_json, write_plan_json};
-pub use mermaid::{MERMAID_HEADER, render_plan_mermaid};
 pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
 pub use saving::SafeDeclarationSaving;

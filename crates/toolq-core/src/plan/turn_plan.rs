@@ -1,6 +1,6 @@
 //! Plans a turn: which calls run, in which batches, when, and why the others don't.
 //!
-//! A plan borrows its calls. It is rendered by `json` for programs, `text` for a terminal and `mermaid` for a page.
+//! A plan borrows its calls. It is rendered by `json` for programs and `text` for a terminal.
 
 #[cfg(test)]
 mod agent_slots;
@@ -242,13 +242,6 @@ impl PlannedCall<'_> {
         let waits = waits.map(|waits| waits.describe(self.call.position));
         notes.extend(waits.filter(|waits| !waits.is_empty()));
         notes
-    }
-
-    /// `safe: rule get_*; 10/s; needs approval`.
-    pub(crate) fn safety_reason(&self, plan: &TurnPlan<'_>) -> String {
-        let mut parts = vec![self.safety()];
-        parts.append(&mut self.notes(plan));
-        parts.join("; ")
     }
 }
 

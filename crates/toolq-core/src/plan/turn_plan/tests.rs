@@ -11,7 +11,6 @@ use super::*;
 use crate::json::Input;
 use crate::linear_time::assert_linear_time;
 use crate::plan::json;
-use crate::plan::mermaid;
 use crate::plan::text;
 use crate::plan::text::{PlanDetail, PlanStyle};
 use crate::testing::{
@@ -388,37 +387,6 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
     assert!(text.lines().all(|line| line.len() < 40));
 }
 
-/// A name can't end its label.
-#[test]
-fn plan_mermaid_escapes_labels() {
-    let checked = [
-        call_with_estimate(0, "get_\"];x<b>", 2, true),
-        call_with_estimate(1, "get_b", 4, true),
-        call_with_estimate(2, "save", 1, false),
-        rejected_call(3, "nobody"),
-    ];
-    let tools = no_tools();
-    assert_snapshot!(mermaid::render_plan_mermaid(&plan(&checked, &tools), &Mask::default()), @r#"
-    subgraph t0["turn 0: estimated 5s, 7s if run one after another"]
-      direction LR
-      subgraph t0b0["batch 0: 2 in parallel"]
-        direction TB
-        t0c0["get_#34;#93;#59;x#60;b#62; · 2s<br/>safe: rule get_#42;"]
-        t0c1["get_b · 4s<br/>safe: rule get_#42;"]
-      end
-      subgraph t0b1["batch 1"]
-        direction TB
-        t0c2["save · 1s<br/>not safe: rule save_#42;"]
-      end
-      t0b0 --> t0b1
-      subgraph t0r["rejected"]
-        direction TB
-        t0c3[/"nobody<br/>unknown tool"/]
-      end
-    end
-    "#);
-}
-
 #[test]
 fn calls_are_planned_in_linear_time() {
     let tools = no_tools();
@@ -491,8 +459,6 @@ fn a_plan_shows_nothing_that_is_not_there() {
         text.ends_with("\n\nestimated 2s, 3s if run one after another\n"),
         "{text}"
     );
-    let empty = mermaid::render_plan_mermaid(&plan(&[], &tools), &Mask::default());
-    assert!(empty.contains("[\"turn 0: no calls\"]"), "{empty}");
     let mut request = http_call(0);
     if let Verdict::Accepted(accepted) = &mut request.verdict
         && let Some(Invocation::Http(request)) = &mut accepted.invocation
