@@ -387,28 +387,6 @@ fn tools_can_be_listed_for_people_and_programs() {
     assert_eq!(ran.json()[0], expected);
 }
 
-/// Nothing is suggested for a tool whose author has decided.
-#[test]
-fn a_plan_says_what_one_more_declaration_would_save() {
-    let tools = |keys: &str| {
-        format!(
-            "version: 1\ntools:\n  look:\n    description: Look.\n    input_schema: {{type: object}}\n    estimate: 2s\n    command: [date]\n{keys}"
-        )
-    };
-    let calls = r#"[{"type":"tool_use","id":"a","name":"look","input":{}},{"type":"tool_use","id":"b","name":"look","input":{}}]"#;
-    let plan = |keys| {
-        CliSandbox::new()
-            .tools(&tools(keys))
-            .stdin(calls)
-            .run(&["plan"])
-            .stdout
-    };
-    let expected = "\nif look were concurrency-safe: 4s → 2s\n";
-    assert!(plan("").contains(expected), "{}", plan(""));
-    assert!(!plan("    effect: write\n").contains("were concurrency-safe"));
-    assert!(!plan("    effect: read\n").contains("were concurrency-safe"));
-}
-
 /// The median of each tool that the log has; the others keep what tools.yaml says.
 #[test]
 fn a_plan_takes_its_estimates_from_a_log() {

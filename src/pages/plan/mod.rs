@@ -33,8 +33,8 @@ pub(crate) struct PlanPage {
 /// A turn of the plan.
 struct PlannedTurnView {
     title: String,
-    /// How long it takes, and what would shorten that.
-    totals: Vec<String>,
+    /// How long it takes, if something runs.
+    duration: Option<String>,
     /// The times of its bars, unless they are unknown.
     axis: Option<TimeAxis>,
     batches: Vec<BatchView>,
@@ -82,7 +82,7 @@ impl PlanPage {
         }
         self.turns.push(PlannedTurnView {
             title: plan.title(),
-            totals: totals(plan, mask),
+            duration: (!plan.batches.is_empty()).then(|| plan.duration_line(mask)),
             axis: turn_axis(plan),
             batches,
         });
@@ -129,21 +129,11 @@ fn turn_axis(plan: &TurnPlan<'_>) -> Option<TimeAxis> {
     (planned_ms > 0).then(|| TimeAxis::new([(0, planned_ms)]))
 }
 
-/// Returns how long a turn takes, and what would shorten that.
-fn totals(plan: &TurnPlan<'_>, mask: &Mask) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !plan.batches.is_empty() {
-        lines.push(plan.duration_line(mask));
-    }
-    lines.extend(plan.saving_line("→", mask));
-    lines
-}
-
 fn turn_view(turn: &PlannedTurnView) -> Markup {
     html! {
         article {
             h2.turn { (visible_text(&turn.title)) }
-            @for line in &turn.totals { p.totals { (visible_text(line)) } }
+            @if let Some(line) = &turn.duration { p.totals { (visible_text(line)) } }
             @if let Some(axis) = &turn.axis { (axis_row(axis, false)) }
             @for batches in turn.batches.chunks(CHUNK_HEADINGS) {
                 div.lazy[batches.len() == CHUNK_HEADINGS] {

@@ -23,11 +23,11 @@ pub(crate) struct SimulatedCall {
 }
 
 impl SimulatedCall {
-    pub(crate) fn new(accepted: &AcceptedCall, access: CallAccess, tools: &ToolsConfig) -> Self {
+    pub(crate) fn new(accepted: &AcceptedCall, tools: &ToolsConfig) -> Self {
         Self {
             estimate: accepted.tool.estimate,
             is_agent: matches!(accepted.invocation, Some(Invocation::Agent(_))),
-            access,
+            access: CallAccess::of(accepted),
             limits: known_limits(accepted, tools),
         }
     }

@@ -193,11 +193,6 @@ impl PlanStyle {
         if self.is_unicode { "…" } else { "~" }
     }
 
-    /// Returns the sign between two durations of which one becomes the other.
-    pub(crate) fn arrow(self) -> &'static str {
-        if self.is_unicode { "→" } else { "->" }
-    }
-
     /// Breaks a text that begins after `indent` into lines that fit the terminal.
     pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
         match self.detail {

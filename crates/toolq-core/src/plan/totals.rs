@@ -1,4 +1,4 @@
-//! What a plan says about all calls of a turn: how long they take, what would shorten that, and which need an approval.
+//! What a plan says about all calls of a turn: how long they take, and which need an approval.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::text::PlanStyle;
 use crate::plan::turn_plan::{PlannedCall, TurnPlan, format_estimate_totals};
-use crate::text::{escape, format_count, format_duration};
+use crate::text::{escape, format_count};
 use crate::types::OutcomeKind;
 use redact::Mask;
 
@@ -22,9 +22,6 @@ pub(crate) fn write_totals(
     let shown = |text: &str| escape(&mask.apply(text)).into_owned();
     if !plan.batches.is_empty() {
         writeln!(out, "\n{}", style.wrap(&plan.duration_line(mask), ""))?;
-    }
-    if let Some(line) = plan.saving_line(style.arrow(), mask) {
-        writeln!(out, "{}", style.wrap(&line, ""))?;
     }
     let asking = plan
         .planned_calls()
@@ -88,23 +85,6 @@ impl TurnPlan<'_> {
         let names: Vec<String> = names.collect();
         let calls = format_count(unknown as u64, "call");
         format!("{totals}; unknown for {calls}: {}", list_names(&names))
-    }
-}
-
-impl TurnPlan<'_> {
-    /// Returns what one more declaration of `concurrency_safe` would save: `if edit were concurrency-safe: 7s → 4s`.
-    pub fn saving_line(&self, arrow: &str, mask: &Mask) -> Option<String> {
-        let saving = self.best_safe_declaration()?;
-        let at_least = match self.estimate.unestimated_calls {
-            0 => "",
-            _ => "at least ",
-        };
-        Some(format!(
-            "if {} were concurrency-safe: {at_least}{} {arrow} {at_least}{}",
-            escape(&mask.apply(&saving.tool)),
-            format_duration(self.estimate.planned),
-            format_duration(saving.planned)
-        ))
     }
 }
 

@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::plan::schedule::{SimulatedCall, TurnSimulation};
-use crate::schedule::CallAccess;
 use crate::types::{AcceptedCall, ToolsConfig};
 
 /// The calls of a turn that will run, without their inputs. It comes to the same estimate as a
@@ -17,8 +16,7 @@ pub struct TurnEstimator {
 impl TurnEstimator {
     /// Adds the next call that will run.
     pub fn add(&mut self, accepted: &AcceptedCall, tools: &ToolsConfig) {
-        let access = CallAccess::of(accepted);
-        self.calls.push(SimulatedCall::new(accepted, access, tools));
+        self.calls.push(SimulatedCall::new(accepted, tools));
     }
 
     /// Returns how long the turn is expected to take if at most `jobs` of its calls run at once.

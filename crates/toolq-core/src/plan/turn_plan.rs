@@ -152,18 +152,12 @@ impl<'a> TurnPlan<'a> {
         }
     }
 
-    /// Returns how long the turn would take if the calls of `tool` were concurrency-safe.
-    pub(crate) fn duration_if_safe(&self, tool: &str) -> Duration {
-        let turn = self.simulate_calls(|accepted| CallAccess {
-            safe: accepted.safe || accepted.tool.name == tool,
-            ..CallAccess::of(accepted)
-        });
-        turn.estimate.planned
-    }
-
     /// Computes when each batch and call starts, as the engine would start them.
     fn schedule_calls(&mut self) {
-        let SimulatedTurn { starts, estimate } = self.simulate_calls(CallAccess::of);
+        let calls = self
+            .planned_calls()
+            .map(|planned| SimulatedCall::new(planned.accepted, self.tools));
+        let SimulatedTurn { starts, estimate } = TurnSimulation::new(calls, self.jobs).run();
         self.estimate = estimate;
         let mut starts = starts.into_iter();
         for batch in &mut self.batches {
@@ -177,14 +171,6 @@ impl<'a> TurnPlan<'a> {
             batch.start = first.unwrap_or_default();
             batch.duration = end.saturating_sub(batch.start);
         }
-    }
-
-    fn simulate_calls(&self, access_of: impl Fn(&AcceptedCall) -> CallAccess) -> SimulatedTurn {
-        let calls = self.planned_calls().map(|planned| {
-            let accepted = planned.accepted;
-            SimulatedCall::new(accepted, access_of(accepted), self.tools)
-        });
-        TurnSimulation::new(calls, self.jobs).run()
     }
 }
 
