@@ -1,4 +1,4 @@
-"""Asks Phoenix for its spans until they are the tree that an agent's run has: check_tree.py URL WHAT."""
+"""Asks Phoenix for its spans until they are the tree that an agent's run has: check_tree.py URL."""
 
 import json
 import sys
@@ -37,7 +37,7 @@ def tree(spans, parent=None, depth=0):
     return lines
 
 
-url, what = sys.argv[1:]
+url = sys.argv[1]
 seen = ""
 # Phoenix stores spans some time after it took them.
 for _ in range(150):
@@ -47,7 +47,7 @@ for _ in range(150):
     except urllib.error.HTTPError as error:
         seen = f"{error}\n"
     if seen == WANTED:
-        print(f"Phoenix shows the tree of the {what}:\n{seen}", end="")
+        print(f"Phoenix shows the tree:\n{seen}", end="")
         sys.exit(0)
     time.sleep(0.2)
-sys.exit(f"Phoenix shows another tree of the {what}:\n{seen}and not\n{WANTED}")
+sys.exit(f"Phoenix shows another tree:\n{seen}and not\n{WANTED}")

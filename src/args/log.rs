@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::args::finding::FindingFlags;
-use crate::args::shared_flags::OtlpFlags;
 use toolq_core::text::parse_age;
 
 #[derive(Debug, Args)]
@@ -24,6 +23,8 @@ Examples:
   toolq log show --id toolu_07        show all that the log has of a call
   toolq log stats logs/*.jsonl        count runs and failures of each tool, with durations
   toolq log cost                      show tokens, turns, and dollars of each agent
+  toolq log export --format html -o page.html
+                                      draw the calls of the latest session as a page
   toolq log verify session.jsonl      check that no line was changed
   toolq log prune --older 30d         remove sessions older than 30 days";
 
@@ -37,12 +38,8 @@ pub enum LogCommand {
     Stats(LogStatsArguments),
     /// Show tokens, turns, and estimated cost (by `prices` in tools.yaml) of each agent, over all given logs
     Cost(LogCostArguments),
-    /// Print the calls and results as a recording: a line for the calls of each turn, and one for their results
+    /// Print the calls in another form: as a page, as a trace, or as a recording in the form of an API
     Export(LogExportArguments),
-    /// Print the calls as a page with a bar for each (HTML)
-    Timeline(LogTimelineArguments),
-    /// Print the calls as trace events, for Perfetto and `chrome://tracing`, or send them as OpenTelemetry spans
-    Trace(LogTraceArguments),
     /// Check that every line is intact; exit 4 if one isn't
     Verify(LogFileArguments),
     /// Record what became of a call in doubt, for `run --resume`
@@ -80,34 +77,6 @@ pub struct LogListArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct LogPageArguments {
-    /// A session log or the id of a session; `-` is stdin [default: the latest session]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
-    /// Where to write it [default: stdout]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("target").args(["output", "otlp"])))]
-pub struct LogTraceArguments {
-    #[command(flatten)]
-    pub page: LogPageArguments,
-    #[command(flatten)]
-    pub otlp: OtlpFlags,
-}
-
-#[derive(Debug, Args)]
-pub struct LogTimelineArguments {
-    #[command(flatten)]
-    pub page: LogPageArguments,
-    /// Write the page again while the log grows, until its session ends; the page reloads itself
-    #[arg(short, long, requires = "output")]
-    pub follow: bool,
-}
-
-#[derive(Debug, Args)]
 pub struct LogShowArguments {
     #[command(flatten)]
     pub logs: LogFileArguments,
@@ -135,14 +104,24 @@ pub struct LogShowArguments {
 pub struct LogExportArguments {
     #[command(flatten)]
     pub logs: LogFileArguments,
-    /// Form of the recording
+    /// What to make of the log
     #[arg(long, value_name = "FORMAT", default_value = "messages")]
     pub format: ExportFormat,
+    /// Where to write it [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the page again while the log grows, until its session ends; the page reloads itself
+    #[arg(short, long, requires = "output")]
+    pub follow: bool,
 }
 
-/// The form of an exported log.
+/// What a log is exported as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
+    /// A page with a bar for each call
+    Html,
+    /// Trace events, for Perfetto and `chrome://tracing`
+    Trace,
     /// Messages with `tool_use` and `tool_result` blocks (Anthropic)
     Messages,
     /// Messages with `tool_calls`, and messages with the role `tool` (OpenAI chat completions)

@@ -34,7 +34,7 @@ pub(crate) use input::InputArguments;
 pub(crate) use log::{
     ExportFormat, LogArguments, LogCommand, LogCostArguments, LogExportArguments, LogFileArguments,
     LogFormat, LogListArguments, LogPruneArguments, LogResolveArguments, LogShowArguments,
-    LogStatsArguments, LogTimelineArguments, LogTraceArguments,
+    LogStatsArguments,
 };
 pub(crate) use parse::parse_arguments;
 pub(crate) use plan::PlanArguments;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::otlp::settings::OtlpSettings;
 use crate::output::{CommandError, Exit};
-use crate::timeline::LogTimeline;
 use redact::Mask;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
@@ -21,7 +20,11 @@ impl OtlpSink {
         _: &Arc<Mask>,
         _: &Clock,
     ) -> Result<Self, CommandError> {
-        Err(absent_error())
+        Err(
+            CommandError::usage("this toolq was built without `otlp`; nothing ran").with_hint(
+                "packages of toolq have it; from source: `cargo install --locked --path . --features otlp`",
+            ),
+        )
     }
 
     pub(crate) fn begin(&mut self, _: TraceContext) {
@@ -37,20 +40,4 @@ impl EventSink for OtlpSink {
     fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
         match *self {}
     }
-}
-
-/// # Errors
-/// Always.
-pub(crate) fn export_log(
-    _: &LogTimeline,
-    _: &OtlpSettings,
-    _: &Environment,
-) -> Result<String, CommandError> {
-    Err(absent_error())
-}
-
-fn absent_error() -> CommandError {
-    CommandError::usage("this toolq was built without `otlp`; nothing ran").with_hint(
-        "packages of toolq have it; from source: `cargo install --locked --path . --features otlp`",
-    )
 }

@@ -24,14 +24,10 @@ mod exporter;
 #[cfg(feature = "otlp")]
 mod live_calls;
 #[cfg(feature = "otlp")]
-mod log_export;
-#[cfg(feature = "otlp")]
 mod run_sink;
 
 #[cfg(not(feature = "otlp"))]
-pub(crate) use absent::{OtlpSink, export_log};
-#[cfg(feature = "otlp")]
-pub(crate) use log_export::export_log;
+pub(crate) use absent::OtlpSink;
 #[cfg(feature = "otlp")]
 pub(crate) use run_sink::OtlpSink;
 pub(crate) use settings::{OtlpSettings, parse_endpoint};

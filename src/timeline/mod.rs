@@ -1,9 +1,7 @@
-//! The calls of a session log with their times: read once, drawn as a page or written as trace events.
+//! The calls of a session log with their times: read once, for pages, traces and estimates.
 
-mod lanes;
 mod log_timeline;
 mod timeline_call;
-mod trace_events;
 
 #[cfg(feature = "otlp")]
 pub(crate) use log_timeline::keep_beginning;
@@ -11,4 +9,3 @@ pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
 pub(crate) use timeline_call::TimelineCall;
 #[cfg(feature = "otlp")]
 pub(crate) use timeline_call::{TimelineAttempt, TimelineEnd, TimelineResponse};
-pub(crate) use trace_events::write_trace_events;

@@ -46,9 +46,10 @@ fn run(command: &str) -> CliOutput {
 #[test]
 fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
     for command in [
-        "log timeline log.jsonl -o log.jsonl",
-        "log timeline log.jsonl -o ./log.jsonl --follow",
-        "log trace log.jsonl -o log.jsonl",
+        "log export --format html log.jsonl -o log.jsonl",
+        "log export --format html log.jsonl -o ./log.jsonl --follow",
+        "log export --format trace log.jsonl -o log.jsonl",
+        "log export log.jsonl -o log.jsonl",
         "plan --out log.jsonl in.json",
         "plan --out in.json in.json",
         "plan --out tools.yaml in.json",
@@ -61,7 +62,7 @@ fn no_output_overwrites_what_the_command_reads_or_a_session_log() {
         "run --no-log --events in.json in.json",
         "plan --out included.yaml in.json",
         "plan --out in.json < in.json",
-        "log trace - -o log.jsonl < log.jsonl",
+        "log export --format trace - -o log.jsonl < log.jsonl",
     ] {
         let output = run(&format!(r#""$TOOLQ" {command}"#)).assert_exit(2);
         assert_eq!(output.stdout, "", "{command}");
@@ -89,9 +90,9 @@ fn no_output_overwrites_a_file_that_tools_yaml_is_read_from() {
         "call --no-log look --events",
         "replay recording.jsonl --json",
         "replay recording.jsonl --html",
-        "log timeline log.jsonl -o",
-        "log timeline log.jsonl --follow -o",
-        "log trace log.jsonl -o",
+        "log export --format html log.jsonl -o",
+        "log export --format html log.jsonl --follow -o",
+        "log export --format trace log.jsonl -o",
     ];
     let files = [
         "tools.yaml",
@@ -133,9 +134,13 @@ fn two_outputs_get_two_files() {
 #[test]
 fn any_other_file_is_written() {
     for (command, name) in [
-        ("log timeline log.jsonl -o", "page.html"),
-        ("log timeline log.jsonl --follow -o", "page.html"),
-        ("log trace log.jsonl -o", "trace.json"),
+        ("log export --format html log.jsonl -o", "page.html"),
+        (
+            "log export --format html log.jsonl --follow -o",
+            "page.html",
+        ),
+        ("log export --format trace log.jsonl -o", "trace.json"),
+        ("log export log.jsonl log.jsonl -o", "recording.jsonl"),
         ("plan in.json --out", "plan.json"),
         ("replay recording.jsonl --json", "report.json"),
         ("run --no-log in.json --events", "events.ndjson"),
@@ -150,7 +155,7 @@ fn any_other_file_is_written() {
 fn a_plan_and_a_page_go_where_a_link_leads_and_into_a_pipe() {
     for command in [
         "plan -q in.json --out",
-        "log timeline log.jsonl --follow -o",
+        "log export --format html log.jsonl --follow -o",
     ] {
         let output = run(&format!(
             r#"ln -s target link && mkfifo pipe || exit 98
@@ -170,7 +175,10 @@ fn a_plan_and_a_page_go_where_a_link_leads_and_into_a_pipe() {
 
 #[test]
 fn an_output_that_cannot_be_written_says_what_the_system_says() {
-    for command in ["plan in.json --out", "log trace log.jsonl -o"] {
+    for command in [
+        "plan in.json --out",
+        "log export --format trace log.jsonl -o",
+    ] {
         let output = run(&format!(r#""$TOOLQ" {command} missing/new"#));
         let reason = "missing/new can't be written: No such file or directory (os error 2)";
         assert!(output.stderr.contains(reason), "{}", output.stderr);

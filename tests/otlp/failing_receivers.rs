@@ -91,14 +91,3 @@ fn what_is_no_url_is_refused_before_anything_runs() {
         .assert_exit(2);
     assert!(ran.stderr.contains("http/protobuf"), "{}", ran.stderr);
 }
-
-#[test]
-fn a_log_that_is_not_delivered_is_an_error() {
-    let receiver = OtlpReceiver::with_behavior(ReceiverBehavior::Refuse(500));
-    let ran = sandbox().run_shell(&format!(
-        "\"$TOOLQ\" run -q --log log.jsonl > /dev/null; \"$TOOLQ\" log trace log.jsonl --otlp {}",
-        receiver.url
-    ));
-    assert_ne!(ran.code, 0);
-    assert!(ran.stderr.contains("answered 500"), "{}", ran.stderr);
-}

@@ -6,8 +6,7 @@ use crate::args::LogFileArguments;
 use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit, check_output_file, replace_file};
+use crate::output::CommandError;
 use crate::timeline::{LogTimeline, TimelineReader};
 use toolq_core::text::format_bytes;
 use toolq_log::{Access, Corruption, LogError, Record, RecordContent, RecordReader};
@@ -32,17 +31,6 @@ pub(crate) fn select_logs(
             .print_note(&format!("latest session: {path}"));
     }
     Ok(vec![latest])
-}
-
-/// Returns the named log, or the latest session.
-pub(crate) fn select_log(
-    named: Option<&Path>,
-    context: &CommandContext,
-) -> Result<PathBuf, CommandError> {
-    match named {
-        Some(file) => Ok(find_session(file, context)),
-        None => latest_session(context, Access::Read),
-    }
 }
 
 /// Returns the session in the default directory that was written last.
@@ -143,24 +131,4 @@ pub(crate) fn read_timeline(
         })
     })?;
     Ok((reader.finish(), torn_end))
-}
-
-/// Writes what was made of `log` to a file, or to stdout without one or for `-`.
-///
-/// # Errors
-/// It can't be written, is a log, or part of the tools file.
-pub(crate) fn write_output(
-    file: Option<&Path>,
-    log: &Path,
-    text: &str,
-    context: &CommandContext,
-) -> Result<(), CommandError> {
-    let Some(path) = file.filter(|file| *file != Path::new("-")) else {
-        return Ok(stdout::write_line(text)?);
-    };
-    check_output_file(path, [log], &context.find_tools_files())?;
-    replace_file(path, |file| writeln!(file, "{text}")).map_err(|error| {
-        let message = format!("{} can't be written: {error}", path.display());
-        CommandError::new(Exit::Output, message)
-    })
 }

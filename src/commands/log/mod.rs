@@ -12,8 +12,6 @@ pub(crate) mod session_id;
 mod show;
 mod show_call;
 mod stats;
-mod timeline;
-mod trace;
 mod verify;
 
 use crate::args::{LogArguments as Arguments, LogCommand};
@@ -33,8 +31,6 @@ pub fn run_log_command(
         LogCommand::Show(arguments) => show::show_logs(arguments, context),
         LogCommand::Stats(arguments) => stats::print_stats(arguments, context),
         LogCommand::Cost(arguments) => cost::print_cost(arguments, context),
-        LogCommand::Timeline(arguments) => timeline::print_timeline(arguments, context),
-        LogCommand::Trace(arguments) => trace::print_trace(arguments, context),
         LogCommand::Export(arguments) => export::export_logs(arguments, context),
         LogCommand::Verify(arguments) => verify::verify_logs(arguments, context),
         LogCommand::Resolve(arguments) => resolve::resolve_call(arguments, context),

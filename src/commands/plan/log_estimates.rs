@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::commands::log::log_files::{read_timeline, select_log};
+use crate::commands::log::log_files::read_timeline;
+use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::log_view::DurationSample;
 use crate::output::CommandError;
@@ -21,7 +22,7 @@ pub(super) fn apply_log_estimates(
     log: &Path,
     context: &CommandContext,
 ) -> Result<(), CommandError> {
-    let path = select_log(Some(log), context)?;
+    let path = find_session(log, context);
     let (timeline, _) = read_timeline(&path)?;
     let mut samples: HashMap<&str, (DurationSample, usize)> = HashMap::new();
     for call in &timeline.calls {

@@ -1,4 +1,4 @@
-//! The page of `toolq log timeline`: the calls of a session log as bars, by turn and batch.
+//! The page of a session log: the calls of a session log as bars, by turn and batch.
 
 mod call_data;
 mod call_row;

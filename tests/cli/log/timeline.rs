@@ -1,4 +1,4 @@
-//! `toolq log timeline`: the page shows what models and tools wrote as text. `.ci/pages` looks at it in a browser.
+//! `toolq log export --format html`: the page shows what models and tools wrote as text. `.ci/pages` looks at it in a browser.
 
 use std::fs;
 use std::thread;
@@ -18,7 +18,7 @@ const HOSTILE: &str =
 fn page_of(log: &LogBuilder) -> String {
     let sandbox = CliSandbox::new().file("log.jsonl", log.text());
     sandbox
-        .run(&["log", "timeline", "log.jsonl"])
+        .run(&["log", "export", "--format", "html", "log.jsonl"])
         .assert_exit(0)
         .stdout
 }
@@ -98,7 +98,7 @@ fn every_call_is_on_the_page_once() {
     let calls: Vec<(&str, Value)> = (0..30)
         .map(|number| ("say", json!({"x": number.to_string()})))
         .collect();
-    let script = "\"$TOOLQ\" run -q --log log.jsonl > /dev/null; \"$TOOLQ\" log timeline log.jsonl -o page.html";
+    let script = "\"$TOOLQ\" run -q --log log.jsonl > /dev/null; \"$TOOLQ\" log export --format html log.jsonl -o page.html";
     let ran = CliSandbox::new()
         .tools(crate::log::TOOLS)
         .stdin(model_response(&calls))
@@ -136,15 +136,17 @@ fn a_page_follows_a_growing_log() {
     log.start(call, "first", 1);
     let sandbox = CliSandbox::new().file("log.jsonl", log.text());
     let path = |name: &str| sandbox.path().join(name);
-    let arguments = [
+    let export = [
         "log",
-        "timeline",
+        "export",
+        "--format",
+        "html",
         "--follow",
         "log.jsonl",
         "-o",
         "page.html",
     ];
-    let mut toolq = sandbox.command(&arguments).spawn().unwrap();
+    let mut toolq = sandbox.command(&export).spawn().unwrap();
     let wait_for = |words: &str| loop {
         let page = fs::read_to_string(path("page.html")).unwrap_or_default();
         if page.contains(words) {
@@ -178,13 +180,15 @@ fn a_page_follows_a_growing_log() {
 #[test]
 fn only_a_page_in_a_file_follows() {
     for arguments in [
-        &["log", "timeline", "--follow", "log.jsonl"][..],
-        &["log", "timeline", "--follow", "log.jsonl", "-o", "-"],
-        &["log", "timeline", "--follow", "-", "-o", "page.html"],
+        "--format html --follow log.jsonl",
+        "--format html --follow log.jsonl -o -",
+        "--format html --follow - -o page.html",
+        "--format trace --follow log.jsonl -o trace.json",
+        "--format html --follow log.jsonl log.jsonl -o page.html",
     ] {
         let output = CliSandbox::new()
             .file("log.jsonl", LogBuilder::new().text())
-            .run(arguments);
+            .run_shell(&format!("\"$TOOLQ\" log export {arguments}"));
         assert_eq!(output.code, 2, "{}", output.stderr);
     }
 }

@@ -1,4 +1,4 @@
-//! `toolq log trace`: each field of the events, as the description of the Trace Event Format asks for it.
+//! `toolq log export --format trace`: each field of the events, as the description of the Trace Event Format asks for it.
 
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ fn traced_run() -> CliOutput {
     let calls: Vec<(&str, Value)> = ["quick", "slow", "flaky", "slow", "quick", "unknown"]
         .map(|name| (name, json!({})))
         .into();
-    let script =
-        "\"$TOOLQ\" run -q -j 3 --log log.jsonl > /dev/null; \"$TOOLQ\" log trace log.jsonl";
+    let script = "\"$TOOLQ\" run -q -j 3 --log log.jsonl > /dev/null; \"$TOOLQ\" log export --format trace log.jsonl";
     CliSandbox::new()
         .tools(TOOLS)
         .stdin(model_response(&calls))
@@ -157,7 +156,7 @@ fn the_calls_of_an_agent_nest_in_its_span() {
     log.session_end(session);
     let sandbox = CliSandbox::new().file("log.jsonl", log.text());
     let trace = sandbox
-        .run(&["log", "trace", "log.jsonl"])
+        .run(&["log", "export", "--format", "trace", "log.jsonl"])
         .assert_exit(0)
         .json();
     let events = trace["traceEvents"].as_array().unwrap();

@@ -1,12 +1,12 @@
-//! `toolq log timeline`: a log as a page.
+//! The page of a session that may still be running: it is written again as the log grows.
 
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-use crate::args::LogTimelineArguments as Arguments;
-use crate::commands::log::log_files::{read_timeline, select_log, warn_torn, write_output};
+use crate::commands::log::export::unwritten;
+use crate::commands::log::log_files::{read_timeline, warn_torn};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, check_output_file, replace_file};
 use crate::pages::timeline_page;
@@ -16,30 +16,11 @@ use crate::timeline::LogTimeline;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const RELOAD_SECONDS: u32 = 1;
 
-/// Prints the page of a log, or writes it to a file. With `--follow`, writes it again until the session ends.
+/// Writes the page whenever the log has grown, and once more when its session has ended or its process is gone.
 ///
 /// # Errors
 /// The log can't be read, or the page can't be written.
-pub fn print_timeline(
-    arguments: &Arguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    let path = select_log(arguments.page.file.as_deref(), context)?;
-    let output = arguments.page.output.as_deref();
-    if arguments.follow {
-        return follow_log(&path, output, context);
-    }
-    let (timeline, torn_end) = read_timeline(&path)?;
-    if let Some(torn_end) = torn_end {
-        warn_torn(&path, &torn_end, context);
-    }
-    let page = timeline_page(&timeline, &path.display().to_string(), None);
-    write_output(output, &path, &page, context)?;
-    Ok(Exit::Ok)
-}
-
-/// Writes the page whenever the log has grown, and once more when its session has ended or its process is gone.
-fn follow_log(
+pub(super) fn follow_log(
     path: &Path,
     output: Option<&Path>,
     context: &CommandContext,
@@ -48,7 +29,7 @@ fn follow_log(
     let Some(output) = output.filter(|output| !is_stdin(output) && !is_stdin(path)) else {
         return Err(
             CommandError::usage("only a page in a file can follow a log")
-                .with_hint("name both: `toolq log timeline --follow LOG -o PAGE`"),
+                .with_hint("name both: `toolq log export --format html --follow LOG -o PAGE`"),
         );
     };
     check_output_file(output, [path], &context.find_tools_files())?;
@@ -63,10 +44,7 @@ fn follow_log(
             let page = timeline_page(&timeline, &path.display().to_string(), reload_after);
             // No browser reads half of it.
             let replaced = replace_file(output, |file| writeln!(file, "{page}"));
-            replaced.map_err(|error| {
-                let message = format!("{} can't be written: {error}", output.display());
-                CommandError::new(Exit::Output, message)
-            })?;
+            replaced.map_err(|error| unwritten(output, &error))?;
             written = Some(state);
         }
         if has_ended {

@@ -1,19 +1,22 @@
-//! Writes a timeline as Chrome trace events, which Perfetto and `chrome://tracing` open.
+//! A session log as Chrome trace events, which Perfetto and `chrome://tracing` open.
+//!
+//! Calls that ran at the same time are in different lanes. An agent's call and those that it made, one after the other, may share
+//! one: within a lane, spans nest or follow each other, as viewers require.
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> is the description of the format.
 
+use std::cmp::Reverse;
+
 use serde_json::{Value, json};
 
-use crate::timeline::lanes::assign_lanes;
-use crate::timeline::log_timeline::LogTimeline;
-use crate::timeline::timeline_call::TimelineCall;
+use crate::timeline::{LogTimeline, TimelineCall};
 
 /// The process of all events. Lanes are its threads, numbered after it: viewers take thread 0 for an idle processor, and a thread
 /// with the number of its process for the main one.
 const PROCESS: u64 = 1;
 
 /// Returns the trace of a log as one JSON object with an event per line. `title` names the process in the viewer.
-pub(crate) fn write_trace_events(timeline: &LogTimeline, title: &str) -> String {
+pub(super) fn write_trace_events(timeline: &LogTimeline, title: &str) -> String {
     let lanes = assign_lanes(timeline);
     let mut events = vec![name_event("process_name", 0, title)];
     let count = lanes.iter().max().map_or(0, |last| last + 1);
@@ -103,4 +106,57 @@ fn thread(lane: usize) -> u64 {
 /// Trace events count in microseconds.
 fn micros(ms: u64) -> u64 {
     ms.saturating_mul(1000)
+}
+
+/// Calls that are open in a lane, the innermost last: each with its end.
+type OpenSpans = Vec<(usize, u64)>;
+
+/// Returns the lane of each call, counted from 0.
+fn assign_lanes(timeline: &LogTimeline) -> Vec<usize> {
+    let calls = &timeline.calls;
+    let span = |index: usize| {
+        let call = &calls[index];
+        let start = call.started_ms().unwrap_or(call.requested_ms);
+        let ran = !call.attempts.is_empty();
+        (
+            start,
+            if ran {
+                timeline.end_of(call).max(start)
+            } else {
+                start
+            },
+        )
+    };
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    // A call that contains others comes before them.
+    order.sort_by_key(|index| {
+        let (start, end) = span(*index);
+        (start, Reverse(end), *index)
+    });
+    let mut lanes: Vec<OpenSpans> = Vec::new();
+    let mut assigned = vec![0; calls.len()];
+    for index in order {
+        let (start, end) = span(index);
+        for lane in &mut lanes {
+            while lane.last().is_some_and(|(_, ended)| *ended <= start) {
+                lane.pop();
+            }
+        }
+        let parent = calls[index].parent;
+        let fits = |lane: &OpenSpans| match lane.last() {
+            None => true,
+            Some((outer, outer_end)) => parent == Some(*outer) && end <= *outer_end,
+        };
+        // Best below its agent, else in a free lane.
+        let below = lanes.iter().position(|lane| !lane.is_empty() && fits(lane));
+        let lane = below
+            .or_else(|| lanes.iter().position(fits))
+            .unwrap_or_else(|| {
+                lanes.push(OpenSpans::new());
+                lanes.len() - 1
+            });
+        lanes[lane].push((index, end));
+        assigned[index] = lane;
+    }
+    assigned
 }

@@ -1,4 +1,4 @@
-//! `toolq log export`: turns a session log into a recording in the form of a vendor's API.
+//! A session log as a recording in the form of a vendor's API.
 
 use std::path::Path;
 
@@ -6,42 +6,50 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::args::{ExportFormat, LogExportArguments};
-use crate::commands::log::log_files::{select_logs, warn_torn};
+use crate::commands::log::export::WriteLine;
+use crate::commands::log::log_files::warn_torn;
 use crate::context::CommandContext;
 use crate::input::files;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::CommandError;
 use toolq_core::answer::render_answers;
 use toolq_core::json::{Input, expect_json};
 use toolq_core::transcript::{InputError, Recording, invalid_input_object};
 use toolq_core::types::{AnswerForm, Call, CallAnswer, CallReport, Dialect};
 
-/// Prints a line with the calls of each turn, and a line with their results.
-///
-/// # Errors
-/// A file isn't a session log or is damaged, or stdout can't be written.
-pub fn export_logs(
-    arguments: &LogExportArguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    for path in select_logs(&arguments.logs, context)? {
-        let source = files::open_source(&path)?;
-        let recording = Recording::read(source, Some(Dialect::Toolq), u64::MAX)?;
-        let (recording, torn_end) = files::verify_session_log(recording, &path)?;
-        if let Some(torn_end) = torn_end {
-            warn_torn(&path, &torn_end, context);
-        }
-        export_recording(&recording, arguments.format, &path)?;
-    }
-    Ok(Exit::Ok)
+/// The API whose messages a recording has.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RecordingForm {
+    Messages,
+    OpenAiChat,
+    OpenAiResponses,
 }
 
-fn export_recording(
-    recording: &Recording,
-    format: ExportFormat,
-    path: &Path,
+impl RecordingForm {
+    fn of_answers(self) -> AnswerForm {
+        match self {
+            Self::Messages => AnswerForm::Message,
+            Self::OpenAiChat => AnswerForm::OpenAiChat,
+            Self::OpenAiResponses => AnswerForm::OpenAiResponses,
+        }
+    }
+}
+
+/// Writes a line with the calls of each turn of a log, and a line with their results.
+///
+/// # Errors
+/// The file isn't a session log or is damaged, or a line can't be written.
+pub(super) fn export_recording(
+    log: &Path,
+    form: RecordingForm,
+    context: &CommandContext,
+    write_line: &mut WriteLine<'_>,
 ) -> Result<(), CommandError> {
+    let source = files::open_source(log)?;
+    let recording = Recording::read(source, Some(Dialect::Toolq), u64::MAX)?;
+    let (recording, torn_end) = files::verify_session_log(recording, log)?;
+    if let Some(torn_end) = torn_end {
+        warn_torn(log, &torn_end, context);
+    }
     let mut exported = 0;
     for number in 0..recording.len() {
         let turn = recording.turn(number, true)?;
@@ -50,16 +58,16 @@ fn export_recording(
         }
         let mut answers = Vec::with_capacity(turn.calls.len());
         for call in &turn.calls {
-            answers.extend(recorded_answer(recording, number, call)?);
+            answers.extend(recorded_answer(&recording, number, call)?);
         }
-        stdout::write_line(&calls_line(format, &turn.calls))?;
+        write_line(&calls_line(form, &turn.calls))?;
         if !answers.is_empty() {
-            stdout::write_line(&render_answers(answer_form(format), &answers))?;
+            write_line(&render_answers(form.of_answers(), &answers))?;
         }
         exported += 1;
     }
     if exported == 0 {
-        let message = format!("{} has no calls to export", path.display());
+        let message = format!("{} has no calls to export", log.display());
         return Err(CommandError::usage(message));
     }
     Ok(())
@@ -82,19 +90,11 @@ fn recorded_answer(
     }))
 }
 
-fn answer_form(format: ExportFormat) -> AnswerForm {
-    match format {
-        ExportFormat::Messages => AnswerForm::Message,
-        ExportFormat::OpenaiChat => AnswerForm::OpenAiChat,
-        ExportFormat::OpenaiResponses => AnswerForm::OpenAiResponses,
-    }
-}
-
 /// Returns the model's message with the calls. Inputs keep their digits and the order of their keys.
-fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
+fn calls_line(form: RecordingForm, calls: &[Call]) -> String {
     let calls = calls.iter();
-    let line = match format {
-        ExportFormat::Messages => {
+    let line = match form {
+        RecordingForm::Messages => {
             let content = calls.map(|call| ToolUseBlock {
                 kind: "tool_use",
                 id: &call.id,
@@ -106,7 +106,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
                 content: content.collect(),
             })
         }
-        ExportFormat::OpenaiChat => {
+        RecordingForm::OpenAiChat => {
             let call = |call: &Call| {
                 let function = json!({"name": *call.name, "arguments": input_text(call)});
                 json!({"id": call.id, "type": "function", "function": function})
@@ -114,7 +114,7 @@ fn calls_line(format: ExportFormat, calls: &[Call]) -> String {
             let calls: Vec<Value> = calls.map(call).collect();
             serde_json::to_string(&json!({"role": "assistant", "tool_calls": calls}))
         }
-        ExportFormat::OpenaiResponses => {
+        RecordingForm::OpenAiResponses => {
             let item = |call: &Call| {
                 json!({"type": "function_call", "call_id": call.id, "name": *call.name,
                     "arguments": input_text(call)})
