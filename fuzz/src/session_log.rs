@@ -314,6 +314,5 @@ fn session_header() -> SessionHeader {
         root: "/work".to_owned(),
         jobs: NonZeroUsize::MIN,
         sync: SyncPolicy::Auto,
-        traceparent: None,
     }
 }

@@ -10,8 +10,8 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 
 use crate::otlp::attributes;
 use crate::otlp::attributes::text;
-use crate::otlp::call_spans::{SCOPE_NAME, error_of};
-use crate::timeline::TimelineCall;
+use crate::otlp::call_spans::SCOPE_NAME;
+use crate::otlp::live_calls::{TracedCall, TracedEnd};
 use toolq_core::types::Status;
 
 /// Bounds of the durations in seconds, as the conventions have them.
@@ -58,13 +58,12 @@ impl CallMetrics {
 
     /// Counts a call that has ended. A call of an unknown tool has no name label: each name that a model makes up would add
     /// another time series.
-    pub(super) fn record(&self, call: &TimelineCall) {
-        let Some(end) = &call.end else { return };
+    pub(super) fn record(&self, call: &TracedCall, end: &TracedEnd) {
         let is_known = end.status != Status::UnknownTool;
         let name = text(attributes::TOOL_NAME, call.tool_name.clone());
         let mut labels: Vec<KeyValue> = is_known.then_some(name).into_iter().collect();
         self.calls.add(1, &labels);
-        if let Some(error) = error_of(call) {
+        if let Some(error) = end.error() {
             labels.push(text(attributes::ERROR_TYPE, error));
             self.errors.add(1, &labels);
         }

@@ -11,13 +11,11 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::otlp::attributes;
 use crate::otlp::attributes::{number, text};
-use crate::timeline::TimelineCall;
-use toolq_core::types::{Status, TraceContext};
+use crate::otlp::live_calls::{TracedCall, TracedEnd};
+use toolq_core::types::TraceContext;
 
 /// The name of the span of a session, and of what makes the spans.
 pub(super) const SCOPE_NAME: &str = "toolq";
-/// How a call ended that has no end in the log.
-const UNFINISHED: &str = "unfinished";
 
 /// Builds the spans of a session.
 pub(super) struct SpanBuilder {
@@ -32,8 +30,7 @@ pub(super) struct EndedSession {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) ended_ms: u64,
-    /// `None` if it was killed.
-    pub(super) exit_code: Option<u8>,
+    pub(super) exit_code: u8,
 }
 
 /// What tells spans apart. The rest is the same for all of a session.
@@ -66,12 +63,12 @@ impl SpanBuilder {
     }
 
     /// Returns whether the trace that a call belongs to is sampled. The program that began the trace decides that.
-    pub(super) fn is_call_sampled(&self, call: &TimelineCall) -> bool {
+    pub(super) fn is_call_sampled(&self, call: &TracedCall) -> bool {
         self.trace_of(call).is_sampled()
     }
 
     /// Returns the trace that a call belongs to.
-    pub(super) fn trace_of(&self, call: &TimelineCall) -> Cow<'_, TraceContext> {
+    pub(super) fn trace_of(&self, call: &TracedCall) -> Cow<'_, TraceContext> {
         match &call.traceparent {
             Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
             None => Cow::Borrowed(&self.trace),
@@ -80,14 +77,12 @@ impl SpanBuilder {
 
     /// Returns the span of a session, within which those of its calls are.
     pub(super) fn session_span(&self, session: &EndedSession) -> SpanData {
-        let mut attributes = vec![text(attributes::SESSION_ID, session.id.clone())];
         let code = session.exit_code;
-        attributes.extend(code.map(|code| number(attributes::EXIT_CODE, code)));
-        let error = match code {
-            Some(0) => None,
-            Some(code) => Some(format!("exit {code}")),
-            None => Some(UNFINISHED.to_owned()),
-        };
+        let attributes = vec![
+            text(attributes::SESSION_ID, session.id.clone()),
+            number(attributes::EXIT_CODE, code),
+        ];
+        let error = (code != 0).then(|| format!("exit {code}"));
         let remote_parent = self.trace.parent_span_id();
         let span = self.span(
             &self.trace,
@@ -109,20 +104,8 @@ impl SpanBuilder {
     }
 
     /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
-    /// `ended_ms` is when a call without an end counts as ended.
-    pub(super) fn call_spans(&self, call: &TimelineCall, ended_ms: u64) -> Vec<SpanData> {
-        let ended_ms = match &call.end {
-            // The time until a person resolved the call isn't part of its duration.
-            Some(end) if end.status == Status::Resolved => {
-                let started_ms = call.started_ms().unwrap_or(call.requested_ms);
-                started_ms.saturating_add(end.duration_ms.unwrap_or(0))
-            }
-            Some(end) => end.at_ms,
-            None => ended_ms,
-        };
-        let attempts = || call.attempts.iter().filter(|tried| tried.run == call.run);
-        let first = attempts().next().map(|attempt| attempt.started_ms);
-        let agent = call.end.as_ref().and_then(|end| end.agent.as_ref());
+    pub(super) fn call_spans(&self, call: &TracedCall, end: &TracedEnd) -> Vec<SpanData> {
+        let first = call.started_ms();
         let trace = self.trace_of(call);
         let facts = SpanFacts {
             id: trace.call_span_id(&call.path),
@@ -131,46 +114,48 @@ impl SpanBuilder {
             name: format!("execute_tool {}", call.tool_name),
             started_ms: first.unwrap_or(call.requested_ms),
             // A call that never ran takes no time.
-            ended_ms: first.map_or(call.requested_ms, |_| ended_ms),
-            error: error_of(call),
-            attributes: self.call_attributes(call, attempts().count()),
+            ended_ms: first.map_or(call.requested_ms, |_| end.at_ms),
+            error: end.error(),
+            attributes: self.call_attributes(call, end),
         };
+        let agent = end.agent.as_ref();
         let agent = agent.map(|usage| self.agent_span(call, usage, &facts));
         let mut span = self.span(&trace, facts);
         span.parent_span_is_remote = call.traceparent.is_some() && call.path.len() == 1;
-        let failures = attempts().enumerate().filter_map(|(index, attempt)| {
-            let (status, failed_ms) = attempt.failure.as_ref()?;
-            let attributes = vec![
-                number(attributes::ATTEMPT, index + 1),
-                text(attributes::ERROR_TYPE, status.as_str()),
-            ];
-            Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
-        });
+        let failures = call
+            .attempts
+            .iter()
+            .enumerate()
+            .filter_map(|(index, attempt)| {
+                let (status, failed_ms) = attempt.failure.as_ref()?;
+                let attributes = vec![
+                    number(attributes::ATTEMPT, index + 1),
+                    text(attributes::ERROR_TYPE, status.as_str()),
+                ];
+                Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
+            });
         let mut events = SpanEvents::default();
         events.events.extend(failures);
         span.events = events;
         std::iter::once(span).chain(agent).collect()
     }
 
-    fn call_attributes(&self, call: &TimelineCall, attempts: usize) -> Vec<KeyValue> {
-        let end = call.end.as_ref();
+    fn call_attributes(&self, call: &TracedCall, end: &TracedEnd) -> Vec<KeyValue> {
+        let (turn, position) = call.path.first().copied().unwrap_or_default();
         let mut all = vec![
             text(attributes::OPERATION, "execute_tool"),
             text(attributes::TOOL_NAME, call.tool_name.clone()),
             text(attributes::TOOL_TYPE, "function"),
             text(attributes::CALL_ID, call.tool_use_id.clone()),
-            number(attributes::TURN, call.turn),
-            number(attributes::POSITION, call.position),
-            number(attributes::ATTEMPTS, attempts),
-            text(
-                attributes::STATUS,
-                end.map_or(UNFINISHED, |end| end.status.as_str()),
-            ),
+            number(attributes::TURN, turn),
+            number(attributes::POSITION, position),
+            number(attributes::ATTEMPTS, call.attempts.len()),
+            text(attributes::STATUS, end.status.as_str()),
         ];
         all.extend(call.batch.map(|batch| number(attributes::BATCH, batch)));
         if self.captures_content {
             all.push(text(attributes::CALL_ARGUMENTS, call.input.clone()));
-            all.extend(end.map(|end| text(attributes::CALL_RESULT, end.output.clone())));
+            all.push(text(attributes::CALL_RESULT, end.output.clone()));
         }
         all
     }
@@ -208,15 +193,6 @@ impl SpanBuilder {
             status,
             instrumentation_scope: self.scope.clone(),
         }
-    }
-}
-
-/// Returns how a call failed, if it did.
-pub(super) fn error_of(call: &TimelineCall) -> Option<String> {
-    match &call.end {
-        Some(end) if !end.is_error => None,
-        Some(end) => Some(end.status.to_string()),
-        None => Some(UNFINISHED.to_owned()),
     }
 }
 

@@ -1,27 +1,91 @@
-//! The calls of a run as its events tell them, in the form in which a log has them.
+//! The calls of a run as spans need them, collected from its events.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::log_view::content_text;
-use crate::timeline::{
-    TimelineAttempt, TimelineCall, TimelineEnd, TimelineResponse, keep_beginning,
-};
+use crate::timeline::keep_beginning;
 use redact::Mask;
 use toolq_core::json::expect_json;
 use toolq_core::types::{
-    AgentUsage, CallAnswer, CallKey, CallRef, CheckedCall, MaskedContent, MaskedJson,
-    ModelResponse, Outcome, Traceparent, TurnOrigin, Verdict,
+    AgentUsage, CallAnswer, CallKey, CallPath, CallRef, CheckedCall, MaskedContent, MaskedJson,
+    ModelResponse, Outcome, ReportedUsage, Status, Traceparent, TurnOrigin, Verdict,
 };
 
-/// The calls that have no result yet, without secrets.
+/// A call, without secrets. Times are in milliseconds since 1970.
+#[derive(Debug)]
+pub(super) struct TracedCall {
+    pub(super) tool_use_id: String,
+    pub(super) tool_name: String,
+    pub(super) path: CallPath,
+    /// The parent span that the request for its turn named, if any.
+    pub(super) traceparent: Option<Traceparent>,
+    /// `None` for a call that wasn't going to run.
+    pub(super) batch: Option<usize>,
+    /// The input as JSON; empty unless content is captured.
+    pub(super) input: String,
+    pub(super) requested_ms: u64,
+    pub(super) attempts: Vec<TracedAttempt>,
+    /// Whose API responded last to the agent that works on it, if that is known.
+    pub(super) provider: Option<String>,
+    /// When the last call of each turn of that agent ended.
+    pub(super) turn_ends: BTreeMap<usize, u64>,
+}
+
+/// An attempt at a call.
+#[derive(Debug)]
+pub(super) struct TracedAttempt {
+    pub(super) started_ms: u64,
+    /// How it failed and when, if another attempt followed.
+    pub(super) failure: Option<(Status, u64)>,
+}
+
+/// A response of a model to the agent that works on a call.
+#[derive(Debug)]
+pub(super) struct TracedResponse {
+    pub(super) at_ms: u64,
+    /// The agent's turn.
+    pub(super) turn: usize,
+    pub(super) model: Option<String>,
+    pub(super) provider: Option<String>,
+    pub(super) message_id: Option<String>,
+    pub(super) usage: ReportedUsage,
+}
+
+/// The end of a call.
+#[derive(Debug)]
+pub(super) struct TracedEnd {
+    pub(super) at_ms: u64,
+    pub(super) status: Status,
+    pub(super) is_error: bool,
+    /// What the model read; empty unless content is captured.
+    pub(super) output: String,
+    /// What the agent that worked on it used.
+    pub(super) agent: Option<AgentUsage>,
+}
+
+impl TracedCall {
+    /// Returns when it began to run, if it did.
+    pub(super) fn started_ms(&self) -> Option<u64> {
+        self.attempts.first().map(|attempt| attempt.started_ms)
+    }
+}
+
+impl TracedEnd {
+    /// Returns how the call failed, if it did.
+    pub(super) fn error(&self) -> Option<String> {
+        self.is_error.then(|| self.status.to_string())
+    }
+}
+
+/// The calls that have no result yet.
 pub(super) struct LiveCalls {
     mask: Arc<Mask>,
     /// Inputs and results are kept.
     captures_content: bool,
-    calls: HashMap<CallKey, TimelineCall>,
+    calls: HashMap<CallKey, TracedCall>,
     /// The parent spans that the requests for turns of the input named, by turn.
     traceparents: HashMap<usize, Traceparent>,
 }
@@ -51,24 +115,27 @@ impl LiveCalls {
     /// Adds a call that was queued or rejected.
     pub(super) fn add(&mut self, checked: &CheckedCall, batch: Option<usize>, at_ms: u64) {
         let call = CallRef::new(&checked.call, batch);
-        let mut logged = TimelineCall::requested(
-            self.mask.apply(&call.tool_use_id).into_owned(),
-            self.mask.apply(&call.tool_name).into_owned(),
-            call.path(),
-            at_ms,
-        );
-        let root = logged.path.last().map_or(0, |(turn, _)| *turn);
-        logged.traceparent = self.traceparents.get(&root).cloned();
-        logged.batch = batch;
-        logged.input = self.input_text(checked);
-        self.calls.insert(call.key(), logged);
+        let path = call.path();
+        let root = path.last().map_or(0, |(turn, _)| *turn);
+        let traced = TracedCall {
+            tool_use_id: self.mask.apply(&call.tool_use_id).into_owned(),
+            tool_name: self.mask.apply(&call.tool_name).into_owned(),
+            path,
+            traceparent: self.traceparents.get(&root).cloned(),
+            batch,
+            input: self.input_text(checked),
+            requested_ms: at_ms,
+            attempts: Vec::new(),
+            provider: None,
+            turn_ends: BTreeMap::new(),
+        };
+        self.calls.insert(call.key(), traced);
     }
 
     /// Adds the start of an attempt.
     pub(super) fn start(&mut self, call: &CallRef, at_ms: u64) {
         if let Some(call) = self.calls.get_mut(&call.key()) {
-            call.attempts.push(TimelineAttempt {
-                run: 0,
+            call.attempts.push(TracedAttempt {
                 started_ms: at_ms,
                 failure: None,
             });
@@ -89,7 +156,7 @@ impl LiveCalls {
         call: &CallRef,
         (turn, response): (usize, &ModelResponse),
         at_ms: u64,
-    ) -> Option<(&TimelineCall, TimelineResponse)> {
+    ) -> Option<(&TracedCall, TracedResponse)> {
         let masked = |text: &Option<String>| {
             let text = text.as_ref()?;
             Some(self.mask.apply(text).into_owned())
@@ -97,10 +164,9 @@ impl LiveCalls {
         let provider = response.provider.map(str::to_owned);
         let responding = self.calls.get_mut(&call.key())?;
         responding.provider.clone_from(&provider);
-        let response = TimelineResponse {
+        let response = TracedResponse {
             provider,
             at_ms,
-            run: 0,
             turn,
             model: masked(&response.model),
             message_id: masked(&response.message_id),
@@ -109,19 +175,20 @@ impl LiveCalls {
         Some((responding, response))
     }
 
-    /// Removes a call that has ended, and returns it, unless it ended in an earlier run.
+    /// Removes a call that has ended, and returns it with its end, unless it ended in an earlier run.
     pub(super) fn finish(
         &mut self,
         call: &CallRef,
         (outcome, answer): (&Outcome, &CallAnswer),
         agent: Option<&AgentUsage>,
         at_ms: u64,
-    ) -> Option<TimelineCall> {
-        let mut logged = self.calls.remove(&call.key())?;
+    ) -> Option<(TracedCall, TracedEnd)> {
+        let traced = self.calls.remove(&call.key())?;
         if let Some(agent) = call.parent.as_ref()
             && let Some(agent) = self.calls.get_mut(&agent.key())
         {
-            agent.note_turn_end(call.turn, at_ms);
+            let end = agent.turn_ends.entry(call.turn).or_default();
+            *end = at_ms.max(*end);
         }
         let output = if self.captures_content {
             let content = to_json(&MaskedContent(&answer.content, &self.mask));
@@ -129,18 +196,14 @@ impl LiveCalls {
         } else {
             String::new()
         };
-        logged.end = Some(TimelineEnd {
-            line: 0,
+        let end = TracedEnd {
             at_ms,
-            duration_ms: None,
-            label: String::new(),
-            summary: String::new(),
-            output,
             status: outcome.status(),
             is_error: answer.is_error,
+            output,
             agent: agent.cloned(),
-        });
-        (!outcome.is_restored()).then_some(logged)
+        };
+        (!outcome.is_restored()).then_some((traced, end))
     }
 
     /// Returns the input that is executed, or else the requested one, as a log has it.

@@ -1,7 +1,5 @@
-//! `--otlp`: the calls of a run, or of its log, as OpenTelemetry spans by the GenAI conventions, and metrics of them.
-//!
-//! Spans are built from [`TimelineCall`](crate::timeline::TimelineCall), which both the events of a run and the records of its
-//! log fill in, so that both give the same spans. Without the feature `otlp`, the flag only leads to an error.
+//! `--otlp`: the calls of a run as OpenTelemetry spans by the GenAI conventions, and metrics of them. Without the feature `otlp`,
+//! the flag only leads to an error.
 
 mod settings;
 

@@ -97,7 +97,7 @@ impl OtlpSink {
                 id,
                 started_ms,
                 ended_ms: self.clock.now_ms(),
-                exit_code: Some(exit.code()),
+                exit_code: exit.code(),
             };
             let span = spans.session_span(&session);
             self.send(spans.is_sampled().then_some(span));
@@ -155,14 +155,14 @@ impl OtlpSink {
                 let ended = self
                     .calls
                     .finish(call, (outcome, answer), *agent_usage, at_ms);
-                let Some((call, (spans, ..))) = ended.zip(self.session.as_ref()) else {
+                let Some(((call, end), (spans, ..))) = ended.zip(self.session.as_ref()) else {
                     return Vec::new();
                 };
                 if let Some(metrics) = &self.outlet.metrics {
-                    metrics.record(&call);
+                    metrics.record(&call, &end);
                 }
                 if spans.is_call_sampled(&call) {
-                    return spans.call_spans(&call, at_ms);
+                    return spans.call_spans(&call, &end);
                 }
             }
             _ => {}

@@ -35,8 +35,6 @@ pub struct LogRequest<'a> {
     pub subject: LogSubject<'a>,
     /// The plan that the run applies.
     pub plan: Option<&'a Arc<PlannedCalls>>,
-    /// The span within which the run was started, if it is traced.
-    pub traceparent: Option<String>,
 }
 
 impl LogRequest<'_> {
@@ -54,7 +52,6 @@ impl LogRequest<'_> {
             input_sha256: self.subject.digest(),
             plan: self.plan.map(|plan| plan.id().to_owned()),
             sync: self.settings.sync,
-            traceparent: self.traceparent.clone(),
             ..self.setup.session_header(&self.context.tools_path)
         }
     }

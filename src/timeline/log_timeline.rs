@@ -5,14 +5,13 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::log_view::content_text;
-use crate::timeline::timeline_call::{RecordPlace, TimelineCall, TimelineResponse};
+use crate::timeline::timeline_call::{RecordPlace, TimelineCall};
 use toolq_core::text::format_bytes;
-use toolq_core::types::Traceparent;
+use toolq_core::types::OutcomeKind;
 use toolq_log::records::{
-    CallContent, CallRecord, ModelResponseRecord, RecordedJson, SessionEndRecord, SessionRecord,
-    TurnRecord,
+    CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
 };
-use toolq_log::{CallEvent, Corruption, Record, RecordKind};
+use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
 
 /// The longest input and output that is kept of a call, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 10;
@@ -29,18 +28,10 @@ pub(crate) struct LogTimeline {
 
 /// A run, which the log has a `session` record of.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "only spans need all of it")
-)]
 pub(crate) struct LoggedRun {
-    /// Of its `session` record.
-    pub(crate) id: Uuid,
     pub(crate) session: SessionRecord,
     /// In milliseconds since 1970.
     pub(crate) started_ms: u64,
-    /// When it ended, or wrote its last record.
-    pub(crate) ended_ms: u64,
     /// Where its first turn comes from: a path, or `-` for stdin.
     pub(crate) input: Option<String>,
     /// `None` if it was killed or still runs.
@@ -55,8 +46,6 @@ pub(crate) struct TimelineReader {
     calls: HashMap<Uuid, usize>,
     /// The agent's calls by the records of the agent's turns.
     agent_turns: HashMap<Uuid, usize>,
-    /// The parent spans that the requests for turns named, by the records of these turns.
-    traceparents: HashMap<Uuid, Traceparent>,
 }
 
 impl TimelineReader {
@@ -72,14 +61,8 @@ impl TimelineReader {
         let timeline = &mut self.timeline;
         // Clocks can go backwards; a picture of that would be no use.
         timeline.last_ms = timeline.last_ms.max(record.timestamp);
-        let last_run = timeline.runs.last_mut();
-        if let Some(run) = last_run.filter(|run| run.end.is_none()) {
-            run.ended_ms = timeline.last_ms;
-        }
         match &record.kind {
             RecordKind::Session => timeline.runs.push(LoggedRun {
-                id: record.id,
-                ended_ms: timeline.last_ms,
                 session: record.parse_metadata()?,
                 started_ms: timeline.last_ms,
                 input: None,
@@ -91,7 +74,6 @@ impl TimelineReader {
                 }
             }
             RecordKind::Turn => self.add_turn(record)?,
-            RecordKind::ModelResponse => self.add_response(record)?,
             RecordKind::ToolCall => self.add_call(record, content())?,
             kind => {
                 let ends_call = kind.ends_call() || *kind == RecordKind::Resolve;
@@ -114,10 +96,6 @@ impl TimelineReader {
 
     fn add_turn(&mut self, record: &Record) -> Result<(), Corruption> {
         let turn: TurnRecord = record.parse_metadata()?;
-        let traceparent = turn.traceparent.as_deref();
-        if let Some(parent) = traceparent.and_then(|parent| Traceparent::parse(parent, None)) {
-            self.traceparents.insert(record.id, parent);
-        }
         let agent_call = record
             .parent
             .and_then(|call| self.calls.get(&call).copied());
@@ -141,33 +119,25 @@ impl TimelineReader {
         };
         let parent = record.parent.and_then(|turn| self.agent_turns.get(&turn));
         self.calls.insert(record.id, self.timeline.calls.len());
-        let parent = parent.copied();
-        let agent_path = parent.map(|agent| self.timeline.calls[agent].path.as_slice());
-        let own_step = [(call.turn, call.position)];
-        let path = [&own_step, agent_path.unwrap_or_default()].concat();
-        let tool_name = name.unwrap_or_else(|| call.tool_name.into_owned());
-        let traceparent = match parent {
-            Some(agent) => self.timeline.calls[agent].traceparent.as_ref(),
-            None => record.parent.and_then(|turn| self.traceparents.get(&turn)),
-        };
-        let traceparent = traceparent.cloned();
         self.timeline.calls.push(TimelineCall {
             line: record.line,
-            traceparent,
-            run: self.timeline.last_run(),
+            tool_use_id: call.tool_use_id.into_owned(),
+            tool_name: name.unwrap_or_else(|| call.tool_name.into_owned()),
+            turn: call.turn,
+            position: call.position,
             batch: call.batch,
             safety: call.reason.map(|reason| {
                 let is_safe = call.concurrency_safe == Some(true);
                 format!("{}: {reason}", if is_safe { "safe" } else { "not safe" })
             }),
-            parent,
+            parent: parent.copied(),
             input: keep_beginning(input),
-            ..TimelineCall::requested(
-                call.tool_use_id.into_owned(),
-                tool_name,
-                path,
-                self.timeline.last_ms,
-            )
+            requested_ms: self.timeline.last_ms,
+            approval: None,
+            attempts: Vec::new(),
+            outcome: OutcomeKind::Unfinished,
+            end: None,
+            log: CallLog::default(),
         });
         Ok(())
     }
@@ -177,59 +147,22 @@ impl TimelineReader {
         record: &Record,
         content: &mut dyn FnMut() -> Result<String, String>,
     ) -> Result<(), Corruption> {
-        let place = self.place_of(record);
+        let place = RecordPlace {
+            line: record.line,
+            at_ms: self.timeline.last_ms,
+        };
         let call = record.parent.and_then(|call| self.calls.get(&call));
         let call = call.and_then(|index| self.timeline.calls.get_mut(*index));
         if let (Some(call), Some(event)) = (call, CallEvent::from_record(record)?) {
             let output =
                 content().map_or_else(|reason| format!("({reason})"), |json| content_text(&json));
-            let output = keep_beginning(output);
-            call.apply(&event, place, output);
-            let (turn, agent) = (call.turn, call.parent.filter(|_| call.end.is_some()));
-            if let Some(agent) = agent {
-                self.timeline.calls[agent].note_turn_end(turn, place.at_ms);
-            }
+            call.apply(&event, place, keep_beginning(output));
         }
         Ok(())
-    }
-
-    /// Adds a response to the agent that works on a call.
-    fn add_response(&mut self, record: &Record) -> Result<(), Corruption> {
-        let response: ModelResponseRecord<'_> = record.parse_metadata()?;
-        let place = self.place_of(record);
-        let call = record.parent.and_then(|call| self.calls.get(&call));
-        if let Some(call) = call {
-            let call = &mut self.timeline.calls[*call];
-            let provider: Option<String> = response.provider.map(Into::into);
-            call.provider.clone_from(&provider);
-            call.responses.push(TimelineResponse {
-                provider,
-                at_ms: place.at_ms,
-                run: place.run,
-                turn: response.turn,
-                model: response.model.map(Into::into),
-                message_id: response.message_id.map(Into::into),
-                usage: response.usage,
-            });
-        }
-        Ok(())
-    }
-
-    fn place_of(&self, record: &Record) -> RecordPlace {
-        RecordPlace {
-            line: record.line,
-            at_ms: self.timeline.last_ms,
-            run: self.timeline.last_run(),
-        }
     }
 }
 
 impl LogTimeline {
-    /// Returns the index of the run that writes now.
-    fn last_run(&self) -> usize {
-        self.runs.len().saturating_sub(1)
-    }
-
     /// Returns when a call ended. One without an end counts as ended with the log.
     pub(crate) fn end_of(&self, call: &TimelineCall) -> u64 {
         call.end.as_ref().map_or(self.last_ms, |end| end.at_ms)

@@ -7,5 +7,3 @@ mod timeline_call;
 pub(crate) use log_timeline::keep_beginning;
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
 pub(crate) use timeline_call::TimelineCall;
-#[cfg(feature = "otlp")]
-pub(crate) use timeline_call::{TimelineAttempt, TimelineEnd, TimelineResponse};

@@ -1,9 +1,7 @@
 //! A call in a session log, with the times at which things happened to it.
 
-use std::collections::BTreeMap;
-
 use crate::log_view::{end_label, end_summary};
-use toolq_core::types::{AgentUsage, CallPath, OutcomeKind, ReportedUsage, Status, Traceparent};
+use toolq_core::types::{OutcomeKind, Status};
 use toolq_log::{CallEvent, CallLog};
 
 /// A call, as its records tell it. Times are in milliseconds since 1970.
@@ -16,11 +14,6 @@ pub(crate) struct TimelineCall {
     /// Its turn: of the input, or of the agent that made it.
     pub(crate) turn: usize,
     pub(crate) position: usize,
-    pub(crate) path: CallPath,
-    /// The parent span that the request for its turn named, if any.
-    pub(crate) traceparent: Option<Traceparent>,
-    /// The run in which the last thing happened to it, as an index into the runs of the log.
-    pub(crate) run: usize,
     /// `None` for a call that wasn't going to run.
     pub(crate) batch: Option<usize>,
     /// Whether it may run together with others, and what decided that: `safe: effect`.
@@ -33,12 +26,6 @@ pub(crate) struct TimelineCall {
     /// Who approved or denied it, and why.
     pub(crate) approval: Option<String>,
     pub(crate) attempts: Vec<TimelineAttempt>,
-    /// What the model of the agent that works on it responded.
-    pub(crate) responses: Vec<TimelineResponse>,
-    /// Whose API responded last, if that is known.
-    pub(crate) provider: Option<String>,
-    /// When the last call of each turn of that agent ended.
-    pub(crate) turn_ends: BTreeMap<usize, u64>,
     pub(crate) outcome: OutcomeKind,
     pub(crate) end: Option<TimelineEnd>,
     pub(super) log: CallLog,
@@ -46,34 +33,10 @@ pub(crate) struct TimelineCall {
 
 /// An attempt at a call.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "only spans need all of it")
-)]
 pub(crate) struct TimelineAttempt {
-    /// As an index into the runs of the log.
-    pub(crate) run: usize,
     pub(crate) started_ms: u64,
     /// How it failed and when, if another attempt followed.
     pub(crate) failure: Option<(Status, u64)>,
-}
-
-/// A response of a model to the agent that works on a call.
-#[derive(Debug)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "only spans need all of it")
-)]
-pub(crate) struct TimelineResponse {
-    pub(crate) at_ms: u64,
-    /// As an index into the runs of the log.
-    pub(crate) run: usize,
-    /// The agent's turn.
-    pub(crate) turn: usize,
-    pub(crate) model: Option<String>,
-    pub(crate) provider: Option<String>,
-    pub(crate) message_id: Option<String>,
-    pub(crate) usage: ReportedUsage,
 }
 
 /// The place of a record in a log.
@@ -82,16 +45,10 @@ pub(super) struct RecordPlace {
     /// Counted from 1.
     pub(super) line: u64,
     pub(super) at_ms: u64,
-    /// The run that wrote it, as an index into the runs of the log.
-    pub(super) run: usize,
 }
 
 /// The end of a call.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "only spans need all of it")
-)]
 pub(crate) struct TimelineEnd {
     /// Line of the record in the log, counted from 1.
     pub(crate) line: u64,
@@ -105,55 +62,12 @@ pub(crate) struct TimelineEnd {
     /// What the model read, or in parentheses why it can't be shown.
     pub(crate) output: String,
     pub(crate) status: Status,
-    pub(crate) is_error: bool,
-    /// What the agent that worked on it used.
-    pub(crate) agent: Option<AgentUsage>,
 }
 
 impl TimelineCall {
-    /// A call that was requested, and nothing more.
-    pub(crate) fn requested(
-        tool_use_id: String,
-        tool_name: String,
-        path: CallPath,
-        requested_ms: u64,
-    ) -> Self {
-        let (turn, position) = path.first().copied().unwrap_or_default();
-        Self {
-            line: 0,
-            tool_use_id,
-            tool_name,
-            turn,
-            position,
-            path,
-            traceparent: None,
-            run: 0,
-            batch: None,
-            safety: None,
-            parent: None,
-            input: String::new(),
-            requested_ms,
-            approval: None,
-            attempts: Vec::new(),
-            responses: Vec::new(),
-            provider: None,
-            turn_ends: BTreeMap::new(),
-            outcome: OutcomeKind::Unfinished,
-            end: None,
-            log: CallLog::default(),
-        }
-    }
-
-    /// Notes that a call of this turn of the agent ended.
-    pub(crate) fn note_turn_end(&mut self, turn: usize, at_ms: u64) {
-        let end = self.turn_ends.entry(turn).or_default();
-        *end = at_ms.max(*end);
-    }
-
     /// Applies a record of the call. `output` is its content.
     pub(super) fn apply(&mut self, event: &CallEvent<'_>, place: RecordPlace, output: String) {
-        let RecordPlace { line, at_ms, run } = place;
-        self.run = run;
+        let RecordPlace { line, at_ms } = place;
         // `toolq log verify` is what reports a record that can't follow the others.
         let _ = self.log.apply(event);
         match event {
@@ -163,7 +77,6 @@ impl TimelineCall {
                     last.failure = Some((failure.status.clone(), ended_ms));
                 }
                 self.attempts.push(TimelineAttempt {
-                    run,
                     started_ms: at_ms,
                     failure: None,
                 });
@@ -184,8 +97,6 @@ impl TimelineCall {
                     summary: end_summary(event),
                     output,
                     status: status_of_end(event),
-                    is_error: event.is_error(),
-                    agent: agent_of_end(event),
                 });
             }
             CallEvent::Approved(approval) => {
@@ -225,14 +136,5 @@ fn status_of_end(event: &CallEvent<'_>) -> Status {
             end.status.clone()
         }
         _ => Status::Resolved,
-    }
-}
-
-fn agent_of_end(event: &CallEvent<'_>) -> Option<AgentUsage> {
-    match event {
-        CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) => {
-            end.agent.clone().map(AgentUsage::from)
-        }
-        _ => None,
     }
 }

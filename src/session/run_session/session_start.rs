@@ -16,7 +16,7 @@ use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
-use toolq_core::types::{TraceContext, Traceparent};
+use toolq_core::types::TraceContext;
 use toolq_engine::{Approver, EngineSettings, LoggedResults, start_reaper_pools};
 use toolq_log::SessionLog;
 
@@ -75,12 +75,7 @@ impl SessionStart<'_> {
             setup: self.setup,
             subject: self.subject,
             plan: self.settings.plan.as_ref(),
-            traceparent: self.traceparent().map(ToString::to_string),
         }
-    }
-
-    fn traceparent(&self) -> Option<&Traceparent> {
-        self.settings.otlp.as_ref()?.parent.as_ref()
     }
 
     /// Returns the settings of an engine that uses the log, whose kept results it takes.
@@ -108,14 +103,10 @@ impl SessionStart<'_> {
 
     /// Returns the trace that the calls belong to, if the session is traced.
     pub(super) fn trace(&self, task_id: &str, log: Option<&SessionLog>) -> Option<TraceContext> {
-        self.settings.otlp.as_ref()?;
+        let otlp = self.settings.otlp.as_ref()?;
         let session_id = log.map(SessionLog::session_id);
         let session_id = session_id.as_deref().unwrap_or(task_id);
-        Some(TraceContext::new(
-            task_id,
-            session_id,
-            self.traceparent().cloned(),
-        ))
+        Some(TraceContext::new(task_id, session_id, otlp.parent.clone()))
     }
 
     /// Returns whether a new log is removed if no call was made: clients often only list the tools.

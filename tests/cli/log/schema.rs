@@ -232,14 +232,8 @@ fn records_of_a_reload() -> Vec<Value> {
             "tools:\n  {name}: {{input_schema: {{type: object}}, effect: read, command: [date]}}\n"
         )
     };
-    // Without the feature, no session is traced. Nothing listens at the port.
-    let otlp = if cfg!(feature = "otlp") {
-        "--otlp http://127.0.0.1:9"
-    } else {
-        ""
-    };
     let script = r#"mkfifo in
-        "$TOOLQ" serve -q --log served.jsonl $OTLP < in > out & server=$!
+        "$TOOLQ" serve -q --log served.jsonl < in > out & server=$!
         exec 3> in
         echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' >&3
         until [ -s out ]; do sleep 0.02; done
@@ -251,11 +245,6 @@ fn records_of_a_reload() -> Vec<Value> {
     let ran = CliSandbox::new()
         .tools(&tools("early"))
         .file("later.yaml", tools("late"))
-        .env("OTLP", otlp)
-        .env(
-            "TRACEPARENT",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        )
         .run_shell(script)
         .assert_exit(0);
     parse_json_lines(&ran.stdout)
@@ -268,10 +257,9 @@ fn records_of_a_client_that_approves() -> Vec<Value> {
         message.to_string()
     };
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "desk"}});
-    let meta = json!({"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"});
     let begin = [
         message(json!({"id": 1, "method": "initialize", "params": params})),
-        message(json!({"id": 2, "method": "tools/call", "params": {"name": "pay", "_meta": meta}})),
+        message(json!({"id": 2, "method": "tools/call", "params": {"name": "pay"}})),
     ];
     let yes =
         message(json!({"id": 0, "result": {"action": "accept", "content": {"approve": true}}}));
@@ -410,9 +398,6 @@ fn assert_every_member_was_seen(records: &[Value]) {
             let members = record["metadata"].as_object().unwrap();
             seen.extend(members.keys().map(|member| format!("{name}.{member}")));
         }
-    }
-    if !cfg!(feature = "otlp") {
-        published.remove("SessionRecord.traceparent");
     }
     assert_eq!(published, seen);
 }

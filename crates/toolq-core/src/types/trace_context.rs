@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use crate::types::call::CallRef;
 use crate::types::traceparent::Traceparent;
 
-/// The trace of a run. Its ids follow from the task and the position of each call, so that the spans of a run and those of
-/// its log are the same, and a call has the same span in every run of its task.
+/// The trace of a run. Its ids follow from the task and the position of each call, so that a call has the same span in every run of
+/// its task.
 #[derive(Debug, Clone)]
 pub struct TraceContext {
     task: String,

@@ -30,9 +30,6 @@ pub struct ModelResponseRecord<'a> {
     /// The model that responded.
     #[serde(borrow, default)]
     pub model: Option<Cow<'a, str>>,
-    /// Whose API responded, if that is known: the name that OpenTelemetry has for it.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<Cow<'a, str>>,
     /// The stop reason, if toolq doesn't know it. The response then counts as complete.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub unknown_stop: Option<Cow<'a, str>>,
@@ -62,7 +59,6 @@ impl<'a> ModelResponseRecord<'a> {
             turn,
             message_id: optional(response.message_id.as_deref()),
             model: optional(response.model.as_deref()),
-            provider: response.provider.map(Into::into),
             unknown_stop: optional(response.unknown_stop_reason.as_deref()),
             usage: response.usage,
             request_sha256: request_sha256.into(),

@@ -52,9 +52,6 @@ pub struct SessionRecord {
     /// Which records survive a power loss: `auto` or `all`.
     #[serde(default)]
     pub sync: String,
-    /// The span within which the session was started, as a `traceparent`, if the session was traced and had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
 }
 
 /// The format version of a log.
@@ -97,7 +94,6 @@ impl SessionRecord {
             resumes: resumed.map(|(task, _)| task),
             epoch: resumed.map_or(0, |(_, epoch)| epoch) + 1,
             sync: header.sync.name().into(),
-            traceparent: header.traceparent.clone(),
         }
     }
 
@@ -155,9 +151,6 @@ pub struct TurnRecord {
     /// The model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The span of whoever requested the calls, as a `traceparent`, if there is one. Only for turns of the input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
 }
 
 impl TurnRecord {
@@ -174,11 +167,6 @@ impl TurnRecord {
             input: origin.input.as_deref().map(recorded),
             message_id: origin.message_id.as_deref().map(recorded),
             model: origin.model.as_deref().map(recorded),
-            traceparent: origin
-                .traceparent
-                .as_ref()
-                .filter(|_| agent.is_none())
-                .map(ToString::to_string),
         }
     }
 }

@@ -24,8 +24,6 @@ pub struct SessionHeader {
     pub jobs: NonZeroUsize,
     /// Which records survive a power loss.
     pub sync: SyncPolicy,
-    /// The span within which the session was started, as a `traceparent`, if it was traced.
-    pub traceparent: Option<String>,
 }
 
 impl SessionHeader {
@@ -42,7 +40,6 @@ impl SessionHeader {
             root: tools.root.display().to_string(),
             jobs,
             sync: SyncPolicy::default(),
-            traceparent: None,
         }
     }
 }

@@ -62,7 +62,6 @@ fn session_header() -> SessionHeader {
         root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
         sync: SyncPolicy::Auto,
-        traceparent: None,
     }
 }
 

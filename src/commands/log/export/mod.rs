@@ -4,7 +4,7 @@ mod page;
 mod recording;
 mod trace;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::args::{ExportFormat, LogExportArguments as Arguments};
