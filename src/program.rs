@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::args::{Command, ProgramArguments, parse_arguments};
-use crate::commands::agent;
 use crate::commands::call;
 use crate::commands::check;
 use crate::commands::complete;
@@ -69,7 +68,6 @@ fn run_command(
 ) -> Result<Exit, CommandError> {
     match command {
         Command::Run(arguments) => run::run(arguments, context),
-        Command::Agent(arguments) => agent::run_agent(arguments, context),
         Command::Call(arguments) => call::call_tool(arguments, context),
         Command::Plan(arguments) => plan::print_plans(arguments, context),
         Command::Serve(arguments) => serve::serve_tools(arguments, context),

@@ -1,4 +1,4 @@
-//! What a session of `run`, `agent`, `call`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
+//! What a session of `run`, `call`, `replay`, or `serve` runs with. The arguments of a command are resolved into this once, so
 //! that nothing below the commands depends on the command line.
 
 mod log;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::args::{
-    AgentArguments, ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, ReplayArguments,
-    RunArguments, ServeArguments, WatchFlags,
+    ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, ReplayArguments, RunArguments,
+    ServeArguments, WatchFlags,
 };
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
@@ -92,29 +92,13 @@ impl SessionSettings {
         }
     }
 
-    /// The settings of `toolq agent`.
-    pub fn of_agent(arguments: &AgentArguments, environment: &Environment) -> Self {
+    /// The settings of `toolq call`.
+    pub fn of_call(arguments: &CallArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.jobs,
             log: LogSettings::new(&arguments.log, environment),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
-            approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
-            plan: None,
-            confinement: None,
-            host_tools: None,
-            prints_results: true,
-        }
-    }
-
-    /// The settings of `toolq call`.
-    pub fn of_call(arguments: &CallArguments, environment: &Environment) -> Self {
-        Self {
-            jobs: None,
-            log: LogSettings::new(&arguments.log, environment),
-            watch: (&arguments.watch).into(),
-            budgets: BudgetLimits::default(),
             approval: (&arguments.approval).into(),
             otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,

@@ -1,9 +1,11 @@
 //! The arguments of `toolq call`.
 
+use std::num::NonZeroUsize;
+
 use clap::Args;
 
-use crate::args::shared_flags::{ApprovalFlags, LogFlags, WatchFlags};
-use crate::args::values::CallFormat;
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
+use crate::args::values::{CallFormat, parse_jobs};
 
 #[derive(Debug, Args)]
 pub struct CallArguments {
@@ -17,10 +19,15 @@ pub struct CallArguments {
     /// What to print
     #[arg(long, value_name = "WHAT", default_value = "text")]
     pub to: CallFormat,
+    /// Maximum number of calls of an agent to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub approval: ApprovalFlags,
     #[command(flatten)]
     pub log: LogFlags,
     #[command(flatten)]
     pub watch: WatchFlags,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
 }

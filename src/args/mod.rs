@@ -1,6 +1,5 @@
 //! The command-line arguments, as typed, one file per command. `context` and the commands interpret them.
 
-mod agent;
 mod call;
 mod check;
 mod complete;
@@ -23,7 +22,6 @@ mod shared_flags;
 mod tools;
 mod values;
 
-pub(crate) use agent::AgentArguments;
 pub(crate) use call::CallArguments;
 pub(crate) use check::CheckArguments;
 pub(crate) use complete::CompleteArguments;
@@ -51,8 +49,8 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, OtlpFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AgentLoopLanguage, AnswerFormat, ApproveFlag, CallFormat, CheckFormat, DialectFlag,
-    DoctorFormat, IdsFlag, PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
+    AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, DialectFlag, DoctorFormat, IdsFlag,
+    PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;
@@ -95,7 +93,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error: a result is an error; agent, call: it failed; replay: a call differs; check, plan --strict, servers, tools: problems found; doctor: something is missing",
+        "run --fail-on-error, call: a result is an error; replay: a call differs; check, plan --strict, servers, tools: problems found; doctor: something is missing",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -188,9 +186,7 @@ pub enum Command<const DEFERRED: bool = true> {
     Run(CommandArguments<RunArguments, DEFERRED>),
     /// Show what would run, in which batches, and why, without running it
     Plan(CommandArguments<PlanArguments, DEFERRED>),
-    /// Run one agent on an input until it answers
-    Agent(CommandArguments<AgentArguments, DEFERRED>),
-    /// Run one call of one tool and print its result
+    /// Run one call of one tool, or one agent, and print its result
     Call(CommandArguments<CallArguments, DEFERRED>),
     /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
     Serve(CommandArguments<ServeArguments, DEFERRED>),

@@ -1,4 +1,4 @@
-//! Flags shared by `run` and `agent`: session log, progress and events, budgets.
+//! Flags shared by the commands that run calls: session log, progress and events, budgets.
 
 use std::path::PathBuf;
 use std::time::Duration;

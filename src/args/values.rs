@@ -177,23 +177,14 @@ impl From<DialectFlag> for Dialect {
     }
 }
 
-/// What `toolq agent` prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AnswerFormat {
-    /// The answer
-    Text,
-    /// The whole conversation, in the format of the agent's API
-    Messages,
-    /// The answer with its turns, tokens, and cost
-    Json,
-}
-
 /// What `toolq call` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CallFormat {
     /// The result as the model reads it
     Text,
-    /// The result for programs: with status, error, duration, and attempts
+    /// The whole conversation of an agent, in the format of its API
+    Messages,
+    /// The result for programs: with status, error, duration, and attempts; of an agent with turns, tokens, and cost
     Json,
 }
 

@@ -1,6 +1,5 @@
 //! The commands, one module each.
 
-pub(crate) mod agent;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
@@ -14,6 +13,5 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod servers;
-mod single_call;
 mod tool_listing;
 pub(crate) mod tools;

@@ -19,7 +19,7 @@ pub enum LogSubject<'a> {
         /// Calls that already have a result in the input are included.
         include_answered: bool,
     },
-    /// The single call of `toolq agent`.
+    /// The single call of `toolq call`.
     Call(&'a CheckedCall),
     /// The recordings of `toolq replay`, which resumes nothing.
     Recordings,

@@ -1,4 +1,4 @@
-//! What `run`, `agent`, `replay`, and `serve` share: session log, signals, event sinks, and the runtime.
+//! What `run`, `call`, `replay`, and `serve` share: session log, signals, event sinks, and the runtime.
 
 mod changed_context;
 mod describe;

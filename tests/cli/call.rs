@@ -85,6 +85,8 @@ fn a_wrong_name_or_input_is_a_usage_error() {
         "{}",
         ran.stderr
     );
+    let ran = call(&["date", "--to", "messages"], "").assert_exit(2);
+    assert!(ran.stderr.contains("date is no agent"), "{}", ran.stderr);
     let ran = call(&["greet", r#"{"name": "Ada", "name": "Bob"}"#], "").assert_exit(2);
     assert!(ran.stderr.contains("appears twice"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("pipe it in"), "{}", ran.stderr);

@@ -175,7 +175,6 @@ fn completions_know_commands_flags_values_and_names() {
     assert_eq!(words(&["plan", "--fo"]), ["--format"]);
     assert_eq!(words(&["plan", "--format", "j"]), ["json"]);
     assert_eq!(words(&["plan", "--format=j"]), ["--format=json"]);
-    assert_eq!(words(&["agent", ""]), ["ask_librarian"]);
     for names in [
         &["log", "show", "--tool", ""][..],
         &["serve", "--only", ""],
@@ -184,10 +183,10 @@ fn completions_know_commands_flags_values_and_names() {
         assert_eq!(words(names), ["count_words", "ask_librarian"], "{names:?}");
     }
     assert_eq!(words(&["serve", "--only=co"]), ["--only=count_words"]);
-    let elsewhere = words(&["-c", "nowhere.yaml", "agent", ""]);
+    let elsewhere = words(&["-c", "nowhere.yaml", "call", ""]);
     assert!(!elsewhere.contains(&"ask_librarian".to_owned()));
     assert_eq!(
-        words(&["agent", "-c", "tools.yaml", "ask"]),
+        words(&["call", "-c", "tools.yaml", "ask"]),
         ["ask_librarian"]
     );
     assert!(!words(&["__"]).contains(&"__complete".to_owned()));
@@ -289,7 +288,7 @@ fn the_bash_script_completes() {
                 echo "${COMPREPLY[@]}"
             }
             ask toolq rep
-            ask toolq agent ""
+            ask toolq call ask
             ask toolq plan --format = j
             ask toolq run call'"#;
     let ran = toolq().file("call.json", CALL).run_shell(script);

@@ -62,9 +62,6 @@ fn add_names(command: Command, names: &NameSource) -> Command {
     let tools = || names.completer(NameSource::tools);
     let servers = || names.completer(NameSource::servers);
     command
-        .mut_subcommand("agent", |agent| {
-            agent.mut_arg("name", |name| name.add(names.completer(NameSource::agents)))
-        })
         .mut_subcommand("call", |call| {
             call.mut_arg("name", |name| name.add(tools()))
         })

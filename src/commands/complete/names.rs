@@ -1,8 +1,7 @@
-//! The names that completions offer: of tools, agents, servers, and session logs. What can't be read isn't offered.
+//! The names that completions offer: of tools, servers, and session logs. What can't be read isn't offered.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
@@ -13,7 +12,7 @@ use crate::commands::log::session_id::session_id;
 use crate::context::CommandContext;
 use toolq_core::tools_file::parse_locked_tools_file;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::{Backing, Tool, ToolsConfig};
+use toolq_core::types::ToolsConfig;
 
 /// Number of sessions in the default directory that are offered, the latest first.
 const MAX_SESSIONS: usize = 5;
@@ -59,14 +58,17 @@ impl NameSource {
         })
     }
 
-    /// Returns all tools.
+    /// Returns the tools.
     pub(super) fn tools(&self) -> Vec<CompletionCandidate> {
-        self.list_tools(|_| true)
-    }
-
-    /// Returns the tools that are agents.
-    pub(super) fn agents(&self) -> Vec<CompletionCandidate> {
-        self.list_tools(|tool| matches!(tool.backing, Some(Backing::Agent(_))))
+        let tools = self.read_config().map(|config| config.tools);
+        let tools = tools.unwrap_or_default();
+        tools
+            .iter()
+            .map(|tool| {
+                let help = tool.description.lines().next().unwrap_or_default();
+                described(&tool.name, help.to_owned())
+            })
+            .collect()
     }
 
     /// Returns the servers.
@@ -77,17 +79,6 @@ impl NameSource {
             .iter()
             .map(|server| described(&server.name, "a server in tools.yaml".to_owned()))
             .collect()
-    }
-
-    fn list_tools(&self, keeps: fn(&Tool) -> bool) -> Vec<CompletionCandidate> {
-        let tools = self.read_config().map(|config| config.tools);
-        let tools = tools.unwrap_or_default();
-        let kept = tools.iter().filter(|tool| keeps(tool));
-        kept.map(|tool: &Arc<Tool>| {
-            let help = tool.description.lines().next().unwrap_or_default();
-            described(&tool.name, help.to_owned())
-        })
-        .collect()
     }
 
     fn read_config(&self) -> Option<ToolsConfig> {

@@ -32,7 +32,7 @@ impl ResumeCommand {
     /// Says what finishes the session in the log at `path`, with the command in a line of its own. Only a run has inputs.
     pub(crate) fn hint(&self, path: &Path) -> String {
         let Some((session, input)) = self.session.as_ref().zip(self.input.as_deref()) else {
-            return "The same `toolq run` or `toolq agent` with `--resume` finishes it; a server starts anew"
+            return "The same `toolq run` or `toolq call` with `--resume` finishes it; a server starts anew"
                 .to_owned();
         };
         let mut words = vec!["toolq run --resume".to_owned()];

@@ -101,7 +101,7 @@ fn the_coordinator_itself_is_an_agent() {
     let ran = toolq(&api)
         .stdin(r#"{"request": "请给我一个养老方案"}"#)
         .run_shell(&format!(
-            r#""$TOOLQ" agent coordinator -c {TOOLS_FILE} --to json --events "$HOME/events.ndjson""#
+            r#""$TOOLQ" call coordinator -c {TOOLS_FILE} --to json --events "$HOME/events.ndjson""#
         ))
         .assert_exit(0);
     let report = ran.json();

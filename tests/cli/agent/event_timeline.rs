@@ -53,7 +53,7 @@ impl RunTimeline {
         Self::check_events(events, true)
     }
 
-    /// Reads the events of `toolq agent`, which prints its answer after the last event.
+    /// Reads the events of `toolq call`, which prints its answer after the last event.
     pub fn from_agent_events(events: &[Value]) -> Self {
         Self::check_events(events, false)
     }

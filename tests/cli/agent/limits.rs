@@ -97,7 +97,7 @@ fn an_exhausted_budget_stays_exhausted_when_restored() {
             "run",
             model_response(&[("expert", json!({"query": "why?"}))]),
         ),
-        ("agent expert", json!({"query": "why?"}).to_string()),
+        ("call expert", json!({"query": "why?"}).to_string()),
     ] {
         let api = ScriptedApi::new(&[calls_response(&[("look", json!({"at": "x"}))])]);
         let run = format!("\"$TOOLQ\" {command} --log l.jsonl");

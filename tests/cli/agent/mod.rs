@@ -4,11 +4,11 @@ mod expert_fixture;
 mod streaming_fixture;
 
 mod aborted_streams;
-mod agent_command;
 mod agent_loop;
 mod agent_sandbox;
 mod api_errors;
 mod builtins;
+mod called_by_a_person;
 mod chat_completions;
 mod concurrency;
 mod coordinator;

@@ -329,7 +329,7 @@ fn logged_responses_are_read_in_any_layout() {
     }
 }
 
-/// `toolq agent` has the same flags as `toolq run`.
+/// `toolq call` has the same flags as `toolq run`.
 #[test]
 fn toolq_agent_resumes() {
     let sandbox = AgentSandbox::new(&agent_tools_file(), &agent_call_input("lead"), |body| {
@@ -347,7 +347,7 @@ fn toolq_agent_resumes() {
     let base = [("BASE", sandbox.api.url.as_str())];
     sandbox.cli.write_file("task.json", "{\"n\": 0}");
     let agent = |flags: &[&str]| {
-        let arguments = [&["agent", "-q", "lead", "--to", "json"], flags].concat();
+        let arguments = [&["call", "-q", "lead", "--to", "json"], flags].concat();
         let input = std::fs::File::open(sandbox.cli.path().join("task.json")).unwrap();
         sandbox.cli.run_with_stdin(&base, &arguments, input.into())
     };

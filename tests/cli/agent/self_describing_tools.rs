@@ -58,7 +58,7 @@ fn the_model_gets_what_its_tools_describe() {
     assert_described(&api, &ran.file("described").unwrap());
     let api = say_then_answer();
     let alone = with_self_describing_tools(&api, "").stdin(r#"{"query": "why?"}"#);
-    let ran = alone.run(&["agent", "expert"]).assert_exit(0);
+    let ran = alone.run(&["call", "expert"]).assert_exit(0);
     assert_described(&api, &ran.file("described").unwrap());
     let log = ran.log_records();
     let end = log.iter().find(|record| record["type"] == "describe_end");
@@ -101,7 +101,7 @@ fn an_agent_can_describe_its_own_input() {
         let api = ScriptedApi::new(&[text_response("There.")]);
         let toolq = with_self_describing_tools(&api, extra_tools).stdin(input.to_string());
         (
-            toolq.run(&["agent", "guide"]).assert_exit(code),
+            toolq.run(&["call", "guide"]).assert_exit(code),
             api.requests().len(),
         )
     };
@@ -132,9 +132,9 @@ fn an_unfinished_agent_has_its_tools_described_again() {
         .run_shell(
             r#"set -e
         cat > input
-        "$TOOLQ" agent expert --log log --time-budget 1s < input || [ $? = 3 ]; rm described
-        "$TOOLQ" agent expert --log log --resume < input; rm described
-        "$TOOLQ" agent expert --log log --resume < input; [ ! -e described ]
+        "$TOOLQ" call expert --log log --time-budget 1s < input > interrupted || [ $? = 3 ]; rm described
+        "$TOOLQ" call expert --log log --resume < input; rm described
+        "$TOOLQ" call expert --log log --resume < input; [ ! -e described ]
         "$TOOLQ" log verify log > verified"#,
         );
     let ran = ran.assert_exit(0);

@@ -57,8 +57,8 @@ fn an_agent_without_a_response_had_no_turn_and_no_cost() {
 }
 
 #[test]
-fn the_agent_command_reports_an_unknown_cost_without_a_response() {
-    let script = "echo '{\"query\": \"why?\"}' | \"$TOOLQ\" agent expert --to json";
+fn a_called_agent_reports_an_unknown_cost_without_a_response() {
+    let script = "echo '{\"query\": \"why?\"}' | \"$TOOLQ\" call expert --to json";
     let report = run_unreachable(script).assert_exit(1).json();
     assert_eq!(report["turns_used"], 0);
     assert_eq!(report["estimated_cost_usd"], Value::Null);

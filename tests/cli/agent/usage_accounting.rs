@@ -35,7 +35,7 @@ fn usage_that_the_api_omits_is_unknown() {
     let ran = toolq(&api, "")
         .tools(&file)
         .stdin(INPUT)
-        .run_shell("\"$TOOLQ\" agent expert --to json --log l.jsonl > report && \"$TOOLQ\" log cost l.jsonl && \"$TOOLQ\" log cost --format json l.jsonl > cost")
+        .run_shell("\"$TOOLQ\" call expert --to json --log l.jsonl > report && \"$TOOLQ\" log cost l.jsonl && \"$TOOLQ\" log cost --format json l.jsonl > cost")
         .assert_exit(0);
     let report: Value = serde_json::from_str(&ran.file("report").unwrap()).unwrap();
     for key in ["tokens_used", "estimated_cost_usd"] {
@@ -118,7 +118,7 @@ fn usage_of_aborted_responses_counts() {
         let keys = "      stream: true\n    retry: {times: 1, backoff: 1ms, on: [unavailable]}";
         let ran = toolq(&api, keys)
             .stdin(INPUT)
-            .run_shell("\"$TOOLQ\" agent expert --to json --log l.jsonl; \"$TOOLQ\" log cost --format json l.jsonl > cost")
+            .run_shell("\"$TOOLQ\" call expert --to json --log l.jsonl; \"$TOOLQ\" log cost --format json l.jsonl > cost")
             .assert_exit(0);
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(report["status"], status, "{report}");

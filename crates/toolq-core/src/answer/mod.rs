@@ -8,6 +8,4 @@ mod texts;
 pub use answer_assembler::AnswerAssembler;
 pub use declare::{DeclarationFormat, mcp_declaration, render_declarations};
 pub use render::{content_as_text, content_for_model, render_answers};
-pub use texts::{
-    AnswerWording, build_answer, empty_output_text, failure_cause, max_turns_text, strip_hint,
-};
+pub use texts::{AnswerWording, build_answer, empty_output_text, failure_cause, max_turns_text};

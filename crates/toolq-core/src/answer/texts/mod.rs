@@ -19,6 +19,4 @@ mod signals;
 mod truncation;
 
 pub use failure_cause::failure_cause;
-pub use outcome_text::{
-    AnswerWording, build_answer, empty_output_text, max_turns_text, strip_hint,
-};
+pub use outcome_text::{AnswerWording, build_answer, empty_output_text, max_turns_text};

@@ -150,14 +150,6 @@ fn render_error(
     join_lines([error_text.error.as_str(), &error_text.details, &hint])
 }
 
-/// Strips the hint, which is meant only for the model.
-pub fn strip_hint(text: &str) -> &str {
-    match text.rsplit_once('\n') {
-        Some((rest, last)) if last.starts_with(HINT_PREFIX) => rest,
-        _ => text,
-    }
-}
-
 fn error_text(
     name: &str,
     tool: Option<&Tool>,

@@ -1,4 +1,4 @@
-//! The command `toolq agent`.
+//! `toolq call` of an agent.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -26,14 +26,14 @@ fn prints_text_messages_or_a_json_report() {
     let keys = "      tools: [look]";
     let ran = toolq(&look_then_answer(), keys)
         .stdin(INPUT)
-        .run(&["agent", "expert"])
+        .run(&["call", "expert"])
         .assert_exit(0);
     assert_eq!(ran.stdout, "It is so.\n");
     let log = ran.log_records();
     assert_eq!(log.last().unwrap()["type"], "session_end");
     let ran = toolq(&look_then_answer(), keys)
         .stdin(INPUT)
-        .run(&["agent", "expert", "--to", "messages"])
+        .run(&["call", "expert", "--to", "messages"])
         .assert_exit(0);
     let roles: Vec<String> = ran
         .json()
@@ -50,7 +50,7 @@ fn prints_text_messages_or_a_json_report() {
     let report = toolq(&look_then_answer(), "")
         .tools(&priced)
         .stdin(INPUT)
-        .run(&["agent", "expert", "--to", "json", "--no-log"])
+        .run(&["call", "expert", "--to", "json", "--no-log"])
         .assert_exit(0)
         .json();
     assert_eq!(report["text"], "It is so.");
@@ -60,7 +60,7 @@ fn prints_text_messages_or_a_json_report() {
     assert_eq!(report["estimated_cost_usd"], 0.000_910_5);
     let unpriced = toolq(&look_then_answer(), keys)
         .stdin(INPUT)
-        .run(&["agent", "expert", "--to", "json"])
+        .run(&["call", "expert", "--to", "json"])
         .assert_exit(0)
         .json();
     assert_eq!(unpriced["estimated_cost_usd"], Value::Null);
@@ -71,7 +71,7 @@ fn prints_text_messages_or_a_json_report() {
 fn the_same_input_is_answered_from_the_log() {
     let api = look_then_answer();
     let script =
-        r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl; done"#;
+        r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl; done"#;
     let ran = toolq(&api, "      tools: [look]")
         .env("INPUT", INPUT)
         .run_shell(script)
@@ -91,7 +91,7 @@ fn an_answer_from_the_log_comes_with_its_conversation() {
     for flag in ["", "--resume"] {
         let api = look_then_answer();
         let script = format!(
-            r#"for flag in "" "{flag}"; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl --to messages $flag; done"#
+            r#"for flag in "" "{flag}"; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages $flag; done"#
         );
         let ran = toolq(&api, "      tools: [look]")
             .env("INPUT", INPUT)
@@ -114,7 +114,7 @@ fn a_recorded_failure_shows_the_conversation_up_to_it() {
         calls_response(&[("look", json!({"at": "home"}))]),
         error_response(400, "", "x", "no"),
     ]);
-    let script = r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" agent expert --log log.jsonl --to messages; done"#;
+    let script = r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages; done"#;
     let ran = toolq(&api, "      tools: [look]")
         .env("INPUT", INPUT)
         .run_shell(script)
@@ -132,7 +132,7 @@ fn a_recorded_failure_shows_the_conversation_up_to_it() {
 fn report_says_whether_max_turns_sufficed() {
     let keys = |max_turns| format!("      tools: [look]\n      max_turns: {max_turns}");
     for (max_turns, done, exit) in [(1, false, 3), (2, true, 0)] {
-        let arguments = ["agent", "expert", "--to", "json", "--log", "log.jsonl"];
+        let arguments = ["call", "expert", "--to", "json", "--log", "log.jsonl"];
         let mut ran = toolq(&look_then_answer(), &keys(max_turns))
             .stdin(INPUT)
             .run(&arguments)
@@ -152,7 +152,7 @@ fn report_says_whether_max_turns_sufficed() {
     }
     let failed = toolq(&ScriptedApi::new(&[error_response(400, "", "x", "no")]), "").stdin(INPUT);
     let failed = failed
-        .run(&["agent", "expert", "--to", "json"])
+        .run(&["call", "expert", "--to", "json"])
         .assert_exit(1);
     assert_eq!(failed.json()["done"], false);
 }
@@ -167,7 +167,7 @@ fn the_answer_is_on_its_own_line_below_the_bars() {
     let tty = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let api = look_then_answer();
     let sandbox = toolq(&api, "      tools: [look]");
-    let mut command = sandbox.command(&["agent", "expert", "--progress", "bar"]);
+    let mut command = sandbox.command(&["call", "expert", "--progress", "bar"]);
     command.stdin(Stdio::piped());
     command.stdout(tty.try_clone().unwrap());
     let mut child = command.stderr(tty).spawn().unwrap();
@@ -200,17 +200,13 @@ fn failures_exit_1_and_used_up_budgets_exit_3() {
     )]);
     let ran = toolq(&api, "")
         .stdin(INPUT)
-        .run(&["agent", "expert"])
+        .run(&["call", "expert"])
         .assert_exit(1);
-    assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.contains("no [masked]"), "{}", ran.stderr);
-    // Hints for a model aren't shown to people.
-    for hidden in ["\\n", "Hint:", "Tell the user"] {
-        assert!(!ran.stderr.contains(hidden), "{}", ran.stderr);
-    }
+    assert!(ran.stdout.contains("no [masked]"), "{}", ran.stdout);
+    assert!(!ran.stderr.contains(CANARY), "{}", ran.stderr);
     let report = toolq(&api, "")
         .stdin(INPUT)
-        .run(&["agent", "expert", "--to", "json"])
+        .run(&["call", "expert", "--to", "json"])
         .assert_exit(1)
         .json();
     assert_eq!(
@@ -220,14 +216,14 @@ fn failures_exit_1_and_used_up_budgets_exit_3() {
     let keys = "      tools: [look]\n      budget: {turns: 1}";
     let over_budget = toolq(&look_then_answer(), keys)
         .stdin(INPUT)
-        .run(&["agent", "expert"])
+        .run(&["call", "expert"])
         .assert_exit(3);
-    let lines = "expert's budget of 1 turn is used up\n  Its last text:\n  Let me see.\n";
-    assert!(over_budget.stderr.contains(lines), "{}", over_budget.stderr);
+    let lines = "expert's budget of 1 turn is used up.\nIts last text:\nLet me see.\n";
+    assert!(over_budget.stdout.contains(lines), "{}", over_budget.stdout);
     let too_short = "    timeout: 1ms";
     toolq(&look_then_answer(), too_short)
         .stdin(INPUT)
-        .run(&["agent", "expert"])
+        .run(&["call", "expert"])
         .assert_exit(1);
 }
 
@@ -235,7 +231,6 @@ fn failures_exit_1_and_used_up_budgets_exit_3() {
 fn an_agent_that_cannot_start_exits_2() {
     for (name, input, expected) in [
         ("exprt", INPUT, "did you mean expert?"),
-        ("look", INPUT, "is a tool, but not an agent"),
         ("expert", "{why?", "not valid JSON"),
         ("expert", "{}", "/query: is required"),
         ("expert", "", "the input is empty"),
@@ -243,7 +238,7 @@ fn an_agent_that_cannot_start_exits_2() {
         let api = look_then_answer();
         let ran = toolq(&api, "")
             .stdin(input)
-            .run(&["agent", name])
+            .run(&["call", name])
             .assert_exit(2);
         assert!(
             ran.stderr.contains(expected),
@@ -261,7 +256,7 @@ fn the_conversation_is_printed_without_secrets() {
     let api = ScriptedApi::new(&[text_response(&format!("You told me {CANARY}."))]);
     let ran = toolq(&api, "      prompt: \"${KEY} {query}\"")
         .stdin(INPUT)
-        .run(&["agent", "expert", "--to", "messages"])
+        .run(&["call", "expert", "--to", "messages"])
         .assert_exit(0);
     assert_eq!(api.messages(0)[0]["content"], format!("{CANARY} why?"));
     let printed = ran.json();
@@ -282,7 +277,7 @@ fn a_text_is_the_input_of_an_agent_with_one_string() {
         let api = ScriptedApi::new(&[text_response("Done.")]);
         toolq(&api, "")
             .stdin(stdin)
-            .run(&["agent", "expert", "--no-log"])
+            .run(&["call", "expert", "--no-log"])
             .assert_exit(0);
         let request = Value::from(api.messages(0)).to_string();
         let expected = Value::from(query).to_string();
@@ -306,23 +301,23 @@ fn the_hint_shows_an_input_of_this_agent() {
         (
             two,
             "a text",
-            r#"echo '{"from":"…","n":…}' | toolq agent expert"#,
+            r#"echo '{"from":"…","n":…}' | toolq call expert"#,
         ),
         (
             two,
             "12",
-            r#"echo '{"from":"…","n":…}' | toolq agent expert"#,
+            r#"echo '{"from":"…","n":…}' | toolq call expert"#,
         ),
         (
             "properties: {q: {type: string}}, required: [q]",
             "",
-            "echo 'TEXT' | toolq agent expert",
+            "echo 'TEXT' | toolq call expert",
         ),
     ] {
         let ran = crate::support::CliSandbox::new()
             .tools(&tools(properties))
             .stdin(stdin);
-        let ran = ran.run(&["agent", "expert"]).assert_exit(2);
+        let ran = ran.run(&["call", "expert"]).assert_exit(2);
         assert!(ran.stderr.contains(hint), "{stdin}: {}", ran.stderr);
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::commands::agent::transcript::AgentTranscript;
-use crate::commands::single_call::answer_text;
+use crate::commands::call::session::answer_text;
+use crate::commands::call::transcript::AgentTranscript;
 use crate::session::RunSession;
 use toolq_core::types::{
     AgentHistory, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, LoggedResponse,
@@ -13,7 +13,7 @@ use toolq_core::types::{
 use toolq_engine::AnswerDelivery;
 
 /// Adds the recorded conversation of the agent that `checked` calls to `transcript`. Warns if it can't be restored.
-pub(crate) async fn restore_conversation(
+pub(super) async fn restore_conversation(
     session: &RunSession<'_>,
     checked: CheckedCall,
     transcript: &mut AgentTranscript,

@@ -1,21 +1,17 @@
-//! Prints the answer of an agent.
+//! What `--to json` prints of an agent.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::args::AnswerFormat;
-use crate::commands::agent::transcript::AgentTranscript;
-use crate::commands::single_call::{SingleAnswer, answer_text};
-use crate::output::CommandError;
-use crate::output::stdout;
-use toolq_core::json::{expect_json, indent_json};
-use toolq_core::types::{ReportedUsage, Status, ToolsConfig, format_usd};
+use crate::commands::call::session::answer_text;
+use crate::commands::call::transcript::AgentTranscript;
+use toolq_core::types::{CallAnswer, ReportedUsage, Status, ToolsConfig, format_usd};
 
-/// The output of `--to json`.
+/// The answer of an agent with what it took.
 #[derive(Serialize)]
-struct AgentReport<'a> {
+pub(super) struct AgentReport<'a> {
     text: String,
     is_error: bool,
     status: &'a Status,
@@ -35,24 +31,13 @@ struct AgentReport<'a> {
     duration_ms: u64,
 }
 
-/// Prints the answer in the requested format.
-///
-/// # Errors
-/// Stdout can't be written.
-pub(crate) fn print_answer(
-    transcript: &AgentTranscript,
-    agent_answer: &SingleAnswer,
-    to: AnswerFormat,
-    tools: &ToolsConfig,
-) -> Result<(), CommandError> {
-    let Some(answer) = agent_answer.get() else {
-        return Ok(());
-    };
-    match to {
-        AnswerFormat::Text if answer.is_error => Ok(()),
-        AnswerFormat::Text => Ok(stdout::write_line(&answer_text(answer))?),
-        AnswerFormat::Messages => print_json(&transcript.conversation),
-        AnswerFormat::Json => print_json(&AgentReport {
+impl<'a> AgentReport<'a> {
+    pub(super) fn new(
+        transcript: &'a AgentTranscript,
+        answer: &CallAnswer,
+        tools: &ToolsConfig,
+    ) -> Self {
+        Self {
             text: answer_text(answer),
             is_error: answer.is_error,
             status: &transcript.status,
@@ -66,18 +51,8 @@ pub(crate) fn print_answer(
             usage: &transcript.total_usage,
             estimated_cost_usd: estimate_cost(transcript, tools),
             duration_ms: transcript.duration_ms,
-        }),
+        }
     }
-}
-
-fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
-    let compact = expect_json(serde_json::to_string(value));
-    let line = if stdout::is_terminal() {
-        indent_json(&compact)
-    } else {
-        compact
-    };
-    Ok(stdout::write_line(&line)?)
 }
 
 /// Returns the total cost as a JSON number, or `None` if a price is unknown.

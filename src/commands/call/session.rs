@@ -1,49 +1,41 @@
-//! What `agent` and `call` share: a session with one call, which a person types.
-
-mod answer;
-mod input;
-mod observed_sink;
-
-pub(crate) use answer::{SingleAnswer, answer_text};
-pub(crate) use input::InputText;
+//! A session with one call, and its answer once it is there.
 
 use std::sync::Arc;
 
-use crate::commands::single_call::input::{check_accepted, read_call};
-use crate::commands::single_call::observed_sink::ObservedSink;
+use crate::commands::call::input::{check_accepted, read_call};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::check::CallChecker;
-use toolq_core::types::{Call, CheckedCall, Event, ResumeState, Tool, ToolsConfig};
-use toolq_engine::PriorCalls as _;
+use toolq_core::types::{
+    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, ResultContent,
+    ResumeState, Tool, ToolsConfig,
+};
+use toolq_engine::{AnswerDelivery, PriorCalls as _};
 
-/// A session with one call, and its answer once it is there.
-pub(crate) struct SingleCallSession<'c> {
-    pub(crate) session: RunSession<'c>,
-    pub(crate) answer: SingleAnswer,
+/// A session with one call.
+pub(super) struct CallSession<'c> {
+    pub(super) session: RunSession<'c>,
+    answer: OnlyAnswer,
     call: Call,
 }
 
-impl<'c> SingleCallSession<'c> {
-    /// Begins a session for the call of `tool` with this input. `command` is the name of the command, for hints.
+impl<'c> CallSession<'c> {
+    /// Begins a session for the call of `tool` with this input, or the one on stdin.
     ///
     /// # Errors
     /// The input is invalid, stdout is closed, or the log can't be used. Nothing ran.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         context: &'c CommandContext,
         tools: Arc<ToolsConfig>,
         tool: &Tool,
-        (command, text): (&str, InputText<'_>),
+        input: Option<&str>,
         settings: &SessionSettings,
     ) -> Result<Self, CommandError> {
         stdout::check_open()?;
-        let call = read_call(
-            tool,
-            text,
-            &format!("toolq {command}{} {}", context.tools_flag(), tool.name),
-        )?;
+        let command = format!("toolq call{} {}", context.tools_flag(), tool.name);
+        let call = read_call(tool, input, &command)?;
         let checked = CallChecker::new(Arc::clone(&tools)).check_call(call.clone());
         // The schema of a tool with a `describe` program isn't known yet.
         if !tool.needs_describe() {
@@ -52,7 +44,7 @@ impl<'c> SingleCallSession<'c> {
         let subject = LogSubject::Call(&checked);
         Ok(Self {
             session: RunSession::begin(context, tools, settings, subject)?,
-            answer: SingleAnswer::default(),
+            answer: OnlyAnswer(None),
             call,
         })
     }
@@ -62,7 +54,7 @@ impl<'c> SingleCallSession<'c> {
     ///
     /// # Errors
     /// The input is invalid, or the log has another call.
-    pub(crate) fn run(
+    pub(super) fn run(
         &mut self,
         mut observe: impl FnMut(&Event<'_>) + Send,
     ) -> Result<Option<CheckedCall>, CommandError> {
@@ -76,10 +68,18 @@ impl<'c> SingleCallSession<'c> {
             let is_answered = matches!(checked.resume_state, ResumeState::Answered(_));
             let answered = is_answered.then(|| checked.clone());
             let RunSession { engine, sinks, .. } = session;
-            let mut sink = ObservedSink::new(&mut observe, sinks);
+            let mut sink = ObservedSink {
+                observe: &mut observe,
+                inner: sinks,
+            };
             engine.run_turn(0, vec![checked], &mut sink, answer).await;
             Ok(answered)
         })
+    }
+
+    /// Returns whether the call failed or has no answer.
+    pub(super) fn is_error(&self) -> bool {
+        self.answer.0.as_ref().is_none_or(|answer| answer.is_error)
     }
 
     /// Prints the answer if there is one, closes the session, and returns the most severe exit. `incomplete` is one that the
@@ -87,17 +87,20 @@ impl<'c> SingleCallSession<'c> {
     ///
     /// # Errors
     /// `result` is one, or stdout can't be written.
-    pub(crate) fn finish(
+    pub(super) fn finish(
         mut self,
         result: Result<(), CommandError>,
         incomplete: Option<Exit>,
-        print: impl FnOnce(&SingleAnswer, &ToolsConfig) -> Result<(), CommandError>,
+        print: impl FnOnce(&CallAnswer, &ToolsConfig) -> Result<(), CommandError>,
     ) -> Result<Exit, CommandError> {
         self.session.sinks.close_screen();
-        let result = result.and_then(|()| print(&self.answer, &self.session.setup.tools));
+        let result = result.and_then(|()| match &self.answer.0 {
+            Some(answer) => print(answer, &self.session.setup.tools),
+            None => Ok(()),
+        });
         let exits = [
             result.as_ref().err().map(|failure| failure.exit),
-            self.answer.is_error().then_some(Exit::ProblemsFound),
+            self.is_error().then_some(Exit::ProblemsFound),
             incomplete,
         ];
         let exit = self.session.finish(exits.into_iter().flatten());
@@ -118,4 +121,51 @@ async fn prepare_call(
     check_accepted(&checked)?;
     checked.resume_state = session.resume.resume_state(&checked)?;
     Ok(checked)
+}
+
+/// The answer of the call, once it is there.
+struct OnlyAnswer(Option<CallAnswer>);
+
+impl AnswerDelivery for OnlyAnswer {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        // A log error is reported at the end of the run.
+        let _ = sink.flush();
+        self.0 = Some(answer);
+    }
+
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
+}
+
+/// Returns the text of an answer. Several blocks, or one that isn't text, are a JSON array.
+pub(super) fn answer_text(answer: &CallAnswer) -> String {
+    match &answer.content {
+        ResultContent::Text(text) => text.clone(),
+        ResultContent::Blocks(blocks) => {
+            let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
+            format!("[{}]", blocks.join(","))
+        }
+    }
+}
+
+/// Shows events to an observer, then passes them on.
+struct ObservedSink<'s> {
+    observe: &'s mut (dyn FnMut(&Event<'_>) + Send),
+    inner: &'s mut dyn EventSink,
+}
+
+impl EventSink for ObservedSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        for event in events {
+            (self.observe)(event);
+        }
+        self.inner.emit(events)
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.inner.flush()
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.inner.shows_progress(call)
+    }
 }

@@ -9,20 +9,20 @@ use redact::Mask;
 use toolq_core::types::{AgentHistory, AgentUsage, CallRef, Event, ReportedUsage, Status};
 
 /// Collects what the final output needs from the events of a run.
-pub(crate) struct AgentTranscript {
+pub(super) struct AgentTranscript {
     mask: Arc<Mask>,
     agent_history: Option<Arc<dyn AgentHistory>>,
-    pub(crate) conversation: Vec<Box<RawValue>>,
+    pub(super) conversation: Vec<Box<RawValue>>,
     /// The status of the agent's call.
-    pub(crate) status: Status,
-    pub(crate) duration_ms: u64,
-    pub(crate) agent_usage: AgentUsage,
+    pub(super) status: Status,
+    pub(super) duration_ms: u64,
+    pub(super) agent_usage: AgentUsage,
     /// Usage by model, including that of agents it called.
-    pub(crate) total_usage: BTreeMap<String, ReportedUsage>,
+    pub(super) total_usage: BTreeMap<String, ReportedUsage>,
 }
 
 impl AgentTranscript {
-    pub(crate) fn new(mask: Arc<Mask>, agent_history: Option<Arc<dyn AgentHistory>>) -> Self {
+    pub(super) fn new(mask: Arc<Mask>, agent_history: Option<Arc<dyn AgentHistory>>) -> Self {
         Self {
             mask,
             agent_history,
@@ -35,7 +35,7 @@ impl AgentTranscript {
     }
 
     /// Adds a message to the conversation, unless it is one of an agent that the agent called.
-    pub(crate) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
+    pub(super) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
         if call.parent.is_none() {
             // Messages to the model may contain secrets.
             let masked = self.mask.apply_to_json(message.get()).into_owned();
@@ -43,7 +43,7 @@ impl AgentTranscript {
         }
     }
 
-    pub(crate) fn record_event(&mut self, event: &Event<'_>) {
+    pub(super) fn record_event(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentMessage { call, message, .. } => self.record_message(call, message),
             Event::Finished {

@@ -8,32 +8,25 @@ use crate::output::CommandError;
 use toolq_core::json::{Input, MAX_INPUT_BYTES};
 use toolq_core::types::{Call, CheckedCall, RejectionReason, Tool, Verdict};
 
-/// Where the input of a call comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum InputText<'a> {
-    Argument(&'a str),
-    Stdin,
-}
-
-/// Returns the call of `tool` with this input: a JSON object, or the text of the tool's only string. If there is no text and
+/// Returns the call of `tool` with this input, or the one on stdin: a JSON object, or the text of the tool's only string. If there is no text and
 /// the tool requires no properties, the input is empty. `command` is how the command line of the call begins, for hints.
 ///
 /// # Errors
 /// stdin is a terminal, or can't be read, or the text isn't an input for this tool.
-pub(crate) fn read_call(
+pub(super) fn read_call(
     tool: &Tool,
-    text: InputText<'_>,
+    argument: Option<&str>,
     command: &str,
 ) -> Result<Call, CommandError> {
-    let hint = match text {
-        InputText::Argument(_) => format!("write it as in `{command} '{}'`", example(tool)),
-        InputText::Stdin => format!("pipe it in: `echo '{}' | {command}`", example(tool)),
+    let hint = match argument {
+        Some(_) => format!("write it as in `{command} '{}'`", example(tool)),
+        None => format!("pipe it in: `echo '{}' | {command}`", example(tool)),
     };
-    let text = match text {
-        InputText::Argument(text) => text.to_owned(),
-        InputText::Stdin if !io::stdin().is_terminal() => read_stdin()?,
-        InputText::Stdin if requires_nothing(tool) => "{}".to_owned(),
-        InputText::Stdin => {
+    let text = match argument {
+        Some(text) => text.to_owned(),
+        None if !io::stdin().is_terminal() => read_stdin()?,
+        None if requires_nothing(tool) => "{}".to_owned(),
+        None => {
             let message = "no input: stdin is a terminal";
             return Err(CommandError::usage(message).with_hint(hint));
         }
@@ -122,7 +115,7 @@ fn example(tool: &Tool) -> String {
 }
 
 /// Returns an error with every problem of the input if the call is rejected.
-pub(crate) fn check_accepted(checked: &CheckedCall) -> Result<(), CommandError> {
+pub(super) fn check_accepted(checked: &CheckedCall) -> Result<(), CommandError> {
     let Verdict::Rejected(rejection) = &checked.verdict else {
         return Ok(());
     };
