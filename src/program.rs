@@ -9,7 +9,6 @@ use crate::args::{Command, ProgramArguments, parse_arguments};
 use crate::commands::call;
 use crate::commands::check;
 use crate::commands::complete;
-use crate::commands::doctor;
 use crate::commands::generate;
 use crate::commands::init;
 use crate::commands::log;
@@ -77,7 +76,6 @@ fn run_command(
         Command::Queue(arguments) => queue::manage_queue(arguments, context),
         Command::Replay(arguments) => replay::replay_recordings(arguments, context),
         Command::Check(arguments) => check::check_tools_file(arguments, context),
-        Command::Doctor(arguments) => doctor::report_missing_requirements(arguments, context),
         Command::Tools(arguments) => tools::print_declarations(arguments, context),
         Command::Servers(arguments) => servers::run_servers_command(arguments, context),
         Command::Log(arguments) => log::run_log_command(arguments, context),

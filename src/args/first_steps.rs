@@ -8,7 +8,7 @@ toolq runs the tool calls of a language model. What to type first:
   toolq init                 write a tools.yaml, and say how to try it
   toolq run response.json    answer the calls in a model's response
   toolq plan response.json   show what would run, without running anything
-  toolq doctor               say what the tools need and this machine lacks
+  toolq check --machine      report problems in tools.yaml, and what this machine lacks
   toolq --help               list all commands";
 
 /// Returns the command with directions in place of its help, which clap prints on stderr where a command is missing.

@@ -4,7 +4,6 @@ mod call;
 mod check;
 mod complete;
 mod deferred;
-mod doctor;
 mod finding;
 mod first_steps;
 mod generate;
@@ -25,7 +24,6 @@ mod values;
 pub(crate) use call::CallArguments;
 pub(crate) use check::CheckArguments;
 pub(crate) use complete::CompleteArguments;
-pub(crate) use doctor::DoctorArguments;
 pub(crate) use generate::{GenerateArguments, GeneratedFile};
 pub(crate) use init::InitArguments;
 pub(crate) use input::InputArguments;
@@ -49,8 +47,8 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, OtlpFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, DialectFlag, DoctorFormat, IdsFlag,
-    PlanFormat, ProgressFlag, ServersFormat, ToolsFormat,
+    AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, DialectFlag, IdsFlag, PlanFormat,
+    ProgressFlag, ServersFormat, ToolsFormat,
 };
 
 use std::path::PathBuf;
@@ -93,7 +91,7 @@ pub const EXIT_CODES: [(&str, &str); 9] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
-        "run --fail-on-error, call: a result is an error; replay: a call differs; check, plan --strict, servers, tools: problems found; doctor: something is missing",
+        "run --fail-on-error, call: a result is an error; replay: a call differs; check, plan --strict, servers, tools: problems found",
     ),
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
@@ -200,10 +198,8 @@ pub enum Command<const DEFERRED: bool = true> {
     Queue(CommandArguments<QueueArguments, DEFERRED>),
     /// Check recordings against the current tools: inputs still valid, results unchanged
     Replay(CommandArguments<ReplayArguments, DEFERRED>),
-    /// Report problems in tools.yaml
+    /// Report problems in tools.yaml and, with --machine, what this machine lacks
     Check(CommandArguments<CheckArguments, DEFERRED>),
-    /// Report what the tools need and this machine lacks
-    Doctor(CommandArguments<DoctorArguments, DEFERRED>),
     /// Print the tool declarations for a model
     Tools(CommandArguments<ToolsArguments, DEFERRED>),
     /// Ask the MCP servers in tools.yaml for their tools, and compare them with tools.lock

@@ -124,14 +124,6 @@ pub enum AgentLoopLanguage {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DoctorFormat {
-    /// Lines for people
-    Text,
-    /// One JSON object for programs
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ServersFormat {
     /// A table for people
     Text,

@@ -3,7 +3,6 @@
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
-pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;

@@ -74,8 +74,8 @@ impl PlacedProblem {
     }
 }
 
-/// Formats problems as one line of JSON.
-pub fn problems_json(problems: &[PlacedProblem]) -> String {
+/// Formats problems as JSON.
+pub fn problems_json(problems: &[PlacedProblem]) -> Value {
     let count = |severity: &str| {
         problems
             .iter()
@@ -83,7 +83,6 @@ pub fn problems_json(problems: &[PlacedProblem]) -> String {
             .count()
     };
     json!({"errors": count("error"), "warnings": count("warning"), "problems": problems})
-        .to_string()
 }
 
 /// Formats problems as workflow commands of GitHub Actions, a line for each, which annotate the file.

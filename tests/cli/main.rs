@@ -21,13 +21,13 @@ mod approvals;
 mod beginner_mistakes;
 mod cache;
 mod call;
+mod check_machine;
 mod command_line;
 mod composition;
 #[cfg(target_os = "linux")]
 mod confinement;
 mod declarations_export;
 mod describe;
-mod doctor;
 mod events;
 mod fixtures;
 mod follow_control;

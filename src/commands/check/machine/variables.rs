@@ -1,6 +1,6 @@
 //! Environment variables.
 
-use crate::commands::doctor::missing::{MissingRequirement, RequirementKind};
+use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::os::Environment;
 use toolq_core::types::{Backing, BodyTemplate, CommandBacking, Template};
 

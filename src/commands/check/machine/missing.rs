@@ -14,8 +14,6 @@ pub(super) enum RequirementKind {
     Interpreter,
     /// An environment variable.
     Variable,
-    /// The file that `env_file` names.
-    EnvFile,
     /// A working directory, or the one of session logs.
     Directory,
     /// A file or directory in a `sandbox`.
@@ -28,7 +26,7 @@ pub(super) enum RequirementKind {
 
 /// Something that this machine lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct MissingRequirement {
+pub(in crate::commands::check) struct MissingRequirement {
     pub(super) kind: RequirementKind,
     /// A program, path, variable or address. Never the value of a variable.
     pub(super) name: String,
@@ -67,18 +65,18 @@ impl MissingRequirement {
 
 /// A tool or server, and what it lacks.
 #[derive(Debug, Serialize)]
-pub(super) struct NeedsReport {
+pub(in crate::commands::check) struct NeedsReport {
     pub(super) name: String,
     pub(super) missing: Vec<MissingRequirement>,
 }
 
 /// What was found on this machine.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct NeedsSurvey {
+#[derive(Debug)]
+pub(in crate::commands::check) struct NeedsSurvey {
     /// What every call needs.
-    pub(super) machine: Vec<MissingRequirement>,
-    pub(super) tools: Vec<NeedsReport>,
-    pub(super) servers: Vec<NeedsReport>,
+    pub(in crate::commands::check) machine: Vec<MissingRequirement>,
+    pub(in crate::commands::check) tools: Vec<NeedsReport>,
+    pub(in crate::commands::check) servers: Vec<NeedsReport>,
 }
 
 impl NeedsSurvey {
@@ -91,7 +89,7 @@ impl NeedsSurvey {
     }
 
     /// Whether everything that calls can't run without is there.
-    pub(super) fn has_all(&self) -> bool {
+    pub(in crate::commands::check) fn has_all(&self) -> bool {
         self.missing().all(|missing| missing.optional)
     }
 }

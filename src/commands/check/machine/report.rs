@@ -1,8 +1,6 @@
-//! What `toolq doctor` prints.
+//! The report for people.
 
-use crate::commands::doctor::missing::{
-    MissingRequirement, NeedsReport, NeedsSurvey, RequirementKind,
-};
+use crate::commands::check::machine::missing::{MissingRequirement, NeedsReport, NeedsSurvey};
 use toolq_core::text::{escape, format_count, paint};
 
 /// SGR codes of a line's first word.
@@ -13,7 +11,7 @@ const YELLOW: &str = "33";
 const READY: &str = "ready";
 
 /// Renders a line per tool and server, with what it lacks below it.
-pub(super) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
+pub(in crate::commands::check) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
     let mut lines = Vec::new();
     if !survey.machine.is_empty() {
         lines.extend(render_needs("this machine", &survey.machine, READY, color));
@@ -66,30 +64,11 @@ fn render_needs(
     lines
 }
 
-/// Renders the survey as one JSON object.
-pub(super) fn render_json(survey: &NeedsSurvey) -> String {
-    let mut report = serde_json::json!(survey);
-    report["ready"] = survey.has_all().into();
-    format!("{report:#}")
-}
-
-/// Returns the closing line: how much was looked at, and how much is missing.
-pub(super) fn summarize(survey: &NeedsSurvey, path: &str) -> String {
-    let count = |number: usize, word: &str| format_count(number as u64, word);
-    let missing = survey.missing().filter(|missing| !missing.optional).count();
-    let missing = match missing {
+/// Says how much is missing.
+pub(in crate::commands::check) fn summarize(survey: &NeedsSurvey) -> String {
+    match survey.missing().filter(|missing| !missing.optional).count() {
         0 => "nothing is missing".to_owned(),
         1 => "1 thing is missing".to_owned(),
-        missing => format!("{} are missing", count(missing, "thing")),
-    };
-    let lacks_file = |missing: &MissingRequirement| missing.kind == RequirementKind::EnvFile;
-    if survey.machine.iter().any(lacks_file) {
-        // The tools aren't known without it.
-        return format!("{path}: {missing}");
-    }
-    let tools = count(survey.tools.len(), "tool");
-    match survey.servers.len() {
-        0 => format!("{path}: {tools}, {missing}"),
-        servers => format!("{path}: {tools}, {}, {missing}", count(servers, "server")),
+        missing => format!("{} are missing", format_count(missing as u64, "thing")),
     }
 }

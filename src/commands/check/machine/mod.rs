@@ -1,13 +1,21 @@
-//! Looks for what each tool and server needs.
+//! What each tool and server needs and this machine lacks. Runs no program, and sends nothing but the beginning of connections.
+
+mod addresses;
+mod every_call;
+mod missing;
+mod places;
+mod programs;
+mod report;
+mod variables;
 
 use std::path::Path;
 
-use crate::commands::doctor::addresses::{AddressBook, tool_address, url_address};
-use crate::commands::doctor::machine::find_missing_machine_parts;
-use crate::commands::doctor::missing::{MissingRequirement, NeedsReport, NeedsSurvey};
-use crate::commands::doctor::places::find_missing_places;
-use crate::commands::doctor::programs::{ProgramRole, find_missing_programs};
-use crate::commands::doctor::variables::{
+use crate::commands::check::machine::addresses::{AddressBook, tool_address, url_address};
+use crate::commands::check::machine::every_call::find_missing_machine_parts;
+use crate::commands::check::machine::missing::{MissingRequirement, NeedsReport};
+use crate::commands::check::machine::places::find_missing_places;
+use crate::commands::check::machine::programs::{ProgramRole, find_missing_programs};
+use crate::commands::check::machine::variables::{
     backing_templates, find_missing_variables, find_unset_passed_variables,
 };
 use toolq_core::os::Environment;
@@ -16,14 +24,17 @@ use toolq_core::types::{
 };
 use toolq_engine::find_sandbox_gaps;
 
+pub(super) use missing::NeedsSurvey;
+pub(super) use report::{render_text, summarize};
+
 /// What the needs depend on.
-pub(super) struct Surroundings<'a> {
+struct Surroundings<'a> {
     /// The directory of tools.yaml, absolute.
-    pub(super) dir: &'a Path,
+    dir: &'a Path,
     /// The working root, absolute.
-    pub(super) root: &'a Path,
+    root: &'a Path,
     /// With the variables of `env_file`.
-    pub(super) environment: &'a Environment,
+    environment: &'a Environment,
 }
 
 /// Looks for everything. Connects to addresses unless `offline`.

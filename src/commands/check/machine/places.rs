@@ -1,7 +1,7 @@
 //! Where commands run, and what they can reach in their sandboxes.
 
-use crate::commands::doctor::missing::{MissingRequirement, RequirementKind};
-use crate::commands::doctor::survey::Surroundings;
+use crate::commands::check::machine::Surroundings;
+use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::types::{
     CommandBacking, MissingProtection, PartialTemplate, Sandbox, SandboxEntry, SandboxNetwork,
     TemplatePart,

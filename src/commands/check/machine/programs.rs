@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::commands::doctor::missing::{MissingRequirement, RequirementKind};
-use crate::commands::doctor::survey::Surroundings;
+use crate::commands::check::machine::Surroundings;
+use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::tools_file::{StartedFile, find_started_files};
 use toolq_core::types::{CommandBacking, Template};
 use toolq_engine::find_program;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use crate::commands::doctor::missing::{MissingRequirement, RequirementKind};
+use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::os::Environment;
 use toolq_core::types::{Backing, PartialTemplate, Template, TemplatePart};
 

@@ -1,11 +1,14 @@
-//! `toolq check`: reports every problem of tools.yaml with its location.
+//! `toolq check`: reports every problem of tools.yaml with its location and, with `--machine`, what this machine lacks.
+
+mod machine;
 
 use std::path::PathBuf;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::args::{CheckArguments, CheckFormat};
+use crate::commands::check::machine::{NeedsSurvey, render_text, summarize, survey_needs};
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::stdout;
 use crate::output::{
@@ -27,6 +30,12 @@ pub fn check_tools_file(
     arguments: &CheckArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
+    if arguments.machine && matches!(arguments.format, CheckFormat::Github | CheckFormat::Sarif) {
+        return Err(
+            CommandError::usage("what the machine lacks has no place in a file")
+                .with_hint("write `--format text` or `--format json`"),
+        );
+    }
     let file = match context.read_tools_file() {
         Ok(file) => file,
         Err(error) => {
@@ -66,30 +75,37 @@ pub fn check_tools_file(
     if context.stderr.quiet && arguments.format == CheckFormat::Text {
         problems.retain(|problem| problem.severity == Severity::Error);
     }
+    // What a file with errors needs isn't known.
+    let tools = file.loaded.tools.as_ref().filter(|_| arguments.machine);
+    let needs = tools.map(|tools| survey_needs(tools, &context.environment, arguments.offline));
     match arguments.format {
-        CheckFormat::Text => context.print_problems(&file, &problems),
-        format => print_report(format, &file, &problems)?,
+        CheckFormat::Text => {
+            context.print_problems(&file, &problems);
+            if let Some(needs) = &needs {
+                let color = context.stderr.is_stdout_colored();
+                stdout::write_line(&render_text(needs, color))?;
+            }
+        }
+        format => print_placed(format, &placed_problems(&file, &problems), needs.as_ref())?,
     }
-    let tools = file.loaded.tools.as_ref().map(|tools| tools.tools.len());
-    context.stderr.print_note(&summarize(
-        &file.path.display().to_string(),
-        tools,
-        errors,
-        warnings,
-    ));
-    Ok(match (errors, warnings) {
-        (0, 0) => Exit::Ok,
-        (0, _) if !arguments.strict => Exit::Ok,
-        _ => Exit::ProblemsFound,
-    })
+    let summary = summarize_problems(&file, errors, warnings);
+    let missing = needs
+        .as_ref()
+        .map(|needs| format!("; {}", summarize(needs)));
+    context
+        .stderr
+        .print_note(&(summary + &missing.unwrap_or_default()));
+    let is_accepted = errors == 0 && (warnings == 0 || !arguments.strict);
+    Ok(
+        if is_accepted && needs.is_none_or(|needs| needs.has_all()) {
+            Exit::Ok
+        } else {
+            Exit::ProblemsFound
+        },
+    )
 }
 
-/// Prints the problems to stdout, for another program.
-fn print_report(
-    format: CheckFormat,
-    file: &LoadedToolsFile,
-    problems: &[FileProblem],
-) -> Result<(), CommandError> {
+fn placed_problems(file: &LoadedToolsFile, problems: &[FileProblem]) -> Vec<PlacedProblem> {
     let placed = problems.iter().map(|problem| {
         let place = file.loaded.sources.locate(problem.span);
         let path = file.path_of(problem.span).display().to_string();
@@ -99,15 +115,29 @@ fn print_report(
         };
         PlacedProblem::new(&problem, &path, place.text, &file.mask)
     });
-    print_placed(format, &placed.collect::<Vec<_>>())
+    placed.collect()
 }
 
-fn print_placed(format: CheckFormat, placed: &[PlacedProblem]) -> Result<(), CommandError> {
+/// Prints the problems to stdout, for another program, with what the machine lacks, if that was looked for.
+fn print_placed(
+    format: CheckFormat,
+    placed: &[PlacedProblem],
+    needs: Option<&NeedsSurvey>,
+) -> Result<(), CommandError> {
     let report = match format {
         CheckFormat::Github if placed.is_empty() => return Ok(()),
         CheckFormat::Github => problems_for_github(placed),
         CheckFormat::Sarif => problems_sarif(placed),
-        CheckFormat::Text | CheckFormat::Json => problems_json(placed),
+        CheckFormat::Text | CheckFormat::Json => {
+            let mut report = problems_json(placed);
+            if let Some(needs) = needs {
+                report["ready"] = needs.has_all().into();
+                report["machine"] = json!(needs.machine);
+                report["tools"] = json!(needs.tools);
+                report["servers"] = json!(needs.servers);
+            }
+            report.to_string()
+        }
     };
     Ok(stdout::write_line(&report)?)
 }
@@ -127,10 +157,8 @@ fn print_read_error(
     };
     let path = context.tools_path.display().to_string();
     let path = if path == "-" { "stdin" } else { &path };
-    print_placed(
-        format,
-        &[PlacedProblem::new(&problem, path, "", &Mask::default())],
-    )
+    let problem = PlacedProblem::new(&problem, path, "", &Mask::default());
+    print_placed(format, &[problem], None)
 }
 
 /// Returns why a tool with this input schema can't be called over HTTP, if so.
@@ -150,7 +178,8 @@ fn log_places(context: &CommandContext) -> Vec<PathBuf> {
         .collect()
 }
 
-fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -> String {
+fn summarize_problems(file: &LoadedToolsFile, errors: usize, warnings: usize) -> String {
+    let path = file.path.display();
     let count = |number: usize, word: &str| format_count(number as u64, word);
     let found = match (errors, warnings) {
         (0, 0) => "no problems".to_owned(),
@@ -158,8 +187,8 @@ fn summarize(path: &str, tools: Option<usize>, errors: usize, warnings: usize) -
         (errors, 0) => count(errors, "error"),
         (errors, warnings) => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
     };
-    match tools {
-        Some(tools) => format!("{path}: {}, {found}", count(tools, "tool")),
+    match &file.loaded.tools {
+        Some(tools) => format!("{path}: {}, {found}", count(tools.tools.len(), "tool")),
         None => format!("{path}: {found}"),
     }
 }

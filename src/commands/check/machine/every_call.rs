@@ -1,27 +1,11 @@
 //! What every call needs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::commands::doctor::missing::{MissingRequirement, NeedsSurvey, RequirementKind};
-use crate::commands::doctor::survey::Surroundings;
-use crate::context::LoadedToolsFile;
+use crate::commands::check::machine::Surroundings;
+use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::os::Environment;
-
-/// Returns a survey with the `env_file` that tools.yaml names, if it can't be opened.
-pub(super) fn find_unreadable_env_file(file: &LoadedToolsFile) -> Option<NeedsSurvey> {
-    let tree = file.loaded.tree.as_ref()?;
-    let (name, _) = tree.texts_at(&["env_file"]).into_iter().next()?;
-    let directory = file.path.parent().unwrap_or(Path::new(""));
-    let error = fs::File::open(directory.join(name)).err()?;
-    let message = format!("{name} can't be read: {error}");
-    let hint = "create it, or remove `env_file`; what else is missing can't be told without it";
-    let kind = RequirementKind::EnvFile;
-    Some(NeedsSurvey {
-        machine: vec![MissingRequirement::new(kind, name, message, hint)],
-        ..NeedsSurvey::default()
-    })
-}
 
 /// Returns what is missing for any call, or for `replay --on-copy`.
 pub(super) fn find_missing_machine_parts(

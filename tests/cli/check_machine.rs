@@ -1,7 +1,7 @@
-//! `toolq doctor`: each kind of thing that a tool can need is taken away, and found missing.
+//! `toolq check --machine`: each kind of thing that a tool can need is taken away, and found missing.
 
 #[cfg(target_os = "linux")]
-#[path = "doctor/old_kernel.rs"]
+#[path = "check_machine/old_kernel.rs"]
 mod old_kernel;
 
 use std::net::TcpListener;
@@ -112,7 +112,7 @@ fn missing_things(ran: &CliOutput) -> Vec<String> {
 #[test]
 fn nothing_is_missing_from_a_machine_that_has_everything() {
     let machine = machine_without("nothing");
-    let ran = machine.sandbox.run(&["doctor"]).assert_exit(0);
+    let ran = machine.sandbox.run(&["check", "--machine"]).assert_exit(0);
     assert!(
         ran.stdout.contains("tool program: ready\n"),
         "{}",
@@ -120,7 +120,7 @@ fn nothing_is_missing_from_a_machine_that_has_everything() {
     );
     assert!(
         ran.stderr
-            .contains("9 tools, 2 servers, nothing is missing"),
+            .contains("9 tools, 3 warnings; nothing is missing"),
         "{}",
         ran.stderr
     );
@@ -146,11 +146,12 @@ fn each_kind_that_is_taken_away_is_found_missing() {
             &["interpreter: interpreter no-such-interpreter"],
         ),
         ("DOCTOR_TOKEN", &["variable: variable DOCTOR_TOKEN"]),
-        ("secrets.env", &["machine: env_file secrets.env"]),
         ("work", &["placed: directory work"]),
     ] {
         let machine = machine_without(missing);
-        let ran = machine.sandbox.run(&["doctor", "--format", "json"]);
+        let ran = machine
+            .sandbox
+            .run(&["check", "--machine", "--format", "json"]);
         assert_eq!(ran.code, 1, "{missing}: {}", ran.stderr);
         assert_eq!(missing_things(&ran), expected, "{missing}");
         assert!(
@@ -167,13 +168,18 @@ fn an_address_at_which_nothing_listens_is_found_missing() {
     for (missing, kept) in [("asked", 1), ("remote", 1)] {
         let machine = machine_without(missing);
         assert_eq!(machine.listeners.len(), kept);
-        let ran = machine.sandbox.run(&["doctor", "--format", "json"]);
+        let ran = machine
+            .sandbox
+            .run(&["check", "--machine", "--format", "json"]);
         let found = missing_things(&ran);
         assert_eq!(found.len(), 1, "{found:?}");
         let expected = format!("{missing}: address 127.0.0.1:");
         assert!(found[0].starts_with(&expected), "{found:?}");
         let machine = machine_without(missing);
-        machine.sandbox.run(&["doctor", "--offline"]).assert_exit(0);
+        machine
+            .sandbox
+            .run(&["check", "--machine", "--offline"])
+            .assert_exit(0);
     }
 }
 
@@ -182,7 +188,7 @@ fn the_root_and_the_directory_of_logs_are_found_missing() {
     let tools = &format!("{BARE_TOOLS}root: elsewhere\n");
     let ran = CliSandbox::new()
         .tools(tools)
-        .run(&["doctor"])
+        .run(&["check", "--machine"])
         .assert_exit(1);
     assert!(
         ran.stdout.contains("elsewhere isn't a directory"),
@@ -193,7 +199,7 @@ fn the_root_and_the_directory_of_logs_are_found_missing() {
         .tools(BARE_TOOLS)
         .env("XDG_STATE_HOME", "")
         .env("HOME", "");
-    let ran = sandbox.run(&["doctor"]).assert_exit(1);
+    let ran = sandbox.run(&["check", "--machine"]).assert_exit(1);
     assert!(
         ran.stdout.contains("no directory for session logs"),
         "{}",
@@ -206,7 +212,7 @@ fn a_variable_that_is_only_passed_on_is_optional() {
     let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: {argv: [cat], pass_env: [DOCTOR_PASSED]}}\n";
     let ran = CliSandbox::new()
         .tools(tools)
-        .run(&["doctor"])
+        .run(&["check", "--machine"])
         .assert_exit(0);
     assert!(
         ran.stdout
@@ -221,7 +227,7 @@ fn a_path_that_a_sandbox_names_is_only_missed() {
     let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat], sandbox: {read: [system, ./gone]}}\n";
     let ran = CliSandbox::new()
         .tools(tools)
-        .run(&["doctor", "--format", "json"])
+        .run(&["check", "--machine", "--format", "json"])
         .assert_exit(0);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let missing = &report["tools"][0]["missing"];
@@ -230,7 +236,7 @@ fn a_path_that_a_sandbox_names_is_only_missed() {
     let ran = CliSandbox::new()
         .tools(tools)
         .file("gone/is", "there")
-        .run(&["doctor", "--format", "json"]);
+        .run(&["check", "--machine", "--format", "json"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["tools"][0]["missing"], Value::Array(Vec::new()));
 }
@@ -239,7 +245,7 @@ fn a_path_that_a_sandbox_names_is_only_missed() {
 fn what_an_agent_and_its_wrapper_need_is_found_missing() {
     let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${DOCTOR_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";
     let sandbox = CliSandbox::new().tools(tools);
-    let ran = sandbox.run(&["doctor", "--offline", "--format", "json"]);
+    let ran = sandbox.run(&["check", "--machine", "--offline", "--format", "json"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let expected = [
         "ask: variable DOCTOR_KEY",
@@ -249,12 +255,12 @@ fn what_an_agent_and_its_wrapper_need_is_found_missing() {
 }
 
 #[test]
-fn a_tools_file_with_errors_is_no_matter_for_the_doctor() {
-    let ran = CliSandbox::new()
-        .tools("version: 1\ntols: {}\n")
-        .run(&["doctor"])
-        .assert_exit(2);
-    assert!(ran.stderr.contains("tols"), "{}", ran.stderr);
+fn what_a_file_with_errors_needs_is_not_known() {
+    let sandbox = CliSandbox::new().tools("version: 1\nenv_file: gone.env\n");
+    let ran = sandbox.run(&["check", "--machine", "--format", "json"]);
+    let report = ran.assert_exit(1).json();
+    assert_eq!(report["errors"], 2, "{report}");
+    assert_eq!(report.get("ready"), None, "{report}");
 }
 
 #[cfg(target_os = "linux")]
@@ -262,7 +268,7 @@ fn a_tools_file_with_errors_is_no_matter_for_the_doctor() {
 fn a_kernel_that_cannot_confine_is_found_out() {
     let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: [cat], sandbox: {read: [system]}}\n";
     let sandbox = CliSandbox::new().tools(tools);
-    let mut command = sandbox.command(&["doctor", "--format", "json"]);
+    let mut command = sandbox.command(&["check", "--machine", "--format", "json"]);
     old_kernel::take_away_landlock(&mut command);
     let ran = sandbox.run_command(command).assert_exit(1);
     assert_eq!(missing_things(&ran), ["a: kernel sandbox"]);
