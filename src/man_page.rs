@@ -62,8 +62,10 @@ pub fn render_man_page() -> io::Result<String> {
     page.render_name_section(&mut out)?;
     page.render_synopsis_section(&mut out)?;
     page.render_description_section(&mut out)?;
-    let visible = |command: &&Command| !command.is_hide_set();
-    for subcommand in command.get_subcommands().filter(visible) {
+    // The page is the same for all builds, so it also has the commands that some of them lack.
+    let is_for_people =
+        |command: &&Command| !matches!(command.get_name(), "generate" | "__complete");
+    for subcommand in command.get_subcommands().filter(is_for_people) {
         write_command_section(&mut out, "toolq", subcommand)?;
     }
     page.render_options_section(&mut out)?;

@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
 use crate::args::ProgramArguments;
-use crate::args::first_steps::show_first_steps;
+use crate::args::program_help::{group_commands, show_first_steps};
 use crate::environment;
 use crate::output::{ColorChoice, ColorPolicy};
 use toolq_core::text::suggest_name;
@@ -19,7 +19,8 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     // clap prints help and errors before it knows the flags.
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
     let color = ColorPolicy::new(color, &environment::read());
-    let mut command = ProgramArguments::<true>::command().color(color.into());
+    let command = ProgramArguments::<true>::command().color(color.into());
+    let mut command = group_commands(command);
     let mut matches = command.try_get_matches_from_mut(arguments);
     let lacks_command = |error: &clap::Error| {
         error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand

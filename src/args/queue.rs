@@ -1,4 +1,4 @@
-//! The arguments of `toolq submit`, `work`, `collect`, and `queue`.
+//! The arguments of `toolq queue`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -107,6 +107,12 @@ pub struct QueueArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum QueueCommand {
+    /// Put tool calls into a queue, for workers on any machine
+    Submit(SubmitArguments),
+    /// Answer the turns of a queue
+    Work(WorkArguments),
+    /// Print the answers of a queue, in the order in which the turns were submitted
+    Collect(CollectArguments),
     /// Show what waits, what runs, the workers, and what is in doubt
     Status(QueueStatusArguments),
     /// List the turns that aren't run anymore, because too many workers were lost over them

@@ -229,7 +229,7 @@ impl<'a> Collector<'a> {
 
     fn overtaken(&self) -> CommandError {
         CommandError::usage(format!(
-            "another `toolq collect` of the queue {} has continued from here",
+            "another `toolq queue collect` of the queue {} has continued from here",
             self.queue.name
         ))
         .with_hint("let only one of them run; the lines that both have written are the same")

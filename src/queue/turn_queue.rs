@@ -34,7 +34,7 @@ impl TurnQueue {
         let stream = jetstream.get_stream(name.stream()).await;
         let stream = stream.map_err(|error| match error.kind() {
             kind if is_not_found(&kind) => CommandError::usage(format!("there is no queue {name}"))
-                .with_hint("`toolq submit` and `toolq work` create a queue"),
+                .with_hint("`toolq queue submit` and `toolq queue work` create a queue"),
             _ => queue_error(&format!("the queue {name} can't be opened"), error)
                 .with_hint("the server needs JetStream: `nats-server -js`"),
         })?;

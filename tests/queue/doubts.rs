@@ -66,7 +66,7 @@ fn a_call_that_was_done_gets_the_result_that_a_person_knows() {
     assert!(after.contains("in doubt     0\n"), "{after}");
     assert_eq!(last_exit_code(&sandbox, &before), 0);
     // From the start, both answers are there, and the later one counts.
-    let all = sandbox.run(&["collect", QUEUE, "--until-empty", "--from-start"]);
+    let all = sandbox.run(&["queue", "collect", QUEUE, "--until-empty", "--from-start"]);
     let texts = all.assert_exit(0).texts();
     assert!(texts[0].contains("may have"), "{texts:?}");
     assert_eq!(texts[1..], ["receipt 4711"]);

@@ -16,7 +16,7 @@ fn a_worker_with_other_tools_hands_the_turn_back_and_says_so() {
     sandbox.write("other.yaml", other);
     sandbox.write_turns("in.jsonl", &[("write", "a")]);
     sandbox.submit("in.jsonl");
-    let mut worker = sandbox.command(&["-c", "other.yaml", "work", "jobs"]);
+    let mut worker = sandbox.command(&["-c", "other.yaml", "queue", "work", "jobs"]);
     let log = std::fs::File::create(sandbox.path("worker.log")).unwrap();
     let mut worker = worker.stderr(log).spawn().unwrap();
     let said = || std::fs::read_to_string(sandbox.path("worker.log")).unwrap();
@@ -48,7 +48,14 @@ fn turns_for_other_tools_do_not_hold_up_a_worker() {
     let turns: Vec<String> = (0..40).map(|number| format!("x{number}")).collect();
     let turns: Vec<(&str, &str)> = turns.iter().map(|text| ("write", &**text)).collect();
     sandbox.write_turns("foreign.jsonl", &turns);
-    let submitted = sandbox.run(&["-c", "other.yaml", "submit", QUEUE, "foreign.jsonl"]);
+    let submitted = sandbox.run(&[
+        "-c",
+        "other.yaml",
+        "queue",
+        "submit",
+        QUEUE,
+        "foreign.jsonl",
+    ]);
     submitted.assert_exit(0);
     sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
     sandbox.submit("in.jsonl");
@@ -67,7 +74,7 @@ fn an_idle_worker_ends_although_its_server_is_gone() {
     sandbox.submit("in.jsonl");
     let worker = sandbox.start_worker(&[]);
     sandbox.wait_for_effects(1);
-    let collector = sandbox.start_into("collected", &["collect", QUEUE]);
+    let collector = sandbox.start_into("collected", &["queue", "collect", QUEUE]);
     let collected = sandbox.path("collected");
     wait_until("the answer is collected", || {
         std::fs::read_to_string(&collected).is_ok_and(|lines| !lines.is_empty())
@@ -92,7 +99,7 @@ fn workers_that_run_keep_their_lease() {
     let worker = sandbox.start_worker(&[]);
     sandbox.wait_for_effects(1);
     let refused = sandbox
-        .run(&["work", QUEUE, "--ack-wait", "3s"])
+        .run(&["queue", "work", QUEUE, "--ack-wait", "3s"])
         .assert_exit(2);
     assert!(
         refused.stderr.contains("while workers run (1)"),
@@ -100,7 +107,7 @@ fn workers_that_run_keep_their_lease() {
         refused.stderr
     );
     let refused = sandbox
-        .run(&["work", QUEUE, "--ack-wait", "10ms"])
+        .run(&["queue", "work", QUEUE, "--ack-wait", "10ms"])
         .assert_exit(2);
     assert!(
         refused.stderr.contains("must be 1s or longer"),

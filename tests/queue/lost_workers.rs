@@ -71,6 +71,6 @@ fn a_worker_that_was_stopped_for_too_long_finds_its_turn_taken_over() {
     let taken_over = "another worker has taken over this turn";
     assert!(first.stderr.contains(taken_over), "{}", first.stderr);
     assert_eq!(sandbox.effects(), ["a", "b"]);
-    let all = sandbox.run(&["collect", "jobs", "--until-empty", "--from-start"]);
+    let all = sandbox.run(&["queue", "collect", "jobs", "--until-empty", "--from-start"]);
     assert!(all.texts()[0].contains("may have"), "{}", all.stdout);
 }

@@ -1,4 +1,4 @@
-//! `toolq submit`, `work`, `collect`, and `queue`, with a real nats-server. Without one, the tests are skipped, and say so.
+//! `toolq queue`, with a real nats-server. Without one, the tests are skipped, and say so.
 
 #![allow(
     clippy::unwrap_used,

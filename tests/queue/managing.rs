@@ -63,7 +63,7 @@ fn a_status_that_gets_no_answer_changes_no_setting() {
     let unanswered = unanswered.assert_exit(4);
     let why = "the consumer of the queue jobs can't be opened";
     assert!(unanswered.stderr.contains(why), "{}", unanswered.stderr);
-    let arguments = [&["work", QUEUE], &ack_wait[..], &["3s"]].concat();
+    let arguments = [&["queue", "work", QUEUE], &ack_wait[..], &["3s"]].concat();
     let refused = sandbox.run(&arguments).assert_exit(2);
     let kept = "can't be shorter than the 10m of the queue";
     assert!(refused.stderr.contains(kept), "{}", refused.stderr);
@@ -87,7 +87,7 @@ fn a_worker_that_starts_beside_another_keeps_the_lease_of_the_other() {
             let status = sandbox.run(&["queue", "status", QUEUE]);
             status.stdout.contains("workers      2,")
         });
-        let refused = sandbox.run(&["work", QUEUE, "--ack-wait", "3s"]);
+        let refused = sandbox.run(&["queue", "work", QUEUE, "--ack-wait", "3s"]);
         let refused = refused.assert_exit(2);
         let kept = "can't be shorter than the 10m of the queue";
         assert!(refused.stderr.contains(kept), "{}", refused.stderr);
@@ -108,7 +108,7 @@ fn the_status_of_a_queue_without_workers_creates_nothing() {
     sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
     let url = server.url.replace("nats://", "nats://some:x@");
     sandbox
-        .run(&["submit", QUEUE, "in.jsonl", "--nats", &url])
+        .run(&["queue", "submit", QUEUE, "in.jsonl", "--nats", &url])
         .assert_exit(0);
     let status = sandbox.run(&["queue", "status", QUEUE, "--nats", &url]);
     let status = status.assert_exit(0).stdout;
@@ -160,7 +160,7 @@ fn a_collect_of_a_purged_queue_ends_and_the_next_one_begins_anew() {
     sandbox.write_turns("in.jsonl", &[("write", "a"), ("write", "b")]);
     sandbox.submit("in.jsonl");
     let worker = sandbox.start_worker(&["--until-empty"]);
-    let collector = sandbox.start(&["collect", QUEUE]);
+    let collector = sandbox.start(&["queue", "collect", QUEUE]);
     worker.wait().assert_exit(0);
     sandbox
         .run(&["queue", "purge", QUEUE, "--force"])
@@ -196,11 +196,11 @@ fn a_user_and_a_password_or_a_token_may_be_part_of_the_url() {
         sandbox.write_turns("in.jsonl", &[("write", "a")]);
         let url = server.url.replace("nats://", &format!("nats://{login}@"));
         sandbox
-            .run(&["submit", QUEUE, "in.jsonl", "--nats", &url])
+            .run(&["queue", "submit", QUEUE, "in.jsonl", "--nats", &url])
             .assert_exit(0);
         let wrong = server.url.replace("nats://", "nats://u:wrong@");
         let refused = sandbox
-            .run(&["submit", QUEUE, "in.jsonl", "--nats", &wrong])
+            .run(&["queue", "submit", QUEUE, "in.jsonl", "--nats", &wrong])
             .assert_exit(4);
         assert!(refused.stderr.contains("log in with"), "{}", refused.stderr);
         assert!(!refused.stderr.contains("wrong@"), "{}", refused.stderr);
@@ -213,7 +213,7 @@ fn certificates_are_not_ignored() {
         return;
     };
     sandbox.write_turns("in.jsonl", &[("write", "a")]);
-    let submit = ["submit", QUEUE, "in.jsonl", "--tls-ca"];
+    let submit = ["queue", "submit", QUEUE, "in.jsonl", "--tls-ca"];
     let missing = sandbox
         .run(&[&submit[..], &["nosuch.pem"]].concat())
         .assert_exit(2);
@@ -236,7 +236,7 @@ fn several_copies_need_several_servers() {
         return;
     };
     sandbox.write_turns("in.jsonl", &[("write", "a")]);
-    let refused = sandbox.run(&["submit", QUEUE, "in.jsonl", "--replicas", "3"]);
+    let refused = sandbox.run(&["queue", "submit", QUEUE, "in.jsonl", "--replicas", "3"]);
     let refused = refused.assert_exit(4);
     assert!(
         refused.stderr.contains("servers in a cluster"),

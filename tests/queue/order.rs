@@ -46,7 +46,7 @@ fn answers_are_written_as_soon_as_they_are_there() {
     };
     sandbox.write_turns("in.jsonl", &[("write", "a"), ("slow_write", "b")]);
     sandbox.submit("in.jsonl");
-    let mut command = sandbox.command(&["collect", QUEUE]);
+    let mut command = sandbox.command(&["queue", "collect", QUEUE]);
     let mut collect = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(collect.stdout.take().unwrap()).lines();
     let worker = sandbox.start_worker(&[]);
@@ -77,7 +77,7 @@ fn the_next_collect_goes_on_where_the_last_one_ended() {
         );
     }
     assert_eq!(sandbox.collect().assert_exit(0).stdout, "");
-    let all = sandbox.run(&["collect", QUEUE, "--until-empty", "--from-start"]);
+    let all = sandbox.run(&["queue", "collect", QUEUE, "--until-empty", "--from-start"]);
     assert_eq!(all.assert_exit(0).texts(), ["wrote a", "wrote b"]);
 }
 
@@ -86,7 +86,7 @@ fn a_queue_that_nobody_made_has_no_answers() {
     let Some(sandbox) = QueueSandbox::new() else {
         return;
     };
-    let output = sandbox.run(&["collect", "other"]).assert_exit(2);
+    let output = sandbox.run(&["queue", "collect", "other"]).assert_exit(2);
     assert!(
         output.stderr.contains("there is no queue other"),
         "{}",

@@ -94,7 +94,7 @@ impl QueueSandbox {
     /// Submits a file.
     #[track_caller]
     pub fn submit(&self, file: &str) -> QueueOutput {
-        self.run(&["submit", QUEUE, file]).assert_exit(0)
+        self.run(&["queue", "submit", QUEUE, file]).assert_exit(0)
     }
 
     /// Starts a command in the background.
@@ -110,7 +110,7 @@ impl QueueSandbox {
 
     /// Starts a worker.
     pub fn start_worker(&self, flags: &[&str]) -> QueueProcess {
-        self.start(&[&["work", QUEUE], flags].concat())
+        self.start(&[&["queue", "work", QUEUE], flags].concat())
     }
 
     /// Runs a shell script in which `toolq` is the program.
@@ -154,7 +154,7 @@ impl QueueSandbox {
 
     /// Collects until everything that was submitted is answered.
     pub fn collect(&self) -> QueueOutput {
-        self.run(&["collect", QUEUE, "--until-empty"])
+        self.run(&["queue", "collect", QUEUE, "--until-empty"])
     }
 
     /// Returns the effects so far, in their order.

@@ -43,7 +43,7 @@ fn with_new_it_is_done_again() {
     sandbox.write_turns("in.jsonl", &[("write", "a")]);
     sandbox.submit("in.jsonl");
     sandbox
-        .run(&["submit", QUEUE, "--new", "in.jsonl"])
+        .run(&["queue", "submit", QUEUE, "--new", "in.jsonl"])
         .assert_exit(0);
     sandbox
         .start_worker(&["--until-empty"])
@@ -116,7 +116,7 @@ fn a_server_that_is_not_there_is_reported() {
     };
     sandbox.write_turns("in.jsonl", &[("write", "a")]);
     let url = "nats://user:secret@127.0.0.1:9";
-    let output = sandbox.run(&["submit", QUEUE, "--nats", url, "in.jsonl"]);
+    let output = sandbox.run(&["queue", "submit", QUEUE, "--nats", url, "in.jsonl"]);
     assert_ne!(output.code, Some(0));
     assert!(
         output

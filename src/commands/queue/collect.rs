@@ -1,4 +1,4 @@
-//! `toolq collect`: writes the answers of a queue, in the order in which the turns were submitted.
+//! `toolq queue collect`: writes the answers of a queue, in the order in which the turns were submitted.
 
 use crate::args::CollectArguments as Arguments;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
@@ -10,7 +10,7 @@ use crate::queue::{CollectSettings, StopSignal, TurnQueue, collect_answers};
 ///
 /// # Errors
 /// The queue can't be used, or stdout can't be written.
-pub(crate) fn collect_results(
+pub(super) fn collect_results(
     arguments: &Arguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {

@@ -1,15 +1,13 @@
-//! `toolq queue`: looks at a queue, and removes it.
+//! The verbs of `toolq queue` that look at a queue or take from it.
 
 use std::fmt::Write as _;
 
 use crate::args::{
-    LogFormat, QueueArguments as Arguments, QueueCommand, QueueNameArguments, QueuePurgeArguments,
-    QueueStatusArguments, QueueTurnArguments,
+    LogFormat, QueueNameArguments, QueuePurgeArguments, QueueStatusArguments, QueueTurnArguments,
 };
-use crate::commands::queue::resolve::resolve_call_in_queue;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit, stdout};
+use crate::output::{CommandError, stdout};
 use crate::queue::{
     QueueStatus, SyncMode, TurnQueue, cancel_turn, list_dead_turns, queue_error, read_log,
     read_status,
@@ -19,26 +17,7 @@ use toolq_core::json::expect_json;
 /// How many calls in doubt the status names.
 const MAX_NAMED_CALLS: usize = 10;
 
-/// Runs a verb of `toolq queue`.
-///
-/// # Errors
-/// The queue can't be used, or stdout can't be written.
-pub(crate) fn manage_queue(
-    arguments: &Arguments,
-    context: &CommandContext,
-) -> Result<Exit, CommandError> {
-    match &arguments.command {
-        QueueCommand::Status(status) => show_status(status, context)?,
-        QueueCommand::Dead(dead) => list_dead(dead, context)?,
-        QueueCommand::Log(log) => print_log(log, context)?,
-        QueueCommand::Cancel(turn) => cancel(turn, context)?,
-        QueueCommand::Resolve(resolve) => resolve_call_in_queue(resolve, context)?,
-        QueueCommand::Purge(purge) => purge_queue(purge, context)?,
-    }
-    Ok(Exit::Ok)
-}
-
-fn show_status(
+pub(super) fn show_status(
     arguments: &QueueStatusArguments,
     context: &CommandContext,
 ) -> Result<(), CommandError> {
@@ -58,7 +37,10 @@ fn show_status(
 }
 
 /// Prints one line for each turn that isn't run anymore.
-fn list_dead(arguments: &QueueNameArguments, context: &CommandContext) -> Result<(), CommandError> {
+pub(super) fn list_dead(
+    arguments: &QueueNameArguments,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
     let name = parse_queue_name(&arguments.queue)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let dead = session.runtime.block_on(async {
@@ -80,7 +62,10 @@ fn list_dead(arguments: &QueueNameArguments, context: &CommandContext) -> Result
     Ok(())
 }
 
-fn print_log(arguments: &QueueTurnArguments, context: &CommandContext) -> Result<(), CommandError> {
+pub(super) fn print_log(
+    arguments: &QueueTurnArguments,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
     let name = parse_queue_name(&arguments.queue)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let lines = session.runtime.block_on(async {
@@ -96,7 +81,10 @@ fn print_log(arguments: &QueueTurnArguments, context: &CommandContext) -> Result
     Ok(())
 }
 
-fn cancel(arguments: &QueueTurnArguments, context: &CommandContext) -> Result<(), CommandError> {
+pub(super) fn cancel(
+    arguments: &QueueTurnArguments,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
     let name = parse_queue_name(&arguments.queue)?;
     let session = NatsSession::begin(&arguments.nats, context)?;
     let turn = session.runtime.block_on(async {
@@ -109,7 +97,7 @@ fn cancel(arguments: &QueueTurnArguments, context: &CommandContext) -> Result<()
     Ok(())
 }
 
-fn purge_queue(
+pub(super) fn purge_queue(
     arguments: &QueuePurgeArguments,
     context: &CommandContext,
 ) -> Result<(), CommandError> {

@@ -1,7 +1,5 @@
-//! `toolq submit`, `work`, `collect`, and `queue`: turns that workers on any machine answer.
+//! `toolq queue`, a file per verb: turns that workers on any machine answer.
 
-#[cfg(not(feature = "nats"))]
-mod absent;
 #[cfg(feature = "nats")]
 mod collect;
 #[cfg(feature = "nats")]
@@ -15,13 +13,42 @@ mod submit;
 #[cfg(feature = "nats")]
 mod work;
 
+use crate::args::QueueArguments as Arguments;
+#[cfg(feature = "nats")]
+use crate::args::QueueCommand;
+use crate::context::CommandContext;
+use crate::output::{CommandError, Exit};
+
+/// Runs a verb of `toolq queue`.
+///
+/// # Errors
+/// The queue can't be used, or stdout can't be written.
+#[cfg(feature = "nats")]
+pub(crate) fn run_queue_command(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    match &arguments.command {
+        QueueCommand::Submit(arguments) => submit::submit_turns(arguments, context)?,
+        QueueCommand::Work(arguments) => return work::work_on_queue(arguments, context),
+        QueueCommand::Collect(arguments) => return collect::collect_results(arguments, context),
+        QueueCommand::Status(arguments) => manage::show_status(arguments, context)?,
+        QueueCommand::Dead(arguments) => manage::list_dead(arguments, context)?,
+        QueueCommand::Log(arguments) => manage::print_log(arguments, context)?,
+        QueueCommand::Cancel(arguments) => manage::cancel(arguments, context)?,
+        QueueCommand::Resolve(arguments) => resolve::resolve_call_in_queue(arguments, context)?,
+        QueueCommand::Purge(arguments) => manage::purge_queue(arguments, context)?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// # Errors
+/// Always: this build has no queues.
 #[cfg(not(feature = "nats"))]
-pub(crate) use absent::{collect_results, manage_queue, submit_turns, work_on_queue};
-#[cfg(feature = "nats")]
-pub(crate) use collect::collect_results;
-#[cfg(feature = "nats")]
-pub(crate) use manage::manage_queue;
-#[cfg(feature = "nats")]
-pub(crate) use submit::submit_turns;
-#[cfg(feature = "nats")]
-pub(crate) use work::work_on_queue;
+pub(crate) fn run_queue_command(_: &Arguments, _: &CommandContext) -> Result<Exit, CommandError> {
+    Err(
+        CommandError::usage("this toolq was built without `nats`; nothing ran").with_hint(
+            "packages of toolq have it; from source: `cargo install --locked --path . --features nats`",
+        ),
+    )
+}

@@ -17,15 +17,15 @@ const MAX_FLUSH_TIME: Duration = Duration::from_secs(1);
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
 /// A connection to NATS.
-pub(crate) struct NatsSession {
-    pub(crate) runtime: Runtime,
-    pub(crate) client: Client,
+pub(super) struct NatsSession {
+    pub(super) runtime: Runtime,
+    pub(super) client: Client,
 }
 
 impl NatsSession {
     /// # Errors
     /// No server can be reached, or it refuses the credentials.
-    pub(crate) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
+    pub(super) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
         plant_bug(&context.environment);
         let runtime = build_nats_runtime()?;
         let settings = nats_settings(flags, context);
@@ -35,7 +35,7 @@ impl NatsSession {
     }
 
     /// Waits until everything was sent, and closes the connection.
-    pub(crate) fn end(self) {
+    pub(super) fn end(self) {
         // What matters was confirmed; this is for the rest. Without a connection, it would wait for the next one.
         let flushing = async { timeout(MAX_FLUSH_TIME, self.client.flush()).await };
         let _ = self.runtime.block_on(flushing);
@@ -61,7 +61,7 @@ fn nats_settings(flags: &NatsFlags, context: &CommandContext) -> NatsSettings {
 
 /// # Errors
 /// It can't be the name of a queue.
-pub(crate) fn parse_queue_name(name: &str) -> Result<QueueName, CommandError> {
+pub(super) fn parse_queue_name(name: &str) -> Result<QueueName, CommandError> {
     name.parse()
         .map_err(|why| CommandError::usage(format!("the name of a queue {why}")))
 }

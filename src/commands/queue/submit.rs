@@ -1,10 +1,10 @@
-//! `toolq submit`: publishes the open turns of inputs.
+//! `toolq queue submit`: publishes the open turns of inputs.
 
 use crate::args::SubmitArguments as Arguments;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
-use crate::output::{CommandError, Exit};
+use crate::output::CommandError;
 use crate::queue::{Submission, Submitter, TurnQueue};
 use toolq_core::transcript::InputSource;
 use toolq_core::types::Turn;
@@ -14,10 +14,10 @@ use toolq_log::combine_digests;
 ///
 /// # Errors
 /// tools.yaml or an input is invalid, or the queue doesn't take a turn.
-pub(crate) fn submit_turns(
+pub(super) fn submit_turns(
     arguments: &Arguments,
     context: &CommandContext,
-) -> Result<Exit, CommandError> {
+) -> Result<(), CommandError> {
     let queue_name = parse_queue_name(&arguments.queue)?;
     let tools = context.load_tools()?;
     let inputs = files::open_inputs(&arguments.input, InputSource::with_digest)?;
@@ -38,7 +38,7 @@ pub(crate) fn submit_turns(
     })?;
     session.end();
     print_counts(submission, context);
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// The turns of all inputs, on their way to the queue.

@@ -1,4 +1,4 @@
-//! `toolq work`: answers the turns of a queue.
+//! `toolq queue work`: answers the turns of a queue.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::session::{build_runtime, set_up_calls};
 ///
 /// # Errors
 /// tools.yaml is invalid, or the queue can't be used.
-pub(crate) fn work_on_queue(
+pub(super) fn work_on_queue(
     arguments: &Arguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {

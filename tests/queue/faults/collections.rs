@@ -39,7 +39,7 @@ impl Collections {
         }
         let output = File::create(sandbox.path().join(file_name(self.runs))).unwrap();
         self.runs += 1;
-        let mut command = sandbox.command(&["collect", QUEUE]);
+        let mut command = sandbox.command(&["queue", "collect", QUEUE]);
         command
             .stdin(Stdio::null())
             .stdout(output)

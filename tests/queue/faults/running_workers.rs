@@ -68,7 +68,8 @@ impl RunningWorkers {
                 .unwrap();
             let deliveries = &self.max_deliveries;
             let flags = ["--ack-wait", ACK_WAIT, "--max-deliveries", deliveries];
-            let mut command = sandbox.command(&["work", queue, "--replicas", &self.replicas]);
+            let mut command =
+                sandbox.command(&["queue", "work", queue, "--replicas", &self.replicas]);
             command
                 .args(flags)
                 .env("NATS_URL", worker.link.urls())

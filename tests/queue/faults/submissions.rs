@@ -60,7 +60,14 @@ impl Submissions {
             self.write_input(sandbox);
         }
         let file = self.file_name();
-        let mut command = sandbox.command(&["submit", QUEUE, "--replicas", &self.replicas, &file]);
+        let mut command = sandbox.command(&[
+            "queue",
+            "submit",
+            QUEUE,
+            "--replicas",
+            &self.replicas,
+            &file,
+        ]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
