@@ -11,7 +11,6 @@ use crate::queue::answers::CollectedAnswer;
 use crate::queue::message_chain::expected_sequence;
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
-use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
 use crate::queue::stop::StopSignal;
 use crate::queue::submitter::limit_repeats;
@@ -159,14 +158,6 @@ impl<'a> Collector<'a> {
         });
         let mut names: VecDeque<TurnName> = names.skip(self.position.turns).collect();
         while let Some(name) = names.pop_front() {
-            if has_planted(PlantedBug::CollectOutOfOrder) && !names.is_empty() {
-                let answer = CollectedAnswer::read(self.queue, &name, list.after).await;
-                if answer.map_err(lost)?.is_none() {
-                    names.push_back(name);
-                    tokio::task::yield_now().await;
-                    continue;
-                }
-            }
             let Some(answer) = self.next_answer(&name, list.after).await? else {
                 return Ok(false);
             };

@@ -57,7 +57,7 @@ pub(super) async fn publish_only(
 }
 
 /// Like [`publish_after`]. `None` publishes after any message.
-pub(super) async fn publish_at(
+async fn publish_at(
     queue: &TurnQueue,
     subject: &str,
     (headers, payload): (HeaderMap, Bytes),

@@ -11,7 +11,6 @@ use crate::output::CommandError;
 use crate::queue::log_files::named_files;
 use crate::queue::message_chain::MessageChain;
 use crate::queue::names::TurnName;
-use crate::queue::planted_bug::{PlantedBug, has_planted};
 use crate::queue::queue_error;
 use crate::queue::record_publisher::LEASE_MS;
 use crate::queue::turn_queue::TurnQueue;
@@ -47,9 +46,6 @@ impl StoredRecords {
             }
         }
         records.last = chain.last;
-        if has_planted(PlantedBug::ResumeWithoutRecords) {
-            records.lines.clear();
-        }
         Ok(records)
     }
 

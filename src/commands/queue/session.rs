@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::args::NatsFlags;
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect, plant_bug};
+use crate::queue::{NatsSettings, QueueName, build_nats_runtime, connect};
 
 /// How long to wait at the end until the server has received everything.
 const MAX_FLUSH_TIME: Duration = Duration::from_secs(1);
@@ -26,7 +26,6 @@ impl NatsSession {
     /// # Errors
     /// No server can be reached, or it refuses the credentials.
     pub(super) fn begin(flags: &NatsFlags, context: &CommandContext) -> Result<Self, CommandError> {
-        plant_bug(&context.environment);
         let runtime = build_nats_runtime()?;
         let settings = nats_settings(flags, context);
         let connecting = connect(&settings, runtime.handle(), &context.stderr);

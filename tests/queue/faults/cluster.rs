@@ -9,6 +9,10 @@ use tempfile::TempDir;
 
 use crate::nats_server::{program, say_skipped};
 
+const SERVERS: usize = 3;
+/// Each server keeps a copy of the queue.
+pub const REPLICAS: &str = "3";
+
 /// A group of servers with one JetStream.
 pub struct Cluster {
     servers: Vec<ClusterServer>,
@@ -29,14 +33,14 @@ fn free_port() -> u16 {
 }
 
 impl Cluster {
-    /// Starts `count` servers. Returns `None`, and says so, if nats-server isn't installed.
-    pub fn start(count: usize) -> Option<Self> {
+    /// Starts the servers. Returns `None`, and says so, if nats-server isn't installed.
+    pub fn start() -> Option<Self> {
         if Command::new(program()).arg("--version").output().is_err() {
             say_skipped();
             return None;
         }
         let dir = TempDir::new().unwrap();
-        let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
+        let ports: Vec<(u16, u16)> = (0..SERVERS).map(|_| (free_port(), free_port())).collect();
         let routes: Vec<String> = ports
             .iter()
             .map(|(_, route)| format!("nats://127.0.0.1:{route}"))
@@ -44,13 +48,10 @@ impl Cluster {
         let servers = ports.iter().enumerate().map(|(number, (port, route))| {
             let store = dir.path().join(format!("store{number}"));
             // Clients are to know the links that faults hold, and no others.
-            let cluster = match count {
-                1 => String::new(),
-                _ => format!(
-                    "cluster {{ name: faults, listen: \"127.0.0.1:{route}\", no_advertise: true, routes: [{}] }}\n",
-                    routes.join(", ")
-                ),
-            };
+            let cluster = format!(
+                "cluster {{ name: faults, listen: \"127.0.0.1:{route}\", no_advertise: true, routes: [{}] }}\n",
+                routes.join(", ")
+            );
             let config = format!(
                 "server_name: s{number}\nlisten: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\" }}\n{cluster}",
                 store.display()

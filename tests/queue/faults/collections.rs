@@ -12,7 +12,6 @@ use crate::support::CliSandbox;
 const COUNT_INTERVAL: Duration = Duration::from_millis(300);
 
 pub struct Collections {
-    bug: Option<&'static str>,
     collecting: Option<Child>,
     runs: usize,
     collected_turns: usize,
@@ -20,9 +19,8 @@ pub struct Collections {
 }
 
 impl Collections {
-    pub fn new(bug: Option<&'static str>) -> Self {
+    pub fn new() -> Self {
         Self {
-            bug,
             collecting: None,
             runs: 0,
             collected_turns: 0,
@@ -44,9 +42,6 @@ impl Collections {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(Stdio::null());
-        if let Some(bug) = self.bug {
-            command.env("TOOLQ_PLANTED_BUG", bug);
-        }
         self.collecting = Some(command.spawn().unwrap());
     }
 

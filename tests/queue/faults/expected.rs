@@ -30,7 +30,7 @@ pub struct Effect {
     pub time: u128,
 }
 
-/// All that was seen from outside.
+/// All that was seen from outside, until everything should have been answered and collected.
 #[derive(Debug, Default)]
 pub struct History {
     /// In the order in which they were submitted.
@@ -41,9 +41,7 @@ pub struct History {
     /// The logs of turns in whose answers calls are in doubt, by the id of the call.
     pub logs_of_doubts: HashMap<String, String>,
     /// The ids that `queue status` calls in doubt, once everything is answered.
-    pub doubts_told: Option<Vec<String>>,
-    /// Whether everything was answered and collected in the end.
-    pub is_whole: bool,
+    pub doubts_told: Vec<String>,
     pub lines_written: usize,
 }
 

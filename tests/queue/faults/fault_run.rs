@@ -19,6 +19,8 @@ use crate::support::waiting::wait_until;
 
 pub const QUEUE: &str = "faults";
 const WORKERS: usize = 4;
+/// How many turns may be without a collected answer.
+const OPEN_TURNS: usize = 30;
 /// How long nothing new may be collected once no more faults happen. A busy machine takes its time.
 const PATIENCE: Duration = Duration::from_mins(4);
 const TICK: Duration = Duration::from_millis(20);
@@ -38,17 +40,6 @@ tools:
   read: {input_schema: *input, effect: read, command: *work}
 "#;
 
-pub struct FaultRunSettings {
-    pub servers: usize,
-    pub seed: u64,
-    /// How many turns may be without a collected answer. With few, there is always a worker that can take one over.
-    pub open_turns: usize,
-    /// How often a turn is delivered before no worker runs it anymore.
-    pub max_deliveries: usize,
-    /// A bug that the processes are to have.
-    pub bug: Option<&'static str>,
-}
-
 /// What is to be undone, and when.
 struct Repair {
     due: Instant,
@@ -63,7 +54,6 @@ enum RepairKind {
 }
 
 pub struct FaultRun {
-    settings: FaultRunSettings,
     schedule: FaultSchedule,
     counts: FaultCounts,
     repairs: Vec<Repair>,
@@ -77,20 +67,19 @@ pub struct FaultRun {
 
 impl FaultRun {
     /// Returns `None` where there is no nats-server.
-    pub fn begin(settings: FaultRunSettings) -> Option<Self> {
-        let cluster = Cluster::start(settings.servers)?;
+    pub fn begin(seed: u64) -> Option<Self> {
+        let cluster = Cluster::start()?;
         let sandbox = CliSandbox::new()
             .tools(TOOLS)
             .env("NATS_URL", &cluster.urls());
         let links = (0..WORKERS).map(|_| Link::open(&cluster.ports()));
-        let workers = RunningWorkers::new(links.collect(), &settings);
+        let workers = RunningWorkers::new(links.collect());
         let mut run = Self {
-            schedule: FaultSchedule::new(settings.seed, settings.servers > 1),
+            schedule: FaultSchedule::new(seed),
             counts: FaultCounts::default(),
             repairs: Vec::new(),
-            submissions: Submissions::new(settings.servers),
-            collections: Collections::new(settings.bug),
-            settings,
+            submissions: Submissions::new(),
+            collections: Collections::new(),
             workers,
             cluster,
             sandbox,
@@ -108,28 +97,13 @@ impl FaultRun {
     }
 
     /// Causes faults for this time.
-    pub fn cause_faults(&mut self, time: Duration, is_enough: impl Fn() -> bool) {
-        self.cause_faults_until(time, &mut |_| is_enough());
-    }
-
-    /// Causes faults for this time, or until `is_enough`, which is called from time to time, returns true.
-    pub fn cause_faults_until(
-        &mut self,
-        time: Duration,
-        is_enough: &mut dyn FnMut(&mut Self) -> bool,
-    ) {
+    pub fn cause_faults(&mut self, time: Duration) {
         let end = Instant::now() + time;
-        let (mut next_fault, mut next_question) = (Instant::now(), Instant::now());
+        let mut next_fault = Instant::now();
         while Instant::now() < end {
             self.keep_going();
             if Instant::now() >= next_fault && self.cause_fault() {
                 next_fault = Instant::now() + self.schedule.pause();
-            }
-            if Instant::now() >= next_question {
-                if is_enough(self) {
-                    return;
-                }
-                next_question = Instant::now() + Duration::from_secs(3);
             }
             thread::sleep(TICK);
         }
@@ -148,7 +122,7 @@ impl FaultRun {
         }
         self.workers.start_missing(&self.sandbox, QUEUE);
         let collected = self.collections.count_turns(&self.sandbox);
-        let wants_more = self.submissions.turns.len() < collected + self.settings.open_turns;
+        let wants_more = self.submissions.turns.len() < collected + OPEN_TURNS;
         self.submissions.keep_going(&self.sandbox, wants_more);
         self.collections.keep_going(&self.sandbox);
     }
@@ -274,19 +248,6 @@ impl FaultRun {
         }
         self.submissions.kill();
         self.collections.kill();
-        let mut history = self.history_so_far();
-        history.is_whole = true;
-        history.doubts_told = Some(
-            told_doubts(&self.sandbox)
-                .into_iter()
-                .map(|(id, _)| id)
-                .collect(),
-        );
-        history
-    }
-
-    /// Returns what was seen so far.
-    pub fn history_so_far(&mut self) -> History {
         // What calls wrote down is read last, so that it has every call with an answer.
         let collected = self.collections.read(&self.sandbox);
         let logs_of_doubts = read_logs_of_doubts(&self.sandbox);
@@ -296,8 +257,10 @@ impl FaultRun {
             lines_written: collected.iter().map(|run| run.lines.len()).sum(),
             logs_of_doubts,
             collected,
-            doubts_told: None,
-            is_whole: false,
+            doubts_told: told_doubts(&self.sandbox)
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect(),
         }
     }
 

@@ -54,15 +54,12 @@ impl fmt::Display for FaultCounts {
 
 pub struct FaultSchedule {
     random: Rng,
-    /// Whether servers are killed. One alone would take all with it.
-    has_cluster: bool,
 }
 
 impl FaultSchedule {
-    pub fn new(seed: u64, has_cluster: bool) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             random: Rng::with_seed(seed),
-            has_cluster,
         }
     }
 
@@ -86,8 +83,8 @@ impl FaultSchedule {
             72..78 => Fault::DisturbLink(LinkState::Held, self.millis(100, 3000)),
             78..83 => Fault::DisturbLink(LinkState::HeldFromServers, self.millis(1200, 1950)),
             83..88 => Fault::DisturbLink(LinkState::Cut, self.millis(100, 3000)),
-            88..92 if self.has_cluster => Fault::RestartServer(self.millis(200, 4000)),
-            88..95 => Fault::KillCollect,
+            88..92 => Fault::RestartServer(self.millis(200, 4000)),
+            92..95 => Fault::KillCollect,
             _ => Fault::KillSubmit,
         }
     }

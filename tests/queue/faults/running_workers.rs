@@ -5,18 +5,17 @@ use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::faults::fault_run::FaultRunSettings;
+use crate::faults::cluster::REPLICAS;
 use crate::faults::link::Link;
 use crate::support::CliSandbox;
 
 /// After this time without a sign of life, another worker gets the turn.
 pub const ACK_WAIT: &str = "1s";
+/// How often a turn is delivered before no worker runs it anymore.
+const MAX_DELIVERIES: &str = "100";
 
 pub struct RunningWorkers {
     workers: Vec<RunningWorker>,
-    replicas: String,
-    max_deliveries: String,
-    bug: Option<&'static str>,
 }
 
 pub struct RunningWorker {
@@ -28,7 +27,7 @@ pub struct RunningWorker {
 }
 
 impl RunningWorkers {
-    pub fn new(links: Vec<Link>, settings: &FaultRunSettings) -> Self {
+    pub fn new(links: Vec<Link>) -> Self {
         let workers = links.into_iter().map(|link| RunningWorker {
             link,
             child: None,
@@ -37,9 +36,6 @@ impl RunningWorkers {
         });
         Self {
             workers: workers.collect(),
-            replicas: settings.servers.to_string(),
-            max_deliveries: settings.max_deliveries.to_string(),
-            bug: settings.bug,
         }
     }
 
@@ -66,19 +62,14 @@ impl RunningWorkers {
                 .append(true)
                 .open(log)
                 .unwrap();
-            let deliveries = &self.max_deliveries;
-            let flags = ["--ack-wait", ACK_WAIT, "--max-deliveries", deliveries];
-            let mut command =
-                sandbox.command(&["queue", "work", queue, "--replicas", &self.replicas]);
+            let flags = ["--ack-wait", ACK_WAIT, "--max-deliveries", MAX_DELIVERIES];
+            let mut command = sandbox.command(&["queue", "work", queue, "--replicas", REPLICAS]);
             command
                 .args(flags)
                 .env("NATS_URL", worker.link.urls())
                 .env("WORKER", name)
                 .stdin(std::process::Stdio::null())
                 .stderr(log);
-            if let Some(bug) = self.bug {
-                command.env("TOOLQ_PLANTED_BUG", bug);
-            }
             worker.child = Some(command.spawn().unwrap());
             worker.is_stopped = false;
         }

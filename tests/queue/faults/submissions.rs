@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::json;
 
+use crate::faults::cluster::REPLICAS;
 use crate::faults::expected::{ExpectedCall, ExpectedTurn};
 use crate::faults::fault_run::{QUEUE, kill};
 use crate::support::CliSandbox;
@@ -18,17 +19,15 @@ const EFFECTS: [bool; 5] = [false, false, true, true, true];
 /// What was submitted.
 pub struct Submissions {
     pub turns: Vec<ExpectedTurn>,
-    replicas: String,
     /// The inputs that `submit` has ended with.
     submitted_inputs: usize,
     submitting: Option<Child>,
 }
 
 impl Submissions {
-    pub fn new(replicas: usize) -> Self {
+    pub fn new() -> Self {
         Self {
             turns: Vec::new(),
-            replicas: replicas.to_string(),
             submitted_inputs: 0,
             submitting: None,
         }
@@ -60,14 +59,8 @@ impl Submissions {
             self.write_input(sandbox);
         }
         let file = self.file_name();
-        let mut command = sandbox.command(&[
-            "queue",
-            "submit",
-            QUEUE,
-            "--replicas",
-            &self.replicas,
-            &file,
-        ]);
+        let mut command =
+            sandbox.command(&["queue", "submit", QUEUE, "--replicas", REPLICAS, &file]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
