@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use async_nats::jetstream::message::StreamMessage;
 use async_nats::{Client, HeaderMap};
 
 use crate::output::{CommandError, Exit, stdout};
 use crate::queue::answer_waiter::{AnswerWaiter, WaitError};
 use crate::queue::answers::CollectedAnswer;
-use crate::queue::message_chain::expected_sequence;
 use crate::queue::names::TurnName;
 use crate::queue::ordered_publishing::{PublishRefusal, publish_after};
 use crate::queue::queue_error;
@@ -126,7 +124,7 @@ impl<'a> Collector<'a> {
             };
             let input = list.subject.rsplit('.').next().unwrap_or_default();
             let turns: TurnList = serde_json::from_slice(&list.payload).map_err(lost)?;
-            if self.is_first(&list).await? && !self.write_answers(input, &turns).await? {
+            if !self.write_answers(input, &turns).await? {
                 break;
             }
             self.position = CollectPosition {
@@ -135,19 +133,6 @@ impl<'a> Collector<'a> {
             };
         }
         Ok(())
-    }
-
-    /// Returns whether a list is the first one after that which its sender knew. Another one says the same, or is void.
-    async fn is_first(&self, list: &StreamMessage) -> Result<bool, CommandError> {
-        let expected = expected_sequence(&list.headers);
-        let Some(previous) = expected.filter(|_| self.queue.is_replicated()) else {
-            return Ok(true);
-        };
-        let read = || self.queue.next_message(&list.subject, previous + 1);
-        let first = self.waiter.read_until_stop(read).await.map_err(lost)?;
-        Ok(first.is_none_or(|first| {
-            first.sequence >= list.sequence || expected_sequence(&first.headers) != expected
-        }))
     }
 
     /// Writes the answers of these turns of an input. Returns `false` after a signal.

@@ -54,7 +54,7 @@ pub(crate) fn build_nats_runtime() -> Result<Runtime, CommandError> {
 /// Connects on `runtime`. The connection is made again whenever it breaks.
 ///
 /// # Errors
-/// No server can be reached, or it refuses the credentials.
+/// No server can be reached, it refuses the credentials, or it is from before 2.10.
 pub(crate) async fn connect(
     settings: &NatsSettings,
     runtime: &Handle,
@@ -68,11 +68,26 @@ pub(crate) async fn connect(
         Ok(connected) => connected.map_err(|error| error.to_string()),
         Err(panicked) => Err(panicked.to_string()),
     };
-    connected.map_err(|why| {
+    let client = connected.map_err(|why| {
         let hint = connect_hint(&why);
         let what = format!("NATS can't be reached at {}", masked_url(&settings.url));
         queue_error(&what, why).with_hint(hint)
-    })
+    })?;
+    let version = client.server_info().version;
+    if is_too_old(&version) {
+        let what = format!("{} can't be used", masked_url(&settings.url));
+        let why = format!("it is nats-server {version}, and queues need 2.10 or later");
+        return Err(queue_error(&what, why));
+    }
+    Ok(client)
+}
+
+/// Returns whether a server is from before 2.10, whose groups don't keep the order of messages that they have confirmed.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version
+        .split('.')
+        .map_while(|part| part.parse::<u64>().ok());
+    (numbers.next(), numbers.next()) < (Some(2), Some(10))
 }
 
 /// Logs in with what the first URL with a user says: a user and a password, or a token. The library leaves that out.
@@ -167,4 +182,19 @@ fn masked_url(urls: &str) -> String {
         None => url.to_owned(),
     });
     shown.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_before_2_10_are_too_old() {
+        for version in ["2.9.10", "2.9.25", "1.99.0", ""] {
+            assert!(is_too_old(version), "{version}");
+        }
+        for version in ["2.10.0", "2.15.1-beta.1", "3.0.0"] {
+            assert!(!is_too_old(version), "{version}");
+        }
+    }
 }

@@ -66,14 +66,6 @@ async fn publish_at(
 ) -> Result<u64, PublishRefusal> {
     let mut is_repeated = false;
     loop {
-        // Clusters of servers before 2.9.21 can lose count when they refuse the first message of a subject.
-        if is_repeated && last == Some(0) && queue.is_replicated() {
-            match queue.last_message(subject).await {
-                Ok(Some(stored)) if stored.payload == payload => return Ok(stored.sequence),
-                Ok(Some(_)) => return Err(PublishRefusal::Outdated),
-                Ok(None) | Err(_) => {}
-            }
-        }
         let mut message = PublishMessage::build()
             .headers(headers.clone())
             .payload(payload.clone());
@@ -81,12 +73,7 @@ async fn publish_at(
             message = message.expected_last_subject_sequence(last);
         }
         let why = match send(queue, subject, message).await {
-            Ok(sequence) => match last.filter(|last| *last > 0 && queue.is_replicated()) {
-                Some(last) => {
-                    return confirm_place(queue, subject, last, sequence, &payload, gives_up).await;
-                }
-                None => return Ok(sequence),
-            },
+            Ok(sequence) => return Ok(sequence),
             Err(error) => error,
         };
         if why.kind() == PublishErrorKind::MaxPayloadExceeded {
@@ -100,8 +87,7 @@ async fn publish_at(
             let last = last.unwrap_or_default();
             match queue.last_message(subject).await {
                 Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
-                    let sequence = stored.sequence;
-                    return confirm_place(queue, subject, last, sequence, &payload, gives_up).await;
+                    return Ok(stored.sequence);
                 }
                 Ok(_) => return Err(PublishRefusal::Outdated),
                 Err(_) => {}
@@ -110,36 +96,6 @@ async fn publish_at(
         is_repeated = true;
         if gives_up() {
             return Err(PublishRefusal::Unconfirmed(why.to_string()));
-        }
-        sleep(RETRY_INTERVAL).await;
-    }
-}
-
-/// Makes sure that a message that was stored at `sequence` is the first one after `last`. In the fault test, with a cluster
-/// of nats-server 2.9.10, logs looked as if two messages had been stored after the same one. The first one counts, and all
-/// readers skip the other.
-async fn confirm_place(
-    queue: &TurnQueue,
-    subject: &str,
-    last: u64,
-    sequence: u64,
-    payload: &Bytes,
-    mut gives_up: impl FnMut() -> bool,
-) -> Result<u64, PublishRefusal> {
-    loop {
-        let why = match queue.next_message(subject, last + 1).await {
-            Ok(Some(first)) if first.sequence == sequence => return Ok(sequence),
-            // The same message was stored twice.
-            Ok(Some(first)) if first.sequence < sequence && first.payload == *payload => {
-                return Ok(sequence);
-            }
-            Ok(Some(_)) => return Err(PublishRefusal::Outdated),
-            // A new leader doesn't have it yet.
-            Ok(None) => "the message isn't there yet".to_owned(),
-            Err(why) => why,
-        };
-        if gives_up() {
-            return Err(PublishRefusal::Unconfirmed(why));
         }
         sleep(RETRY_INTERVAL).await;
     }

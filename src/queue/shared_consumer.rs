@@ -2,14 +2,10 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::consumer::{
-    self, AckPolicy, IntoConsumerConfig as _, PullConsumer, pull,
-};
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::{ConsumerInfoError, ConsumerInfoErrorKind};
-use async_nats::jetstream::response::Response;
+use async_nats::jetstream::stream::ConsumerCreateStrictErrorKind;
 use futures_util::TryStreamExt as _;
-use serde_json::json;
 
 use crate::output::CommandError;
 use crate::queue::presence::call_roll;
@@ -63,26 +59,17 @@ impl TurnQueue {
     }
 
     /// Creates the consumer that all workers share, with this time until an unanswered turn goes to another worker. If another
-    /// worker has just created it, it stays as it is. Servers before 2.10 can't tell, and change it.
+    /// worker has just created it, it stays as it is.
     ///
     /// # Errors
     /// The server refuses it.
     async fn create_workers(&self, ack_wait: Duration) -> Result<(), CommandError> {
-        let stream = &self.stream.cached_info().config.name;
-        let config = self.workers_config(ack_wait).into_consumer_config();
-        let subject = format!(
-            "CONSUMER.CREATE.{stream}.{WORKERS}.{}",
-            config.filter_subject
-        );
-        let request = json!({"stream_name": stream, "config": config, "action": "create"});
-        match self.jetstream.request(subject, &request).await {
-            Ok(Response::Ok::<consumer::Info>(_)) => Ok(()),
-            Ok(Response::Err { error })
-                if error.error_code() == ErrorCode::CONSUMER_ALREADY_EXISTS =>
-            {
-                Ok(())
-            }
-            Ok(Response::Err { error }) => Err(self.unusable_workers(error)),
+        let created = self
+            .stream
+            .create_consumer_strict(self.workers_config(ack_wait));
+        match created.await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ConsumerCreateStrictErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(self.unusable_workers(error)),
         }
     }

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use crate::output::CommandError;
 use crate::queue::log_files::named_files;
-use crate::queue::message_chain::MessageChain;
 use crate::queue::names::TurnName;
 use crate::queue::queue_error;
 use crate::queue::record_publisher::LEASE_MS;
@@ -39,17 +38,14 @@ impl StoredRecords {
     pub(super) async fn read(queue: &TurnQueue, turn: &TurnName) -> Result<Self, String> {
         let subject = turn.log_subject(&queue.name);
         let mut records = Self::default();
-        let mut chain = MessageChain::default();
-        while let Some(message) = queue.next_message(&subject, chain.last + 1).await? {
-            if chain.add(&message.headers, message.sequence) {
-                records.add(&message);
-            }
+        while let Some(message) = queue.next_message(&subject, records.last + 1).await? {
+            records.add(&message);
         }
-        records.last = chain.last;
         Ok(records)
     }
 
     fn add(&mut self, message: &StreamMessage) {
+        self.last = message.sequence;
         let header = |name| Some(message.headers.get(name)?.as_str());
         let lease = header(LEASE_MS).and_then(|lease| lease.parse().ok());
         let lease = Duration::from_millis(lease.unwrap_or_default());

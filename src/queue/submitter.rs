@@ -45,8 +45,6 @@ pub(crate) struct Submitter {
     /// Turns of the input `input` that are stored and not listed.
     stored: Vec<usize>,
     input: String,
-    /// Whether the queue had the first turn of the input, once that was looked for.
-    is_known_input: Option<bool>,
     submission: Submission,
 }
 
@@ -58,7 +56,6 @@ impl Submitter {
             sent: VecDeque::new(),
             stored: Vec::new(),
             input: String::new(),
-            is_known_input: None,
             submission: Submission::default(),
         }
     }
@@ -77,7 +74,6 @@ impl Submitter {
         if self.input != input {
             self.finish_input().await?;
             input.clone_into(&mut self.input);
-            self.is_known_input = None;
         }
         let name = TurnName {
             input: input.to_owned(),
@@ -88,7 +84,7 @@ impl Submitter {
         let payload = serde_json::to_vec(&message).map_err(|error| rejection(&name, error))?;
         let subject = name.turn_subject(&self.queue.name);
         let payload = Bytes::from(payload);
-        if payload.len() > MAX_BODY_BYTES || self.may_be_known(&name).await {
+        if payload.len() > MAX_BODY_BYTES {
             let known = self.queue.last_message(&subject).await;
             if known.map_err(|why| rejection(&name, why))?.is_some() {
                 self.confirm_all().await?;
@@ -109,18 +105,6 @@ impl Submitter {
             self.confirm_next().await?;
         }
         Ok(())
-    }
-
-    /// Returns whether to look for a turn before it is sent, since its input was submitted before. A message that a group of servers
-    /// refuses isn't free: those before 2.9.21 can lose count over it.
-    async fn may_be_known(&mut self, turn: &TurnName) -> bool {
-        if self.is_known_input.is_none() {
-            let subject = turn.turn_subject(&self.queue.name);
-            let is_known = self.queue.is_replicated()
-                && !matches!(self.queue.last_message(&subject).await, Ok(None));
-            self.is_known_input = Some(is_known);
-        }
-        self.is_known_input == Some(true)
     }
 
     /// Waits until all turns are stored.

@@ -108,11 +108,6 @@ impl TurnQueue {
         })
     }
 
-    /// Returns whether several servers keep the stream.
-    pub(super) fn is_replicated(&self) -> bool {
-        self.stream.cached_info().config.num_replicas > 1
-    }
-
     /// Notifies processes that collect answers that there may be a new one. They also poll.
     pub(super) async fn tell_news(&self) {
         let client = self.jetstream.client();

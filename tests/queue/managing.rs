@@ -3,9 +3,8 @@
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::nats_server::{self, NatsServer};
+use crate::nats_server::NatsServer;
 use crate::queue_sandbox::{QUEUE, QueueSandbox};
-use crate::support::skip;
 use crate::support::waiting::wait_until;
 
 #[test]
@@ -76,9 +75,6 @@ fn a_worker_that_starts_beside_another_keeps_the_lease_of_the_other() {
         let Some(sandbox) = QueueSandbox::new() else {
             return;
         };
-        if nats_server::is_before_2_10() {
-            return skip("before 2.10, a nats-server can't tell whether another worker was faster");
-        }
         let workers = [
             sandbox.start_worker(&["--ack-wait", "10m"]),
             sandbox.start_worker(&[]),

@@ -15,17 +15,7 @@ pub fn program() -> String {
     std::env::var("NATS_SERVER").unwrap_or_else(|_| "nats-server".to_owned())
 }
 
-/// Returns whether the server is from before 2.10, which changed how consumers are created.
-pub fn is_before_2_10() -> bool {
-    let output = Command::new(program()).arg("--version").output();
-    let version = String::from_utf8(output.unwrap().stdout).unwrap();
-    let (_, number) = version.split_once(": v").unwrap();
-    let mut parts = number.split('.').map(str::parse::<u32>);
-    let (major, minor) = (parts.next().unwrap(), parts.next().unwrap());
-    (major.unwrap(), minor.unwrap()) < (2, 10)
-}
-
-/// Says that the running test is skipped.
+/// Says that queues aren't tested.
 pub fn say_skipped() {
     skip("there is no nats-server");
 }

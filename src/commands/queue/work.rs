@@ -6,7 +6,7 @@ use crate::args::WorkArguments as Arguments;
 use crate::commands::queue::session::{NatsSession, parse_queue_name};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
-use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings, copies_warning};
+use crate::queue::{StopSignal, TurnQueue, TurnSettings, Worker, WorkerSettings};
 use crate::session::{build_runtime, set_up_calls};
 
 /// Answers turns until a signal arrives or, with `--until-empty`, until no turn is left.
@@ -26,9 +26,6 @@ pub(super) fn work_on_queue(
         let stop = StopSignal::install()?;
         let replicas = arguments.replicas.get();
         let queue = TurnQueue::open_or_create(&session.client, &queue_name, replicas).await?;
-        if let Some(warning) = copies_warning(&queue, &session.client) {
-            context.stderr.print_warning(&warning);
-        }
         let turns = TurnSettings {
             context,
             setup,

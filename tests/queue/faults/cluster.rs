@@ -69,7 +69,7 @@ impl Cluster {
             servers: servers.collect(),
             dir,
         };
-        for number in 0..count {
+        for number in 0..SERVERS {
             cluster.start_server(number);
         }
         Some(cluster)
