@@ -1,15 +1,15 @@
 //! Builds a plan from checked calls: to write it, and again to see whether it is still what would run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::output::CommandError;
-use crate::plan_file::digester::PlanDigester;
+use crate::plan_file::call_digests::CallDigests;
 use crate::plan_file::file::{CallEntry, PLAN_FORMAT, PlanBody};
-use crate::plan_file::reachable_tools::{ReachableTools, add_reachable_tools, used_variables};
+use crate::plan_file::reachable_tools::{ReachableTools, add_reachable_tools};
 use redact::Mask;
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::types::{ApprovalPolicy, Backing, CheckedCall, ToolsConfig};
@@ -19,18 +19,16 @@ use toolq_log::records::definition_digests;
 pub struct PlanBuilder {
     tools: Arc<ToolsConfig>,
     mask: Arc<Mask>,
-    digester: PlanDigester,
     reachable: ReachableTools,
     calls: Vec<CallEntry>,
     turns: Vec<Box<RawValue>>,
 }
 
 impl PlanBuilder {
-    pub fn new(tools: Arc<ToolsConfig>, mask: Arc<Mask>, digester: PlanDigester) -> Self {
+    pub fn new(tools: Arc<ToolsConfig>, mask: Arc<Mask>) -> Self {
         Self {
             tools,
             mask,
-            digester,
             reachable: ReachableTools::new(),
             calls: Vec::new(),
             turns: Vec::new(),
@@ -40,14 +38,11 @@ impl PlanBuilder {
     /// Adds the checked calls of a turn.
     ///
     /// # Errors
-    /// There is no key for secrets.
+    /// They have no JSON form.
     pub fn add_turn(&mut self, number: usize, checked: &[CheckedCall]) -> Result<(), CommandError> {
         for checked in checked {
             let call = &checked.call;
-            let digests = self
-                .digester
-                .digest_call(checked)
-                .map_err(|why| key_error(&why))?;
+            let digests = CallDigests::of_checked(checked, &self.mask);
             self.calls.push(CallEntry {
                 turn: call.turn,
                 position: call.position,
@@ -102,48 +97,19 @@ impl PlanBuilder {
     }
 
     /// Returns the plan of all turns.
-    ///
-    /// # Errors
-    /// There is no key for secrets.
-    pub fn finish(
-        self,
-        created: Timestamp,
-        valid_until: Timestamp,
-        salt: String,
-    ) -> Result<PlanBody, CommandError> {
-        let names: BTreeSet<String> = self
-            .reachable
-            .values()
-            .flat_map(|tool| used_variables(tool))
-            .collect();
-        let variables = names.into_iter().map(|name| {
-            let digest = self.digester.digest_variable(&name)?;
-            Ok((name, digest))
-        });
-        let variables: Result<BTreeMap<_, _>, String> = variables.collect();
-        let variables = variables.map_err(|why| key_error(&why))?;
+    pub fn finish(self, created: Timestamp, valid_until: Timestamp) -> PlanBody {
         let tools = self.reachable.iter();
         let tools = tools.map(|(name, tool)| (name.clone(), definition_digests(tool)));
         let root = self.tools.root.display().to_string();
-        Ok(PlanBody {
+        PlanBody {
             format: PLAN_FORMAT,
             toolq: env!("CARGO_PKG_VERSION").to_owned(),
             created,
             valid_until,
-            salt,
-            key: self.digester.key_check(),
             root: self.mask.apply(&root).into_owned(),
             calls: self.calls,
             tools: tools.collect(),
-            variables,
             turns: self.turns,
-        })
+        }
     }
-}
-
-fn key_error(why: &str) -> CommandError {
-    CommandError::usage(format!(
-        "the plan has digests of secrets, which need a key: {why}"
-    ))
-    .with_hint("set TOOLQ_PLAN_KEY to a random text of at least 16 characters, the same for `plan --out` and `run --plan`")
 }

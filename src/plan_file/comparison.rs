@@ -1,6 +1,6 @@
 //! What has changed between a plan and what would run now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::plan_file::file::{CallEntry, PlanBody};
 
@@ -14,26 +14,17 @@ pub fn find_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
     if plan.root != now.root {
         differences.push(format!("root is {} and was {}", now.root, plan.root));
     }
-    let key_differs = plan.key != now.key && plan.key.is_some() && now.key.is_some();
-    if key_differs {
-        let message =
-            "its secrets are under another key; set TOOLQ_PLAN_KEY to that of `plan --out`";
-        differences.push(message.to_owned());
-    }
     differences.extend(tool_differences(plan, now));
-    if !key_differs {
-        differences.extend(variable_differences(&plan.variables, &now.variables));
-        // Changes of tools and variables change calls, too.
-        let explained = !differences.is_empty();
-        differences.extend(call_differences(&plan.calls, &now.calls, explained));
-    }
+    // Changes of tools change calls, too.
+    let explained = !differences.is_empty();
+    differences.extend(call_differences(&plan.calls, &now.calls, explained));
     let lines = |body: &PlanBody| -> Vec<String> {
         body.turns
             .iter()
             .map(|turn| turn.get().to_owned())
             .collect()
     };
-    if differences.is_empty() && (lines(plan) != lines(now) || plan.key != now.key) {
+    if differences.is_empty() && lines(plan) != lines(now) {
         let message = "what it shows for reading isn't what would run";
         differences.push(message.to_owned());
     }
@@ -67,19 +58,6 @@ fn tool_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
         }
     }
     differences
-}
-
-fn variable_differences(
-    plan: &BTreeMap<String, String>,
-    now: &BTreeMap<String, String>,
-) -> Vec<String> {
-    let differing = plan.iter().filter(|(name, digest)| {
-        let is = now.get(*name);
-        is.is_some_and(|is| is != *digest)
-    });
-    differing
-        .map(|(name, _)| format!("the variable {name} has another value"))
-        .collect()
 }
 
 fn call_differences(plan: &[CallEntry], now: &[CallEntry], explained: bool) -> Vec<String> {

@@ -36,7 +36,7 @@ pub struct PlanFile {
     pub plan: PlanBody,
 }
 
-/// What would run, and digests of all that decides it.
+/// What would run, and digests of all that decides it, except for the values of variables.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanBody {
@@ -50,20 +50,12 @@ pub struct PlanBody {
     /// When it can no longer be applied.
     #[schemars(with = "String")]
     pub valid_until: Timestamp,
-    /// Random digits that all digests below depend on.
-    pub salt: String,
-    /// Digest of the key under which the digests of variables are, and those of calls with secrets. Missing if there are
-    /// none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
     /// The directory in which commands run.
     pub root: String,
     /// The calls, in order.
     pub calls: Vec<CallEntry>,
     /// The tools of these calls, and those that agents among them may call: digests of their definitions, by aspect.
     pub tools: BTreeMap<String, BTreeMap<String, String>>,
-    /// Digests of the environment variables that these tools use.
-    pub variables: BTreeMap<String, String>,
     /// For reading: the lines of `toolq plan --format json`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub turns: Vec<Box<RawValue>>,

@@ -2,15 +2,13 @@
 //! that. The file isn't trusted: it counts only where it matches what would run now.
 
 mod builder;
+mod call_digests;
 mod comparison;
-mod digester;
 mod file;
-mod key;
 mod planned_calls;
 mod reachable_tools;
 
 pub use builder::PlanBuilder;
-pub use digester::{CallIdentity, PlanDigester};
+pub use call_digests::describe_accepted;
 pub use file::{PlanFile, plan_schema};
 pub use planned_calls::PlannedCalls;
-pub use reachable_tools::used_variables;

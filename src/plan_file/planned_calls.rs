@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::output::CommandError;
 use crate::plan_file::builder::PlanBuilder;
+use crate::plan_file::call_digests::{CallDigests, CallIdentity};
 use crate::plan_file::comparison::find_differences;
-use crate::plan_file::digester::{CallDigests, CallIdentity, PlanDigester};
 use crate::plan_file::file::PlanFile;
 use redact::Mask;
-use toolq_core::os::Environment;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CheckedCall, ToolsConfig,
 };
@@ -25,7 +24,7 @@ const MAX_LISTED: usize = 5;
 /// file may have changed since the plan was compared with it.
 pub struct PlannedCalls {
     file: PlanFile,
-    digester: Mutex<PlanDigester>,
+    mask: Arc<Mask>,
     /// By turn and position.
     calls: HashMap<(usize, usize), CallDigests>,
     user: Option<String>,
@@ -41,15 +40,7 @@ impl fmt::Debug for PlannedCalls {
 
 impl PlannedCalls {
     /// Takes the calls of `file`. Nothing has been compared yet.
-    pub fn new(
-        file: PlanFile,
-        tools: &ToolsConfig,
-        mask: &Arc<Mask>,
-        environment: &Arc<Environment>,
-        user: Option<String>,
-    ) -> Self {
-        let salt = file.plan.salt.clone();
-        let digester = PlanDigester::new(salt, tools, Arc::clone(mask), Arc::clone(environment));
+    pub fn new(file: PlanFile, mask: Arc<Mask>, user: Option<String>) -> Self {
         let calls = file.plan.calls.iter().map(|call| {
             let digests = CallDigests {
                 input: call.input.clone(),
@@ -59,7 +50,7 @@ impl PlannedCalls {
         });
         Self {
             calls: calls.collect(),
-            digester: Mutex::new(digester),
+            mask,
             file,
             user,
         }
@@ -90,23 +81,15 @@ impl PlannedCalls {
     pub fn compare(
         &self,
         tools: &Arc<ToolsConfig>,
-        mask: &Arc<Mask>,
-        environment: &Arc<Environment>,
         turns: impl Iterator<Item = Result<(usize, Vec<CheckedCall>), CommandError>>,
     ) -> Result<(), CommandError> {
         let plan = &self.file.plan;
-        let digester = PlanDigester::new(
-            plan.salt.clone(),
-            tools,
-            Arc::clone(mask),
-            Arc::clone(environment),
-        );
-        let mut builder = PlanBuilder::new(Arc::clone(tools), Arc::clone(mask), digester);
+        let mut builder = PlanBuilder::new(Arc::clone(tools), Arc::clone(&self.mask));
         for turn in turns {
             let (number, calls) = turn?;
             builder.add_turn(number, &calls)?;
         }
-        let now = builder.finish(plan.created, plan.valid_until, plan.salt.clone())?;
+        let now = builder.finish(plan.created, plan.valid_until);
         let differences = find_differences(plan, &now);
         if !differences.is_empty() {
             return Err(self.differs(&differences));
@@ -123,10 +106,9 @@ impl PlannedCalls {
     /// # Errors
     /// One isn't.
     pub fn check_calls(&self, calls: &[CheckedCall]) -> Result<(), CommandError> {
-        let digester = self.digester.lock().unwrap_or_else(PoisonError::into_inner);
         for checked in calls {
             let call = &checked.call;
-            let digests = digester.digest_call(checked).map_err(CommandError::usage)?;
+            let digests = CallDigests::of_checked(checked, &self.mask);
             if self.calls.get(&(call.turn, call.position)) != Some(&digests) {
                 return Err(CommandError::usage(format!(
                     "the call {} isn't the one in the plan {} any more: its input, or what its server says of its tool, has changed meanwhile",
@@ -163,8 +145,7 @@ impl PriorApprovals for PlannedCalls {
             id: &call.tool_use_id,
             name: &call.tool_name,
         };
-        let digester = self.digester.lock().unwrap_or_else(PoisonError::into_inner);
-        let digests = digester.digest_accepted(identity, &request.accepted).ok()?;
+        let digests = CallDigests::of_accepted(identity, &request.accepted, &self.mask);
         let planned = self.calls.get(&(call.turn, call.position))?;
         (*planned == digests).then(|| Approval {
             decision: ApprovalDecision::Yes,

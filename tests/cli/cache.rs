@@ -196,7 +196,12 @@ tools:
     locks: {read: ["file:{path}"]}
     paths: [path]
     input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
-    command: {argv: [sh, -c, 'echo look >> ran; cat -- "$1"', --, "{path}"], env: {TOKEN: "${TOKEN:-}"}}
+    command: [sh, -c, 'echo look >> ran; cat -- "$1"', --, "{path}"]
+  account:
+    effect: read
+    cache: {for: 10m, over_runs: true}
+    input_schema: {type: object}
+    command: {argv: [sh, -c, 'echo $USER_NUMBER'], pass_env: [USER_NUMBER]}
   whole:
     effect: read
     cache: {for: 10m, over_runs: true}
@@ -313,24 +318,13 @@ fn the_log_of_a_call_that_an_earlier_run_answers_is_sound() {
     assert_eq!(lines, expected, "{}", output.stderr);
 }
 
-/// Another tool, root, variable or target of a link makes another call; secrets are in the log only under a key.
+/// Another tool, root or target of a link makes another call.
 #[test]
 fn only_the_same_call_is_answered_by_the_log() {
     let runs = LoggedRuns::new();
-    let secret = [("TOKEN", "s3cr3t-canary")];
-    assert!(!runs.run_with("look", &file("a"), &secret).1);
-    assert!(runs.run_with("look", &file("a"), &secret).1);
-    assert!(
-        !runs
-            .run_with("look", &file("a"), &[("TOKEN", "another-one")])
-            .1
-    );
-    let log = std::fs::read_to_string(runs.0.path().join("log.jsonl")).unwrap();
-    assert!(!log.contains("canary"));
-    assert!(
-        !runs.run_with("look", &file("./a"), &secret).1,
-        "another input"
-    );
+    assert!(!runs.run("look", &file("a")).1);
+    assert!(runs.run("look", &file("a")).1);
+    assert!(!runs.run("look", &file("./a")).1, "another input");
     std::os::unix::fs::symlink("a", runs.0.path().join("link")).unwrap();
     assert!(!runs.run("look", &file("link")).1);
     assert!(runs.run("look", &file("link")).1);
@@ -340,6 +334,23 @@ fn only_the_same_call_is_answered_by_the_log() {
     let changed = OVER_RUNS.replace("cat -- ", "cat ");
     std::fs::write(runs.0.path().join("tools.yaml"), changed).unwrap();
     assert!(!runs.run("look", &file("link")).1, "another tool");
+}
+
+/// The log would need a digest of the value, by which its readers could find a short secret.
+#[test]
+fn what_depends_on_a_variable_or_has_a_secret_is_not_answered_by_the_log() {
+    let runs = LoggedRuns::new();
+    for number in ["1", "1", "2"] {
+        let variables = [("USER_NUMBER", number)];
+        let answer = runs.run_with("account", &json!({}), &variables);
+        assert_eq!(answer, (number.to_owned(), false));
+    }
+    std::fs::write(runs.0.path().join("s3cr3t"), "s").unwrap();
+    for _ in 0..2 {
+        let secret = [("TOKEN", "s3cr3t")];
+        let answer = runs.run_with("look", &file("s3cr3t"), &secret);
+        assert_eq!(answer, ("s".to_owned(), false));
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::args::PlanArguments as Arguments;
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, check_output_file};
-use crate::plan_file::{PlanBuilder, PlanDigester, PlanFile};
+use crate::plan_file::{PlanBuilder, PlanFile};
 use redact::Mask;
 use toolq_core::text::quote_path_for_shell;
 use toolq_core::types::{CheckedCall, ToolsConfig};
@@ -18,7 +18,6 @@ use toolq_core::types::{CheckedCall, ToolsConfig};
 pub(super) struct PlanWriter<'a> {
     path: &'a Path,
     valid: Duration,
-    salt: String,
     builder: PlanBuilder,
     context: &'a CommandContext,
 }
@@ -39,14 +38,10 @@ impl<'a> PlanWriter<'a> {
         let inputs = arguments.input.files.iter().chain(&arguments.estimates);
         let inputs = inputs.map(PathBuf::as_path);
         check_output_file(path, inputs, &tools_file.files())?;
-        let salt = PlanDigester::random_salt().map_err(CommandError::usage)?;
-        let environment = Arc::clone(&context.environment);
-        let digester = PlanDigester::new(salt.clone(), tools, Arc::clone(mask), environment);
         Ok(Self {
             path,
             valid: arguments.valid,
-            salt,
-            builder: PlanBuilder::new(Arc::clone(tools), Arc::clone(mask), digester),
+            builder: PlanBuilder::new(Arc::clone(tools), Arc::clone(mask)),
             context,
         })
     }
@@ -86,7 +81,7 @@ impl<'a> PlanWriter<'a> {
         let valid_until = created
             .checked_add(self.valid)
             .map_err(|error| CommandError::usage(format!("`--valid`: {error}")))?;
-        let body = self.builder.finish(created, valid_until, self.salt)?;
+        let body = self.builder.finish(created, valid_until);
         let file = PlanFile::new(body).map_err(CommandError::usage)?;
         let path = self.path.display();
         file.write(self.path)

@@ -36,10 +36,10 @@ pub(crate) fn read_plan(
     }
     let mask = Arc::new(context.build_mask(tools));
     let user = user_name(&context.environment);
-    let plan = PlannedCalls::new(file, tools, &mask, &context.environment, user);
+    let plan = PlannedCalls::new(file, mask, user);
     let checker = CallChecker::new(Arc::clone(tools));
     let turns = checked_turns(&recordings, settings.include_answered, &checker);
-    plan.compare(tools, &mask, &context.environment, turns)?;
+    plan.compare(tools, turns)?;
     Ok(Arc::new(plan))
 }
 

@@ -87,8 +87,8 @@ impl SessionStart<'_> {
         let kept_results = mem::take(&mut opened.kept_results);
         let uses_earlier_results = self.log_request().uses_earlier_results();
         let logged_results = uses_earlier_results.then(|| {
-            let (tools, environment) = (&self.setup.tools, &self.context.environment);
-            let results = EarlierResults::new(kept_results, tools, &self.setup.mask, environment);
+            let (root, mask) = (self.setup.tools.root.clone(), Arc::clone(&self.setup.mask));
+            let results = EarlierResults::new(kept_results, root, mask);
             Arc::new(results) as Arc<dyn LoggedResults>
         });
         let log = opened.log.as_ref();

@@ -173,78 +173,27 @@ fn an_input_that_changes_while_it_runs_is_found() {
     );
 }
 
-/// Values of variables are neither in the plan nor can they be found by trying, and another value is found.
+/// They may change between review and run, and nobody can find them by trying: calls that differ in nothing else have the same
+/// digests.
 #[test]
-fn variables_are_compared_under_a_key() {
-    let pay = model_response(&[("pay", json!({"to": "the pin is 314159"}))]);
-    let sandbox = || {
-        let sandbox = CliSandbox::new().tools(SECRET_TOOLS);
+fn values_of_variables_are_no_part_of_a_plan() {
+    let sandbox = |pin: &str, to: &str| {
+        let sandbox = CliSandbox::new().tools(SECRET_TOOLS).env("PIN", pin);
         sandbox
             .file(".env", "ACCOUNT=112233\n")
-            .file("calls.json", &pay)
-            .env("PIN", "314159")
+            .file("calls.json", model_response(&[("pay", json!({"to": to}))]))
     };
     let run = "--log log.jsonl --plan plan.json calls.json";
-    let output = plan_then(sandbox(), "", run).assert_exit(0);
-    let plan = output.file("plan.json").unwrap();
-    assert!(!plan.contains("314159"), "{plan}");
-    let key = output.file("state/toolq/plan.key").unwrap();
-    assert!(!plan.contains(key.trim()) && key.len() >= 32, "{plan}");
-    let mode = "stat -c %a state/toolq/plan.key; true";
-    let output = plan_then(sandbox(), mode, run).assert_exit(0);
-    assert!(output.stdout.starts_with("600"), "{}", output.stdout);
+    let change = "export PIN=271828; echo ACCOUNT=223344 > .env";
+    let output = plan_then(sandbox("314159", "Ann"), change, run).assert_exit(0);
+    assert_eq!(output.file("ran").unwrap(), "pay\n");
 
-    for (change, words) in [
-        ("export PIN=314150", "the variable PIN has another value"),
-        ("unset PIN", "the variable PIN has another value"),
-        (
-            "echo ACCOUNT=223344 > .env",
-            "the variable ACCOUNT has another value",
-        ),
-        ("rm state/toolq/plan.key", "under another key"),
-        (
-            "export TOOLQ_PLAN_KEY=0123456789abcdef",
-            "under another key",
-        ),
-        ("chmod 644 state/toolq/plan.key", "others can read"),
-        ("export TOOLQ_PLAN_KEY=short", "fewer than 16"),
-    ] {
-        assert_refused(&plan_then(sandbox(), change, run), words);
-    }
-    // On another machine, the same key is needed.
-    let sandbox = sandbox().env("TOOLQ_PLAN_KEY", "0123456789abcdef");
-    plan_then(sandbox, "export XDG_STATE_HOME=$PWD/elsewhere", run).assert_exit(0);
-}
-
-/// A turn that can't be planned doesn't take the plans before it with it.
-#[test]
-fn the_plans_before_a_turn_that_fails_are_printed() {
-    let turn = |to: &str| model_response(&[("pay", json!({"to": to}))]) + "\n";
-    let output = CliSandbox::new()
-        .tools(SECRET_TOOLS)
-        .file(".env", "ACCOUNT=112233\n")
-        .env("PIN", "314159")
-        // Digests of secrets need a key.
-        .env("TOOLQ_PLAN_KEY", "short")
-        .file("calls.jsonl", turn("Ann") + &turn("the pin is 314159"))
-        .run(&[
-            "plan",
-            "--format",
-            "json",
-            "--out",
-            "plan.json",
-            "calls.jsonl",
-        ]);
-    assert_eq!(output.code, 2);
-    assert!(output.stderr.contains("fewer than 16"), "{}", output.stderr);
-    let planned: Vec<&str> = output.stdout.lines().collect();
-    assert!(planned.len() == 1, "{}", output.stdout);
-    assert!(planned[0].starts_with("{\"turn\":0,"), "{}", output.stdout);
-}
-
-/// Without variables, a plan can be applied anywhere.
-#[test]
-fn a_plan_without_variables_needs_no_key() {
-    let output = planned("test ! -e state/toolq/plan.key || exit 9");
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    let calls_with = |pin: &str| {
+        let output = plan_then(sandbox(pin, &format!("the pin is {pin}")), "", run);
+        let plan = output.assert_exit(0).file("plan.json").unwrap();
+        assert!(!plan.contains(pin), "{plan}");
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        plan["plan"]["calls"].clone()
+    };
+    assert_eq!(calls_with("314159"), calls_with("271828"));
 }
