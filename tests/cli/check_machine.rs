@@ -18,7 +18,7 @@ tools:
   wrapped: {description: d, input_schema: {type: object}, command: [nice, -n, "1", ./program.sh]}
   script: {description: d, input_schema: {type: object}, command: [sh, script.sh, "x"]}
   interpreter: {description: d, input_schema: {type: object}, command: [./shebang]}
-  variable: {description: d, input_schema: {type: object}, command: {argv: [cat], env: {TOKEN: "${DOCTOR_TOKEN}"}}}
+  variable: {description: d, input_schema: {type: object}, command: {argv: [cat], env: {TOKEN: "${MACHINE_TOKEN}"}}}
   filed: {description: d, input_schema: {type: object}, command: {argv: [cat], env: {TOKEN: "${FILED}"}}}
   placed: {description: d, input_schema: {type: object}, command: {argv: [cat], cwd: work}}
   probed: {description: d, input_schema: {type: object}, command: [cat], probe: [./probe.sh]}
@@ -72,8 +72,8 @@ fn machine_without(missing: &str) -> Machine {
     if missing != "work" {
         sandbox = sandbox.file("work/keep", "");
     }
-    if missing != "DOCTOR_TOKEN" {
-        sandbox = sandbox.env("DOCTOR_TOKEN", "c4n4ry-token");
+    if missing != "MACHINE_TOKEN" {
+        sandbox = sandbox.env("MACHINE_TOKEN", "c4n4ry-token");
     }
     let keep = |index: usize, name: &str| (name != missing).then_some(index);
     let kept = [keep(0, "asked"), keep(1, "remote")];
@@ -145,7 +145,7 @@ fn each_kind_that_is_taken_away_is_found_missing() {
             "interpreter",
             &["interpreter: interpreter no-such-interpreter"],
         ),
-        ("DOCTOR_TOKEN", &["variable: variable DOCTOR_TOKEN"]),
+        ("MACHINE_TOKEN", &["variable: variable MACHINE_TOKEN"]),
         ("work", &["placed: directory work"]),
     ] {
         let machine = machine_without(missing);
@@ -209,14 +209,14 @@ fn the_root_and_the_directory_of_logs_are_found_missing() {
 
 #[test]
 fn a_variable_that_is_only_passed_on_is_optional() {
-    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: {argv: [cat], pass_env: [DOCTOR_PASSED]}}\n";
+    let tools = "version: 1\ntools:\n  a: {description: d, input_schema: {type: object}, command: {argv: [cat], pass_env: [MACHINE_PASSED]}}\n";
     let ran = CliSandbox::new()
         .tools(tools)
         .run(&["check", "--machine"])
         .assert_exit(0);
     assert!(
         ran.stdout
-            .contains("note: the variable DOCTOR_PASSED isn't set"),
+            .contains("note: the variable MACHINE_PASSED isn't set"),
         "{}",
         ran.stdout
     );
@@ -243,12 +243,12 @@ fn a_path_that_a_sandbox_names_is_only_missed() {
 
 #[test]
 fn what_an_agent_and_its_wrapper_need_is_found_missing() {
-    let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${DOCTOR_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";
+    let tools = "version: 1\ntools:\n  ask: {description: d, input_schema: {type: object}, agent: {endpoint: 'http://127.0.0.1:1/v1/messages', model: m, prompt: p, system: s, tools: [], api_key: '${MACHINE_KEY}'}}\n  wrapped: {description: d, input_schema: {type: object}, command: [cat], wrapper: [no-such-wrapper, --]}\n";
     let sandbox = CliSandbox::new().tools(tools);
     let ran = sandbox.run(&["check", "--machine", "--offline", "--format", "json"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let expected = [
-        "ask: variable DOCTOR_KEY",
+        "ask: variable MACHINE_KEY",
         "wrapped: program no-such-wrapper",
     ];
     assert_eq!(missing_things(&ran), expected);

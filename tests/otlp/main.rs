@@ -1,4 +1,4 @@
-//! `--otlp`: what a receiver gets of a run and of its log, and what a run does without one.
+//! `--otlp`: what a receiver gets of a run, and what a run does without one.
 
 #![allow(
     clippy::unwrap_used,
