@@ -32,7 +32,6 @@ pub(crate) use cost::CostCollector;
 pub(crate) use doubts::{doubt_notices, resolve_command};
 pub(crate) use durations::DurationSample;
 pub use log_renderer::LogRenderer;
-pub(crate) use preview::content_text;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};
 pub(crate) use session_view::format_time;
 pub(crate) use stats::StatsCollector;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::log_view::call_end_view::end_label;
-use crate::log_view::preview::content_text;
 use crate::log_view::session_view::format_time;
-use toolq_core::text::{escape, format_duration};
+use toolq_core::text::{content_text, escape, format_duration};
 use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::otlp::settings::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use redact::Mask;
 use toolq_core::os::{Clock, Environment};
@@ -15,7 +14,8 @@ impl OtlpSink {
     /// # Errors
     /// Always.
     pub(crate) fn open(
-        _: &OtlpSettings,
+        _: Option<&str>,
+        _: bool,
         _: &Environment,
         _: &Arc<Mask>,
         _: &Clock,

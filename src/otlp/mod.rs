@@ -1,31 +1,12 @@
-//! `--otlp`: the calls of a run as OpenTelemetry spans by the GenAI conventions, and metrics of them. Without the feature `otlp`,
-//! the flag only leads to an error.
-
-mod settings;
+//! `--otlp`: where the calls of a run are sent as OpenTelemetry spans, and metrics of them. Without the feature `otlp`, the flag
+//! only leads to an error.
 
 #[cfg(not(feature = "otlp"))]
 mod absent;
-#[cfg(feature = "otlp")]
-mod agent_spans;
-#[cfg(feature = "otlp")]
-mod attributes;
-#[cfg(feature = "otlp")]
-mod call_metrics;
-#[cfg(feature = "otlp")]
-mod call_spans;
-#[cfg(feature = "otlp")]
-mod delivery;
-#[cfg(feature = "otlp")]
-mod export_client;
-#[cfg(feature = "otlp")]
-mod exporter;
-#[cfg(feature = "otlp")]
-mod live_calls;
-#[cfg(feature = "otlp")]
-mod run_sink;
+mod settings;
 
 #[cfg(not(feature = "otlp"))]
 pub(crate) use absent::OtlpSink;
-#[cfg(feature = "otlp")]
-pub(crate) use run_sink::OtlpSink;
 pub(crate) use settings::{OtlpSettings, parse_endpoint};
+#[cfg(feature = "otlp")]
+pub(crate) use toolq_otlp::OtlpSink;

@@ -2,10 +2,8 @@
 
 mod client_output;
 mod color_choice;
-mod command_error;
 pub(crate) mod diagnostics;
 mod document_writer;
-mod exit;
 mod output_file;
 pub(crate) mod panics;
 mod printer;
@@ -22,9 +20,7 @@ pub(crate) mod trace;
 
 pub(crate) use client_output::ClientOutput;
 pub(crate) use color_choice::{ColorChoice, ColorPolicy};
-pub(crate) use command_error::{CommandError, RESOURCES_HINT};
 pub(crate) use document_writer::DocumentWriter;
-pub(crate) use exit::Exit;
 pub(crate) use output_file::{check_output_file, follow_links, replace_file};
 pub(crate) use printer::AnswerPrinter;
 pub use problem_report::{PlacedProblem, problems_for_github, problems_json, problems_sarif};
@@ -32,3 +28,4 @@ pub(crate) use stderr::{StderrWriter, with_ascii_symbols};
 pub(crate) use stderr_stream::StderrStream;
 pub(crate) use stderr_terminal::StderrTerminal;
 pub(crate) use stdout::StdoutError;
+pub(crate) use toolq_core::exit::{CommandError, Exit};

@@ -5,11 +5,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
 use crate::output::color_choice::{ColorChoice, ColorPolicy, is_dumb_terminal};
-use crate::output::command_error::CommandError;
-use crate::output::exit::Exit;
 use crate::output::stderr_stream::StderrStream;
 use crate::terminal::kind_style;
 use redact::Mask;
+use toolq_core::exit::{CommandError, Exit};
 use toolq_core::os::Environment;
 use toolq_core::text::{escape, paint, wrap_words};
 use toolq_core::types::OutcomeKind;

@@ -8,9 +8,9 @@ use std::os::fd::AsFd as _;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
-use crate::output::exit::Exit;
 use crate::output::stalled_reader::{self, PIECE_BYTES};
 use crate::output::{stdout_pipe, stdout_probe};
+use toolq_core::exit::{CommandError, Exit};
 
 /// Why stdout can't be written.
 #[derive(Debug)]
@@ -28,6 +28,22 @@ impl From<io::Error> for StdoutError {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::Closed,
             _ => Self::Failed(error),
+        }
+    }
+}
+
+/// A closed pipe was the reader's choice, so it prints no message.
+impl From<StdoutError> for CommandError {
+    fn from(lost: StdoutError) -> Self {
+        match lost {
+            StdoutError::Closed => Self::silent(Exit::Output),
+            StdoutError::Stalled => Self::new(
+                Exit::Output,
+                "stdout can't be written: its reader keeps it open, but doesn't read",
+            ),
+            StdoutError::Failed(error) => {
+                Self::new(Exit::Output, format!("stdout can't be written: {error}"))
+            }
         }
     }
 }

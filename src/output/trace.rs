@@ -11,8 +11,8 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::output::command_error::CommandError;
 use crate::output::stderr::StderrWriter;
+use toolq_core::exit::CommandError;
 use toolq_core::os::Environment;
 
 /// The variable with the filter: a level such as `debug`, or levels by module such as `toolq_engine=trace`.

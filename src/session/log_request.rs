@@ -195,7 +195,7 @@ fn open_log(
     };
     let open = |path: &Path| {
         let opened = PreparedLog::open(path, mode, key);
-        opened.map_err(|error| CommandError::from_log_error(&error, request.access()))
+        opened.map_err(|error| error.for_command(request.access()))
     };
     if let Some(path) = request.settings.target.path() {
         return open(path);
@@ -204,7 +204,7 @@ fn open_log(
         let created = plan.created().as_millisecond();
         let path = toolq_log::plan_log_path(&context.environment, created, plan.id())?;
         let opened = PreparedLog::open_default(&path, mode, key);
-        return opened.map_err(|error| CommandError::from_log_error(&error, request.access()));
+        return opened.map_err(|error| error.for_command(request.access()));
     }
     match mode {
         BeginMode::Resume => {

@@ -61,7 +61,7 @@ pub(super) fn is_answered_by(
         return Ok(true);
     }
     let finished = log.check_finished();
-    finished.map_err(|error| CommandError::from_log_error(&error, request.access()))?;
+    finished.map_err(|error| error.for_command(request.access()))?;
     if log.has_same_input() && !is_answered {
         let path = log.path().display();
         let message = format!(
@@ -117,7 +117,7 @@ pub(super) fn check_unsettled_session(
     }
     let directory = toolq_log::sessions_dir(&request.context.environment)?;
     let unsettled = find_unsettled_session(&directory, header, &request.setup.mask)
-        .map_err(|error| CommandError::from_log_error(&error, Access::Resume))?;
+        .map_err(|error| error.for_command(Access::Resume))?;
     let Some(unsettled) = unsettled else {
         return Ok(());
     };

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM, UntrackableTool, check_machine};
 use crate::context::CommandContext;
+use crate::output::CommandError;
 use crate::output::stdout;
-use crate::output::{CommandError, Exit, RESOURCES_HINT};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::{HaltCause, ToolsConfig};
 use toolq_engine::RunControl;
@@ -78,11 +78,8 @@ pub fn build_runtime(is_traced: bool) -> Result<Runtime, CommandError> {
                 .build()
         })
         .map_err(|error| {
-            CommandError::new(
-                Exit::Resources,
-                format!("failed to start worker threads: {error}; nothing ran"),
-            )
-            .with_hint(RESOURCES_HINT)
+            let message = format!("failed to start worker threads: {error}; nothing ran");
+            CommandError::resources(message)
         })
 }
 

@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::output::{CommandError, Exit, RESOURCES_HINT, stdout};
+use crate::output::{CommandError, Exit, stdout};
 use crate::session::timing::{DUPLICATE_SIGNAL_WINDOW, FORCED_EXIT_TIMEOUT, SUSPEND_TIMEOUT};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
@@ -177,7 +177,7 @@ fn without_ignored(signals: impl Iterator<Item = UnixSignal>) -> impl Iterator<I
 /// Creates the error of signal handlers that can't be installed: the system has no threads or descriptors left.
 pub fn install_error(error: &io::Error) -> CommandError {
     let message = format!("failed to install signal handlers: {error}; nothing ran");
-    CommandError::new(Exit::Resources, message).with_hint(RESOURCES_HINT)
+    CommandError::resources(message)
 }
 
 /// Returns a bit mask of the signals that were already ignored when toolq started, from /proc; 0 if that isn't

@@ -50,7 +50,10 @@ impl RunSinks {
             CommandError::usage(format!("failed to start writing --events: {error}"))
         })?;
         let otlp = settings.otlp.as_ref();
-        let otlp = otlp.map(|otlp| OtlpSink::open(otlp, &context.environment, mask, &clock));
+        let otlp = otlp.map(|otlp| {
+            let (endpoint, captures) = (otlp.endpoint.as_deref(), otlp.captures_content);
+            OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
+        });
         Ok(Self {
             otlp: otlp.transpose()?,
             display: ProgressDisplay::open(settings.watch.progress, context, jobs, mask, &clock),

@@ -4,17 +4,13 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::log_view::content_text;
 use crate::timeline::timeline_call::{RecordPlace, TimelineCall};
-use toolq_core::text::format_bytes;
+use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::OutcomeKind;
 use toolq_log::records::{
     CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
 };
 use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
-
-/// The longest input and output that is kept of a call, in bytes.
-const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// The calls of a log, and the runs that made them.
 #[derive(Debug, Default)]
@@ -187,14 +183,4 @@ fn read_content(json: &str) -> (Option<String>, String) {
         }
         Err(error) => (None, format!("({error})")),
     }
-}
-
-/// Cuts a text off after [`MAX_TEXT_BYTES`], and says so.
-pub(crate) fn keep_beginning(text: String) -> String {
-    let (kept, cut) = text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES));
-    if cut.is_empty() {
-        return text;
-    }
-    let cut = format_bytes(cut.len() as u64);
-    format!("{kept}\n… {cut} more, see `toolq log show --format json`")
 }

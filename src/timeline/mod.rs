@@ -3,7 +3,5 @@
 mod log_timeline;
 mod timeline_call;
 
-#[cfg(feature = "otlp")]
-pub(crate) use log_timeline::keep_beginning;
 pub(crate) use log_timeline::{LogTimeline, LoggedRun, TimelineReader};
 pub(crate) use timeline_call::TimelineCall;

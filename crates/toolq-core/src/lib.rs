@@ -12,6 +12,7 @@ extern crate self as toolq_core; // what `testing` calls this crate
 pub mod answer;
 pub mod check;
 pub mod client_config;
+pub mod exit;
 pub mod json;
 pub mod json_schema;
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::read::{Corruption, CorruptionKind};
+use crate::resume::{CallConflict, RestoreError};
+use toolq_core::exit::{CommandError, Exit};
 use toolq_core::text::quote_path_for_shell;
 
 /// Why a session log can't be used. [`LogError::hint`] says what to do about it.
@@ -167,5 +169,41 @@ impl LogError {
             _ => "name a session log that toolq wrote",
         }
         .to_owned()
+    }
+}
+
+impl LogError {
+    /// Returns the error that ends a command. The hint depends on `access`, what the log was opened for.
+    pub fn for_command(&self, access: Access) -> CommandError {
+        CommandError::new(Exit::Log, self).with_hint(self.hint(access))
+    }
+}
+
+/// For errors of a run's log.
+impl From<LogError> for CommandError {
+    fn from(error: LogError) -> Self {
+        error.for_command(Access::Run)
+    }
+}
+
+impl From<CallConflict> for CommandError {
+    fn from(conflict: CallConflict) -> Self {
+        Self::usage(conflict).with_hint(
+            "resume with the input of that run, or start another run in this log with `--new`",
+        )
+    }
+}
+
+impl From<RestoreError> for CommandError {
+    fn from(error: RestoreError) -> Self {
+        let failure = Self::new(Exit::Log, &error);
+        match error.log_path() {
+            Some(path) => {
+                let path = quote_path_for_shell(&path);
+                let hint = format!("`toolq log verify {path}` says what is wrong with it");
+                failure.with_hint(hint)
+            }
+            None => failure,
+        }
     }
 }

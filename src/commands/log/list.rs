@@ -10,7 +10,7 @@ use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::timeline::{LogTimeline, LoggedRun};
-use toolq_log::{Access, list_calls_in_doubt, session_bytes};
+use toolq_log::{Access, LogError, list_calls_in_doubt, session_bytes};
 
 /// Prints a row for each session.
 ///
@@ -20,7 +20,7 @@ pub fn list_sessions(
     arguments: &Arguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let log_error = |error| CommandError::from_log_error(&error, Access::Read);
+    let log_error = |error: LogError| error.for_command(Access::Read);
     let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
     let mut paths = toolq_log::list_sessions(&directory).map_err(log_error)?;
     let torn_copies = toolq_log::list_torn_copies(&directory).map_err(log_error)?;

@@ -40,7 +40,7 @@ pub(crate) fn latest_session(
 ) -> Result<PathBuf, CommandError> {
     let directory = toolq_log::sessions_dir(&context.environment);
     let latest = directory.and_then(|directory| toolq_log::find_latest_session(&directory));
-    latest.map_err(|error| CommandError::from_log_error(&error, access))
+    latest.map_err(|error| error.for_command(access))
 }
 
 /// Opens a log for reading; `-` is stdin.
@@ -94,7 +94,7 @@ pub(crate) fn warn_torn(path: &Path, corruption: &Corruption, context: &CommandC
 
 /// Converts the error of reading a log.
 pub(crate) fn unreadable_log(error: &LogError) -> CommandError {
-    CommandError::from_log_error(error, Access::Read)
+    error.for_command(Access::Read)
 }
 
 /// Loads the content as JSON, or returns the text to show instead: if it is in a file of its own with more than `max_bytes`.

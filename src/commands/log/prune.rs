@@ -24,7 +24,7 @@ pub fn prune_sessions(
     arguments: &Arguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
-    let log_error = |error| CommandError::from_log_error(&error, Access::Prune);
+    let log_error = |error: LogError| error.for_command(Access::Prune);
     let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
     let logs = toolq_log::list_sessions(&directory).map_err(log_error)?;
     let torn = toolq_log::list_torn_copies(&directory).map_err(log_error)?;

@@ -50,7 +50,7 @@ pub(crate) fn load_mask(context: &CommandContext) -> Mask {
 
 fn resolve_failure(error: &ResolveError) -> CommandError {
     match error {
-        ResolveError::Log(error) => CommandError::from_log_error(error, Access::Resolve),
+        ResolveError::Log(error) => error.for_command(Access::Resolve),
         ResolveError::UnknownCall(_, open) if open.is_empty() => {
             CommandError::usage(error).with_hint("no call in this log is in doubt")
         }

@@ -2,6 +2,7 @@
 
 mod ansi;
 mod columns;
+mod content_text;
 mod decode;
 mod escape;
 mod line_starts;
@@ -13,6 +14,7 @@ mod wrap;
 
 pub use ansi::paint;
 pub use columns::truncate_to_columns;
+pub use content_text::{content_text, decode_letters, keep_beginning};
 pub use decode::decode_text;
 pub use escape::{escape, is_hidden};
 pub use line_starts::line_starts;

@@ -9,14 +9,13 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
-use crate::otlp::call_metrics::CallMetrics;
-use crate::otlp::call_spans::{EndedSession, SpanBuilder};
-use crate::otlp::delivery::DeliveryReport;
-use crate::otlp::exporter::ExporterBuilder;
-use crate::otlp::live_calls::LiveCalls;
-use crate::otlp::settings::OtlpSettings;
-use crate::output::{CommandError, Exit};
+use crate::call_metrics::CallMetrics;
+use crate::call_spans::{EndedSession, SpanBuilder};
+use crate::delivery::DeliveryReport;
+use crate::exporter::ExporterBuilder;
+use crate::live_calls::LiveCalls;
 use redact::Mask;
+use toolq_core::exit::{CommandError, Exit};
 use toolq_core::os::{Clock, Environment};
 use toolq_core::types::{EmitError, Event, EventSink, TraceContext};
 
@@ -26,7 +25,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_QUEUED_SPANS: usize = 1 << 16;
 
 /// Turns the events of a run into spans and metrics, which threads of their own export.
-pub(crate) struct OtlpSink {
+pub struct OtlpSink {
     outlet: Outlet,
     clock: Clock,
     calls: LiveCalls,
@@ -44,17 +43,19 @@ struct Outlet {
 }
 
 impl OtlpSink {
-    /// Starts the exporters on the current runtime. Nothing is sent yet.
+    /// Starts the exporters on the current runtime. Nothing is sent yet. Without `endpoint`, the environment names the receiver.
+    /// With `captures_content`, inputs and results go into the spans.
     ///
     /// # Errors
     /// The requested receiver can't be used.
-    pub(crate) fn open(
-        settings: &OtlpSettings,
+    pub fn open(
+        endpoint: Option<&str>,
+        captures_content: bool,
         environment: &Environment,
         mask: &Arc<Mask>,
         clock: &Clock,
     ) -> Result<Self, CommandError> {
-        let builder = ExporterBuilder::new(settings, environment, Handle::current())?;
+        let builder = ExporterBuilder::new(endpoint, environment, Handle::current())?;
         let (spans, metrics) = (builder.spans()?, builder.metrics()?);
         let resource = builder.resource();
         let spans = spans.map(|exporter| {
@@ -68,7 +69,6 @@ impl OtlpSink {
             processor.set_resource(&resource);
             processor
         });
-        let captures_content = settings.captures_content;
         Ok(Self {
             outlet: Outlet {
                 spans,
@@ -84,14 +84,14 @@ impl OtlpSink {
     }
 
     /// Begins the trace of the session.
-    pub(crate) fn begin(&mut self, trace: TraceContext) {
+    pub fn begin(&mut self, trace: TraceContext) {
         let id = trace.session().to_owned();
         let spans = SpanBuilder::new(trace, self.captures_content);
         self.session = Some((spans, id, self.clock.now_ms()));
     }
 
     /// Ends the span of the session, and waits a short time until all is sent. Returns a warning if something wasn't.
-    pub(crate) fn close(mut self, exit: Exit) -> Option<String> {
+    pub fn close(mut self, exit: Exit) -> Option<String> {
         if let Some((spans, id, started_ms)) = self.session.take() {
             let session = EndedSession {
                 id,

@@ -1,4 +1,8 @@
-//! Exit codes and their precedence.
+//! How the program ends: exit codes and their precedence, and the error that ends a command.
+
+mod command_error;
+
+pub use command_error::CommandError;
 
 use std::process::ExitCode;
 
@@ -50,8 +54,7 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
-
-    use crate::output::exit::Exit;
+    use super::Exit;
 
     /// If several apply: 74, then 128 + signal, then 71, 4, 2, 3, 1.
     #[test]

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::log_view::content_text;
-use crate::timeline::keep_beginning;
 use redact::Mask;
 use toolq_core::json::expect_json;
+use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{
     AgentUsage, CallAnswer, CallKey, CallPath, CallRef, CheckedCall, MaskedContent, MaskedJson,
     ModelResponse, Outcome, ReportedUsage, Status, Traceparent, TurnOrigin, Verdict,
@@ -16,72 +15,72 @@ use toolq_core::types::{
 
 /// A call, without secrets. Times are in milliseconds since 1970.
 #[derive(Debug)]
-pub(super) struct TracedCall {
-    pub(super) tool_use_id: String,
-    pub(super) tool_name: String,
-    pub(super) path: CallPath,
+pub(crate) struct TracedCall {
+    pub(crate) tool_use_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) path: CallPath,
     /// The parent span that the request for its turn named, if any.
-    pub(super) traceparent: Option<Traceparent>,
+    pub(crate) traceparent: Option<Traceparent>,
     /// `None` for a call that wasn't going to run.
-    pub(super) batch: Option<usize>,
+    pub(crate) batch: Option<usize>,
     /// The input as JSON; empty unless content is captured.
-    pub(super) input: String,
-    pub(super) requested_ms: u64,
-    pub(super) attempts: Vec<TracedAttempt>,
+    pub(crate) input: String,
+    pub(crate) requested_ms: u64,
+    pub(crate) attempts: Vec<TracedAttempt>,
     /// Whose API responded last to the agent that works on it, if that is known.
-    pub(super) provider: Option<String>,
+    pub(crate) provider: Option<String>,
     /// When the last call of each turn of that agent ended.
-    pub(super) turn_ends: BTreeMap<usize, u64>,
+    pub(crate) turn_ends: BTreeMap<usize, u64>,
 }
 
 /// An attempt at a call.
 #[derive(Debug)]
-pub(super) struct TracedAttempt {
-    pub(super) started_ms: u64,
+pub(crate) struct TracedAttempt {
+    pub(crate) started_ms: u64,
     /// How it failed and when, if another attempt followed.
-    pub(super) failure: Option<(Status, u64)>,
+    pub(crate) failure: Option<(Status, u64)>,
 }
 
 /// A response of a model to the agent that works on a call.
 #[derive(Debug)]
-pub(super) struct TracedResponse {
-    pub(super) at_ms: u64,
+pub(crate) struct TracedResponse {
+    pub(crate) at_ms: u64,
     /// The agent's turn.
-    pub(super) turn: usize,
-    pub(super) model: Option<String>,
-    pub(super) provider: Option<String>,
-    pub(super) message_id: Option<String>,
-    pub(super) usage: ReportedUsage,
+    pub(crate) turn: usize,
+    pub(crate) model: Option<String>,
+    pub(crate) provider: Option<String>,
+    pub(crate) message_id: Option<String>,
+    pub(crate) usage: ReportedUsage,
 }
 
 /// The end of a call.
 #[derive(Debug)]
-pub(super) struct TracedEnd {
-    pub(super) at_ms: u64,
-    pub(super) status: Status,
-    pub(super) is_error: bool,
+pub(crate) struct TracedEnd {
+    pub(crate) at_ms: u64,
+    pub(crate) status: Status,
+    pub(crate) is_error: bool,
     /// What the model read; empty unless content is captured.
-    pub(super) output: String,
+    pub(crate) output: String,
     /// What the agent that worked on it used.
-    pub(super) agent: Option<AgentUsage>,
+    pub(crate) agent: Option<AgentUsage>,
 }
 
 impl TracedCall {
     /// Returns when it began to run, if it did.
-    pub(super) fn started_ms(&self) -> Option<u64> {
+    pub(crate) fn started_ms(&self) -> Option<u64> {
         self.attempts.first().map(|attempt| attempt.started_ms)
     }
 }
 
 impl TracedEnd {
     /// Returns how the call failed, if it did.
-    pub(super) fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         self.is_error.then(|| self.status.to_string())
     }
 }
 
 /// The calls that have no result yet.
-pub(super) struct LiveCalls {
+pub(crate) struct LiveCalls {
     mask: Arc<Mask>,
     /// Inputs and results are kept.
     captures_content: bool,
@@ -91,7 +90,7 @@ pub(super) struct LiveCalls {
 }
 
 impl LiveCalls {
-    pub(super) fn new(mask: Arc<Mask>, captures_content: bool) -> Self {
+    pub(crate) fn new(mask: Arc<Mask>, captures_content: bool) -> Self {
         Self {
             mask,
             captures_content,
@@ -101,19 +100,19 @@ impl LiveCalls {
     }
 
     /// Notes where a turn of the input comes from.
-    pub(super) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
+    pub(crate) fn begin_turn(&mut self, turn: usize, origin: &TurnOrigin) {
         if let Some(parent) = &origin.traceparent {
             self.traceparents.insert(turn, parent.clone());
         }
     }
 
     /// Forgets where a turn came from, as all of its calls have ended.
-    pub(super) fn end_turn(&mut self, turn: usize) {
+    pub(crate) fn end_turn(&mut self, turn: usize) {
         self.traceparents.remove(&turn);
     }
 
     /// Adds a call that was queued or rejected.
-    pub(super) fn add(&mut self, checked: &CheckedCall, batch: Option<usize>, at_ms: u64) {
+    pub(crate) fn add(&mut self, checked: &CheckedCall, batch: Option<usize>, at_ms: u64) {
         let call = CallRef::new(&checked.call, batch);
         let path = call.path();
         let root = path.last().map_or(0, |(turn, _)| *turn);
@@ -133,7 +132,7 @@ impl LiveCalls {
     }
 
     /// Adds the start of an attempt.
-    pub(super) fn start(&mut self, call: &CallRef, at_ms: u64) {
+    pub(crate) fn start(&mut self, call: &CallRef, at_ms: u64) {
         if let Some(call) = self.calls.get_mut(&call.key()) {
             call.attempts.push(TracedAttempt {
                 started_ms: at_ms,
@@ -143,7 +142,7 @@ impl LiveCalls {
     }
 
     /// Sets how the last attempt failed.
-    pub(super) fn fail_attempt(&mut self, call: &CallRef, outcome: &Outcome, at_ms: u64) {
+    pub(crate) fn fail_attempt(&mut self, call: &CallRef, outcome: &Outcome, at_ms: u64) {
         let call = self.calls.get_mut(&call.key());
         if let Some(last) = call.and_then(|call| call.attempts.last_mut()) {
             last.failure = Some((outcome.status(), at_ms));
@@ -151,7 +150,7 @@ impl LiveCalls {
     }
 
     /// Returns a response to the agent that works on a call, and that call.
-    pub(super) fn respond(
+    pub(crate) fn respond(
         &mut self,
         call: &CallRef,
         (turn, response): (usize, &ModelResponse),
@@ -176,7 +175,7 @@ impl LiveCalls {
     }
 
     /// Removes a call that has ended, and returns it with its end, unless it ended in an earlier run.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         &mut self,
         call: &CallRef,
         (outcome, answer): (&Outcome, &CallAnswer),

@@ -9,7 +9,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::Client;
 use tokio::runtime::Handle;
 
-use crate::otlp::delivery::{DeliveryReport, Signal};
+use crate::delivery::{DeliveryReport, Signal};
 
 /// The longest response that is read, in bytes. Receivers say no more than what they rejected.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -18,12 +18,12 @@ const UNSUPPORTED: [u16; 3] = [404, 405, 501];
 
 /// The client of the exporter of one signal.
 #[derive(Debug)]
-pub(super) struct ExportClient {
-    pub(super) client: Client,
+pub(crate) struct ExportClient {
+    pub(crate) client: Client,
     /// The exporter has a thread of its own, outside of the runtime that the client needs.
-    pub(super) runtime: Handle,
-    pub(super) report: Arc<DeliveryReport>,
-    pub(super) signal: Signal,
+    pub(crate) runtime: Handle,
+    pub(crate) report: Arc<DeliveryReport>,
+    pub(crate) signal: Signal,
 }
 
 type ResponseFuture<'f> =

@@ -3,18 +3,17 @@
 use std::fmt::Display;
 use std::io;
 
-use crate::output::exit::Exit;
-use toolq_core::text::quote_path_for_shell;
-use toolq_core::transcript::InputError;
-use toolq_log::{Access, CallConflict, LogError, RestoreError};
+use crate::exit::Exit;
+use crate::transcript::InputError;
 
 /// What to do if the system has no threads or descriptors left.
-pub const RESOURCES_HINT: &str =
+const RESOURCES_HINT: &str =
     "raise the limits of this user or container (`ulimit -u`, `ulimit -n`), or end other processes";
 
 /// A message for people and the exit code that goes with it.
 #[derive(Debug)]
 pub struct CommandError {
+    /// The exit code.
     pub exit: Exit,
     /// One sentence without a final period; empty if everything was printed already.
     pub message: String,
@@ -26,6 +25,11 @@ impl CommandError {
     /// Creates an error for wrong usage, a wrong file, or a wrong input: nothing ran.
     pub fn usage(message: impl Display) -> Self {
         Self::new(Exit::Usage, message)
+    }
+
+    /// Creates an error for a system that has no threads or descriptors left: nothing ran.
+    pub fn resources(message: impl Display) -> Self {
+        Self::new(Exit::Resources, message).with_hint(RESOURCES_HINT)
     }
 
     /// Creates an error with any exit.
@@ -57,16 +61,9 @@ impl CommandError {
 
     fn of_system(message: impl Display, errno: i32) -> Self {
         match errno {
-            libc::EMFILE | libc::ENFILE => {
-                Self::new(Exit::Resources, message).with_hint(RESOURCES_HINT)
-            }
+            libc::EMFILE | libc::ENFILE => Self::resources(message),
             _ => Self::usage(message),
         }
-    }
-
-    /// Creates an error for a log that can't be used. The hint depends on `access`, what it was opened for.
-    pub fn from_log_error(error: &LogError, access: Access) -> Self {
-        Self::new(Exit::Log, error).with_hint(error.hint(access))
     }
 
     /// Creates an error whose reasons were printed already.
@@ -85,51 +82,6 @@ impl From<InputError> for CommandError {
         Self {
             hint: failure.hint.or(hint),
             ..failure
-        }
-    }
-}
-
-/// For errors of a run's log.
-impl From<LogError> for CommandError {
-    fn from(error: LogError) -> Self {
-        Self::from_log_error(&error, Access::Run)
-    }
-}
-
-impl From<CallConflict> for CommandError {
-    fn from(conflict: CallConflict) -> Self {
-        Self::usage(conflict).with_hint(
-            "resume with the input of that run, or start another run in this log with `--new`",
-        )
-    }
-}
-
-impl From<RestoreError> for CommandError {
-    fn from(error: RestoreError) -> Self {
-        let failure = Self::new(Exit::Log, &error);
-        match error.log_path() {
-            Some(path) => {
-                let path = quote_path_for_shell(&path);
-                let hint = format!("`toolq log verify {path}` says what is wrong with it");
-                failure.with_hint(hint)
-            }
-            None => failure,
-        }
-    }
-}
-
-/// A closed pipe was the reader's choice, so it prints no message.
-impl From<crate::output::stdout::StdoutError> for CommandError {
-    fn from(lost: crate::output::stdout::StdoutError) -> Self {
-        match lost {
-            crate::output::stdout::StdoutError::Closed => Self::silent(Exit::Output),
-            crate::output::stdout::StdoutError::Stalled => Self::new(
-                Exit::Output,
-                "stdout can't be written: its reader keeps it open, but doesn't read",
-            ),
-            crate::output::stdout::StdoutError::Failed(error) => {
-                Self::new(Exit::Output, format!("stdout can't be written: {error}"))
-            }
         }
     }
 }

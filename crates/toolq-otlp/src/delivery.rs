@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
+pub(crate) enum Signal {
     Spans,
     /// Receivers of spans often don't take them.
     Metrics,
@@ -18,7 +18,7 @@ pub(super) enum Signal {
 
 /// Counts what is delivered, and keeps why the rest isn't.
 #[derive(Debug, Default)]
-pub(super) struct DeliveryReport {
+pub(crate) struct DeliveryReport {
     delivered_spans: AtomicU64,
     span_failure: Mutex<Option<String>>,
     metric_failure: Mutex<Option<String>>,
@@ -27,7 +27,7 @@ pub(super) struct DeliveryReport {
 impl DeliveryReport {
     /// Sets how the last request of a signal failed, or that it didn't: requests that failed are repeated, and each
     /// request for metrics has all of them.
-    pub(super) fn set_failure(&self, signal: Signal, reason: Option<String>) {
+    pub(crate) fn set_failure(&self, signal: Signal, reason: Option<String>) {
         *self.failure(signal) = reason;
     }
 
@@ -40,7 +40,7 @@ impl DeliveryReport {
     }
 
     /// Returns what wasn't delivered of `sent_spans`, in a sentence.
-    pub(super) fn warning(&self, sent_spans: u64) -> Option<String> {
+    pub(crate) fn warning(&self, sent_spans: u64) -> Option<String> {
         let delivered = self.delivered_spans.load(Ordering::Relaxed);
         let lost = sent_spans.saturating_sub(delivered);
         let metric_failure = self.failure(Signal::Metrics).clone();
@@ -60,9 +60,9 @@ impl DeliveryReport {
 
 /// A span exporter that reports what it delivers.
 #[derive(Debug)]
-pub(super) struct ReportingExporter {
-    pub(super) inner: opentelemetry_otlp::SpanExporter,
-    pub(super) report: Arc<DeliveryReport>,
+pub(crate) struct ReportingExporter {
+    pub(crate) inner: opentelemetry_otlp::SpanExporter,
+    pub(crate) report: Arc<DeliveryReport>,
 }
 
 impl SpanExporter for ReportingExporter {

@@ -4,16 +4,16 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 use opentelemetry_sdk::trace::SpanData;
 
-use crate::otlp::attributes;
-use crate::otlp::attributes::{number, text};
-use crate::otlp::call_spans::{SpanBuilder, SpanFacts};
-use crate::otlp::live_calls::{TracedCall, TracedResponse};
+use crate::attributes;
+use crate::attributes::{number, text};
+use crate::call_spans::{SpanBuilder, SpanFacts};
+use crate::live_calls::{TracedCall, TracedResponse};
 use toolq_core::types::{AgentUsage, ReportedUsage};
 
 impl SpanBuilder {
     /// Returns the span of a model's response to an agent. The request was sent when the agent began to work, or when the
     /// last call that it had waited for ended.
-    pub(super) fn response_span(&self, call: &TracedCall, response: &TracedResponse) -> SpanData {
+    pub(crate) fn response_span(&self, call: &TracedCall, response: &TracedResponse) -> SpanData {
         let begins = call.attempts.iter().map(|attempt| attempt.started_ms);
         let earlier_turns = call.turn_ends.range(..response.turn);
         let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
@@ -44,7 +44,7 @@ impl SpanBuilder {
     }
 
     /// Returns the span of the agent that worked on a call, whose own span has these facts.
-    pub(super) fn agent_span(
+    pub(crate) fn agent_span(
         &self,
         call: &TracedCall,
         usage: &AgentUsage,

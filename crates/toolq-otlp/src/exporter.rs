@@ -10,11 +10,10 @@ use opentelemetry_sdk::Resource;
 use reqwest::Client;
 use tokio::runtime::Handle;
 
-use crate::otlp::call_spans::SCOPE_NAME;
-use crate::otlp::delivery::{DeliveryReport, ReportingExporter, Signal};
-use crate::otlp::export_client::ExportClient;
-use crate::otlp::settings::OtlpSettings;
-use crate::output::CommandError;
+use crate::call_spans::SCOPE_NAME;
+use crate::delivery::{DeliveryReport, ReportingExporter, Signal};
+use crate::export_client::ExportClient;
+use toolq_core::exit::CommandError;
 use toolq_core::os::Environment;
 use toolq_engine::http_client_builder;
 
@@ -24,12 +23,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Builds the exporters of a receiver.
-pub(super) struct ExporterBuilder<'a> {
-    settings: &'a OtlpSettings,
+pub(crate) struct ExporterBuilder<'a> {
+    /// The URL of the receiver, without the path of a signal. `None` is what the environment says.
+    endpoint: Option<&'a str>,
     environment: &'a Environment,
     client: Client,
     runtime: Handle,
-    pub(super) report: Arc<DeliveryReport>,
+    pub(crate) report: Arc<DeliveryReport>,
 }
 
 impl<'a> ExporterBuilder<'a> {
@@ -37,8 +37,8 @@ impl<'a> ExporterBuilder<'a> {
     ///
     /// # Errors
     /// The environment asks for something that toolq doesn't have, or there is no HTTP client.
-    pub(super) fn new(
-        settings: &'a OtlpSettings,
+    pub(crate) fn new(
+        endpoint: Option<&'a str>,
         environment: &'a Environment,
         runtime: Handle,
     ) -> Result<Self, CommandError> {
@@ -51,11 +51,8 @@ impl<'a> ExporterBuilder<'a> {
         let variables = ["", "TRACES_", "METRICS_"];
         let variables = variables.map(|signal| format!("OTEL_EXPORTER_OTLP_{signal}ENDPOINT"));
         let from_environment = variables.iter().filter_map(|name| environment.get(name));
-        let mut endpoints = settings
-            .endpoint
-            .clone()
-            .into_iter()
-            .chain(from_environment);
+        let given = endpoint.map(Into::into);
+        let mut endpoints = given.into_iter().chain(from_environment);
         let needs_tls = endpoints.any(|endpoint| endpoint.starts_with("https:"));
         let timeout = environment.get("OTEL_EXPORTER_OTLP_TIMEOUT");
         let timeout = timeout.and_then(|millis| millis.parse().ok());
@@ -64,7 +61,7 @@ impl<'a> ExporterBuilder<'a> {
             .build()
             .map_err(|error| CommandError::usage(format!("--otlp: {error}; nothing ran")))?;
         Ok(Self {
-            settings,
+            endpoint,
             environment,
             client,
             runtime,
@@ -76,7 +73,7 @@ impl<'a> ExporterBuilder<'a> {
     ///
     /// # Errors
     /// The environment names no usable receiver.
-    pub(super) fn spans(&self) -> Result<Option<ReportingExporter>, CommandError> {
+    pub(crate) fn spans(&self) -> Result<Option<ReportingExporter>, CommandError> {
         if self.is_off("OTEL_TRACES_EXPORTER") {
             return Ok(None);
         }
@@ -98,7 +95,7 @@ impl<'a> ExporterBuilder<'a> {
     ///
     /// # Errors
     /// As for [`Self::spans`].
-    pub(super) fn metrics(&self) -> Result<Option<MetricExporter>, CommandError> {
+    pub(crate) fn metrics(&self) -> Result<Option<MetricExporter>, CommandError> {
         if self.is_off("OTEL_METRICS_EXPORTER") {
             return Ok(None);
         }
@@ -115,7 +112,7 @@ impl<'a> ExporterBuilder<'a> {
     }
 
     /// Returns what sends the spans: `toolq`, unless the environment has another name for the service.
-    pub(super) fn resource(&self) -> Resource {
+    pub(crate) fn resource(&self) -> Resource {
         let environment = self.environment;
         let attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES");
         let is_named = environment.get("OTEL_SERVICE_NAME").is_some()
@@ -129,7 +126,7 @@ impl<'a> ExporterBuilder<'a> {
     }
 
     fn endpoint(&self, path: &str) -> Option<String> {
-        let endpoint = self.settings.endpoint.as_ref()?;
+        let endpoint = self.endpoint?;
         Some(format!("{endpoint}/{path}"))
     }
 

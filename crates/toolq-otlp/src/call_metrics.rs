@@ -8,10 +8,10 @@ use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 
-use crate::otlp::attributes;
-use crate::otlp::attributes::text;
-use crate::otlp::call_spans::SCOPE_NAME;
-use crate::otlp::live_calls::{TracedCall, TracedEnd};
+use crate::attributes;
+use crate::attributes::text;
+use crate::call_spans::SCOPE_NAME;
+use crate::live_calls::{TracedCall, TracedEnd};
 use toolq_core::types::Status;
 
 /// Bounds of the durations in seconds, as the conventions have them.
@@ -20,7 +20,7 @@ const DURATION_BOUNDS: [f64; 14] = [
 ];
 
 /// Counts calls and errors, and measures how long calls take.
-pub(super) struct CallMetrics {
+pub(crate) struct CallMetrics {
     provider: SdkMeterProvider,
     calls: Counter<u64>,
     errors: Counter<u64>,
@@ -29,7 +29,7 @@ pub(super) struct CallMetrics {
 
 impl CallMetrics {
     /// Starts the thread that exports them at intervals (`OTEL_METRIC_EXPORT_INTERVAL`).
-    pub(super) fn new(exporter: MetricExporter, resource: Resource) -> Self {
+    pub(crate) fn new(exporter: MetricExporter, resource: Resource) -> Self {
         let provider = SdkMeterProvider::builder()
             .with_periodic_exporter(exporter)
             .with_resource(resource)
@@ -58,7 +58,7 @@ impl CallMetrics {
 
     /// Counts a call that has ended. A call of an unknown tool has no name label: each name that a model makes up would add
     /// another time series.
-    pub(super) fn record(&self, call: &TracedCall, end: &TracedEnd) {
+    pub(crate) fn record(&self, call: &TracedCall, end: &TracedEnd) {
         let is_known = end.status != Status::UnknownTool;
         let name = text(attributes::TOOL_NAME, call.tool_name.clone());
         let mut labels: Vec<KeyValue> = is_known.then_some(name).into_iter().collect();
@@ -75,7 +75,7 @@ impl CallMetrics {
     }
 
     /// Exports what was counted, and ends the thread.
-    pub(super) fn shut_down(&self, timeout: Duration) {
+    pub(crate) fn shut_down(&self, timeout: Duration) {
         // The client has reported what failed.
         let _ = self.provider.shutdown_with_timeout(timeout);
     }

@@ -9,16 +9,16 @@ use opentelemetry::trace::{
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-use crate::otlp::attributes;
-use crate::otlp::attributes::{number, text};
-use crate::otlp::live_calls::{TracedCall, TracedEnd};
+use crate::attributes;
+use crate::attributes::{number, text};
+use crate::live_calls::{TracedCall, TracedEnd};
 use toolq_core::types::TraceContext;
 
 /// The name of the span of a session, and of what makes the spans.
-pub(super) const SCOPE_NAME: &str = "toolq";
+pub(crate) const SCOPE_NAME: &str = "toolq";
 
 /// Builds the spans of a session.
-pub(super) struct SpanBuilder {
+pub(crate) struct SpanBuilder {
     trace: TraceContext,
     scope: InstrumentationScope,
     /// Inputs and results go into the spans.
@@ -26,28 +26,28 @@ pub(super) struct SpanBuilder {
 }
 
 /// A session that has ended.
-pub(super) struct EndedSession {
-    pub(super) id: String,
-    pub(super) started_ms: u64,
-    pub(super) ended_ms: u64,
-    pub(super) exit_code: u8,
+pub(crate) struct EndedSession {
+    pub(crate) id: String,
+    pub(crate) started_ms: u64,
+    pub(crate) ended_ms: u64,
+    pub(crate) exit_code: u8,
 }
 
 /// What tells spans apart. The rest is the same for all of a session.
-pub(super) struct SpanFacts {
-    pub(super) id: u64,
-    pub(super) parent: u64,
-    pub(super) kind: SpanKind,
-    pub(super) name: String,
-    pub(super) started_ms: u64,
-    pub(super) ended_ms: u64,
+pub(crate) struct SpanFacts {
+    pub(crate) id: u64,
+    pub(crate) parent: u64,
+    pub(crate) kind: SpanKind,
+    pub(crate) name: String,
+    pub(crate) started_ms: u64,
+    pub(crate) ended_ms: u64,
     /// How it failed, if it did.
-    pub(super) error: Option<String>,
-    pub(super) attributes: Vec<KeyValue>,
+    pub(crate) error: Option<String>,
+    pub(crate) attributes: Vec<KeyValue>,
 }
 
 impl SpanBuilder {
-    pub(super) fn new(trace: TraceContext, captures_content: bool) -> Self {
+    pub(crate) fn new(trace: TraceContext, captures_content: bool) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let scope = InstrumentationScope::builder(SCOPE_NAME).with_version(version);
         Self {
@@ -58,17 +58,17 @@ impl SpanBuilder {
     }
 
     /// Returns whether the trace is sampled. The program that began the trace decides that.
-    pub(super) fn is_sampled(&self) -> bool {
+    pub(crate) fn is_sampled(&self) -> bool {
         self.trace.is_sampled()
     }
 
     /// Returns whether the trace that a call belongs to is sampled. The program that began the trace decides that.
-    pub(super) fn is_call_sampled(&self, call: &TracedCall) -> bool {
+    pub(crate) fn is_call_sampled(&self, call: &TracedCall) -> bool {
         self.trace_of(call).is_sampled()
     }
 
     /// Returns the trace that a call belongs to.
-    pub(super) fn trace_of(&self, call: &TracedCall) -> Cow<'_, TraceContext> {
+    pub(crate) fn trace_of(&self, call: &TracedCall) -> Cow<'_, TraceContext> {
         match &call.traceparent {
             Some(parent) => Cow::Owned(self.trace.of_turn(parent)),
             None => Cow::Borrowed(&self.trace),
@@ -76,7 +76,7 @@ impl SpanBuilder {
     }
 
     /// Returns the span of a session, within which those of its calls are.
-    pub(super) fn session_span(&self, session: &EndedSession) -> SpanData {
+    pub(crate) fn session_span(&self, session: &EndedSession) -> SpanData {
         let code = session.exit_code;
         let attributes = vec![
             text(attributes::SESSION_ID, session.id.clone()),
@@ -104,7 +104,7 @@ impl SpanBuilder {
     }
 
     /// Returns the span of a call that ended in the session, and that of the agent that worked on it, if one did.
-    pub(super) fn call_spans(&self, call: &TracedCall, end: &TracedEnd) -> Vec<SpanData> {
+    pub(crate) fn call_spans(&self, call: &TracedCall, end: &TracedEnd) -> Vec<SpanData> {
         let first = call.started_ms();
         let trace = self.trace_of(call);
         let facts = SpanFacts {
@@ -161,7 +161,7 @@ impl SpanBuilder {
     }
 
     /// Returns a span of this trace.
-    pub(super) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
+    pub(crate) fn span(&self, trace: &TraceContext, mut facts: SpanFacts) -> SpanData {
         // An ill-formed state was dropped when it was read; one that the library doesn't like isn't worth more.
         let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
         let status = match facts.error {
