@@ -79,8 +79,6 @@ mod plan_file;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod program;
-#[cfg(feature = "nats")]
-mod queue;
 #[cfg(feature = "cli")]
 mod replay;
 #[cfg(feature = "cli")]

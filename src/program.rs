@@ -13,7 +13,10 @@ use crate::commands::generate;
 use crate::commands::init;
 use crate::commands::log;
 use crate::commands::plan;
+#[cfg(feature = "nats")]
 use crate::commands::queue;
+#[cfg(not(feature = "nats"))]
+use crate::commands::queue_absent as queue;
 use crate::commands::replay;
 use crate::commands::run;
 use crate::commands::serve;

@@ -38,8 +38,7 @@ pub(crate) use program_help::{EXAMPLES, EXIT_CODES};
 pub(crate) use queue::QueueArguments;
 #[cfg(feature = "nats")]
 pub(crate) use queue::{
-    CollectArguments, NatsFlags, QueueCommand, QueueNameArguments, QueuePurgeArguments,
-    QueueResolveArguments, QueueStatusArguments, QueueTurnArguments, SubmitArguments,
+    CollectArguments, NatsFlags, QueueCommand, QueueResolveArguments, SubmitArguments,
     WorkArguments,
 };
 pub(crate) use replay::ReplayArguments;

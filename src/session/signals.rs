@@ -43,7 +43,10 @@ impl SignalHandler {
     /// # Errors
     /// A handler can't be installed, or the thread can't be started.
     pub fn install() -> Result<Self, CommandError> {
-        Self::try_install().map_err(|error| install_error(&error))
+        Self::try_install().map_err(|error| {
+            let message = format!("failed to install signal handlers: {error}; nothing ran");
+            CommandError::resources(message)
+        })
     }
 
     fn try_install() -> io::Result<Self> {
@@ -162,22 +165,17 @@ fn exit_now(signal: u8) -> ! {
     std::process::exit(Exit::Signal(signal).code().into())
 }
 
-/// Returns the signals that end a command, except those that were already ignored when toolq started, as under `nohup`.
-/// To be called before handlers are installed.
+/// Returns the numbers of the signals that end a command, except those that were already ignored when toolq started, as under
+/// `nohup`. To be called before handlers are installed.
 #[cfg(feature = "nats")]
-pub fn handled_termination_signals() -> impl Iterator<Item = UnixSignal> {
-    without_ignored(TERMINATION_SIGNALS.into_iter())
+pub fn handled_termination_signals() -> Vec<i32> {
+    let handled = without_ignored(TERMINATION_SIGNALS.into_iter());
+    handled.map(UnixSignal::as_raw).collect()
 }
 
 fn without_ignored(signals: impl Iterator<Item = UnixSignal>) -> impl Iterator<Item = UnixSignal> {
     let ignored = ignored_signals();
     signals.filter(move |signal| ignored >> (signal.as_raw() - 1) & 1 == 0)
-}
-
-/// Creates the error of signal handlers that can't be installed: the system has no threads or descriptors left.
-pub fn install_error(error: &io::Error) -> CommandError {
-    let message = format!("failed to install signal handlers: {error}; nothing ran");
-    CommandError::resources(message)
 }
 
 /// Returns a bit mask of the signals that were already ignored when toolq started, from /proc; 0 if that isn't

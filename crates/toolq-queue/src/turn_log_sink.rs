@@ -1,0 +1,85 @@
+//! Where the events of a turn go, and what refuses starts.
+
+use crate::doubts::CallInDoubt;
+use crate::lease::Lease;
+use toolq_core::types::{CallRef, EmitError, Event, EventSink};
+use toolq_log::SessionLog;
+
+/// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
+pub(super) struct TurnLogSink {
+    pub log: SessionLog,
+    lease: Lease,
+    /// Something was to start after the lease.
+    pub lost_lease: bool,
+    /// The calls that are in doubt.
+    pub doubts: Vec<CallInDoubt>,
+    /// A call has no result of its own: it is in doubt, was paused, or had no approval.
+    pub is_incomplete: bool,
+}
+
+impl TurnLogSink {
+    pub(super) fn new(log: SessionLog, lease: Lease) -> Self {
+        Self {
+            log,
+            lease,
+            lost_lease: false,
+            doubts: Vec::new(),
+            is_incomplete: false,
+        }
+    }
+}
+
+impl EventSink for TurnLogSink {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.log.emit(events)?;
+        let starts =
+            |event: &Event<'_>| matches!(event, Event::Started { .. } | Event::Probing { .. });
+        if events.iter().any(starts) && (self.lost_lease || !self.lease.allows_start()) {
+            self.lost_lease = true;
+            let why = "the turn may be another worker's by now: its lease is over";
+            return Err(EmitError(why.to_owned()));
+        }
+        self.doubts.extend(events.iter().filter_map(new_doubt));
+        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if outcome.status().stops_run());
+        self.is_incomplete |= !self.doubts.is_empty() || events.iter().any(stops);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        self.log.flush()
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        false
+    }
+}
+
+/// Remembers calls in doubt, and refuses every start.
+#[derive(Default)]
+pub(super) struct DoubtCollector(pub Vec<CallInDoubt>);
+
+impl EventSink for DoubtCollector {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        self.0.extend(events.iter().filter_map(new_doubt));
+        let starts = |event: &Event<'_>| matches!(event, Event::Started { .. });
+        if events.iter().any(starts) {
+            return Err(EmitError("the turn isn't run anymore".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), EmitError> {
+        Ok(())
+    }
+}
+
+/// Returns the call whose end leaves it in doubt. An agent is only in doubt because of calls of its own.
+fn new_doubt(event: &Event<'_>) -> Option<CallInDoubt> {
+    match event {
+        Event::Finished { call, outcome, .. } if outcome.is_in_doubt() => Some(CallInDoubt {
+            id: call.tool_use_id.clone(),
+            tool: call.tool_name.to_string(),
+        }),
+        _ => None,
+    }
+}
