@@ -13,7 +13,6 @@ use crate::args::{
 };
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
-use procfence::CopyConfinement;
 use toolq_core::os::Environment;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
 use toolq_log::{BeginMode, SyncPolicy};
@@ -33,8 +32,6 @@ pub struct SessionSettings {
     pub(crate) otlp: Option<OtlpSettings>,
     /// The plan that is applied, whose calls it approves.
     pub plan: Option<Arc<PlannedCalls>>,
-    /// What commands can write; `None` is everything that the user can.
-    pub confinement: Option<CopyConfinement>,
     /// What serves the tools of a host process, if there is one.
     pub host_tools: Option<Arc<dyn HostTools>>,
     /// Results go to stdout, so that a reader who closes it stops the run.
@@ -86,7 +83,6 @@ impl SessionSettings {
             approval: (&arguments.approval).into(),
             otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
-            confinement: None,
             host_tools: None,
             prints_results: true,
         }
@@ -102,7 +98,6 @@ impl SessionSettings {
             approval: (&arguments.approval).into(),
             otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
-            confinement: None,
             host_tools: None,
             prints_results: true,
         }
@@ -119,7 +114,6 @@ impl SessionSettings {
             approval: ApprovalSettings::Nobody,
             otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
             plan: None,
-            confinement: None,
             host_tools: None,
             // Over HTTP, nothing goes to stdout.
             prints_results: arguments.http.is_none(),
@@ -146,7 +140,6 @@ impl SessionSettings {
             approval: ApprovalSettings::Nobody,
             otlp: OtlpSettings::new(&arguments.otlp, environment),
             plan: None,
-            confinement: None,
             host_tools: None,
             prints_results: false,
         }

@@ -1,6 +1,7 @@
 //! Replays one turn: checks its calls, runs those that should run, and reports each of them.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::replay::case::ReplayCase;
@@ -12,7 +13,7 @@ use crate::replay::unapplied_call::find_unapplied;
 use toolq_core::check::undescribed_tools;
 use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ResumeState, Verdict};
+use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ResumeState, Tool, Verdict};
 use toolq_engine::Engine;
 
 /// How much of an input is masked to show its beginning in a report, in bytes.
@@ -34,7 +35,7 @@ impl RecordingReplayer {
         }
         // With `--execute none`, `describe` programs don't run either, and their tools accept any object.
         if self.settings.execute != ExecutePolicy::None {
-            let undescribed = undescribed_tools(&self.tools, &turn.calls);
+            let undescribed = self.tools_to_describe(&turn.calls);
             engine.schema_discovery().discover(&undescribed, sink).await;
         }
         let checked = self
@@ -49,7 +50,10 @@ impl RecordingReplayer {
                 .await;
         }
         for checked in &checked {
-            let actual = collector.results.remove(&checked.call.position);
+            let mut actual = collector.results.remove(&checked.call.position);
+            if let (Some(copied_tools), Some(actual)) = (&self.copied_tools, &mut actual) {
+                copied_tools.restore_paths(&mut actual.answer);
+            }
             self.halted |= actual.as_ref().is_some_and(|actual| actual.halted);
             self.incomplete |= self.halted || actual.as_ref().is_some_and(|actual| actual.in_doubt);
             let call = self.masked_call_ref(&checked.call, number);
@@ -72,6 +76,17 @@ impl RecordingReplayer {
             }
         }
         Ok(())
+    }
+
+    /// Returns the tools of these calls whose `describe` hasn't run yet. On a copy, servers aren't asked: they aren't confined to
+    /// it, and their tools don't run.
+    fn tools_to_describe(&self, calls: &[Call]) -> Vec<Arc<Tool>> {
+        let Some(copied_tools) = &self.copied_tools else {
+            return undescribed_tools(&self.tools, calls);
+        };
+        let mut undescribed = undescribed_tools(copied_tools.tools(), calls);
+        undescribed.retain(|tool| !tool.awaits_list);
+        undescribed
     }
 
     /// Returns the beginning of a call's input for reports.
@@ -108,12 +123,12 @@ impl RecordingReplayer {
             Verdict::Rejected(_) => false,
         };
         let mut to_run: Vec<CheckedCall> = checked.iter().filter(is_run).cloned().collect();
-        if let Some(relocation) = &self.relocation {
+        if let Some(copied_tools) = &self.copied_tools {
             let wanted: HashSet<usize> =
                 to_run.iter().map(|checked| checked.call.position).collect();
             let turn_again = recording.turn(turn, true)?;
-            to_run = relocation.relocate(turn_again.with_number(self.previous_turns + turn));
-            to_run.retain(|moved| wanted.contains(&moved.call.position));
+            to_run = copied_tools.check_turn(turn_again.with_number(self.previous_turns + turn));
+            to_run.retain(|copied| wanted.contains(&copied.call.position));
         }
         for checked in &mut to_run {
             // A recording that is replayed isn't resumed.

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::replay::case::ReplayTotals;
 use crate::replay::compare::IdRenaming;
-use crate::replay::relocation::Relocation;
+use crate::replay::copied_tools::CopiedTools;
 use crate::replay::reports::ReplayReport;
 use crate::replay::settings::ReplaySettings;
 use crate::replay::tree_copy::TreeCopyError;
@@ -31,9 +31,9 @@ pub enum ReplayError {
     /// The copy can't be made.
     #[error("the copy of `root` can't be used: {0}")]
     Copy(#[from] TreeCopyError),
-    /// The copy can't be kept.
-    #[error("the copy of `root` can't be kept: {0}")]
-    KeepCopy(std::io::Error),
+    /// The copy can't be kept or removed.
+    #[error("the copy of `root` can't be kept or removed: {0}")]
+    EndCopy(std::io::Error),
 }
 
 /// Replays one recording after another.
@@ -41,8 +41,8 @@ pub struct RecordingReplayer {
     pub(super) settings: ReplaySettings,
     pub(super) tools: Arc<ToolsConfig>,
     pub(super) checker: CallChecker,
-    /// The tools that run, if they work on a copy at another path.
-    pub(super) relocation: Option<Relocation>,
+    /// The tools that run, if they work on a copy.
+    pub(super) copied_tools: Option<CopiedTools>,
     control: RunControl,
     pub(super) mask: Arc<Mask>,
     pub(super) totals: ReplayTotals,
@@ -77,7 +77,7 @@ impl RecordingReplayer {
             settings,
             checker: CallChecker::new(Arc::clone(&tools)),
             tools,
-            relocation: None,
+            copied_tools: None,
             control,
             mask,
             totals: ReplayTotals::default(),
@@ -87,10 +87,13 @@ impl RecordingReplayer {
         }
     }
 
-    /// Runs calls with the tools of `relocation`. Calls that it can't move are served.
+    /// Runs calls with these tools, which work on a copy.
     #[must_use]
-    pub fn with_relocation(self, relocation: Option<Relocation>) -> Self {
-        Self { relocation, ..self }
+    pub fn with_copied_tools(self, copied_tools: Option<CopiedTools>) -> Self {
+        Self {
+            copied_tools,
+            ..self
+        }
     }
 
     /// Returns the directory that the tools work on.

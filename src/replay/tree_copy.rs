@@ -1,16 +1,13 @@
 //! Copies a directory with everything in it.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, ioctl_ficlone};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps};
 use rustix::process::geteuid;
 use thiserror::Error;
-
-/// The unit in which a file's space is counted.
-const BLOCK_BYTES: u64 = 512;
 
 /// Why a directory couldn't be copied.
 #[derive(Debug, Error)]
@@ -120,10 +117,10 @@ impl TreeCopier<'_> {
         } else if kind.is_fifo() {
             rustix::fs::mknodat(CWD, to, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         } else if kind.is_file() {
-            let Some(source) = self.readable(from, File::open(from))? else {
+            // On file systems with reflinks, both share their storage until one of them changes.
+            if self.readable(from, fs::copy(from, to))?.is_none() {
                 return Ok(());
-            };
-            copy_file(&source, to)?;
+            }
         } else {
             // What serves a socket or a device would be shared with the original.
             return Ok(());
@@ -142,35 +139,6 @@ impl TreeCopier<'_> {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Copies the content of a file. On file systems that support it, both share their storage until one of them changes.
-fn copy_file(source: &File, to: &Path) -> io::Result<()> {
-    let target = File::create_new(to)?;
-    if ioctl_ficlone(&target, source).is_ok() {
-        return Ok(());
-    }
-    let metadata = source.metadata()?;
-    if metadata.blocks().saturating_mul(BLOCK_BYTES) >= metadata.len() {
-        return io::copy(&mut &*source, &mut &target).map(drop);
-    }
-    target.set_len(metadata.len())?;
-    copy_data(source, &target)
-}
-
-/// Copies the parts of a sparse file that have data. The holes, which may be larger than the disk, stay holes.
-fn copy_data(mut source: &File, mut target: &File) -> io::Result<()> {
-    let mut end = 0;
-    loop {
-        let start = match rustix::fs::seek(source, rustix::fs::SeekFrom::Data(end)) {
-            Err(rustix::io::Errno::NXIO) => return Ok(()),
-            start => start?,
-        };
-        end = rustix::fs::seek(source, rustix::fs::SeekFrom::Hole(start))?;
-        source.seek(SeekFrom::Start(start))?;
-        target.seek(SeekFrom::Start(start))?;
-        io::copy(&mut source.take(end - start), &mut target)?;
     }
 }
 
@@ -259,28 +227,5 @@ mod tests {
             error.to_string(),
             "/proc/self/mem: Input/output error (os error 5)"
         );
-    }
-
-    /// A file can be larger than the disk.
-    #[test]
-    fn the_holes_of_a_file_take_no_space() {
-        let original = TempDir::new().unwrap();
-        let source = File::create(original.path().join("sparse")).unwrap();
-        let bytes: [(u64, &[u8]); 3] =
-            [(0, b"begin"), (1 << 20, b"middle"), ((1 << 32) - 3, b"end")];
-        for (place, text) in bytes {
-            std::os::unix::fs::FileExt::write_all_at(&source, text, place).unwrap();
-        }
-        let copy = copy(&original);
-        let copied = File::open(copy.path().join("sparse")).unwrap();
-        assert_eq!(copied.metadata().unwrap().len(), 1 << 32);
-        for (place, text) in bytes {
-            let mut found = vec![0; text.len()];
-            std::os::unix::fs::FileExt::read_exact_at(&copied, &mut found, place).unwrap();
-            assert_eq!(found, text);
-        }
-        if source.metadata().unwrap().blocks() < 1 << 12 {
-            assert!(copied.metadata().unwrap().blocks() < 1 << 12);
-        }
     }
 }

@@ -10,7 +10,6 @@ mod previous_run;
 mod progress_display;
 mod reload;
 mod repetition;
-pub(crate) mod replay_copy;
 pub(crate) mod replay_reports;
 mod report_file;
 mod resume_decisions;

@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 #[path = "check_machine/old_kernel.rs"]
-mod old_kernel;
+pub mod old_kernel;
 
 use std::net::TcpListener;
 

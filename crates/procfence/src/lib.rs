@@ -20,8 +20,6 @@ mod sandbox;
 mod spawn;
 
 #[cfg(target_os = "linux")]
-mod copy_confinement;
-#[cfg(target_os = "linux")]
 mod deadline;
 #[cfg(target_os = "linux")]
 mod descendants;
@@ -36,22 +34,14 @@ mod forked_child;
 #[cfg(target_os = "linux")]
 mod inherited_descriptors;
 #[cfg(target_os = "linux")]
-mod landlock;
-#[cfg(target_os = "linux")]
-mod namespaces;
-#[cfg(target_os = "linux")]
 mod open_files;
 #[cfg(target_os = "linux")]
 mod orphans;
 #[cfg(target_os = "linux")]
 mod output_drain;
 #[cfg(target_os = "linux")]
-mod parent_pins;
-#[cfg(target_os = "linux")]
 mod pool_supervisors;
 mod posix_spawn;
-#[cfg(target_os = "linux")]
-mod privileges;
 #[cfg(target_os = "linux")]
 mod proc_tree;
 #[cfg(target_os = "linux")]
@@ -86,13 +76,9 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod system_call_filter;
 pub mod timing;
-#[cfg(target_os = "linux")]
-mod unix_sockets;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-#[cfg(target_os = "linux")]
-pub use copy_confinement::CopyConfinement;
 pub use exit::{ExceededLimit, ProgramExit};
 pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
@@ -112,6 +98,5 @@ pub use signal_setup::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    CopyConfinement, ReaperPools, make_non_dumpable, raise_open_file_limit,
-    shows_own_pid_namespace, supervise,
+    ReaperPools, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,
 };

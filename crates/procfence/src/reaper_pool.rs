@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::UnixStream;
 
-use crate::copy_confinement::CopyConfinement;
 use crate::orphans;
 use crate::pool_supervisors::PoolSupervisors;
 use crate::proc_tree;
@@ -36,7 +35,6 @@ pub struct ReaperPool {
     /// An argument of the supervisor and its reapers, by which they can be found.
     owner: String,
     lenient: bool,
-    confinement: Option<CopyConfinement>,
     supervisors: Mutex<PoolSupervisors>,
     idle: Mutex<Vec<Arc<ReaperClient>>>,
 }
@@ -49,26 +47,11 @@ impl ReaperPools {
         if !program.exists() || !proc_tree::shows_own_pid_namespace() {
             return None;
         }
-        let new_pool = |lenient| Arc::new(ReaperPool::new(program, owner, lenient, None));
+        let new_pool = |lenient| Arc::new(ReaperPool::new(program, owner, lenient));
         Some(Self {
             strict: new_pool(false),
             lenient: new_pool(true),
         })
-    }
-
-    /// Confines all programs that these pools start. [`CopyConfinement::check`] tells beforehand whether the system
-    /// allows it; if it turns out not to, no program starts.
-    #[must_use]
-    pub fn confined(self, confinement: &CopyConfinement) -> Self {
-        let new_pool = |pool: &ReaperPool| {
-            let confinement = Some(confinement.clone());
-            let pool = ReaperPool::new(&pool.program, &pool.owner, pool.lenient, confinement);
-            Arc::new(pool)
-        };
-        Self {
-            strict: new_pool(&self.strict),
-            lenient: new_pool(&self.lenient),
-        }
     }
 
     /// Returns the pool for programs whose leftovers are killed, or, if `lenient`, may be released.
@@ -99,17 +82,11 @@ impl ReaperPools {
 }
 
 impl ReaperPool {
-    fn new(
-        program: &Path,
-        owner: &str,
-        lenient: bool,
-        confinement: Option<CopyConfinement>,
-    ) -> Self {
+    fn new(program: &Path, owner: &str, lenient: bool) -> Self {
         Self {
             program: program.to_owned(),
             owner: owner.to_owned(),
             lenient,
-            confinement,
             supervisors: Mutex::default(),
             idle: Mutex::new(Vec::new()),
         }
@@ -138,8 +115,7 @@ impl ReaperPool {
     }
 
     fn start_supervisor(&self) -> io::Result<SupervisorClient> {
-        let confinement = self.confinement.as_ref();
-        SupervisorClient::start(&self.program, &self.owner, self.lenient, confinement)
+        SupervisorClient::start(&self.program, &self.owner, self.lenient)
     }
 
     /// Returns a reaper to the pool when nothing is left of its call.

@@ -14,7 +14,6 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 
-use crate::copy_confinement::CopyConfinement;
 use crate::fd_passing::send_with_fds;
 use crate::limits::ResourceLimits;
 use crate::open_files;
@@ -45,12 +44,7 @@ impl SupervisorClient {
     ///
     /// # Errors
     /// The system is out of resources, or can't start the program.
-    pub(crate) fn start(
-        program: &Path,
-        owner: &str,
-        lenient: bool,
-        confinement: Option<&CopyConfinement>,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(program: &Path, owner: &str, lenient: bool) -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
         let theirs = dup_above_child_fds(&theirs.into())?;
         let dev_null =
@@ -60,11 +54,6 @@ impl SupervisorClient {
         let mut argv = vec![program_name()?, CString::new(SUPERVISE_ARGUMENT)?];
         if lenient {
             argv.push(CString::new(LENIENT_ARGUMENT)?);
-        }
-        if let Some(confinement) = confinement {
-            for argument in confinement.to_arguments() {
-                argv.push(CString::new(argument.as_bytes())?);
-            }
         }
         argv.push(CString::new(owner)?);
         let request = SpawnRequest {

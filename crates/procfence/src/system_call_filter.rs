@@ -1,4 +1,4 @@
-//! Refuses system calls that reach beyond namespaces and Landlock: sockets, the keys of the user, memory that processes
+//! Refuses system calls that reach beyond Landlock: sockets, the keys of the user, memory that processes
 //! share by number, and every way around this filter.
 
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use crate::filter_program::{FilterProgram, SystemCallFilter};
 use crate::sandbox::{SandboxShape, SandboxSockets};
 
-/// No namespace separates keys, so a program could use and change those of the user. Operations of an `io_uring`, such as
+/// With keys, a program could use and change those of the user. Operations of an `io_uring`, such as
 /// opening a socket, aren't system calls, so this filter doesn't see them.
 const UNCONFINED_CALLS: [libc::c_long; 4] = [
     libc::SYS_add_key,
@@ -75,54 +75,6 @@ const TYPE_MASK: u32 = 0xF;
 
 /// `ioctl` requests that change the attributes of a file: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
 const ATTRIBUTE_REQUESTS: [u32; 2] = [0x4008_6602, 0x401C_5820];
-
-/// Which sockets programs on a copy may open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AllowedSockets {
-    /// Those that a network namespace confines, and Unix sockets.
-    Namespaced,
-    /// Only those that ask the kernel something, such as which interfaces there are. For where there is no network
-    /// namespace, so that all others would reach the network.
-    Kernel,
-}
-
-impl AllowedSockets {
-    /// The address families. Others, such as `AF_VSOCK` to the host of a virtual machine, reach the same peers from every
-    /// namespace.
-    fn families(self) -> &'static [libc::c_int] {
-        match self {
-            Self::Namespaced => &[
-                libc::AF_UNIX,
-                libc::AF_INET,
-                libc::AF_INET6,
-                libc::AF_NETLINK,
-                libc::AF_PACKET,
-                libc::AF_ALG,
-            ],
-            Self::Kernel => &[libc::AF_NETLINK],
-        }
-    }
-}
-
-/// Filters the system calls of this process, which must be unable to gain privileges, and of all that it starts. Socket
-/// pairs, by which a program talks to its own processes, stay.
-///
-/// # Errors
-/// The kernel has no filters, or this architecture is unknown.
-pub(crate) fn restrict_system_calls(allowed: AllowedSockets) -> io::Result<()> {
-    let mut program = FilterProgram::default();
-    program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
-    program.allow_only(
-        (libc::SYS_socket, 0, u32::MAX),
-        &allowed
-            .families()
-            .iter()
-            .map(|family| family.unsigned_abs())
-            .collect::<Vec<_>>(),
-        libc::EACCES,
-    )?;
-    program.finish()?.apply()
-}
 
 /// Builds the filter of sandboxes.
 ///

@@ -2,48 +2,17 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Uninhabited on this system.
 #[derive(Debug, Clone)]
 pub enum ReaperPools {}
 
-/// What programs can write. This system can't confine them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyConfinement {
-    /// The directory whose place the copy takes.
-    pub root: PathBuf,
-    /// The copy, which programs find at the path of `root`.
-    pub copy: PathBuf,
-    /// A directory in which the private temporary directories are created.
-    pub scratch: PathBuf,
-    /// The temporary directories that become private.
-    pub temp_dirs: Vec<PathBuf>,
-    /// Whether programs find the copy at the path of `root`.
-    pub is_mounted: bool,
-}
-
-impl CopyConfinement {
-    /// Always fails.
-    ///
-    /// # Errors
-    /// This system can't confine programs.
-    pub fn check(&self, _: &Path) -> io::Result<()> {
-        Err(io::Error::other("this needs Linux"))
-    }
-}
-
 impl ReaperPools {
     /// Always returns `None`.
     pub fn new(_: &Path, _: &str) -> Option<Self> {
         None
-    }
-
-    /// Can't be called: the type is uninhabited.
-    #[must_use]
-    pub fn confined(self, _: &CopyConfinement) -> Self {
-        match self {}
     }
 
     /// Can't be called: the type is uninhabited.

@@ -5,7 +5,7 @@ use crate::host::HostTools;
 use crate::http::Resolver;
 use crate::result_cache::LoggedResults;
 use crate::run_budget::BudgetLimits;
-use procfence::{CopyConfinement, ReaperPools};
+use procfence::ReaperPools;
 use redact::Mask;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -32,11 +32,8 @@ pub struct EngineSettings {
     /// outlives the call.
     pub supervisor_program: Option<PathBuf>,
     /// Pools whose supervisor was started ahead, by [`start_reaper_pools`](crate::start_reaper_pools). They take the place
-    /// of pools of `supervisor_program`, except with `confinement`.
+    /// of pools of `supervisor_program`.
     pub reaper_pools: Option<ReaperPools>,
-    /// What commands can write. Without it, and on the system's own terms, everything. With it, commands don't start
-    /// without a supervisor.
-    pub confinement: Option<CopyConfinement>,
     /// The environment that children inherit from, and from which `${NAME}` is read, with the variables of `env_file`.
     pub environment: Arc<Environment>,
     /// Resolves the hosts of HTTP requests.
@@ -68,7 +65,6 @@ impl EngineSettings {
             log_files: Vec::new(),
             supervisor_program: None,
             reaper_pools: None,
-            confinement: None,
             environment: Arc::new(environment.with_env_file(&tools.env_file)),
             tools,
             resolver: Resolver::system(),

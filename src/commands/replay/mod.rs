@@ -1,19 +1,20 @@
 //! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
 
 mod messages;
+mod on_copy;
 mod replay_run;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
+use crate::commands::replay::on_copy::prepare_copy;
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
-    ExecutePolicy, RecordingReplayer, Relocation, ReplaySettings, find_recordings,
+    CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, find_recordings,
 };
-use crate::session::replay_copy::ReplayCopy;
 use crate::session::replay_reports;
 use crate::session::{LogSubject, RunSession};
 use crate::settings::SessionSettings;
@@ -49,36 +50,25 @@ pub fn replay_recordings(
     let tools = Arc::new(tools);
     let copy = arguments
         .on_copy
-        .then(|| ReplayCopy::prepare(context, &tools, arguments.keep))
+        .then(|| prepare_copy(context, &tools, arguments.keep))
         .transpose()?;
-    let confinement = copy.as_ref().and_then(|copy| copy.confinement.clone());
-    let may_run = copy.is_none() || confinement.is_some();
-    let relocation = copy.as_ref().and_then(|copy| {
-        let moved_root = copy.moved_root()?;
-        Some(Relocation::new(
-            &tools,
-            &moved_root,
-            &copy.files.scratch_dir(),
-        ))
-    });
-    let settings = SessionSettings {
-        confinement,
-        ..SessionSettings::of_replay(arguments, &context.environment)
-    };
-    let tools_that_run = relocation.as_ref().map_or(&tools, Relocation::tools);
+    let copied_tools = copy
+        .as_ref()
+        .map(|copy| CopiedTools::new(&tools, &copy.path()));
+    let tools_that_run = copied_tools.as_ref().map_or(&tools, CopiedTools::tools);
     let session = RunSession::begin(
         context,
         Arc::clone(tools_that_run),
-        &settings,
+        &SessionSettings::of_replay(arguments, &context.environment),
         LogSubject::Recordings,
     )?;
     let replayer = RecordingReplayer::new(
-        replay_settings(arguments, may_run),
+        replay_settings(arguments),
         tools,
         session.engine.control(),
         Arc::clone(&session.setup.mask),
     );
-    let replayer = replayer.with_relocation(relocation);
+    let replayer = replayer.with_copied_tools(copied_tools);
     let mut replay = ReplayRun::new(arguments, replayer, copy, reports);
     let (session, (replay, result)) = session.run_on_worker(move |session| {
         Box::pin(async move {
@@ -89,12 +79,12 @@ pub fn replay_recordings(
     replay.finish(session, result)
 }
 
-fn replay_settings(arguments: &Arguments, may_run: bool) -> ReplaySettings {
+fn replay_settings(arguments: &Arguments) -> ReplaySettings {
     ReplaySettings {
-        execute: match (may_run, arguments.on_copy) {
-            (false, _) => ExecutePolicy::None,
-            (true, true) => ExecutePolicy::OnCopy,
-            (true, false) => arguments.execute.into(),
+        execute: if arguments.on_copy {
+            ExecutePolicy::OnCopy
+        } else {
+            arguments.execute.into()
         },
         strict: arguments.strict,
         ignored: arguments.ignore.clone(),

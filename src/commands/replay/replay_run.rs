@@ -8,10 +8,9 @@ use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
-    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, totals_label,
-    update_recording,
+    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, RootCopy,
+    TreeCopyError, totals_label, update_recording,
 };
-use crate::session::replay_copy::ReplayCopy;
 use crate::session::{DescribeWarningSink, RunSession};
 use toolq_core::transcript::Recording;
 use toolq_core::types::Dialect;
@@ -21,7 +20,7 @@ pub(crate) struct ReplayRun<'a> {
     arguments: &'a Arguments,
     replayer: RecordingReplayer,
     /// The copy on which calls run, with `--on-copy`.
-    copy: Option<ReplayCopy>,
+    copy: Option<RootCopy>,
     reports: Vec<Box<dyn ReplayReport>>,
     /// Number of recordings that the tools may find, because they lie below `root`.
     recordings_below_root: usize,
@@ -34,7 +33,7 @@ impl<'a> ReplayRun<'a> {
     pub(crate) fn new(
         arguments: &'a Arguments,
         replayer: RecordingReplayer,
-        copy: Option<ReplayCopy>,
+        copy: Option<RootCopy>,
         reports: Vec<Box<dyn ReplayReport>>,
     ) -> Self {
         Self {
@@ -66,7 +65,7 @@ impl<'a> ReplayRun<'a> {
                         .map_err(unwritten_report)?;
                 }
                 Err(ReplayError::Report(error)) => return Err(unwritten_report(error)),
-                Err(error @ (ReplayError::Copy(_) | ReplayError::KeepCopy(_))) => {
+                Err(error @ (ReplayError::Copy(_) | ReplayError::EndCopy(_))) => {
                     let failure = CommandError::usage(error.to_string());
                     return Err(failure.with_hint("is there enough space? TMPDIR says where it is"));
                 }
@@ -102,11 +101,12 @@ impl<'a> ReplayRun<'a> {
             },
             _ => recording,
         };
-        if let Some(copy) = &mut self.copy {
+        if let Some(copy) = &self.copy {
             let control = session.engine.control();
-            let is_stopped = || control.halt_cause().is_some();
-            if !copy.refresh(context, &is_stopped)? {
-                return Ok(());
+            match copy.make(&|| control.halt_cause().is_some()) {
+                Ok(unreadable) => warn_about_unreadable(&unreadable, context),
+                Err(TreeCopyError::Stopped) => return Ok(()),
+                Err(error) => return Err(error.into()),
             }
         }
         let differing_before = self.replayer.totals().differing;
@@ -115,9 +115,12 @@ impl<'a> ReplayRun<'a> {
         let (replayer, reports) = (&mut self.replayer, &mut self.reports);
         let edits = replayer.replay_recording(&name, &recording, engine, &mut sink, reports);
         let edits = edits.await;
-        if let Some(copy) = &mut self.copy {
-            let ended = copy.end_recording(&name, context);
-            ended.map_err(ReplayError::KeepCopy)?;
+        if let Some(copy) = &mut self.copy
+            && let Some(place) = copy.end_recording().map_err(ReplayError::EndCopy)?
+        {
+            let place = place.display();
+            let note = format!("the copy on which {name} was replayed: {place}");
+            context.stderr.print_requested_note(&note);
         }
         let edits = edits?;
         let is_log = recording.dialect() == Dialect::Toolq;
@@ -183,7 +186,7 @@ impl<'a> ReplayRun<'a> {
         ];
         let exit = session.finish_quietly(exits.into_iter().flatten());
         // Nothing uses the copy any more.
-        if let Some(Err(error)) = self.copy.take().map(|copy| copy.files.remove()) {
+        if let Some(Err(error)) = self.copy.take().map(RootCopy::remove) {
             let message = format!("the copy of {} can't be removed: {error}", root.display());
             context.stderr.print_warning(&message);
         }
@@ -222,4 +225,18 @@ impl<'a> ReplayRun<'a> {
 fn lies_below(path: &Path, root: &Path) -> bool {
     let canonical = path.canonicalize().ok().zip(root.canonicalize().ok());
     canonical.is_some_and(|(path, root)| path.starts_with(root))
+}
+
+fn warn_about_unreadable(unreadable: &[PathBuf], context: &CommandContext) {
+    let Some((first, rest)) = unreadable.split_first() else {
+        return;
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = first.display();
+    context.stderr.print_warning(&format!(
+        "not in the copy, because you can't read it: {first}{more}"
+    ));
 }

@@ -32,8 +32,8 @@ pub(super) struct SessionStart<'s> {
 impl SessionStart<'_> {
     /// Starts the supervisor of the commands, if the calls are known and may run some.
     pub(super) fn start_reapers(&self) -> Option<ReaperPools> {
-        let starts_ahead = self.subject.knows_calls() && self.settings.confinement.is_none();
-        starts_ahead
+        self.subject
+            .knows_calls()
             .then(|| start_reaper_pools(&self.setup.tools, SUPERVISOR_PROGRAM.as_ref()))
             .flatten()
     }
@@ -96,7 +96,6 @@ impl SessionStart<'_> {
             host_tools: self.settings.host_tools.clone(),
             budget_limits: self.settings.budgets,
             logged_results,
-            confinement: self.settings.confinement.clone(),
             ..self.setup.logged_engine_settings(log, resume.history())
         }
     }

@@ -1,8 +1,6 @@
 //! `toolq replay`.
 
 mod comparison;
-mod copy_confinement;
-mod copy_escapes;
 mod copy_replay;
 mod dialects;
 mod execution;

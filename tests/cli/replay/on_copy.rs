@@ -1,7 +1,9 @@
-//! `--on-copy`: calls run with all their effects, but on a throw-away copy.
+//! `--on-copy`: calls run with all their effects, but on a throw-away copy, and the original isn't touched.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::replay::copy_replay::{CopyReplay, TOOLS, replay_on_copy, sandbox, shell, snapshot};
+use crate::check_machine::old_kernel::take_away_landlock;
+use crate::replay::copy_replay::{
+    CopyReplay, TOOLS, is_refused, replay_on_copy, replay_with_tools, sandbox, shell, snapshot,
+};
 use crate::replay::{differences, ok_result, recorded_turn, report_counts};
 use crate::support::eprint_uncaptured;
 
@@ -34,9 +39,8 @@ fn a_relative_tmpdir_holds_the_copy() {
             "-",
             "recording.jsonl",
         ];
-        let ran = sandbox.run(&arguments).assert_exit(1);
-        if ran.stderr.contains("calls can't find the copy") || ran.stderr.contains("none runs") {
-            eprint_uncaptured(format_args!("skipped: no namespaces: {}\n", ran.stderr));
+        let ran = sandbox.run(&arguments);
+        if is_refused(&ran.stderr) {
             return;
         }
         let kept = format!("the copy on which recording.jsonl was replayed: {temp}/toolq-copy-");
@@ -132,7 +136,7 @@ fn git_works_on_the_copy() {
 #[test]
 fn each_recording_starts_from_the_original() {
     let recording = shell(
-        "echo x >> poem; cat poem; echo y >> /tmp/scratch; cat /tmp/scratch",
+        "echo x >> poem; cat poem; echo y >> scratch; cat scratch",
         "so much depends\nx\ny",
     );
     let Some(CopyReplay { ran, .. }) =
@@ -142,6 +146,150 @@ fn each_recording_starts_from_the_original() {
     };
     let ran = ran.assert_exit(0);
     assert_eq!(report_counts(&ran), [3, 3, 0, 3]);
+}
+
+/// A write outside of `root` fails rather than changing the machine, and so does anything that needs a network or a service.
+/// The same goes for the original, wherever a link in the copy leads.
+#[test]
+fn nothing_but_the_copy_can_be_changed() {
+    let outside = TempDir::new().unwrap();
+    fs::write(outside.path().join("file"), "as before").unwrap();
+    let _service = UnixListener::bind(outside.path().join("socket")).unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let port = server.local_addr().unwrap().port();
+    let sandbox = sandbox();
+    let original = sandbox.path().join("root");
+    symlink(&original, original.join("original")).unwrap();
+    symlink(outside.path(), original.join("outside")).unwrap();
+    let script = format!(
+        "for dir in {} outside original; do (cd -P $dir; {{ echo x > file || echo refused; touch new || echo refused; \
+         rm poem file || echo refused; mkdir d || echo refused; }} 2> /dev/null); done; \
+         command -v bash > /dev/null && bash -c ': < /dev/tcp/127.0.0.1/{port}' 2> /dev/null || echo no network; \
+         mktemp > t; echo y > $(cat t); cat $(cat t)",
+        outside.path().display()
+    );
+    let expected = format!("{}no network\ny", "refused\n".repeat(12));
+    let replayed = replay_on_copy(sandbox, &[&shell(&script, &expected)], &[]);
+    let Some(CopyReplay { ran, .. }) = replayed else {
+        return;
+    };
+    ran.assert_exit(0);
+    assert_eq!(
+        fs::read_to_string(outside.path().join("file")).unwrap(),
+        "as before"
+    );
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 2);
+    assert!(server.accept().is_err(), "a connection came through");
+}
+
+/// Recordings are full of commands such as `kill 4711` and `pkill node`, and numbers of processes recur.
+#[test]
+fn other_processes_can_not_be_reached() {
+    let mut other = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let script = format!("kill -9 {} 2> /dev/null || echo alive", other.id());
+    let replayed = replay_on_copy(sandbox(), &[&shell(&script, "alive")], &[]);
+    let is_alive = other.try_wait().unwrap().is_none();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let Some(CopyReplay { ran, .. }) = replayed else {
+        return;
+    };
+    ran.assert_exit(0);
+    assert!(is_alive);
+}
+
+/// With `leftovers: allow`, a process could keep changing the copy while it is removed.
+#[test]
+fn no_process_outlives_its_call() {
+    let tools = TOOLS.replace(
+        "    command: {argv: [sh, -c, 'eval \"$SCRIPT\"']",
+        "    command: {leftovers: allow, argv: [sh, -c, 'eval \"$SCRIPT\"']",
+    );
+    let recording = [
+        shell(
+            "(sleep 60; touch late) > /dev/null 2>&1 & echo $! > pid",
+            "(no output)",
+        ),
+        shell(
+            "kill -0 $(cat pid) 2> /dev/null || [ ! -d /proc/$(cat pid) ] && echo gone",
+            "gone",
+        ),
+    ]
+    .concat();
+    let Some(CopyReplay { ran, .. }) = replay_with_tools(&tools, sandbox(), &[&recording], &[])
+    else {
+        return;
+    };
+    ran.assert_exit(0);
+}
+
+/// A tool's own sandbox holds on the copy, too, where its paths are those of the copy. A path that leads out of it allows
+/// nothing.
+#[test]
+fn a_sandbox_holds_on_the_copy() {
+    let outside = TempDir::new().unwrap();
+    for (write, result) in [
+        ("[out]", "new\nso much depends"),
+        ("[out, root]", "new\nso much depends\nx"),
+    ] {
+        let tools = TOOLS.replace(
+            "description: Run a script.",
+            &format!(
+                "description: Run a script.\n    sandbox: {{read: [root, system], network: all, write: {}}}",
+                write.replace(']', &format!(", link, {}]", outside.path().display()))
+            ),
+        );
+        let sandbox = sandbox().file("root/out/old", "old\n");
+        symlink(outside.path(), sandbox.path().join("root/link")).unwrap();
+        let script = format!(
+            "(echo new > out/new; cat out/new poem; echo x > beside; cat beside; touch link/a {}/b) 2> /dev/null; true",
+            outside.path().display()
+        );
+        let recording = shell(&script, result);
+        let Some(CopyReplay { ran, .. }) = replay_with_tools(&tools, sandbox, &[&recording], &[])
+        else {
+            return;
+        };
+        ran.assert_exit(0);
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0, "{write}");
+    }
+}
+
+/// It could change the original as well as any call.
+#[test]
+fn a_program_that_describes_its_tool_is_confined_too() {
+    let describe = r#"echo x > $ORIGINAL/described; echo '{"input_schema": {"type": "object"}}'"#;
+    let sandbox = sandbox();
+    let original = sandbox.path().join("root").display().to_string();
+    let tools = format!(
+        "version: 1\ntools:\n  own:\n    description: x\n    describe: [sh, -c, '{}']\n    command: [echo, ran]\n",
+        describe.replace("$ORIGINAL", &original).replace('\'', "''")
+    );
+    let recording = recorded_turn(&[("a", "own", json!({}), ok_result("ran"))]);
+    if let Some(CopyReplay { ran, .. }) = replay_with_tools(&tools, sandbox, &[&recording], &[]) {
+        let ran = ran.assert_exit(0);
+        assert_eq!(report_counts(&ran), [1, 1, 0, 1], "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn without_a_sandbox_it_is_refused() {
+    let sandbox = sandbox()
+        .tools(&TOOLS.replace("version: 1", "version: 1\nroot: root"))
+        .file("r.jsonl", shell("echo x > poem", "(no output)"));
+    let before = snapshot(&sandbox.path().join("root"));
+    let mut command = sandbox.command(&["replay", "--on-copy", "r.jsonl"]);
+    take_away_landlock(&mut command);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    let message = "`--on-copy` runs programs in a sandbox, and this system can't confine files";
+    assert!(stderr.contains(message), "{stderr}");
+    assert_eq!(snapshot(&sandbox.path().join("root")), before);
 }
 
 /// Requests reach beyond the copy, so they are served, even those that only read.
@@ -240,8 +388,7 @@ fn the_copy_is_removed_after_a_signal() {
     }
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    if stderr.contains("calls can't find the copy") {
-        eprint_uncaptured(format_args!("skipped: no mount namespaces\n"));
+    if is_refused(&stderr) {
         return;
     }
     assert_eq!(output.status.code(), Some(130), "{stderr}");

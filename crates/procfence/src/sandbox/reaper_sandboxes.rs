@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use landlock::RulesetCreated;
 use rustix::fs::stat;
 
-use crate::privileges::drop_privileges;
 use crate::sandbox::entry::PreparedSandbox;
 use crate::sandbox::private_temp_dir::{PrivateTempDir, TempDirRemover};
+use crate::sandbox::privileges::drop_privileges;
 use crate::sandbox::ruleset::{BuiltRuleset, build_ruleset};
 use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
 use crate::system_call_filter::sandbox_filter;

@@ -1,19 +1,37 @@
-//! What the running kernel can't confine.
+//! What the running kernel can't confine. This file contains unsafe code.
 
 use crate::sandbox::NetworkAccess;
+
+#[cfg(target_os = "linux")]
+const CREATE_RULESET_VERSION: u32 = 1;
 
 /// Returns what a sandbox with this access can't keep a program from on this system, each as the end of "this system can't
 /// confine".
 pub fn missing_protections(network: &NetworkAccess) -> Vec<&'static str> {
     #[cfg(target_os = "linux")]
     {
-        missing_in(crate::landlock::version(), network)
+        missing_in(landlock_version(), network)
     }
     #[cfg(not(target_os = "linux"))]
     {
         let _ = network;
         vec!["programs (that needs Linux)"]
     }
+}
+
+/// Returns the version of Landlock, or 0 if the kernel doesn't support it. The `landlock` crate doesn't expose it.
+#[cfg(target_os = "linux")]
+fn landlock_version() -> libc::c_long {
+    // SAFETY: with this flag, the kernel reads nothing.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    version.max(0)
 }
 
 /// As [`missing_protections`], for this version of Landlock.

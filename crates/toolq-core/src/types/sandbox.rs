@@ -19,6 +19,9 @@ pub struct Sandbox {
     pub network: SandboxNetwork,
     /// What happens if the system can't do all of this.
     pub missing: MissingProtection,
+    /// Whether nothing outside of the root may be changed, wherever `write` and links lead. tools.yaml can't say so: it
+    /// protects everything but a copy of the root.
+    pub changes_only_root: bool,
 }
 
 /// An entry of `read` or `write`.
@@ -66,6 +69,8 @@ pub struct SandboxInvocation {
     pub network: SandboxNetwork,
     /// What happens if the system can't do all of this.
     pub missing: MissingProtection,
+    /// Whether nothing outside of the root may be changed, wherever `write` and links lead.
+    pub changes_only_root: bool,
 }
 
 /// An entry of `read` or `write`, with its values filled in.

@@ -33,8 +33,6 @@ pub(crate) struct CommandRunner {
     outputs: Option<PathBuf>,
     /// The reapers that start the programs. Without them, toolq starts the programs itself.
     pub(super) reaper_pools: Option<ReaperPools>,
-    /// Whether programs must not start without a supervisor, which confines them.
-    pub(super) requires_supervisor: bool,
     /// All running programs, so that they can be suspended and resumed.
     pub(super) groups: ProcessGroups,
 }
@@ -42,22 +40,13 @@ pub(crate) struct CommandRunner {
 impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         let program = settings.supervisor_program.as_deref();
-        let reaper_pools = match &settings.confinement {
-            Some(confinement) => program
-                .and_then(new_reaper_pools)
-                .map(|reaper_pools| reaper_pools.confined(confinement)),
-            None => settings
-                .reaper_pools
-                .clone()
-                .or_else(|| program.and_then(new_reaper_pools)),
-        };
+        let started_ahead = settings.reaper_pools.clone();
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            reaper_pools,
-            requires_supervisor: settings.confinement.is_some(),
+            reaper_pools: started_ahead.or_else(|| program.and_then(new_reaper_pools)),
             groups: ProcessGroups::default(),
         }
     }
@@ -96,7 +85,6 @@ impl CommandRunner {
     ) -> Result<(ChildProcess, ParentEnds), Outcome> {
         let command = build_server_command(program);
         let spec = CommandSpec::for_server(self, &command, program)?;
-        self.check_confinement()?;
         let (mut child, pipes) = spec.start(self.reaper_pools.as_ref()).await?;
         child.register(&self.groups);
         Ok((child, pipes))
@@ -114,15 +102,6 @@ impl CommandRunner {
         }
     }
 
-    /// Checks that a program can be confined if it must be.
-    fn check_confinement(&self) -> Result<(), Outcome> {
-        if self.requires_supervisor && self.reaper_pools.is_none() {
-            let cause = "there is no supervisor to confine the program".to_owned();
-            return Err(Outcome::InternalError(cause));
-        }
-        Ok(())
-    }
-
     /// Runs one attempt of `command`, which was rendered from `backing`.
     pub(crate) async fn run(
         &self,
@@ -136,9 +115,6 @@ impl CommandRunner {
             Ok(spec) => spec,
             Err(outcome) => return outcome.into(),
         };
-        if let Err(outcome) = self.check_confinement() {
-            return outcome.into();
-        }
         let (mut child, pipes) = match spec.start(self.reaper_pools.as_ref()).await {
             Ok(started) => started,
             Err(outcome) => return outcome.into(),

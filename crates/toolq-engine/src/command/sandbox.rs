@@ -73,8 +73,12 @@ pub(crate) fn locate_sandbox(
     for place in &sandbox.read {
         context.locate(place, PathAccess::Read, &mut paths)?;
     }
+    let first_changed = paths.len();
     for place in &sandbox.write {
         context.locate(place, PathAccess::Write, &mut paths)?;
+    }
+    for path in &mut paths[first_changed..] {
+        path.stays_inside |= sandbox.changes_only_root;
     }
     Ok(ProgramSandbox {
         paths,

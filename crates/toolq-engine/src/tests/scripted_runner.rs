@@ -331,7 +331,6 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         log_files: Vec::new(),
         supervisor_program: None,
         reaper_pools: None,
-        confinement: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),

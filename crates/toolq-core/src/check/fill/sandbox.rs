@@ -26,6 +26,7 @@ pub(crate) fn fill_sandbox(
         write: fill(&sandbox.write),
         network: sandbox.network.clone(),
         missing: sandbox.missing,
+        changes_only_root: sandbox.changes_only_root,
     }
 }
 

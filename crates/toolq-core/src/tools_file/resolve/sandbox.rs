@@ -168,6 +168,7 @@ pub(crate) fn resolve_sandbox(field: &Field<SandboxForm>) -> Option<Sandbox> {
             }
         },
         missing: table.missing.value().copied().unwrap_or_default(),
+        changes_only_root: false,
     })
 }
 

@@ -95,11 +95,7 @@ impl<'a> CommandSpec<'a> {
             confinement_problem: sandbox.and_then(|sandbox| {
                 sandbox::find_confinement_problem(sandbox, commands.reaper_pools.is_some())
             }),
-            leftovers: match backing.map(|backing| backing.leftovers) {
-                // A copy is removed, or copied again, as soon as its calls have ended.
-                Some(Leftovers::Allow) if commands.requires_supervisor => Leftovers::Kill,
-                leftovers => leftovers.unwrap_or_default(),
-            },
+            leftovers: backing.map_or_else(Leftovers::default, |backing| backing.leftovers),
             success_codes: backing.map_or(&[0], |backing| &backing.success_exit),
             stdin: ProgramInput::Open,
         })

@@ -73,6 +73,7 @@ fn sandbox_json(sandbox: &Sandbox) -> Value {
         write,
         network,
         missing,
+        changes_only_root: _,
     } = sandbox;
     let entries = |entries: &[SandboxEntry]| {
         let entries = entries.iter().map(|entry| match entry {
