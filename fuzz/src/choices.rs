@@ -41,10 +41,6 @@ impl<'a> Choices<'a> {
         self.0 = rest.get(1..).unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
     }
-
-    pub(crate) fn rest(self) -> &'a [u8] {
-        self.0
-    }
 }
 
 /// Cuts bytes at places that look random but follow from the bytes, so that a finding can be repeated.

@@ -19,7 +19,6 @@ mod json_tree;
 mod masking;
 mod session_log;
 mod sse;
-mod streamed_response;
 mod streams;
 mod templates;
 mod tools_file;
@@ -33,7 +32,6 @@ pub use json_text::json_text;
 pub use masking::masking;
 pub use session_log::session_log;
 pub use sse::sse;
-pub use streamed_response::streamed_response;
 pub use streams::streams;
 pub use templates::templates;
 pub use tools_file::tools_file;
@@ -51,7 +49,6 @@ pub const TARGETS: &[Target] = &[
     ("masking", masking),
     ("session_log", session_log),
     ("sse", sse),
-    ("streamed_response", streamed_response),
     ("streams", streams),
     ("templates", templates),
     ("tools_file", tools_file),

@@ -105,10 +105,7 @@ impl CostCollector {
     fn add_call_end(&mut self, call: Uuid, kind: &RecordKind, end: CallEndRecord<'_>) {
         let is_final = *kind == RecordKind::ToolResult && !end.is_interrupted();
         let Some(used) = end.agent else { return };
-        let recorded = self.open_calls.remove(&call).map(|mut open| {
-            open.totals.add_tokens(used.lost);
-            open.totals
-        });
+        let recorded = self.open_calls.remove(&call).map(|open| open.totals);
         // Only a result has the name of the agent itself. But its usage covers only its own run, so the sum of the
         // recorded responses is preferred.
         let models = used.usage.into_iter();
@@ -197,15 +194,11 @@ impl CostCollector {
 
 impl AgentUsageTotals {
     fn merge(&mut self, more: Self) {
-        self.add_tokens(more.tokens_by_model);
+        for (model, tokens) in more.tokens_by_model {
+            *self.tokens_by_model.entry(model).or_default() += tokens;
+        }
         self.turns = self.turns.saturating_add(more.turns);
         self.duration_ms = self.duration_ms.saturating_add(more.duration_ms);
-    }
-
-    fn add_tokens(&mut self, usage: BTreeMap<impl Into<Box<str>>, ReportedUsage>) {
-        for (model, tokens) in usage {
-            *self.tokens_by_model.entry(model.into()).or_default() += tokens;
-        }
     }
 
     fn to_cost(&self, name: Option<&str>, prices: &PriceTable) -> AgentCost {

@@ -38,17 +38,6 @@ impl AgentTotals {
                 let model = response.model.as_deref().unwrap_or_default();
                 self.add_cost(model, &response.usage);
             }
-            Event::Finished {
-                outcome,
-                agent_usage,
-                ..
-            } => {
-                if let Some(agent) = agent_usage.filter(|_| !outcome.is_restored()) {
-                    for (model, tokens) in &agent.aborted_usage {
-                        self.add_cost(model, tokens);
-                    }
-                }
-            }
             _ => {}
         }
     }

@@ -10,10 +10,9 @@ use toolq_core::json::Input;
 use toolq_core::json_schema::{CompiledSchema, find_schema_errors};
 use toolq_core::tools_file::starter_tools_file;
 use toolq_core::transcript::{
-    InputSource, Recording, ResponseAssembler, StreamDecoder, StreamEvent,
-    collect_turns as turns_of, parse_response, read_declarations,
+    InputSource, Recording, StreamDecoder, collect_turns as turns_of, read_declarations,
 };
-use toolq_core::types::{Api, Call, ResponseEnding};
+use toolq_core::types::{Call, ResponseEnding};
 
 use crate::support::recorded_data::{files_below, read_json, recordings_dir};
 
@@ -45,34 +44,6 @@ fn recorded_streams_decode_the_same_in_any_chunk_size() {
         assert_eq!(read_in_chunks(&text, || 1), unsplit);
         assert_eq!(read_in_chunks(&text, || random.usize(1..200)), unsplit);
     }
-}
-
-/// An agent finds the same calls and ending in a stream as `run` does, and the same answer in any chunk size.
-#[test]
-fn recorded_streams_are_the_same_for_agents() {
-    let mut random = fastrand::Rng::with_seed(18);
-    let mut responses = 0;
-    for path in stream_files() {
-        let text = read_stream(&path);
-        let mut stream = StreamDecoder::new("stream", None, 256 << 20);
-        stream.push(&text);
-        stream.finish();
-        let (turns, error) = turns_of(stream);
-        let (Some(api), [turn], None) = (api_of(&text), &turns[..], error) else {
-            continue;
-        };
-        let calls = debug_calls(&turn.calls);
-        let whole = read_response(api, &text, || usize::MAX);
-        assert_eq!(whole.0, calls, "{}", path.display());
-        let (response, body_turn) = parse_response(api, &whole.1, 0).unwrap();
-        assert_eq!(debug_calls(&body_turn.calls), calls, "{}", path.display());
-        assert_eq!(body_turn.ending, turn.ending, "{}", path.display());
-        assert_eq!(response.text, whole.2, "{}", path.display());
-        assert_eq!(read_response(api, &text, || 1), whole);
-        assert_eq!(read_response(api, &text, || random.usize(1..200)), whole);
-        responses += 1;
-    }
-    assert!(responses > 0);
 }
 
 /// Importing a published definition keeps its schema, which compiles, and its description.
@@ -162,43 +133,6 @@ fn name_and_schema(tool: &Value) -> Option<(&str, &Value)> {
 fn compile_schema(schema: &Value, label: &str) -> CompiledSchema {
     assert_eq!(find_schema_errors(schema), [], "{label}");
     CompiledSchema::compile(schema).unwrap()
-}
-
-/// Returns the API that agents can use and that sent this stream.
-fn api_of(text: &[u8]) -> Option<Api> {
-    let text = String::from_utf8_lossy(text);
-    if text.contains("message_start") {
-        return Some(Api::Anthropic);
-    }
-    text.contains("\"choices\"").then_some(Api::OpenAiChat)
-}
-
-fn debug_calls(calls: &[Call]) -> Vec<String> {
-    calls.iter().map(|call| format!("{call:?}")).collect()
-}
-
-/// Reads a stream as an agent does. Returns its calls, its body, and its text.
-fn read_response(
-    api: Api,
-    text: &[u8],
-    mut length: impl FnMut() -> usize,
-) -> (Vec<String>, String, String) {
-    let mut response = ResponseAssembler::new(api, 0);
-    let mut events = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (chunk, remaining) = rest.split_at(length().min(rest.len()));
-        response.push(chunk).unwrap();
-        events.extend(std::iter::from_fn(|| response.next_event()));
-        rest = remaining;
-    }
-    let body = response.finish().unwrap().unwrap();
-    events.extend(std::iter::from_fn(|| response.next_event()));
-    let calls = events.iter().filter_map(|event| match event {
-        StreamEvent::CallComplete(call) => Some(format!("{call:?}")),
-        _ => None,
-    });
-    (calls.collect(), body, response.text())
 }
 
 /// Decodes a stream that arrives in chunks of the given lengths and returns its events.

@@ -7,13 +7,11 @@
     reason = "scripts read well without references, and tests may unwrap"
 )]
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -31,21 +29,6 @@ pub enum ApiBehavior {
     Hang,
     /// Waits until this many requests are waiting, then does the inner behavior.
     Rendezvous(usize, Box<ApiBehavior>),
-    /// Sends a stream, which ends after the last step.
-    Stream(Vec<StreamStep>),
-}
-
-/// One step of a streamed response.
-#[derive(Clone)]
-pub enum StreamStep {
-    /// Sends these events.
-    Send(String),
-    /// Waits until this file exists. If it never appears, the stream breaks off.
-    WaitForFile(PathBuf),
-    /// Creates this file.
-    CreateFile(PathBuf),
-    /// Sends nothing more until the client closes the connection.
-    HoldOpen,
 }
 
 /// A request that the API received.
@@ -177,33 +160,8 @@ impl ApiState {
                 }
                 self.run_behavior(*then, stream)
             }
-            ApiBehavior::Stream(steps) => write_stream(steps, stream),
         }
     }
-}
-
-fn write_stream(steps: Vec<StreamStep>, mut stream: TcpStream) -> std::io::Result<()> {
-    let head = "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
-    stream.write_all(head.as_bytes())?;
-    for step in steps {
-        match step {
-            StreamStep::Send(events) => write!(stream, "{:x}\r\n{events}\r\n", events.len())?,
-            StreamStep::WaitForFile(file) => {
-                let started_at = Instant::now();
-                while !file.exists() {
-                    if started_at.elapsed() > WAIT_TIMEOUT {
-                        return Ok(());
-                    }
-                    thread::sleep(Duration::from_millis(5));
-                }
-            }
-            StreamStep::CreateFile(file) => fs::write(file, "")?,
-            StreamStep::HoldOpen => {
-                return std::io::copy(&mut stream, &mut std::io::sink()).map(drop);
-            }
-        }
-    }
-    stream.write_all(b"0\r\n\r\n")
 }
 
 fn read_request(stream: &mut TcpStream) -> std::io::Result<(String, String)> {
@@ -276,36 +234,4 @@ pub fn chat_response(message: Value, finish_reason: &str) -> ApiBehavior {
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
         "usage": {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 20}}
     }))
-}
-
-/// Turns a Messages API response into the equivalent stream, block by block.
-pub fn streamed_response(response: ApiBehavior) -> ApiBehavior {
-    let ApiBehavior::Respond(200, _, body) = response else {
-        return response;
-    };
-    let message: Value = serde_json::from_str(&body).unwrap();
-    let send = |event: Value| StreamStep::Send(format!("data: {event}\n\n"));
-    let message_start = json!({"model": message["model"], "usage": message["usage"]});
-    let mut steps = vec![send(
-        json!({"type": "message_start", "message": message_start}),
-    )];
-    for (index, block) in message["content"].as_array().unwrap().iter().enumerate() {
-        let mut empty_block = block.clone();
-        let input = empty_block.get_mut("input").map(Value::take);
-        steps.push(send(
-            json!({"type": "content_block_start", "index": index, "content_block": empty_block}),
-        ));
-        // Pretty-printed, because models may send input on several lines.
-        if let Some(input) = input {
-            let delta = json!({"partial_json": format!("{input:#}")});
-            steps.push(send(
-                json!({"type": "content_block_delta", "index": index, "delta": delta}),
-            ));
-        }
-        steps.push(send(json!({"type": "content_block_stop", "index": index})));
-    }
-    let delta = json!({"stop_reason": message["stop_reason"]});
-    steps.push(send(json!({"type": "message_delta", "delta": delta})));
-    steps.push(send(json!({"type": "message_stop"})));
-    ApiBehavior::Stream(steps)
 }

@@ -8,7 +8,6 @@ mod agent;
 mod approval;
 mod attempt;
 mod backends;
-mod call_feeder;
 mod clock;
 mod command;
 mod control;

@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedSender;
 
-use crate::call_feeder::{CallFeeder, MessageProgress};
 use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
 use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
@@ -12,8 +12,10 @@ use crate::engine::Engine;
 use crate::prior_calls::PriorCalls;
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
-use toolq_core::transcript::{InputError, StreamEvent};
-use toolq_core::types::{Call, EventSink, NotExecutedCause, ToolsConfig};
+use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
+use toolq_core::types::{
+    Call, CallRef, CheckedCall, EventSink, NotExecutedCause, ToolsConfig, TurnArrival,
+};
 
 /// A stream of model messages, decoded into events.
 pub trait MessageSource: Send {
@@ -58,7 +60,6 @@ impl Engine {
             control,
             calls: CallFeeder {
                 turn_number: number,
-                parent: None,
                 admission: StreamAdmission::new(checker),
                 sender,
             },
@@ -158,5 +159,93 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
                     Some(NotExecutedCause::StreamAborted)
                 }
             });
+    }
+}
+
+/// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
+struct CallFeeder<'c> {
+    /// Counted over all inputs of the run.
+    turn_number: usize,
+    /// Decides which calls may start.
+    admission: StreamAdmission<'c>,
+    sender: UnboundedSender<TurnArrival>,
+}
+
+/// Whether the message continues.
+enum MessageProgress {
+    Open,
+    Complete,
+    Aborted(InputError),
+}
+
+impl CallFeeder<'_> {
+    /// Takes in the next event. Its calls are passed on by [`send_ready`](Self::send_ready).
+    fn feed(&mut self, event: StreamEvent) -> MessageProgress {
+        match event {
+            StreamEvent::PartialInput(part) => self.send(self.partial_arrival(part)),
+            StreamEvent::CallStarted { .. } => self.admission.begin(),
+            StreamEvent::CallComplete(call) => self.admission.complete(self.own_call(call)),
+            StreamEvent::MessageEnd { ending, .. } => {
+                self.admission.close(ending);
+                return MessageProgress::Complete;
+            }
+            StreamEvent::Aborted {
+                unfinished_calls,
+                error,
+            } => {
+                self.abort(unfinished_calls);
+                return MessageProgress::Aborted(error);
+            }
+        }
+        MessageProgress::Open
+    }
+
+    /// Ends a message that broke off. `unfinished` are its last calls, whose inputs are incomplete.
+    fn abort(&mut self, unfinished: Vec<Call>) {
+        let unfinished = unfinished.into_iter().map(|call| self.own_call(call));
+        self.admission.abort(unfinished.collect());
+    }
+
+    /// Sends the calls that may start by now, and everything else that is known of them. `review` sees each call before;
+    /// if it returns a cause, that call and all after it get a result, but don't run.
+    fn send_ready(&mut self, mut review: impl FnMut(&mut CheckedCall) -> Option<NotExecutedCause>) {
+        for mut arrival in self.admission.drain_ready() {
+            let cause = match &mut arrival {
+                TurnArrival::Call(checked) => review(checked),
+                _ => None,
+            };
+            let skip = cause.map(TurnArrival::RestSkipped);
+            for arrival in skip.into_iter().chain([arrival]) {
+                // The dispatcher receives until this sender is dropped, so sending can't fail.
+                let _ = self.sender.send(arrival);
+            }
+        }
+    }
+
+    /// Returns a call as a call of this turn.
+    fn own_call(&self, call: Call) -> Call {
+        Call {
+            turn: self.turn_number,
+            ..call
+        }
+    }
+
+    fn partial_arrival(&self, part: PartialCall) -> TurnArrival {
+        let call = CallRef {
+            turn: self.turn_number,
+            position: part.position,
+            tool_use_id: part.id,
+            tool_name: part.name.into(),
+            batch: None,
+            parent: None,
+        };
+        TurnArrival::PartialInput {
+            call,
+            input_so_far: part.input_so_far,
+        }
+    }
+
+    fn send(&self, arrival: TurnArrival) {
+        let _ = self.sender.send(arrival);
     }
 }

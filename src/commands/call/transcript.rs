@@ -60,10 +60,7 @@ impl AgentTranscript {
                     .filter(|_| outcome.is_restored());
                 let usage_by_model: Vec<_> = history.map_or_else(
                     || agent.usage.clone().into_iter().collect(),
-                    |history| {
-                        let lost = agent.aborted_usage.clone();
-                        history.logged_usage(call).into_iter().chain(lost).collect()
-                    },
+                    |history| history.logged_usage(call),
                 );
                 for (model, usage) in usage_by_model {
                     *self.total_usage.entry(model).or_default() += usage;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::agent::expert_fixture::{run_expert, run_expert_in, single_result, toolq};
 use crate::support::scripted_api::{
-    ApiBehavior, ScriptedApi, calls_response, message_body, ok_response, text_response,
+    ScriptedApi, calls_response, message_body, ok_response, text_response,
 };
 
 #[test]
@@ -242,40 +242,4 @@ fn an_agents_calls_run_in_batches() {
         .map(|batch| batch["calls"].as_array().unwrap().len())
         .collect();
     assert_eq!(sizes, [1, 2, 1]);
-}
-
-/// Streamed responses work like complete ones. A stream that breaks off or ends in an error is retried.
-#[test]
-fn responses_may_be_streamed() {
-    let events = |events: &[&str]| {
-        let events = events.iter().map(|data| format!("data: {data}\n\n"));
-        let body = events.collect::<Vec<_>>().concat();
-        ApiBehavior::Respond(200, "content-type: text/event-stream\r\n", body)
-    };
-    let start = r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#;
-    let calls_look = events(&[
-        start,
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a0","name":"look","input":{}}}"#,
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"at\":\"home\"}"}}"#,
-        r#"{"type":"content_block_stop","index":0}"#,
-        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
-        r#"{"type":"message_stop"}"#,
-    ]);
-    let overloaded = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
-    let api = ScriptedApi::new(&[
-        events(&[start]),
-        calls_look,
-        events(&[start, overloaded]),
-        events(&[
-            start,
-            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"It is so."}}"#,
-            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
-            r#"{"type":"message_stop"}"#,
-        ]),
-    ]);
-    let keys = "      tools: [look]\n      stream: true\n    retry: {backoff: 1ms}";
-    let ran = run_expert(&api, keys).assert_exit(0);
-    assert_eq!(single_result(&ran), ("It is so.".to_owned(), false));
-    assert_eq!(api.requests()[0].body["stream"], true);
-    assert_eq!(api.messages(3)[2]["content"][0]["content"], "seen home");
 }

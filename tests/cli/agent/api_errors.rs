@@ -6,7 +6,7 @@ use crate::agent::expert_fixture::{CANARY, run_expert, run_expert_in, single_res
 use crate::support::full_or_short;
 use crate::support::scripted_api::{
     ApiBehavior, ScriptedApi, calls_response, chat_response, error_response, message_body,
-    ok_response, streamed_response, text_response,
+    ok_response, text_response,
 };
 
 const FAST_RETRY: &str = "    retry: {backoff: 1ms}";
@@ -124,48 +124,6 @@ fn client_errors_are_reported_and_not_retried() {
     }
 }
 
-/// Some proxies send an error with the content type of the requested stream. The status decides.
-#[test]
-fn an_error_sent_as_an_event_stream_is_an_error() {
-    const EVENT_STREAM_HEADER: &str = "content-type: text/event-stream\r\n";
-    let limited = r#"{"error":{"message":"slow down","type":"requests","code":"rate_limit"}}"#;
-    let limited = format!("event: error\ndata: {limited}\n\ndata: [DONE]\n\n");
-    let keys = format!("      stream: true\n{FAST_RETRY}");
-    let api = ScriptedApi::new(&[
-        ApiBehavior::Respond(429, EVENT_STREAM_HEADER, limited.clone()),
-        text_response("ok"),
-    ]);
-    assert_eq!(
-        single_result(&run_expert(&api, &keys).assert_exit(0)),
-        ("ok".to_owned(), false)
-    );
-    let stubborn = ScriptedApi::new(&[ApiBehavior::Respond(429, EVENT_STREAM_HEADER, limited)]);
-    let (result_text, _) = single_result(&run_expert(&stubborn, &keys).assert_exit(0));
-    assert!(
-        result_text.contains("HTTP 429: slow down (requests)"),
-        "{result_text}"
-    );
-    assert_eq!(stubborn.requests().len(), 2);
-    let denied = error_response(
-        401,
-        EVENT_STREAM_HEADER,
-        "authentication_error",
-        "invalid x-api-key",
-    );
-    let api = ScriptedApi::new(&[denied, text_response("no")]);
-    let (result_text, is_error) = single_result(&run_expert(&api, &keys).assert_exit(0));
-    let expected = "HTTP 401: invalid x-api-key (authentication_error)";
-    assert!(is_error && result_text.contains(expected), "{result_text}");
-    assert_eq!(api.requests().len(), 1);
-    let page = ApiBehavior::Respond(403, EVENT_STREAM_HEADER, "<html>blocked</html>".to_owned());
-    let (result_text, _) =
-        single_result(&run_expert(&ScriptedApi::new(&[page]), &keys).assert_exit(0));
-    assert!(
-        result_text.contains("HTTP 403") && result_text.contains("blocked"),
-        "{result_text}"
-    );
-}
-
 /// The agent fails with the cause.
 #[test]
 fn a_malformed_response_is_an_error() {
@@ -178,6 +136,11 @@ fn a_malformed_response_is_an_error() {
             "a content block has no `type`",
         ),
         ("", "it is not valid JSON"),
+        // Nobody asked for a stream.
+        (
+            "data: {\"type\":\"message_start\"}\n\n",
+            "it is not valid JSON",
+        ),
     ] {
         let api = ScriptedApi::new(&[ok_response(body)]);
         let (result_text, is_error) = single_result(&run_expert(&api, FAST_RETRY).assert_exit(0));
@@ -203,10 +166,6 @@ fn a_response_has_at_most_10_000_calls() {
     let chat = json!({"tool_calls": vec![json!({"function": {"name": "none"}}); 10_001]});
     for (keys, behavior) in [
         ("", ok_response(response_with(10_001))),
-        (
-            "      stream: true\n",
-            streamed_response(ok_response(response_with(10_001))),
-        ),
         (
             "      api: openai-chat\n",
             chat_response(chat, "tool_calls"),

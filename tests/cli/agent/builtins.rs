@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::agent::expert_fixture::{expert_tools, single_result, toolq};
-use crate::support::scripted_api::{ScriptedApi, calls_response, streamed_response, text_response};
+use crate::agent::expert_fixture::{
+    call_endings, expert_tools, run_expert_in, single_result, toolq,
+};
+use crate::support::scripted_api::{ScriptedApi, calls_response, text_response};
 use crate::support::{CliSandbox, model_response};
 
 fn with_builtins(keys: &str) -> String {
@@ -24,7 +26,7 @@ fn a_completion_is_the_answer_and_ends_the_loop() {
     ])]);
     let file = with_builtins("      tools: [look, write, attempt_completion]");
     let ran =
-        crate::agent::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+        run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
     assert_eq!(single_result(&ran), ("All done.".to_owned(), false));
     assert_eq!(api.requests().len(), 1);
     assert_eq!(ran.file("written"), None);
@@ -42,50 +44,35 @@ fn a_completion_in_the_last_turn_is_the_answer() {
         ("look", json!({"at": "y"})),
     ];
     let keys = "      max_turns: 1\n      tools: [look, write, attempt_completion]";
-    for (stream, behavior) in [
-        ("", calls_response(&calls)),
-        (
-            "\n      stream: true",
-            streamed_response(calls_response(&calls)),
-        ),
-    ] {
-        let api = ScriptedApi::new(&[behavior]);
-        let file = with_builtins(&format!("{keys}{stream}"));
-        let ran = crate::agent::expert_fixture::run_expert_in(toolq(&api, "").tools(&file))
-            .assert_exit(0);
-        assert_eq!(single_result(&ran), ("42".to_owned(), false));
-        assert_eq!((api.requests().len(), ran.file("written")), (1, None));
-        let mut ends = crate::agent::streaming_fixture::call_endings(&ran);
-        ends.sort();
-        assert_eq!(
-            ends,
-            [
-                "attempt_completion a3 ok",
-                "expert toolu_0 ok",
-                "lok a1 unknown_tool",
-                "look a0 not_executed",
-                "look a4 not_executed",
-                "write a2 not_executed"
-            ]
-        );
-    }
+    let api = ScriptedApi::new(&[calls_response(&calls)]);
+    let ran = run_expert_in(toolq(&api, "").tools(&with_builtins(keys))).assert_exit(0);
+    assert_eq!(single_result(&ran), ("42".to_owned(), false));
+    assert_eq!((api.requests().len(), ran.file("written")), (1, None));
+    let mut ends = call_endings(&ran);
+    ends.sort();
+    assert_eq!(
+        ends,
+        [
+            "attempt_completion a3 ok",
+            "expert toolu_0 ok",
+            "lok a1 unknown_tool",
+            "look a0 not_executed",
+            "look a4 not_executed",
+            "write a2 not_executed"
+        ]
+    );
     // An invalid completion doesn't count.
     let api = ScriptedApi::new(&[calls_response(&[
         calls[0].clone(),
         ("attempt_completion", json!({})),
     ])]);
-    let ran =
-        crate::agent::expert_fixture::run_expert_in(toolq(&api, "").tools(&with_builtins(keys)))
-            .assert_exit(0);
+    let ran = run_expert_in(toolq(&api, "").tools(&with_builtins(keys))).assert_exit(0);
     let result_text = single_result(&ran).0;
     assert!(
         result_text.starts_with("Let me see.\n(The agent did not finish"),
         "{result_text}"
     );
-    assert_eq!(
-        crate::agent::streaming_fixture::call_endings(&ran),
-        ["expert toolu_0 ok"]
-    );
+    assert_eq!(call_endings(&ran), ["expert toolu_0 ok"]);
 }
 
 #[test]
@@ -188,7 +175,7 @@ fn new_task_reaches_only_agents_in_the_tool_list() {
         NOT_CONCURRENCY_SAFE,
     );
     let ran =
-        crate::agent::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+        run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
     assert_eq!(single_result(&ran), ("Done it.".to_owned(), false));
     assert_eq!(api.requests().len(), 3);
     assert_eq!(new_task_agents(&api.requests()[0].body), json!(["helper"]));
@@ -208,7 +195,7 @@ fn new_task_reaches_only_agents_in_the_tool_list() {
     );
     let api = ScriptedApi::new(&[text_response("Done it.")]);
     let file = with_helper_agents("      tools: [new_task]", NOT_CONCURRENCY_SAFE);
-    crate::agent::expert_fixture::run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
     assert_eq!(
         new_task_agents(&api.requests()[0].body),
         json!(["helper", "other"])

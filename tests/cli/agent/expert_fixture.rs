@@ -75,3 +75,20 @@ pub fn read_events(ran: &CliOutput) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
+
+/// Returns how the calls ended: name, id and status, in the order of the log.
+pub fn call_endings(ran: &CliOutput) -> Vec<String> {
+    let records = ran.log_records();
+    let ends = records.iter().map(|record| &record["metadata"]);
+    ends.filter(|end| !end["status"].is_null())
+        .map(|end| {
+            let field = |name: &str| end[name].as_str().unwrap();
+            format!(
+                "{} {} {}",
+                field("tool_name"),
+                field("tool_use_id"),
+                field("status")
+            )
+        })
+        .collect()
+}

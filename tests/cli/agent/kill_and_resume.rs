@@ -11,8 +11,7 @@ use crate::agent::agent_sandbox::{
 };
 use crate::support::resume_sandbox::ResumeRunOutput;
 use crate::support::scripted_api::{
-    ApiBehavior, calls_response, message_body, ok_response, streamed_response, text_response,
-    tool_use_blocks,
+    ApiBehavior, calls_response, message_body, ok_response, text_response, tool_use_blocks,
 };
 use crate::support::{full_or_short, model_response};
 
@@ -53,14 +52,6 @@ fn scripted_response(body: &Value) -> ApiBehavior {
 
 fn new_sandbox() -> AgentSandbox {
     AgentSandbox::new(&agent_tools_file(), &input(), scripted_response)
-}
-
-/// Like [`new_sandbox`], with models that stream.
-fn new_streaming_sandbox() -> AgentSandbox {
-    let file = agent_tools_file().replace("max_turns: 4", "max_turns: 4, stream: true");
-    AgentSandbox::new(&file, &input(), |body| {
-        streamed_response(scripted_response(body))
-    })
 }
 
 fn input() -> String {
@@ -205,25 +196,6 @@ fn a_resumed_agent_may_be_killed_again() {
         });
         assert!(kill_count > 50, "{kill_count}");
     }
-}
-
-/// Calls may start while the model still streams. A response that wasn't recorded yet is requested again, which is safe
-/// because its writes haven't started.
-#[test]
-fn an_agent_killed_while_its_model_streams_resumes() {
-    let sandbox = new_streaming_sandbox();
-    let undisturbed = sandbox.run(&[], None).assert_exit(0).stdout;
-    sandbox.assert_resumes_to(&undisturbed, "undisturbed");
-    let kill_count = run_steps_in_parallel(|at| {
-        let sandbox = new_streaming_sandbox();
-        let failpoint = format!("any:{at}:kill");
-        if sandbox.run(&[], Some(&failpoint)).code.is_some() {
-            return false;
-        }
-        sandbox.assert_resumes_to(&undisturbed, &format!("killed at {at}"));
-        true
-    });
-    assert!(kill_count > 80, "{kill_count}");
 }
 
 /// If the log can't be written, no further call with side effects starts; a panic loses nothing that was recorded.

@@ -1,9 +1,7 @@
 //! Agents, run against a scripted model API on loopback.
 
 mod expert_fixture;
-mod streaming_fixture;
 
-mod aborted_streams;
 mod agent_loop;
 mod agent_sandbox;
 mod api_errors;
@@ -14,7 +12,6 @@ mod concurrency;
 mod coordinator;
 mod cost;
 mod cost_totals;
-mod early_dispatch;
 mod event_timeline;
 mod in_doubt;
 mod kill_and_resume;

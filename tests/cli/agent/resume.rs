@@ -1,6 +1,6 @@
 //! An agent that was killed or interrupted continues when its run is resumed.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,8 +12,7 @@ use crate::agent::agent_sandbox::{
     killed_in_fatal_call, numbered_input,
 };
 use crate::support::scripted_api::{
-    ApiBehavior, StreamStep, calls_response, chat_response, message_body, ok_response,
-    streamed_response, text_response,
+    ApiBehavior, calls_response, chat_response, message_body, ok_response, text_response,
 };
 
 /// An interrupted agent resumes like a killed one: a read that was running is run again.
@@ -377,66 +376,4 @@ fn toolq_agent_resumes() {
     assert_eq!(first["usage"]["model-1-20260101"]["input"], 400);
     assert_eq!(report(agent(&["--resume"])), first);
     assert_eq!(sandbox.api.requests().len(), 4);
-}
-
-/// If toolq is killed before a streamed response is complete, the response is requested again and may differ. That is safe,
-/// because only reads of the first response had started; their results are discarded.
-#[test]
-fn an_incomplete_response_is_requested_again_and_may_differ() {
-    let request_count = AtomicUsize::new(0);
-    let file = agent_tools_file().replace("max_turns: 4", "max_turns: 4, stream: true");
-    let (before, fatal) = file.split_once("  fatal:").unwrap();
-    let as_read = "effect: read\n    concurrency_safe: false";
-    let file = format!(
-        "{before}  fatal:{}",
-        fatal.replacen("effect: write", as_read, 1)
-    );
-    let sandbox = AgentSandbox::new(&file, &agent_call_input("lead"), move |body| {
-        match (
-            agent_and_message_count(body).1,
-            request_count.fetch_add(1, Ordering::SeqCst),
-        ) {
-            (1, 0) => {
-                let response = streamed_response(calls_response(&[
-                    ("look", numbered_input(1)),
-                    ("fatal", numbered_input(2)),
-                    ("pay", numbered_input(3)),
-                ]));
-                let ApiBehavior::Stream(mut steps) = response else {
-                    panic!("the response isn't a stream");
-                };
-                // The last two steps end the message.
-                steps.truncate(steps.len() - 2);
-                steps.push(StreamStep::HoldOpen);
-                ApiBehavior::Stream(steps)
-            }
-            (1, _) => streamed_response(calls_response(&[
-                ("look", numbered_input(4)),
-                ("pay", numbered_input(5)),
-            ])),
-            _ => streamed_response(text_response(&format!(
-                "so: {}",
-                body["messages"][2]["content"]
-            ))),
-        }
-    });
-    assert_eq!(sandbox.run(&[], None).code, None);
-    assert_eq!(
-        (
-            sandbox.effect_count("look 1"),
-            sandbox.effect_count("pay 3")
-        ),
-        (1, 0)
-    );
-    let last = sandbox.resume().assert_exit(0);
-    assert!(last.result_texts()[0].contains("paid 5"), "{}", last.stdout);
-    assert_eq!(sandbox.api.requests().len(), 3);
-    assert_eq!(
-        ["look 1", "look 4", "pay 3", "pay 5"].map(|what| sandbox.effect_count(what)),
-        [1, 1, 0, 1]
-    );
-    assert_eq!(sandbox.last_usage("lead")["tool_calls_made"], 2);
-    sandbox.cli.assert_log_sequence();
-    assert_eq!(sandbox.resume().assert_exit(0).stdout, last.stdout);
-    assert_eq!(sandbox.api.requests().len(), 3);
 }

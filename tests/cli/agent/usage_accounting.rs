@@ -1,16 +1,14 @@
-//! Usage that the API doesn't report, and usage of aborted responses.
+//! Usage that the API doesn't report.
 
 use serde_json::{Value, json};
 
 use crate::agent::expert_fixture::{
-    CANARY, expert_tools, run_expert, run_expert_in, single_result, toolq,
+    expert_tools, run_expert, run_expert_in, single_result, toolq,
 };
-use crate::agent::streaming_fixture::{send_step, text_block_events};
 use crate::support::parse_json_lines;
 use crate::support::scripted_api::{
     ApiBehavior, ScriptedApi, calls_response, ok_response, text_response,
 };
-use crate::support::vendor_messages::sse_event;
 
 const INPUT: &str = r#"{"query": "why?"}"#;
 const PRICES: &str =
@@ -92,49 +90,4 @@ fn an_uncountable_budget_ends_its_agent() {
         single_result(&run_expert(&api, keys).assert_exit(0)).0,
         "It is so."
     );
-}
-
-/// Usage that an aborted response had reported counts, whether or not the response was requested again.
-#[test]
-fn usage_of_aborted_responses_counts() {
-    let usage = json!({"input_tokens": 100, "output_tokens": 1});
-    let message_start =
-        json!({"type": "message_start", "message": {"model": CANARY, "usage": usage}});
-    let aborted = || {
-        ApiBehavior::Stream(vec![send_step(
-            sse_event(&message_start) + &text_block_events(0, "So"),
-        )])
-    };
-    let (aborted_tokens, complete_tokens) = (101, 116);
-    for (behaviors, tokens, status) in [
-        (
-            vec![aborted(), text_response("It is so.")],
-            aborted_tokens + complete_tokens,
-            "ok",
-        ),
-        (vec![aborted()], 2 * aborted_tokens, "agent_failed"),
-    ] {
-        let api = ScriptedApi::new(&behaviors);
-        let keys = "      stream: true\n    retry: {times: 1, backoff: 1ms, on: [unavailable]}";
-        let ran = toolq(&api, keys)
-            .stdin(INPUT)
-            .run_shell("\"$TOOLQ\" call expert --to json --log l.jsonl; \"$TOOLQ\" log cost --format json l.jsonl > cost")
-            .assert_exit(0);
-        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(report["status"], status, "{report}");
-        assert_eq!(report["tokens_used"], tokens, "{report}");
-        // The model's name comes from the API, so it is masked like any other text.
-        let log = ran.file("l.jsonl").unwrap();
-        assert!(log.contains(r#""lost":{"[masked]":"#), "{log}");
-        assert!(!format!("{log}{}", ran.stdout).contains(CANARY));
-        let cost: Value = serde_json::from_str(&ran.file("cost").unwrap()).unwrap();
-        let kinds = [
-            "input_tokens",
-            "output_tokens",
-            "cache_read_tokens",
-            "cache_write_tokens",
-        ];
-        let counts = kinds.map(|kind| cost["total"][kind].as_u64().unwrap());
-        assert_eq!(counts.iter().sum::<u64>(), tokens, "{cost}");
-    }
 }

@@ -12,7 +12,7 @@ use toolq_log::log_schema;
 
 use crate::log::log_builder::LogBuilder;
 use crate::support::scripted_api::{
-    ApiBehavior, ScriptedApi, StreamStep, calls_response, message_body, ok_response, text_response,
+    ApiBehavior, ScriptedApi, calls_response, message_body, ok_response, text_response,
     tool_use_blocks,
 };
 use crate::support::{CliSandbox, model_response, parse_json_lines};
@@ -181,9 +181,6 @@ tools:
 
 /// Returns the records of a run with agents that is killed, resumed, resolved and resumed again.
 fn records_of_an_interruption() -> Vec<Value> {
-    // The first response is aborted after it has reported its usage.
-    let usage = json!({"type": "message_start", "message": {"usage": {"input_tokens": 1}}});
-    let usage_step = StreamStep::Send(format!("data: {usage}\n\n"));
     let api = ScriptedApi::with_script(move |number, body| {
         match body["messages"].as_array().map(Vec::len) {
             None => ok_response("done"),
@@ -191,7 +188,7 @@ fn records_of_an_interruption() -> Vec<Value> {
                 json!(tool_use_blocks(&[("look", json!({}))])),
                 "odd",
             )),
-            Some(1) if number == 0 => ApiBehavior::Stream(vec![usage_step.clone()]),
+            Some(1) if number == 0 => ApiBehavior::Close,
             Some(1) => calls_response(&[("look", json!({}))]),
             Some(_) => text_response("all is well"),
         }

@@ -19,8 +19,6 @@ use crate::types::{
 #[derive(Debug)]
 pub struct StreamAdmission<'c> {
     checker: &'c CallChecker,
-    /// The strongest effect of a call that may start before the message is complete.
-    max_effect: Effect,
     /// Number of calls that have begun to arrive.
     calls_begun: usize,
     /// The position of the first call with each id.
@@ -35,21 +33,10 @@ impl<'c> StreamAdmission<'c> {
     pub fn new(checker: &'c CallChecker) -> Self {
         Self {
             checker,
-            max_effect: Effect::Idempotent,
             calls_begun: 0,
             first_position_by_id: HashMap::new(),
             waiting: VecDeque::new(),
             ready: Vec::new(),
-        }
-    }
-
-    /// Starts only `read` calls early. For callers that may retry an aborted response and would lose track of the calls
-    /// it started.
-    #[must_use]
-    pub fn reads_only(self) -> Self {
-        Self {
-            max_effect: Effect::Read,
-            ..self
         }
     }
 
@@ -151,7 +138,7 @@ impl<'c> StreamAdmission<'c> {
     fn release_ready(&mut self) {
         while let Some(first) = self.waiting.front() {
             let may_start = match &first.verdict {
-                Verdict::Accepted(accepted) => accepted.tool.effect <= self.max_effect,
+                Verdict::Accepted(accepted) => accepted.tool.effect != Effect::Write,
                 Verdict::Rejected(_) => self.calls_begun > first.call.position + 1,
             };
             if !may_start {

@@ -34,9 +34,9 @@ pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};
 pub use recording::Recording;
-pub use response::{check_call_count, parse_response};
+pub use response::parse_response;
 pub use response_error::ResponseError;
 pub use stream::{
-    PartialCall, ResponseAssembler, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent,
-    StreamVendor, collect_turns, complete_partial_json, is_event_stream,
+    PartialCall, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent, StreamVendor,
+    collect_turns, complete_partial_json, is_event_stream,
 };

@@ -21,7 +21,7 @@ const MAX_CALLS: usize = 10_000;
 ///
 /// # Errors
 /// `calls` is more than 10,000.
-pub fn check_call_count(calls: usize) -> Result<(), ResponseError> {
+fn check_call_count(calls: usize) -> Result<(), ResponseError> {
     if calls <= MAX_CALLS {
         return Ok(());
     }

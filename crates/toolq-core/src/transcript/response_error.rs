@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::json::ParsedObject;
-use crate::transcript::formats::openai_chat;
 
 /// Why a response body isn't a usable response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +41,6 @@ pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
             .into_owned(),
         message: message.unwrap_or(Cow::Borrowed(error.get())).into_owned(),
     })
-}
-
-/// Returns the error with which an API ended a stream.
-pub(crate) fn find_stream_error(event: &ParsedObject) -> Option<ResponseError> {
-    let choice = || openai_chat::first_choice(event).ok()?;
-    find_error(event).or_else(|| find_choice_error(&choice()?))
 }
 
 /// Returns the error that ended a response of chat completions. There it's part of the choice: `finish_reason` is

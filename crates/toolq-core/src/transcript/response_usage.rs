@@ -14,7 +14,7 @@ pub(crate) fn complete_usage(api: Api, usage: &ParsedObject) -> Option<Usage> {
 }
 
 /// Parses the token counts that an API has reported so far. Missing counts are 0.
-pub(crate) fn parse_usage(api: Api, usage: &ParsedObject) -> Usage {
+fn parse_usage(api: Api, usage: &ParsedObject) -> Usage {
     let count = |name| parse_count(usage, name).unwrap_or_default();
     match api {
         Api::Anthropic => Usage {

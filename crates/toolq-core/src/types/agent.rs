@@ -46,8 +46,6 @@ pub struct AgentBacking {
     pub headers: Vec<(String, Template)>,
     /// Additional members of the request body.
     pub extra_body: Map<String, Value>,
-    /// Whether responses are streamed, so that calls can start early.
-    pub stream: bool,
     /// What the agent and the agents it calls may consume.
     pub budget: AgentBudget,
     /// How many agents may be nested, counting this one.
@@ -161,8 +159,6 @@ pub struct AgentUsage {
     pub ran_out_of_turns: bool,
     /// Tokens by the model that responded.
     pub usage: BTreeMap<String, ReportedUsage>,
-    /// The part of `usage` that was reported by responses that broke off.
-    pub aborted_usage: BTreeMap<String, ReportedUsage>,
 }
 
 impl AgentUsage {
@@ -179,12 +175,6 @@ impl AgentUsage {
         let mut totals = self.usage.values().map(ReportedUsage::total);
         totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
     }
-
-    /// Adds the tokens that `model` reported for a response that broke off.
-    pub fn record_aborted(&mut self, model: &str, tokens: ReportedUsage) {
-        *self.usage.entry(model.to_owned()).or_default() += tokens;
-        *self.aborted_usage.entry(model.to_owned()).or_default() += tokens;
-    }
 }
 
 /// Why an agent failed to give an answer.
@@ -192,7 +182,7 @@ impl AgentUsage {
 pub enum AgentFailure {
     /// The API rejected the request.
     ApiError {
-        /// The HTTP status, or `None` for an error inside a stream that had started successfully.
+        /// The HTTP status, or `None` for an error that came with status 200.
         status: Option<u16>,
         /// The API's name for the error, and its message.
         message: String,
@@ -210,8 +200,6 @@ pub enum AgentFailure {
     },
     /// The response doesn't match the API's documented format. The text says why.
     UnreadableResponse(String),
-    /// The response broke off after some of its calls had started, so it can't be requested again. The text says why.
-    ResponseAborted(String),
     /// The model declined.
     Refused,
     /// A response was cut off at `max_tokens`.

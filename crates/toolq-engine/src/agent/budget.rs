@@ -58,19 +58,6 @@ impl AgentBudgetMeter {
         }
     }
 
-    /// Counts an aborted response of `model` in the same way, except that it isn't a turn.
-    pub(crate) fn record_aborted(
-        &self,
-        model: &str,
-        tokens: ReportedUsage,
-        price: Option<&ModelPrice>,
-    ) {
-        self.record_tokens(model, tokens, price);
-        if let Some(parent) = &self.parent {
-            parent.record_aborted(model, tokens, price);
-        }
-    }
-
     fn record_tokens(&self, model: &str, tokens: ReportedUsage, price: Option<&ModelPrice>) {
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(usage) = tokens.0 else {

@@ -7,8 +7,16 @@ use tokio::sync::mpsc;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::error::AgentError;
-use crate::agent::streaming::AgentTurnResult;
+use crate::dispatcher::SubTurnAnswers;
 use toolq_core::types::{CheckedCall, NotExecutedCause, Turn, TurnArrival, Verdict};
+
+/// The answers to the calls of a response.
+#[derive(Default)]
+pub(crate) struct AgentTurnResult {
+    pub(crate) answers: SubTurnAnswers,
+    /// The positions of the calls that would give the agent's final answer, in call order.
+    pub(crate) completion_positions: Vec<usize>,
+}
 
 impl AgentConversation<'_> {
     /// Returns whether the model gets no further request after the turn with this number.
@@ -24,7 +32,7 @@ impl AgentConversation<'_> {
         &self,
         turn: Turn,
     ) -> Result<AgentTurnResult, AgentError> {
-        let turn_number = turn.number;
+        let (turn_number, origin) = (turn.number, turn.origin.clone());
         let mut calls = self.toolset.check_turn(turn, &self.scope);
         for checked in &mut calls {
             checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
@@ -54,7 +62,7 @@ impl AgentConversation<'_> {
         let scope = Arc::clone(&self.scope);
         let answers = self
             .dispatcher
-            .run_sub_turn((turn_number, None), arrivals, tools, scope)
+            .run_sub_turn((turn_number, origin), arrivals, tools, scope)
             .await;
         Ok(AgentTurnResult {
             answers: answers.unwrap_or_default(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use crate::agent::complete_turn::AgentTurnResult;
 use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
@@ -14,7 +15,6 @@ use crate::agent::model_name::mask_model_name;
 use crate::agent::request_body::user_message;
 use crate::agent::runner::AgentRunner;
 use crate::agent::scope::AgentScope;
-use crate::agent::streaming::{AgentTurnResult, StreamingResponse};
 use crate::agent::toolset::AgentToolset;
 use crate::control::RunControl;
 use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
@@ -24,8 +24,8 @@ use toolq_core::answer::max_turns_text;
 use toolq_core::json::indent_json;
 use toolq_core::text::truncate;
 use toolq_core::types::{
-    AgentBacking, AgentFailure, AgentInvocation, CallEnding, EmitError, HaltCause,
-    NotExecutedCause, StopReason, Turn,
+    AgentBacking, AgentFailure, AgentInvocation, CallEnding, EmitError, StopReason, Turn,
+    TurnOrigin,
 };
 
 /// The maximum length of an unknown stop reason in a progress message.
@@ -50,11 +50,9 @@ pub(crate) struct AgentConversation<'a> {
 }
 
 /// A response that continues the conversation.
-struct NextResponse<'k> {
+struct NextResponse {
     turn: Turn,
     stop: StopReason,
-    /// Its calls, if the model sent it in this run.
-    streaming: Option<StreamingResponse<'k>>,
 }
 
 impl AgentConversation<'_> {
@@ -78,37 +76,23 @@ impl AgentConversation<'_> {
             None => indent_json(self.job.accepted.input.text()),
         };
         self.push_message(0, user_message(&prompt)).await?;
-        let toolset = Arc::clone(&self.toolset);
         for turn_number in 0.. {
             let is_last = self.is_last_turn(turn_number);
             let models = ModelChoice {
                 first: &model,
                 fallback: fallback.as_deref(),
             };
-            let NextResponse {
-                turn,
-                stop,
-                streaming,
-            } = self
-                .next_response(&toolset, &endpoint, models, turn_number, text_so_far)
+            let NextResponse { turn, stop } = self
+                .next_response(&endpoint, models, turn_number, text_so_far)
                 .await?;
-            let can_continue = match stop {
-                StopReason::Complete | StopReason::Paused if turn.calls.is_empty() || is_last => {
-                    Ok(())
+            match stop {
+                StopReason::Complete | StopReason::Paused if turn.calls.is_empty() || is_last => {}
+                StopReason::Complete | StopReason::Paused => {
+                    self.scope.budget_meter.check_limits()?;
                 }
-                StopReason::Complete | StopReason::Paused => self.scope.budget_meter.check_limits(),
-                StopReason::Refused => Err(AgentFailure::Refused),
-                StopReason::MaxTokens => Err(AgentFailure::MaxTokens),
-                StopReason::ContextFull => Err(AgentFailure::ContextFull),
-            };
-            if let Err(failure) = can_continue {
-                if let Some(mut streaming) = streaming {
-                    let cause = NotExecutedCause::Halted(HaltCause::AgentStopped);
-                    if let Some(doubt) = streaming.abort(cause).await {
-                        return Err(in_doubt_outcome(doubt).into());
-                    }
-                }
-                return Err(failure.into());
+                StopReason::Refused => return Err(AgentFailure::Refused.into()),
+                StopReason::MaxTokens => return Err(AgentFailure::MaxTokens.into()),
+                StopReason::ContextFull => return Err(AgentFailure::ContextFull.into()),
             }
             match stop {
                 StopReason::Complete if turn.calls.is_empty() => {
@@ -117,7 +101,7 @@ impl AgentConversation<'_> {
                 _ if turn.calls.is_empty() && !is_last => continue,
                 _ => {}
             }
-            if let Some(result) = self.run_calls(turn, streaming).await? {
+            if let Some(result) = self.run_calls(turn).await? {
                 return Ok((result, CallEnding::Answered));
             }
             if is_last {
@@ -130,16 +114,15 @@ impl AgentConversation<'_> {
     }
 
     /// Returns the next response and records it. It comes from the log if an earlier run received it, otherwise from
-    /// the model; then the calls that started while it was streaming come with it.
-    async fn next_response<'k>(
+    /// the model.
+    async fn next_response(
         &mut self,
-        toolset: &'k AgentToolset,
         endpoint: &ModelEndpoint,
         models: ModelChoice<'_>,
         turn_number: usize,
         text_so_far: &mut String,
-    ) -> Result<NextResponse<'k>, AgentError> {
-        let (mut response, turn, fresh) =
+    ) -> Result<NextResponse, AgentError> {
+        let (mut response, mut turn, digest) =
             if let Some((response, turn)) = self.logged_response(turn_number)? {
                 (response, turn, None)
             } else {
@@ -149,7 +132,7 @@ impl AgentConversation<'_> {
                     .report_progress(turn_number as u64, max_turns)
                     .await?;
                 let received = self
-                    .request_with_retries(toolset, endpoint, models, turn_number, text_so_far)
+                    .request_with_retries(endpoint, models, turn_number)
                     .await?;
                 if let Some(unknown_stop) = &received.response.unknown_stop_reason {
                     self.progress.send_message(format!(
@@ -160,16 +143,20 @@ impl AgentConversation<'_> {
                 (
                     received.response,
                     received.turn,
-                    Some((received.request_digest, received.streaming)),
+                    Some(received.request_digest),
                 )
             };
-        let (digest, streaming) = fresh.unzip();
         response.provider = endpoint.provider();
         let mask = &self.runner.mask;
         response.model = response
             .model
             .take()
             .map(|name| mask_model_name(&name, mask));
+        turn.origin = TurnOrigin {
+            message_id: response.message_id.clone(),
+            model: response.model.clone(),
+            ..TurnOrigin::default()
+        };
         let model = response.model.as_deref().unwrap_or(models.first);
         let price = self.toolset.tools.prices.for_model(model);
         self.scope
@@ -182,11 +169,7 @@ impl AgentConversation<'_> {
         self.dispatcher
             .record_message(turn_number, message, Some(recorded))
             .await?;
-        Ok(NextResponse {
-            turn,
-            stop,
-            streaming,
-        })
+        Ok(NextResponse { turn, stop })
     }
 
     /// Appends one of the agent's own messages to the conversation and records it.
@@ -195,28 +178,16 @@ impl AgentConversation<'_> {
         self.dispatcher.record_message(turn, message, None).await
     }
 
-    /// Runs the calls of a turn, including those that started while it was streaming, and appends their results to the
-    /// conversation. Returns the agent's final answer if one of the calls gave it; in the last turn no other call runs.
+    /// Runs the calls of a turn, and appends their results to the conversation. Returns the agent's final answer if one of the calls gave it; in the last turn no other call runs.
     ///
     /// # Errors
     /// One of the calls is in doubt, or the log has different calls in this turn.
-    async fn run_calls(
-        &mut self,
-        turn: Turn,
-        streaming: Option<StreamingResponse<'_>>,
-    ) -> Result<Option<String>, AgentError> {
+    async fn run_calls(&mut self, turn: Turn) -> Result<Option<String>, AgentError> {
         let (turn_number, form) = (turn.number, turn.answer_form);
-        let streamed = match streaming {
-            Some(mut streaming) => streaming.finish().await,
-            None => None,
-        };
         let AgentTurnResult {
             answers: SubTurnAnswers { answers, doubt },
             completion_positions,
-        } = match streamed {
-            Some(result) => result,
-            None => self.run_complete_turn(turn).await?,
-        };
+        } = self.run_complete_turn(turn).await?;
         if let Some(doubt) = doubt {
             return Err(in_doubt_outcome(doubt).into());
         }

@@ -12,7 +12,7 @@ use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::AgentError;
 use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
 use crate::agent::provider::provider_name;
-use crate::agent::request_body::{ChatMessages, ChatRequest, StreamOptions, SystemPrompt};
+use crate::agent::request_body::{ChatMessages, ChatRequest, SystemPrompt};
 use toolq_core::json::expect_json;
 use toolq_core::types::{
     AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
@@ -37,7 +37,6 @@ pub(crate) struct ModelEndpoint {
     thinking: Option<Value>,
     extra_body: Map<String, Value>,
     cache: bool,
-    stream: bool,
 }
 
 impl ModelEndpoint {
@@ -84,7 +83,6 @@ impl ModelEndpoint {
             thinking: backing.thinking.clone(),
             extra_body: backing.extra_body.clone(),
             cache: backing.cache && backing.api == Api::Anthropic,
-            stream: backing.stream,
         })
     }
 
@@ -120,10 +118,6 @@ impl ModelEndpoint {
             tools: marked_tools.as_deref().or(tools),
             temperature: self.temperature,
             thinking: self.thinking.as_ref(),
-            stream: self.stream.then_some(true),
-            stream_options: (self.stream && is_openai).then_some(StreamOptions {
-                include_usage: true,
-            }),
             extra_body: &self.extra_body,
         };
         expect_json(serde_json::to_string(&body))

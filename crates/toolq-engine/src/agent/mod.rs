@@ -18,7 +18,6 @@ mod request_body;
 mod request_error;
 mod runner;
 mod scope;
-mod streaming;
 mod toolset;
 
 pub(crate) use error::in_doubt_outcome;

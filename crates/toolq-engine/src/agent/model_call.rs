@@ -1,29 +1,23 @@
 //! Requests one response from a model, with the retries that the tool's `retry` allows. A request has no effect but its
-//! response, so it can safely be repeated until a call of the response has started.
+//! response, so it can safely be repeated.
 
 use tracing::debug;
 
 use crate::agent::conversation::AgentConversation;
 use crate::agent::endpoint::ModelEndpoint;
-use crate::agent::error::{AgentError, in_doubt_outcome};
-use crate::agent::model_response::ResponseReader;
+use crate::agent::error::AgentError;
+use crate::agent::model_response::read_response;
 use crate::agent::request_error::{RequestError, from_transport};
-use crate::agent::streaming::{StreamingResponse, TextGuard};
-use crate::agent::toolset::AgentToolset;
 use crate::http::error;
 use crate::scheduler::retry;
 use toolq_core::text::format_duration;
-use toolq_core::types::{
-    HttpBacking, HttpMethod, ModelResponse, NotExecutedCause, RequestBody, Template, Turn,
-};
+use toolq_core::types::{HttpBacking, HttpMethod, ModelResponse, RequestBody, Template, Turn};
 
-/// A model response that has been received completely.
-pub(crate) struct CompleteResponse<'k> {
+/// The response to a request.
+pub(crate) struct CompleteResponse {
     pub(crate) response: ModelResponse,
     pub(crate) turn: Turn,
     pub(crate) request_digest: String,
-    /// Its calls, some of which may have started.
-    pub(crate) streaming: StreamingResponse<'k>,
 }
 
 /// The names of the models that an agent may ask.
@@ -35,59 +29,36 @@ pub(crate) struct ModelChoice<'m> {
 }
 
 impl AgentConversation<'_> {
-    /// Requests the response of this turn, with retries. Streamed text is saved to `text_so_far`, even if this fails or
-    /// is dropped.
+    /// Requests the response of this turn, with retries.
     ///
     /// # Errors
     /// Why there is no response, after all attempts.
-    pub(crate) async fn request_with_retries<'k>(
+    pub(crate) async fn request_with_retries(
         &self,
-        toolset: &'k AgentToolset,
         endpoint: &ModelEndpoint,
         models: ModelChoice<'_>,
         turn_number: usize,
-        text_so_far: &mut String,
-    ) -> Result<CompleteResponse<'k>, AgentError> {
+    ) -> Result<CompleteResponse, AgentError> {
         let ModelChoice {
             first: mut model,
             mut fallback,
         } = models;
         let mut attempt = 0;
         loop {
-            let mut streaming = StreamingResponse::new(
-                self.backing.api,
-                (model, &self.runner.mask),
-                turn_number,
-                toolset,
-                &self.scope,
-                &self.dispatcher,
-            );
             let body =
                 endpoint.build_body(model, &self.messages, self.toolset.declarations.as_deref());
-            let digest = crate::digests::sha256_of_text(&body);
-            let text_guard = TextGuard {
-                response: &mut streaming,
-                text_so_far,
-            };
-            let sent = self
-                .send_request(endpoint, body, turn_number, text_guard)
-                .await;
-            let error = match sent {
+            let request_digest = crate::digests::sha256_of_text(&body);
+            let error = match self.send_request(endpoint, body, turn_number).await {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
-                    streaming.accept();
                     return Ok(CompleteResponse {
                         response,
                         turn,
-                        request_digest: digest,
-                        streaming,
+                        request_digest,
                     });
                 }
                 Err(error) => error,
             };
-            if streaming.has_open_turn() {
-                return Err(abort_started_calls(streaming, error).await);
-            }
             if let Some(other) = fallback.take_if(|_| error.overloaded) {
                 self.progress
                     .send_message(format!("{model} is overloaded, trying {other}"));
@@ -134,7 +105,6 @@ impl AgentConversation<'_> {
         endpoint: &ModelEndpoint,
         body: String,
         turn_number: usize,
-        text_guard: TextGuard<'_, '_>,
     ) -> Result<(ModelResponse, Turn), RequestError> {
         let request = endpoint.build_request(body);
         let timeout = self.job.accepted.tool.timeout.after;
@@ -152,27 +122,9 @@ impl AgentConversation<'_> {
         debug!(turn = turn_number, "requests a response");
         let sent = client.execute(request).await;
         debug!(turn = turn_number, ok = sent.is_ok(), "the response begins");
-        let response =
+        let http =
             sent.map_err(|error| from_transport(error::from_reqwest_error(&origin, &error)))?;
-        // In the last turn calls don't run.
-        let may_start_calls = !self.is_last_turn(turn_number);
-        let mut reader = ResponseReader::new(response, &origin)?;
-        let body = reader
-            .read_body(text_guard.response, may_start_calls)
-            .await?;
-        reader.parse_body(self.backing.api, &body, turn_number)
-    }
-}
-
-/// Ends the calls that started while the response was streaming. Returns the error of the agent.
-async fn abort_started_calls(
-    mut streaming: StreamingResponse<'_>,
-    error: RequestError,
-) -> AgentError {
-    let cause = NotExecutedCause::StreamAborted;
-    match streaming.abort(cause).await {
-        Some(doubt) => in_doubt_outcome(doubt).into(),
-        None => error.into_aborted(),
+        read_response(http, &origin, self.backing.api, turn_number).await
     }
 }
 

@@ -23,10 +23,6 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stream_options: Option<StreamOptions>,
     #[serde(flatten)]
     pub(crate) extra_body: &'a Map<String, Value>,
 }
@@ -37,11 +33,6 @@ pub(crate) struct ChatRequest<'a> {
 pub(crate) enum SystemPrompt<'a> {
     Text(&'a str),
     Blocks(&'a RawValue),
-}
-
-#[derive(Serialize)]
-pub(crate) struct StreamOptions {
-    pub(crate) include_usage: bool,
 }
 
 /// The messages of a request.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::agent::error::AgentError;
 use crate::http::HttpError;
-use toolq_core::transcript::ResponseError;
 use toolq_core::types::{AgentFailure, Outcome, RetryCondition, TransportPhase};
 
 /// Why a model request failed, and whether it may be retried.
@@ -26,27 +25,6 @@ impl RequestError {
             retry_on: None,
             overloaded: false,
             retry_after: None,
-        }
-    }
-
-    /// Returns the error to report when the request can't be retried because calls of its response have started.
-    pub(crate) fn into_aborted(self) -> AgentError {
-        let detail = match *self.cause {
-            AgentError::Failure(AgentFailure::ApiError { message, .. }) => message,
-            AgentError::Failure(AgentFailure::UnreadableResponse(why)) => why,
-            AgentError::Failure(AgentFailure::Unreachable(transport)) => transport.detail,
-            other => return other,
-        };
-        AgentFailure::ResponseAborted(detail).into()
-    }
-}
-
-/// Converts an error from inside a stream, after response headers that reported success.
-pub(crate) fn from_stream(error: ResponseError, retry_after: Option<Duration>) -> RequestError {
-    match error {
-        ResponseError::Api { kind, message } => from_status(None, &kind, &message, retry_after),
-        ResponseError::Unreadable(why) => {
-            RequestError::permanent(AgentFailure::UnreadableResponse(why))
         }
     }
 }

@@ -166,7 +166,6 @@ impl AgentRunner {
                 resolved: mask(resolved),
             },
             AgentFailure::UnreadableResponse(why) => AgentFailure::UnreadableResponse(mask(why)),
-            AgentFailure::ResponseAborted(why) => AgentFailure::ResponseAborted(mask(why)),
             other => other,
         }
     }

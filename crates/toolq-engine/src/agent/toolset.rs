@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::scope::AgentScope;
 use toolq_core::answer::{DeclarationFormat, render_declarations};
-use toolq_core::check::{CallChecker, StreamAdmission};
+use toolq_core::check::CallChecker;
 use toolq_core::tools_file::select_agent_tools;
 use toolq_core::types::{
     AgentBacking, Api, CheckedCall, Invocation, ProblemDetail, Rejection, RejectionReason, Tool,
@@ -91,16 +91,10 @@ impl AgentToolset {
         }
         calls
     }
-
-    /// Returns the checker for the calls of a streaming response. It doesn't apply the agent's scope: pass its calls to
-    /// [`reject_out_of_scope`].
-    pub(crate) fn stream_admission(&self) -> StreamAdmission<'_> {
-        StreamAdmission::new(&self.checker).reads_only()
-    }
 }
 
 /// Rejects a call that may not run in this scope.
-pub(crate) fn reject_out_of_scope(checked: &mut CheckedCall, scope: &AgentScope) {
+fn reject_out_of_scope(checked: &mut CheckedCall, scope: &AgentScope) {
     let Verdict::Accepted(accepted) = &checked.verdict else {
         return;
     };

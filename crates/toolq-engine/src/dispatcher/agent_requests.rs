@@ -37,20 +37,6 @@ impl Dispatcher<'_> {
                 let result = self.emit_agent_message(number, turn, &message, response.as_deref());
                 let _ = reply.send(result);
             }
-            AgentRequest::PartialInput { call, input_so_far } => {
-                let tools = &self.engine.settings.tools;
-                let event = Event::PartialInput {
-                    call: &call,
-                    tool: tools.get(&call.tool_name).map(|tool| &**tool),
-                    input_so_far: &input_so_far,
-                };
-                let _ = self.sink.emit(&[event]);
-            }
-            AgentRequest::AbortedUsage { model, tokens } => {
-                if let Some(usage) = &mut run.agent_usage {
-                    usage.record_aborted(&model, tokens);
-                }
-            }
             AgentRequest::SubTurn(turn) => {
                 let parent = Arc::clone(call);
                 self.start_sub_turn(number, parent, turn);
@@ -70,8 +56,6 @@ impl Dispatcher<'_> {
             return Ok(());
         };
         if let Some((response, _)) = response {
-            let origin = response_origin(response);
-            self.sub_turns.set_origin(number, turn, origin);
             if let Some(usage) = &mut run.agent_usage {
                 count_response(usage, response);
             }
@@ -93,23 +77,12 @@ impl Dispatcher<'_> {
             self.engine
                 .for_agent(Arc::clone(&turn.tools), Arc::clone(&turn.scope))
         });
-        let origin = self.sub_turns.take_origin(number, turn.turn_number);
-        // The calls of a streaming response may start before it is complete and recorded.
         engine.turn_origin = TurnOrigin {
             traceparent: self.engine.turn_origin.traceparent.clone(),
-            ..origin.or_else(|| turn.origin.clone()).unwrap_or_default()
+            ..turn.origin.clone()
         };
         self.sub_turns
             .start(number, engine, parent, turn, self.sink);
-    }
-}
-
-fn response_origin(response: &ModelResponse) -> TurnOrigin {
-    TurnOrigin {
-        input: None,
-        message_id: response.message_id.clone(),
-        model: response.model.clone(),
-        traceparent: None,
     }
 }
 

@@ -10,10 +10,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::AgentScope;
-use toolq_core::transcript::PartialCall;
 use toolq_core::types::{
-    CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ReportedUsage, ToolsConfig,
-    TurnArrival, TurnOrigin,
+    CallAnswer, CallRef, DoubtCause, EmitError, ModelResponse, ToolsConfig, TurnArrival, TurnOrigin,
 };
 
 /// The result of emitting an event: an error if a sink refused it.
@@ -36,16 +34,6 @@ pub(crate) enum AgentRequest {
         response: Option<Box<RecordedResponse>>,
         reply: oneshot::Sender<EmitResult>,
     },
-    /// Emit the part of a call's input that has arrived.
-    PartialInput {
-        call: Box<CallRef>,
-        input_so_far: String,
-    },
-    /// Count the tokens that a model used for an aborted response.
-    AbortedUsage {
-        model: String,
-        tokens: ReportedUsage,
-    },
     /// Run the calls of a turn.
     SubTurn(SubTurnRequest),
 }
@@ -67,8 +55,7 @@ pub(crate) struct SubTurnAnswers {
 pub(crate) struct SubTurnRequest {
     /// Counted from 0.
     pub(crate) turn_number: usize,
-    /// Where it comes from, if its response is still arriving. That of a complete response is known already.
-    pub(crate) origin: Option<TurnOrigin>,
+    pub(crate) origin: TurnOrigin,
     pub(crate) arrivals: mpsc::UnboundedReceiver<TurnArrival>,
     /// The tools that the agent may call.
     pub(crate) tools: Arc<ToolsConfig>,
@@ -122,21 +109,6 @@ impl DispatcherHandle {
         self.send_and_wait(progress, replied).await
     }
 
-    /// Reports a call of the agent whose input is still arriving. Nothing depends on it, so this doesn't wait.
-    pub(crate) fn report_partial_input(&self, part: PartialCall) {
-        let call = Box::new(CallRef {
-            turn: part.turn,
-            position: part.position,
-            tool_use_id: part.id,
-            tool_name: part.name.into(),
-            batch: None,
-            parent: Some(Arc::clone(&self.call)),
-        });
-        let input_so_far = part.input_so_far;
-        let request = AgentRequest::PartialInput { call, input_so_far };
-        let _ = self.requests.send((self.call_number, request));
-    }
-
     /// Emits a message of the conversation. `response` is the response that contained it, if it is the model's.
     ///
     /// # Errors
@@ -157,19 +129,11 @@ impl DispatcherHandle {
         self.send_and_wait(message, replied).await
     }
 
-    /// Counts the tokens of an aborted response. This doesn't wait for a reply, since the agent may be ending as well.
-    pub(crate) fn record_aborted_usage(&self, model: String, tokens: ReportedUsage) {
-        let _ = self.requests.send((
-            self.call_number,
-            AgentRequest::AbortedUsage { model, tokens },
-        ));
-    }
-
     /// Asks the dispatcher to run a turn whose calls arrive on `arrivals`. The receiver resolves when all calls are
     /// answered. It fails only if the dispatcher is gone, in which case the caller is being dropped, too.
     pub(crate) fn run_sub_turn(
         &self,
-        (turn_number, origin): (usize, Option<TurnOrigin>),
+        (turn_number, origin): (usize, TurnOrigin),
         arrivals: mpsc::UnboundedReceiver<TurnArrival>,
         tools: Arc<ToolsConfig>,
         scope: Arc<AgentScope>,

@@ -15,15 +15,13 @@ use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::turn_loop::{Dispatcher, TurnStats};
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
-use toolq_core::types::{CallAnswer, CallRef, EventSink, HaltCause, TurnOrigin};
+use toolq_core::types::{CallAnswer, CallRef, EventSink, HaltCause};
 
 /// The running turns of agents, and the engines of agents between two turns.
 #[derive(Default)]
 pub(crate) struct SubTurns<'e> {
     active: Vec<ActiveSubTurn<'e>>,
     idle_engines: HashMap<usize, EngineState>,
-    /// The latest response of each agent's model: the number of its turn, and where its calls come from.
-    origins: HashMap<usize, (usize, TurnOrigin)>,
     /// The results of attempts that have ended while a turn of theirs is still running.
     deferred_results: HashMap<usize, AttemptResult>,
 }
@@ -111,25 +109,11 @@ impl<'e> SubTurns<'e> {
         self.idle_engines.remove(&call_number)
     }
 
-    /// Sets where the calls in the latest response of an agent's model come from.
-    pub(crate) fn set_origin(&mut self, call_number: usize, turn: usize, origin: TurnOrigin) {
-        self.origins.insert(call_number, (turn, origin));
-    }
-
-    /// Takes where the calls of a turn come from. `None` if its response isn't complete.
-    pub(crate) fn take_origin(&mut self, call_number: usize, turn: usize) -> Option<TurnOrigin> {
-        let latest = self.origins.remove(&call_number);
-        latest
-            .filter(|(response_turn, _)| *response_turn == turn)
-            .map(|(_, origin)| origin)
-    }
-
     /// Drops the engine of this call's agent, which has ended.
     pub(crate) fn drop_engine(&mut self, call_number: usize) {
         if let Some(engine) = self.idle_engines.remove(&call_number) {
             engine.control.forget_scope();
         }
-        self.origins.remove(&call_number);
     }
 }
 

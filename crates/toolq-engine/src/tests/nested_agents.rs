@@ -18,7 +18,7 @@ use crate::tests::scripted_runner::{
 };
 use toolq_core::types::{
     AgentBacking, AgentBudget, AgentInvocation, Api, CheckedCall, Invocation, Template, Tool,
-    TurnArrival, Verdict,
+    TurnArrival, TurnOrigin, Verdict,
 };
 
 /// A call to make. An agent makes the calls of its turns.
@@ -109,7 +109,7 @@ impl PlannedRunner {
             }
             drop(sender);
             let answers = dispatcher.run_sub_turn(
-                (number, None),
+                (number, TurnOrigin::default()),
                 arrivals,
                 Arc::clone(&tools),
                 Arc::clone(&scope),
@@ -146,7 +146,6 @@ fn agent_backing() -> AgentBacking {
         cache: false,
         headers: Vec::new(),
         extra_body: serde_json::Map::new(),
-        stream: false,
         budget: AgentBudget::default(),
         max_depth: 10,
     }

@@ -93,9 +93,6 @@ pub struct AgentUsageRecord {
     /// Token usage by model.
     #[serde(default)]
     pub usage: BTreeMap<String, ReportedUsage>,
-    /// The part of `usage` reported for responses that broke off. Those have no `model_response`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub lost: BTreeMap<String, ReportedUsage>,
 }
 
 impl AgentUsageRecord {
@@ -109,7 +106,6 @@ impl AgentUsageRecord {
             corrections: usage.rejected_calls,
             done: usage.ran_out_of_turns.then_some(false),
             usage: usage.usage.clone(),
-            lost: usage.aborted_usage.clone(),
         }
     }
 }
@@ -135,7 +131,6 @@ impl From<AgentUsageRecord> for AgentUsage {
             rejected_calls: record.corrections,
             ran_out_of_turns: record.done == Some(false),
             usage: record.usage,
-            aborted_usage: record.lost,
         }
     }
 }

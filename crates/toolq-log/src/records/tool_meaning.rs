@@ -25,7 +25,7 @@ const DIGEST_DIGITS: usize = 16;
 /// `status`, `messages`, `destructive`, `open_world`), when
 /// a call runs (`concurrency_safe`, `rules`, `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),
 /// with which credentials (`api_key`, and an agent's `headers`, which mostly hold some), how responses arrive (`cache`,
-/// `stream`, a server's `protocol`, `cache`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
+/// a server's `protocol`, `cache`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
 ///
 /// Every field of a tool is named below, so that a new one has to be decided on.
 ///

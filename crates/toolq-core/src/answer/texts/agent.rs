@@ -44,13 +44,6 @@ pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &s
             ),
             "the task may be fine. Try again later, or continue without it.",
         ),
-        AgentFailure::ResponseAborted(why) => (
-            format!(
-                "{name} failed: its model's response broke off after some of its calls had started ({})",
-                truncate(why, MAX_API_MESSAGE_CHARS)
-            ),
-            "the task may be fine. Try again later, or continue without it.",
-        ),
         AgentFailure::Refused => (
             format!("{name} failed: its model declined to answer"),
             "ask for something else, or continue without it.",

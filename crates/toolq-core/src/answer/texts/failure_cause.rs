@@ -69,9 +69,7 @@ fn agent_failure_cause(failure: &AgentFailure) -> String {
         AgentFailure::InvalidEndpoint { declared, .. } => {
             format!("its `endpoint` ({declared}) isn't an http or https URL")
         }
-        AgentFailure::UnreadableResponse(why)
-        | AgentFailure::ResponseAborted(why)
-        | AgentFailure::LogRefused(why) => why.clone(),
+        AgentFailure::UnreadableResponse(why) | AgentFailure::LogRefused(why) => why.clone(),
         AgentFailure::OverBudget {
             agent,
             budget,

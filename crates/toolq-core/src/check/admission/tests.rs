@@ -113,23 +113,6 @@ fn a_rejected_call_waits_for_the_next() {
     assert_eq!(run_script("x0 ."), ["", "r0!invalid_arguments"]);
 }
 
-/// A caller that may repeat the request would lose track of a call that isn't `read`.
-#[test]
-fn only_read_calls_start_before_the_end_of_a_response_that_may_be_repeated() {
-    let checker = checker();
-    for (is_reads_only, released) in [(false, "r0 a1"), (true, "r0")] {
-        let mut admission = StreamAdmission::new(&checker);
-        if is_reads_only {
-            admission = admission.reads_only();
-        }
-        for (position, name) in ["read", "again"].into_iter().enumerate() {
-            admission.begin();
-            admission.complete(call(position, name, &position.to_string(), "{}"));
-        }
-        assert_eq!(drain_labels(&mut admission), released);
-    }
-}
-
 /// Also of the calls that were released before.
 #[test]
 fn no_call_of_a_refused_message_runs() {

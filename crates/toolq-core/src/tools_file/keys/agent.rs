@@ -51,8 +51,6 @@ pub struct AgentFile {
     /// Additional members of the request body, sent as they are.
     #[schemars(with = "Field<JsonObject>")]
     pub extra_body: Field<Value>,
-    /// Stream responses, so calls can start early. Default: false.
-    pub stream: Field<bool>,
     /// Limits for one call of this agent, including the agents that it calls. If a limit is reached, the run exits with
     /// code 3.
     pub budget: Field<AgentBudgetFile>,

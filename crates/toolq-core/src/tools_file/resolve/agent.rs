@@ -93,7 +93,6 @@ pub(crate) fn resolve_agent(
             .unwrap_or(api == Api::Anthropic),
         headers: resolve_headers(&agent.headers, context, |_| FIXED_TEXT_POLICY),
         extra_body: resolve_object(&agent.extra_body, &REQUEST_KEYS, context).unwrap_or_default(),
-        stream: agent.stream.value().copied().unwrap_or_default(),
         budget: resolve_budget(&agent.budget, context),
         max_depth: resolve_number(&agent.max_depth, 1..=16, DEFAULT_MAX_DEPTH, context),
     })

@@ -1,15 +1,12 @@
-//! A block of a message that is arriving: a call, or anything else. If the body of its response is assembled, the block
-//! keeps what the body needs.
+//! A block of a message that is arriving: a call, or anything else.
 
 use std::borrow::Cow;
 
-use crate::json::{Input, InvalidInput, MAX_INPUT_BYTES, ParsedObject};
+use crate::json::{Input, InvalidInput, MAX_INPUT_BYTES};
 use crate::transcript::build_call::call_with_id;
-use crate::transcript::formats::dispatch;
 use crate::transcript::json_end_scanner::JsonEndScanner;
 use crate::transcript::raw_call::RawCall;
-use crate::transcript::stream::block_content::BlockContent;
-use crate::types::{Call, Dialect};
+use crate::types::Call;
 
 /// A partial input is emitted again once it has grown by more than one part in this many. Each event repeats the whole
 /// input so far, so this keeps the sum of all events a small multiple of the input.
@@ -33,8 +30,6 @@ pub(crate) struct Block {
     pub position: usize,
     /// No more pieces may follow: if it's a call, it may already have been handed out.
     pub is_complete: bool,
-    /// `None` unless the body of its response is assembled.
-    pub content: Option<Box<BlockContent>>,
     /// The JSON of its input so far.
     input: String,
     end_scanner: JsonEndScanner,
@@ -116,45 +111,20 @@ impl Block {
         }
     }
 
-    /// Returns the call that it would be if it had arrived in one piece. If the body is assembled, the call is parsed
-    /// from the same JSON that the body contains.
-    pub fn to_call(&self, turn: usize, dialect: Dialect) -> Call {
-        let json = self.to_json(dialect);
-        let object = json
-            .as_deref()
-            .and_then(|json| ParsedObject::parse(json).ok()?);
-        let raw = match object {
-            Some(object) => dispatch::parse_call(dialect, &object),
-            None => self.to_raw_call(),
-        };
-        call_with_id(turn, self.position, raw)
-    }
-
-    fn to_raw_call(&self) -> RawCall {
+    /// Returns the call that it would be if it had arrived in one piece.
+    pub fn to_call(&self, turn: usize) -> Call {
         let text = |text: &Option<String>| text.clone().map(Cow::Owned);
         let input = match &self.input_error {
             Some(error) => Err(error.clone()),
             None => Input::parse(self.input_text()),
         };
-        RawCall::new(text(&self.id), text(&self.name), input)
+        let raw = RawCall::new(text(&self.id), text(&self.name), input);
+        call_with_id(turn, self.position, raw)
     }
 
     /// Drops the input of a call that was handed out.
     pub fn drop_input(&mut self) {
         self.input = String::new();
         self.initial_input = None;
-    }
-
-    /// Returns the block as one line of JSON, the way the session log stores it: a call must have the same bytes when
-    /// it's read from there. `None` unless the body is assembled.
-    pub fn to_json(&self, dialect: Dialect) -> Option<String> {
-        let content = self.content.as_ref()?;
-        if dialect == Dialect::OpenAiChat {
-            let id_and_name = [self.id.as_deref(), self.name.as_deref()];
-            return Some(content.to_function_call(id_and_name, &self.input));
-        }
-        let is_initial = self.initial_input.is_some() && self.input.trim().is_empty();
-        let input = (self.is_call && !is_initial).then(|| self.input_text());
-        Some(content.to_content_block(input, self.input_error.is_none()))
     }
 }

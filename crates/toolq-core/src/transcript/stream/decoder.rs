@@ -7,19 +7,15 @@
 
 mod event_error;
 mod failure;
-mod response;
 #[cfg(test)]
 mod tests;
-
-pub use response::ResponseAssembler;
 
 use crate::json::ParsedObject;
 use crate::text::format_bytes;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::dispatch;
-use crate::transcript::response_error::find_stream_error;
-use crate::transcript::stream::decoder::event_error::{EventError, FailureKind};
-use crate::transcript::stream::decoder::failure::StreamFailure;
+use crate::transcript::input_error::InputError;
+use crate::transcript::stream::decoder::event_error::EventError;
 use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::message_tracker::MessageTracker;
 use crate::transcript::stream::sse::{SseDecoder, SseEvent};
@@ -42,7 +38,8 @@ pub struct StreamDecoder {
     message_bytes: u64,
     /// Maximum size of a message, in bytes.
     max_message_bytes: u64,
-    failure: Option<StreamFailure>,
+    /// Why the rest can't be read.
+    failure: Option<InputError>,
     is_finished: bool,
 }
 
@@ -87,11 +84,6 @@ impl StreamDecoder {
             Ok(None) => {}
             Err(error) => self.fail_with_sse_error(error),
         }
-        if let Some(failure) = &mut self.failure
-            && matches!(failure.kind, FailureKind::Malformed)
-        {
-            failure.kind = FailureKind::CutOff;
-        }
         let message = if self.tracker.is_open() {
             "the stream ends in the middle of a message"
         } else if self.tracker.message_count() == 0 {
@@ -99,7 +91,7 @@ impl StreamDecoder {
         } else {
             return;
         };
-        self.fail_at_line(FailureKind::CutOff, message);
+        self.fail_at_line(message);
     }
 
     /// Stops decoding and returns the calls that started and weren't reported as complete.
@@ -120,9 +112,6 @@ impl StreamDecoder {
             let column = data.column + error.column;
             self.set_failure(data.line, column, error);
         }
-        // No event of the Messages API belongs to a response that has ended.
-        self.is_finished |=
-            self.dialect == Some(Dialect::Anthropic) && self.tracker.is_response_complete();
         self.message_bytes = if self.tracker.is_open() {
             self.message_bytes + data.text.len() as u64
         } else {
@@ -131,7 +120,7 @@ impl StreamDecoder {
         if self.message_bytes > self.max_message_bytes {
             let limit = format_bytes(self.max_message_bytes);
             let message = format!("the message is larger than {limit}");
-            let error = EventError::new(FailureKind::Malformed, message);
+            let error = EventError::new(message);
             self.set_failure(data.line, 1, error);
         }
     }
@@ -143,8 +132,7 @@ impl StreamDecoder {
         }
         if text == "[DONE]" {
             if self.dialect == Some(Dialect::OpenAiChat) {
-                self.tracker.close_message();
-                self.is_finished |= self.tracker.body().is_some();
+                self.tracker.end_message();
             }
             self.tracker.forget_last_closed();
             return Ok(());
@@ -152,8 +140,7 @@ impl StreamDecoder {
         let object = match ParsedObject::parse(text) {
             Ok(Some(object)) => object,
             Ok(None) => {
-                let message = "the event is not a JSON object";
-                return Err(EventError::new(FailureKind::Malformed, message));
+                return Err(EventError::new("the event is not a JSON object"));
             }
             // A `[DONE]` that was cut off after the last message isn't needed.
             Err(_) if last && !self.tracker.is_open() && "[DONE]".starts_with(text) => {
@@ -161,12 +148,11 @@ impl StreamDecoder {
             }
             Err(error) if last && error.is_eof() => {
                 let message = "the stream ends in the middle of an event";
-                return Err(EventError::new(FailureKind::CutOff, message));
+                return Err(EventError::new(message));
             }
             Err(error) => return Err(EventError::invalid_json(&error)),
         };
-        self.handle_object(&object)
-            .map_err(|error| EventError::unexpected(error, find_stream_error(&object)))
+        self.handle_object(&object).map_err(EventError::unexpected)
     }
 
     fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {
@@ -174,7 +160,7 @@ impl StreamDecoder {
         {
             return Err(unrecognized::stream_error(object));
         }
-        if !self.tracker.is_open() && self.tracker.body().is_none() {
+        if !self.tracker.is_open() {
             let found = dispatch::event_dialect(object);
             let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
             match vendors {
@@ -207,7 +193,7 @@ impl Iterator for StreamDecoder {
         if event.is_some() || self.is_finished {
             return event;
         }
-        let error = self.failure.as_ref()?.error.clone();
+        let error = self.failure.clone()?;
         self.is_finished = true;
         let unfinished = self.tracker.abort();
         Some(StreamEvent::Aborted {

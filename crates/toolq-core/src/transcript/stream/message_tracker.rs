@@ -5,10 +5,8 @@ use std::collections::VecDeque;
 
 use crate::json::ParsedObject;
 use crate::transcript::stream::block::Block;
-use crate::transcript::stream::block_content::BlockContent;
 use crate::transcript::stream::event::{PartialCall, StreamEvent};
 use crate::transcript::stream::open_message::OpenMessage;
-use crate::transcript::stream::response_body::ResponseBody;
 use crate::types::{AnswerForm, Call};
 
 /// The open message of a stream, and the events to emit.
@@ -16,44 +14,21 @@ use crate::types::{AnswerForm, Call};
 pub(crate) struct MessageTracker {
     /// Number of messages that were opened, and of those before the stream.
     message_count: usize,
-    /// Number of calls that have started, in all messages.
-    call_count: usize,
     open_message: Option<OpenMessage>,
     /// Id of the last message that was closed.
     last_closed_id: Option<String>,
     pending_events: VecDeque<StreamEvent>,
-    /// The body to assemble, if the stream is the response to a request. It has a single message.
-    body: Option<ResponseBody>,
 }
 
 impl MessageTracker {
-    /// Creates a tracker for the response to a request, whose body it assembles. Its message is turn `turn_number`.
-    pub fn for_response(turn_number: usize) -> Self {
-        Self {
-            message_count: turn_number,
-            body: Some(ResponseBody::default()),
-            ..Self::default()
-        }
-    }
-
     /// Returns the number of messages opened so far.
     pub fn message_count(&self) -> usize {
         self.message_count
     }
 
-    /// Returns the number of calls that have started so far.
-    pub fn call_count(&self) -> usize {
-        self.call_count
-    }
-
     /// Returns whether a message is open.
     pub fn is_open(&self) -> bool {
-        self.open_message.is_some() && !self.is_response_complete()
-    }
-
-    /// Returns whether this is the response to a request, and it's complete.
-    pub fn is_response_complete(&self) -> bool {
-        self.body.as_ref().is_some_and(|body| body.is_complete)
+        self.open_message.is_some()
     }
 
     /// Returns the id of the open message; empty if no message is open or it has no id.
@@ -71,18 +46,8 @@ impl MessageTracker {
         self.last_closed_id = None;
     }
 
-    /// Returns the body that is assembled, if the stream is the response to a request.
-    pub fn body(&self) -> Option<&ResponseBody> {
-        self.body.as_ref()
-    }
-
-    /// Like [`body`](Self::body), to add to it.
-    pub fn body_mut(&mut self) -> Option<&mut ResponseBody> {
-        self.body.as_mut()
-    }
-
     /// Returns the blocks of the open message.
-    pub fn open_blocks(&self) -> Option<&[Block]> {
+    fn open_blocks(&self) -> Option<&[Block]> {
         self.open_message.as_ref().map(OpenMessage::blocks)
     }
 
@@ -99,20 +64,16 @@ impl MessageTracker {
         }
     }
 
-    /// Starts a block in the open message and returns its number. `start` is the JSON that it starts with.
-    pub fn begin_block(&mut self, mut block: Block, start: &ParsedObject) -> usize {
+    /// Starts a block in the open message and returns its number.
+    pub fn begin_block(&mut self, block: Block) -> usize {
         let turn = self.turn_number();
         let Some(message) = &mut self.open_message else {
             return 0;
         };
         if block.is_call {
-            self.call_count += 1;
             let (form, origin) = (message.form(), message.origin().clone());
             self.pending_events
                 .push_back(StreamEvent::CallStarted { turn, form, origin });
-        }
-        if self.body.is_some() {
-            block.content = Some(Box::new(BlockContent::new(start)));
         }
         message.push_block(block)
     }
@@ -203,14 +164,6 @@ impl MessageTracker {
         }
     }
 
-    /// Closes the open message. If it's a response, [`end_message`](Self::end_message) completes its calls later.
-    pub fn close_message(&mut self) {
-        match &mut self.body {
-            Some(body) => body.is_complete |= self.open_message.is_some(),
-            None => self.end_message(),
-        }
-    }
-
     /// Ends the open message: all of its calls are complete.
     pub fn end_message(&mut self) {
         if let Some(message) = &mut self.open_message {
@@ -225,9 +178,6 @@ impl MessageTracker {
         self.pending_events
             .push_back(StreamEvent::MessageEnd { turn, ending });
         self.last_closed_id = Some(message.id().to_owned());
-        if let Some(body) = &mut self.body {
-            body.blocks = message.into_blocks();
-        }
     }
 
     /// Drops the open message and returns its calls that weren't emitted as complete.
@@ -250,11 +200,10 @@ impl MessageTracker {
     /// Emits the calls that are complete, in call order.
     fn emit_complete_calls(&mut self) {
         let turn = self.turn_number();
-        let keeps_inputs = self.body.is_some();
         let Some(message) = &mut self.open_message else {
             return;
         };
-        while let Some(call) = message.take_complete_call(turn, keeps_inputs) {
+        while let Some(call) = message.take_complete_call(turn) {
             self.pending_events
                 .push_back(StreamEvent::CallComplete(call));
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::json::ParsedObject;
 use crate::transcript::stream::block::Block;
-use crate::types::{AnswerForm, Call, Dialect, ResponseEnding, TurnOrigin};
+use crate::types::{AnswerForm, Call, ResponseEnding, TurnOrigin};
 
 /// A message that is still arriving.
 #[derive(Debug)]
@@ -59,10 +59,6 @@ impl OpenMessage {
 
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks
-    }
-
-    pub(crate) fn into_blocks(self) -> Vec<Block> {
-        self.blocks
     }
 
     /// Sets where it comes from: an object that may have its `id` and `model`.
@@ -134,10 +130,8 @@ impl OpenMessage {
         self.open_blocks = 0;
     }
 
-    /// Returns the next call in order, if it is complete, as a call of turn `turn`. Its input is dropped, unless
-    /// `keeps_input`.
-    pub(crate) fn take_complete_call(&mut self, turn: usize, keeps_input: bool) -> Option<Call> {
-        let dialect = self.dialect();
+    /// Returns the next call in order, if it is complete, as a call of turn `turn`. Its input is dropped.
+    pub(crate) fn take_complete_call(&mut self, turn: usize) -> Option<Call> {
         while let Some(block) = self.blocks.get_mut(self.scanned_blocks)
             && (block.is_complete || !block.is_call)
         {
@@ -145,10 +139,8 @@ impl OpenMessage {
             if !block.is_call {
                 continue;
             }
-            let call = block.to_call(turn, dialect);
-            if !keeps_input {
-                block.drop_input();
-            }
+            let call = block.to_call(turn);
+            block.drop_input();
             return Some(call);
         }
         None
@@ -158,7 +150,7 @@ impl OpenMessage {
     pub(crate) fn unfinished_calls(&self, turn: usize) -> Vec<Call> {
         let rest = self.blocks[self.scanned_blocks..].iter();
         rest.filter(|block| block.is_call)
-            .map(|call| call.to_call(turn, self.dialect()))
+            .map(|call| call.to_call(turn))
             .collect()
     }
 
@@ -171,14 +163,6 @@ impl OpenMessage {
             ResponseEnding::CutOff
         } else {
             ResponseEnding::Complete
-        }
-    }
-
-    fn dialect(&self) -> Dialect {
-        match self.form {
-            AnswerForm::OpenAiChat => Dialect::OpenAiChat,
-            AnswerForm::OpenAiResponses => Dialect::OpenAiResponses,
-            _ => Dialect::Anthropic,
         }
     }
 }

@@ -152,7 +152,6 @@ pub(crate) fn agent_json(agent: &AgentBacking) -> Value {
         max_turns: _,
         max_tokens: _,
         cache: _,
-        stream: _,
         budget: _,
         max_depth: _,
     } = agent;

@@ -93,7 +93,6 @@ fn what_an_agents_requests_ask_for_changes_its_meaning() {
         "headers: {x-team: \"${TEAM}\"}",
         "api_key: \"${KEY}\"",
         "max_tokens: 99",
-        "stream: true",
         "extra_body: {}",
     ] {
         assert!(difference_with(key).is_empty(), "{key}");

@@ -38,9 +38,6 @@ pub fn read_event<'a>(
         }
         Some("message_delta") => {
             let delta = event.get_unique("delta")?.and_then(JsonText::object);
-            if let Some(body) = messages.body_mut() {
-                body.add_header(event);
-            }
             let reason = delta.as_ref().map(|delta| delta.get_unique("stop_reason"));
             let reason = reason.transpose()?.flatten();
             if let Some(text) = reason.and_then(JsonText::to_text) {
@@ -48,12 +45,9 @@ pub fn read_event<'a>(
                 if text == anthropic::REFUSAL_REASON {
                     messages.mark_refused();
                 }
-                if let Some(body) = messages.body_mut() {
-                    body.set_stop_reason(reason);
-                }
             }
         }
-        Some("message_stop") => messages.close_message(),
+        Some("message_stop") => messages.end_message(),
         _ => {}
     }
     Ok(())
@@ -70,9 +64,6 @@ fn start_message<'a>(
     messages.open_message(AnswerForm::Message, String::new());
     if let Some(message) = event.get_object("message") {
         messages.set_origin(&message);
-        if let Some(body) = messages.body_mut() {
-            body.add_header(&message);
-        }
     }
     Ok(())
 }
@@ -94,7 +85,7 @@ fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> D
     } else {
         Block::other(index)
     };
-    messages.begin_block(block, &start);
+    messages.begin_block(block);
     Ok(())
 }
 
@@ -104,10 +95,6 @@ fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> Doc
     let (Some(number), Some(delta)) = (block, delta) else {
         return Ok(());
     };
-    let block = messages.block_mut(number);
-    if let Some(content) = block.and_then(|block| block.content.as_mut()) {
-        content.apply_delta(&delta)?;
-    }
     let Some(json) = delta.get_unique("partial_json")? else {
         return Ok(());
     };

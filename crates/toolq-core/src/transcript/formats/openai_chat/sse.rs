@@ -18,7 +18,7 @@ pub fn is_event(event: &ParsedObject) -> bool {
 }
 
 /// Returns the first choice of a chunk. The others are alternative responses to the same request.
-pub fn first_choice<'a>(
+fn first_choice<'a>(
     chunk: &ParsedObject<'a>,
 ) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
     let choices = chunk.get_unique("choices")?.and_then(JsonText::objects);
@@ -33,16 +33,10 @@ pub fn read_event<'a>(
     chunk: &ParsedObject<'a>,
     messages: &mut MessageTracker,
 ) -> DocumentResult<'a> {
-    if let Some(body) = messages.body_mut() {
-        body.add_header(chunk);
-    }
     let Some(choice) = first_choice(chunk)? else {
         return Ok(());
     };
     let delta = choice.get_unique("delta")?.and_then(JsonText::object);
-    if let (Some(body), Some(delta)) = (messages.body_mut(), &delta) {
-        body.add_texts(delta)?;
-    }
     if !belongs_to_message(chunk, delta.as_ref(), messages)? {
         return Ok(());
     }
@@ -65,10 +59,7 @@ pub fn read_event<'a>(
             if text == openai_chat::REFUSAL_REASON {
                 messages.mark_refused();
             }
-            if let Some(body) = messages.body_mut() {
-                body.set_stop_reason(reason);
-            }
-            messages.close_message();
+            messages.end_message();
         }
     }
     Ok(())
@@ -83,7 +74,7 @@ fn call_pieces<'a>(delta: &ParsedObject<'a>) -> Result<Option<ObjectIter<'a>>, D
 /// some servers send another chunk of it, without calls.
 ///
 /// A different id alone doesn't begin another message, because some servers change it with every chunk. It must come
-/// with a role. The response to a request is always a single message.
+/// with a role.
 fn belongs_to_message<'a>(
     chunk: &ParsedObject<'a>,
     delta: Option<&ParsedObject<'a>>,
@@ -94,14 +85,13 @@ fn belongs_to_message<'a>(
     let has_role = delta.is_some_and(|delta| delta.has_value("role"));
     let has_calls = delta.map(call_pieces).transpose()?.flatten().is_some();
     let failure = |message| Err(DocumentError::new(chunk.json(), message));
-    let is_response = messages.body().is_some();
     if messages.is_open() {
-        if !has_role || messages.open_message_id() == name || is_response {
+        if !has_role || messages.open_message_id() == name {
             return Ok(true);
         }
         return failure("another message begins before the end of this one");
     }
-    if messages.is_response_complete() || messages.last_closed_id() == Some(name) {
+    if messages.last_closed_id() == Some(name) {
         if has_calls {
             return failure("a call after the end of its message");
         }
@@ -143,7 +133,7 @@ fn read_call_piece<'a>(
     let at = find_call(index, id.as_deref(), may_begin, messages).unwrap_or_else(|| {
         complete_last_call(messages);
         let block = Block::call(index, id.clone(), name.clone());
-        messages.begin_block(block, call)
+        messages.begin_block(block)
     });
     if let Some(call) = messages.call_mut(at).filter(|call| !call.is_complete) {
         call.id = call.id.take().or(id);

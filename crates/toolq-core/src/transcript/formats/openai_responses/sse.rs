@@ -35,7 +35,7 @@ pub fn read_event<'a>(
             None => Ok(()),
         },
         Some("completed") => {
-            messages.close_message();
+            messages.end_message();
             Ok(())
         }
         Some("incomplete") => {
@@ -44,7 +44,7 @@ pub fn read_event<'a>(
             if response.as_ref().is_some_and(openai_responses::is_filtered) {
                 messages.mark_refused();
             }
-            messages.close_message();
+            messages.end_message();
             Ok(())
         }
         Some("failed" | "cancelled") => Err(failure_error(event)),
@@ -119,7 +119,7 @@ fn begin_item<'a>(
     } else {
         Block::other(Some(index))
     };
-    Ok(messages.begin_block(block, item))
+    Ok(messages.begin_block(block))
 }
 
 fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {

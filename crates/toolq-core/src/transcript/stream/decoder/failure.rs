@@ -3,21 +3,14 @@
 use crate::text::format_bytes;
 use crate::transcript::input_error::{InputError, LineCol};
 use crate::transcript::stream::decoder::StreamDecoder;
-use crate::transcript::stream::decoder::event_error::{EventError, FailureKind};
+use crate::transcript::stream::decoder::event_error::EventError;
 use crate::transcript::stream::sse::SseError;
-
-/// Why the rest of a stream can't be read.
-#[derive(Debug)]
-pub(super) struct StreamFailure {
-    pub(super) kind: FailureKind,
-    pub(super) error: InputError,
-}
 
 impl StreamDecoder {
     /// Ends the stream because its remaining bytes can't be read.
     pub fn fail_with_io_error(&mut self, error: &std::io::Error) {
         let message = format!("can't read the rest of the stream: {error}");
-        self.fail_at_line(FailureKind::CutOff, message);
+        self.fail_at_line(message);
     }
 
     pub(super) fn fail_with_sse_error(&mut self, error: SseError) {
@@ -31,45 +24,37 @@ impl StreamDecoder {
                 ),
             ),
         };
-        let error = EventError::new(FailureKind::Malformed, message);
+        let error = EventError::new(message);
         self.set_failure(line, 1, error);
     }
 
-    pub(super) fn fail_at_line(&mut self, kind: FailureKind, message: impl Into<String>) {
+    pub(super) fn fail_at_line(&mut self, message: impl Into<String>) {
         let line = self.sse_decoder.line_number();
-        self.set_failure(line, 1, EventError::new(kind, message));
+        self.set_failure(line, 1, EventError::new(message));
     }
 
     /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
     pub(super) fn fail_without_message(&mut self) {
         let Some(given) = self.vendor.filter(|_| !self.has_events) else {
-            return self.fail_at_line(FailureKind::CutOff, "the stream has no model response");
+            return self.fail_at_line("the stream has no model response");
         };
         let given = given.flag();
         let message = format!("this isn't a stream of events, but `--from` says `{given}`");
         let error = EventError {
             hint: Some("leave it out: toolq detects the format".to_owned()),
-            ..EventError::new(FailureKind::CutOff, message)
+            ..EventError::new(message)
         };
         self.set_failure(1, 1, error);
     }
 
-    /// Ends decoding with an error, unless there was one before. Only the response was requested from the API, so after
-    /// its end, only an error that could lose a call matters.
+    /// Ends decoding with an error, unless there was one before.
     pub(super) fn set_failure(&mut self, line: usize, column: usize, error: EventError) {
-        if self.tracker.is_response_complete() && !matches!(error.kind, FailureKind::Unexpected) {
-            self.is_finished = true;
-            return;
-        }
-        self.failure.get_or_insert_with(|| StreamFailure {
-            kind: error.kind,
-            error: InputError {
-                input_name: self.name.clone(),
-                position: Some(LineCol { line, column }),
-                message: error.message,
-                hint: error.hint,
-                errno: None,
-            },
+        self.failure.get_or_insert_with(|| InputError {
+            input_name: self.name.clone(),
+            position: Some(LineCol { line, column }),
+            message: error.message,
+            hint: error.hint,
+            errno: None,
         });
     }
 }

@@ -1,5 +1,7 @@
 //! The events of streams, cut anywhere.
 
+mod server_habits;
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,51 +1,20 @@
-//! The response to an agent's request is read like a stream that is the input: each difference that two readers could
-//! have, and how it's settled.
+//! Streams as servers send them that keep to the APIs more or less.
 
 use serde_json::Value;
 
 use crate::transcript::response::parse_response;
-use crate::transcript::response_error::ResponseError;
-use crate::transcript::stream::decoder::response::tests::complete_calls;
-use crate::transcript::stream::{ResponseAssembler, StreamDecoder, StreamEvent, collect_turns};
+use crate::transcript::stream::{StreamDecoder, StreamEvent, collect_turns};
 use crate::types::{Api, Call};
 
-/// The calls of a stream that is the input, or the error that aborts it.
-fn read_as_input(text: &str) -> Result<String, String> {
+fn read_pieces(text: &[u8], size: usize) -> Result<String, String> {
     let mut stream = StreamDecoder::new("stream", None, 1 << 20);
-    stream.push(text.as_bytes());
+    for piece in text.chunks(size) {
+        stream.push(piece);
+    }
     stream.finish();
     let (turns, error) = collect_turns(stream);
     let calls: Vec<&Call> = turns.iter().flat_map(|turn| &turn.calls).collect();
     error.map_or_else(|| Ok(describe_calls(&calls)), |error| Err(error.message))
-}
-
-/// The calls of the same stream as a response, or the error that aborts it. They are the same as in its body.
-fn read_as_response(api: Api, text: &str, size: usize) -> Result<String, String> {
-    let mut response = ResponseAssembler::new(api, 0);
-    let mut calls = Vec::new();
-    for bytes in text.as_bytes().chunks(size) {
-        response.push(bytes).map_err(error_text)?;
-        calls.extend(complete_calls(&mut response));
-    }
-    let body = response.finish().map_err(error_text)?;
-    calls.extend(complete_calls(&mut response));
-    let body = body.ok_or("the response isn't complete")?;
-    let (_, turn) = parse_response(api, &body, 0).map_err(error_text)?;
-    let calls: Vec<&Call> = calls.iter().collect();
-    let turn_calls: Vec<&Call> = turn.calls.iter().collect();
-    assert_eq!(
-        describe_calls(&calls),
-        describe_calls(&turn_calls),
-        "{body}"
-    );
-    Ok(describe_calls(&calls))
-}
-
-fn error_text(error: ResponseError) -> String {
-    match error {
-        ResponseError::Unreadable(why) => why,
-        ResponseError::Api { kind, message } => format!("{kind}: {message}"),
-    }
 }
 
 fn describe_calls(calls: &[&Call]) -> String {
@@ -62,18 +31,12 @@ fn stream_text<T: AsRef<str>>(events: &[T]) -> String {
     lines.collect()
 }
 
-/// Reads a stream as input and, in one piece and byte by byte, as a response. Returns what all of them agree on.
-fn read_both_ways<T: AsRef<str>>(api: Api, events: &[T]) -> Result<String, String> {
+/// Reads the events of a stream, in one piece and byte by byte. Returns its calls, or the error that aborts it.
+fn read_events<T: AsRef<str>>(events: &[T]) -> Result<String, String> {
     let text = stream_text(events);
-    let as_input = read_as_input(&text);
-    for size in [usize::MAX, 1] {
-        match (&as_input, read_as_response(api, &text, size)) {
-            (Ok(calls), Ok(other)) => assert_eq!(calls, &other, "{text}"),
-            (Err(error), Err(other)) => assert!(other.starts_with(error), "{error}: {other}"),
-            (_, other) => panic!("{as_input:?}, {other:?}: {text}"),
-        }
-    }
-    as_input
+    let whole = read_pieces(text.as_bytes(), usize::MAX);
+    assert_eq!(read_pieces(text.as_bytes(), 1), whole, "{text}");
+    whole
 }
 
 /// Events of the Messages API, with its beginning and its end.
@@ -118,18 +81,18 @@ fn an_event_without_an_index_is_about_the_open_block() {
     );
     let (first, second) = (call("a"), call("b"));
     let events = [&first, &piece, stop, &second, stop];
-    let read = read_both_ways(Api::Anthropic, &anthropic_message(&events));
+    let read = read_events(&anthropic_message(&events));
     assert_eq!(read.unwrap(), r#"a n {"x":1}, b n {}"#);
     // The piece could belong to either call.
     let events = [&*first, &second, &piece];
-    let read = read_both_ways(Api::Anthropic, &anthropic_message(&events));
+    let read = read_events(&anthropic_message(&events));
     assert!(read.unwrap_err().contains("no `index`"));
 }
 
 #[test]
 fn an_event_outside_of_a_message_is_an_error() {
     let call = call_start(r#""index":0,"#, r#""id":"a","name":"n","input":{}"#);
-    let read = read_both_ways(Api::Anthropic, &[call]);
+    let read = read_events(&[call]);
     assert!(read.unwrap_err().contains("outside of a message"));
 }
 
@@ -138,7 +101,7 @@ fn an_input_that_is_missing_is_empty() {
     for input in [r#","input":null"#, ""] {
         let call = call_start(r#""index":0,"#, &format!(r#""id":"a","name":"n"{input}"#));
         let blank = input_piece(r#""index":0,"#, " ");
-        let read = read_both_ways(Api::Anthropic, &anthropic_message(&[&call, &blank]));
+        let read = read_events(&anthropic_message(&[&call, &blank]));
         assert_eq!(read.unwrap(), "a n {}");
     }
 }
@@ -151,7 +114,7 @@ fn an_input_that_is_not_json_is_reported_as_such() {
         ("[1]", "a n the input is an array"),
     ] {
         let piece = input_piece(r#""index":0,"#, piece);
-        let read = read_both_ways(Api::Anthropic, &anthropic_message(&[&call, &piece]));
+        let read = read_events(&anthropic_message(&[&call, &piece]));
         let calls = read.unwrap();
         assert!(calls.starts_with(expected), "{calls}");
     }
@@ -170,9 +133,9 @@ fn a_late_piece_is_an_error_unless_it_is_whitespace() {
             &input_piece(index, late),
         ])
     };
-    let read = read_both_ways(Api::Anthropic, &events("\n"));
+    let read = read_events(&events("\n"));
     assert_eq!(read.unwrap(), "a n {}");
-    let read = read_both_ways(Api::Anthropic, &events("{}"));
+    let read = read_events(&events("{}"));
     assert!(read.unwrap_err().contains("already complete"));
 }
 
@@ -183,7 +146,7 @@ fn a_duplicate_key_makes_a_call_invalid() {
         r#""id":"a","id":"b","name":"n","input":{}"#,
     );
     let piece = input_piece(r#""index":0,"#, "{\"x\":1}");
-    let read = read_both_ways(Api::Anthropic, &anthropic_message(&[&call, &piece]));
+    let read = read_events(&anthropic_message(&[&call, &piece]));
     assert!(read.unwrap().contains(r#"the key "id" appears twice"#));
     // In chunks it isn't certain which call they belong to.
     for call in [
@@ -192,7 +155,7 @@ fn a_duplicate_key_makes_a_call_invalid() {
         r#""index":0,"id":"a","x":1,"x":2,"function":{"name":"n","arguments":"{}"}"#,
     ] {
         let events = [call_chunk("c", call), chunk("c", "", FINISH)];
-        let read = read_both_ways(Api::OpenAiChat, &events);
+        let read = read_events(&events);
         assert!(read.unwrap_err().contains("appears twice"), "{call}");
     }
 }
@@ -208,33 +171,27 @@ fn the_id_of_a_chunk_may_change() {
         chunk("4", "", ""),
         "[DONE]".to_owned(),
     ];
-    let read = read_both_ways(Api::OpenAiChat, &events);
+    let read = read_events(&events);
     assert_eq!(read.unwrap(), r#"a n {"x":1}"#);
 }
 
-/// In an input, streams may follow each other, so the first one was cut off. The response to a request is one message.
+/// Streams may follow each other, so the first one was cut off.
 #[test]
-fn another_id_with_a_role_begins_another_message_only_in_an_input() {
+fn another_id_with_a_role_begins_another_message() {
     let role = chunk("2", r#""role":"assistant""#, "");
     let events = [call_chunk("1", CALL), role, chunk("2", "", FINISH)];
-    let text = stream_text(&events);
-    let error = read_as_input(&text).unwrap_err();
+    let error = read_events(&events).unwrap_err();
     assert!(error.contains("another message begins"), "{error}");
-    let calls = read_as_response(Api::OpenAiChat, &text, 16);
-    assert_eq!(calls.unwrap(), r#"a n {"x":1}"#);
 }
 
 #[test]
 fn done_ends_a_message_without_a_finish_reason() {
     let events = [call_chunk("1", CALL), "[DONE]".to_owned()];
-    let read = read_both_ways(Api::OpenAiChat, &events);
+    let read = read_events(&events);
     assert_eq!(read.unwrap(), r#"a n {"x":1}"#);
     // Without it, the message was cut off.
     for events in [&events[..1], &events[1..]] {
-        let text = stream_text(events);
-        assert!(read_as_input(&text).is_err());
-        let error = read_as_response(Api::OpenAiChat, &text, 16).unwrap_err();
-        assert_eq!(error, "the response isn't complete");
+        assert!(read_events(events).is_err());
     }
 }
 
@@ -248,7 +205,7 @@ fn only_the_first_choice_counts() {
         other,
         chunk("1", "", FINISH),
     ];
-    let read = read_both_ways(Api::OpenAiChat, &events);
+    let read = read_events(&events);
     assert_eq!(read.unwrap(), r#"a n {"x":1}"#);
 }
 
@@ -259,7 +216,7 @@ fn a_legacy_function_call_is_an_error() {
         r#""function_call":{"name":"n","arguments":"{}"}"#,
         FINISH,
     );
-    let read = read_both_ways(Api::OpenAiChat, &[legacy]);
+    let read = read_events(&[legacy]);
     assert!(read.unwrap_err().contains("was replaced by `tool_calls`"));
 }
 
@@ -281,7 +238,7 @@ fn pieces_of_calls_may_alternate() {
     ];
     let mut events: Vec<String> = calls.iter().map(|call| call_chunk("1", call)).collect();
     events.push(chunk("1", "", FINISH));
-    let read = read_both_ways(Api::OpenAiChat, &events);
+    let read = read_events(&events);
     assert_eq!(read.unwrap(), r#"a n {"x":1}, b n {}"#);
 }
 
@@ -291,114 +248,49 @@ fn a_generated_id_is_that_of_the_document() {
     let input = "{\n  \"x\": [1, \"\u{2028}\"]\n}";
     let piece = input_piece(r#""index":0,"#, input);
     let call = call_start(r#""index":0,"#, r#""name":"n","input":{}"#);
-    let mut ids = Vec::new();
-    let text = stream_text(&anthropic_message(&[&call, &piece]));
     let mut stream = StreamDecoder::new("stream", None, 1 << 20);
-    stream.push(text.as_bytes());
-    let mut response = ResponseAssembler::new(Api::Anthropic, 0);
-    response.push(text.as_bytes()).unwrap();
-    let body = response.finish().unwrap().unwrap();
-    ids.extend(stream.filter_map(|event| match event {
+    stream.push(stream_text(&anthropic_message(&[&call, &piece])).as_bytes());
+    let streamed = stream.find_map(|event| match event {
         StreamEvent::CallComplete(call) => Some(call.id),
         _ => None,
-    }));
-    ids.extend(
-        complete_calls(&mut response)
-            .into_iter()
-            .map(|call| call.id),
-    );
+    });
     let document = format!(
         r#"{{"type":"message","role":"assistant","content":[{{"name":"n","type":"tool_use","input":{input}}}]}}"#
     );
-    for body in [body, document] {
-        ids.push(
-            parse_response(Api::Anthropic, &body, 0).unwrap().1.calls[0]
-                .id
-                .clone(),
-        );
-    }
-    assert!(
-        ids.iter()
-            .all(|id| id.starts_with("toolq_") && *id == ids[0]),
-        "{ids:?}"
-    );
+    let (_, turn) = parse_response(Api::Anthropic, &document, 0).unwrap();
+    let id = &turn.calls[0].id;
+    assert!(id.starts_with("toolq_"), "{id}");
+    assert_eq!(streamed.as_ref(), Some(id));
 }
 
-/// An input reports what an API says about an error, and an agent decides by its kind.
 #[test]
 fn an_api_error_is_the_same_wherever_it_stands() {
     let failed = r#"{"choices":[{"delta":{},"finish_reason":"error","error":{"code":"upstream","message":"gone"}}]}"#;
-    for (api, start, event, kind, message) in [
+    for (start, event, kind, message) in [
         (
-            Api::Anthropic,
             r#"{"type":"message_start","message":{}}"#,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#,
             "overloaded_error",
             "busy",
         ),
         (
-            Api::Anthropic,
             r#"{"type":"message_start","message":{}}"#,
             r#"{"type":"error","code":"api_error","message":"busy"}"#,
             "api_error",
             "busy",
         ),
         (
-            Api::OpenAiChat,
             &chunk("1", "", ""),
             r#"{"error":{"code":"upstream","message":"gone"}}"#,
             "upstream",
             "gone",
         ),
-        (
-            Api::OpenAiChat,
-            &chunk("1", "", ""),
-            failed,
-            "upstream",
-            "gone",
-        ),
+        (&chunk("1", "", ""), failed, "upstream", "gone"),
     ] {
-        let text = stream_text(&[start, event]);
-        let error = read_as_input(&text).unwrap_err();
+        let error = read_events(&[start, event]).unwrap_err();
         assert!(
             error.ends_with(&format!("with an error ({kind}: {message})")),
             "{error}"
-        );
-        let error = read_as_response(api, &text, 1).unwrap_err();
-        assert_eq!(error, format!("{kind}: {message}"));
-    }
-}
-
-/// Nothing that follows the end of a response matters, in the same read or a later one, unless it's a call. An input may
-/// have another message there.
-#[test]
-fn what_follows_the_end_of_a_response_is_ignored() {
-    let call = call_start(r#""index":0,"#, r#""id":"a","name":"n","input":{}"#);
-    let anthropic = anthropic_message(&[&call]);
-    let chat = [call_chunk("1", CALL), chunk("1", "", FINISH)];
-    let error = r#"{"error":{"type":"overloaded_error"}}"#;
-    for (api, message) in [(Api::Anthropic, &anthropic[..]), (Api::OpenAiChat, &chat)] {
-        for garbage in [
-            "data: {]\n\n",
-            "data: \u{7}\n\n",
-            "data: [1]\n\n",
-            &stream_text(&[error]),
-            "data: {\"c",
-        ] {
-            let text = stream_text(message) + garbage;
-            assert!(read_as_input(&text).is_err(), "{garbage}");
-            for size in [usize::MAX, 7, 1] {
-                let calls = read_as_response(api, &text, size).unwrap();
-                assert!(calls.starts_with("a n "), "{calls}");
-            }
-        }
-    }
-    // No event of a message that has ended may be taken for the next one's.
-    let text = stream_text(&[&anthropic[..], &anthropic].concat());
-    for size in [usize::MAX, 1] {
-        assert_eq!(
-            read_as_response(Api::Anthropic, &text, size).unwrap(),
-            "a n {}"
         );
     }
 }
@@ -407,22 +299,23 @@ fn what_follows_the_end_of_a_response_is_ignored() {
 fn a_call_after_the_end_of_its_message_is_an_error() {
     let late = call_chunk("1", &CALL.replace("\"a\"", "\"b\""));
     let events = [call_chunk("1", CALL), chunk("1", "", FINISH), late];
-    let read = read_both_ways(Api::OpenAiChat, &events);
+    let read = read_events(&events);
     assert!(
         read.unwrap_err()
             .contains("a call after the end of its message")
     );
 }
 
-/// The stop reason that was reported is kept, even if a later event lacks one.
+/// The cost per block doesn't grow with the number of blocks.
 #[test]
-fn a_stop_reason_is_kept() {
-    let delta = |reason: &str| {
-        format!(r#"{{"type":"message_delta","delta":{{"stop_reason":{reason}}},"usage":{{}}}}"#)
-    };
-    let events = anthropic_message(&[&delta("\"refusal\""), &delta("null")]);
-    let mut response = ResponseAssembler::new(Api::Anthropic, 0);
-    response.push(stream_text(&events).as_bytes()).unwrap();
-    let body = response.finish().unwrap().unwrap();
-    assert!(body.contains(r#""stop_reason":"refusal""#), "{body}");
+fn many_blocks_take_linear_time() {
+    let mut stream = StreamDecoder::new("stream", None, u64::MAX);
+    stream.push(stream_text(&[r#"{"type":"message_start","message":{}}"#]).as_bytes());
+    let start = std::time::Instant::now();
+    for index in 0..200_000 {
+        let block =
+            format!(r#"{{"type":"content_block_start","index":{index},"content_block":{{}}}}"#);
+        stream.push(stream_text(&[block]).as_bytes());
+    }
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }
