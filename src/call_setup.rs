@@ -8,9 +8,9 @@ use std::sync::Arc;
 use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::os::Environment;
-use toolq_core::types::{AgentHistory, ToolsConfig};
+use toolq_core::types::ToolsConfig;
 use toolq_engine::{EngineSettings, find_allowed_gap, find_untrackable};
-use toolq_log::{LogAgentHistory, SessionHeader, SessionLog, TaskHistory};
+use toolq_log::{SessionHeader, SessionLog};
 
 /// The running executable, even if its file was replaced in the meantime.
 pub(crate) const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
@@ -65,25 +65,15 @@ impl CallSetup {
         }
     }
 
-    /// Returns the settings of an engine that writes to `log` and continues the agents that `history` describes.
-    pub(crate) fn logged_engine_settings(
-        &self,
-        log: Option<&SessionLog>,
-        history: Option<Arc<TaskHistory>>,
-    ) -> EngineSettings {
+    /// Returns the settings of an engine that writes to `log`.
+    pub(crate) fn logged_engine_settings(&self, log: Option<&SessionLog>) -> EngineSettings {
         let mut settings = self.engine_settings();
         if let Some(log) = log {
             settings.output_dir = Some(log.blob_dir().to_owned());
             settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
             settings.task_id = log.task_id();
         }
-        settings.agent_history = history.map(|history| self.agent_history(history));
         settings
-    }
-
-    /// Returns what `history` says about agents.
-    pub(crate) fn agent_history(&self, history: Arc<TaskHistory>) -> Arc<dyn AgentHistory> {
-        Arc::new(LogAgentHistory::new(history, Arc::clone(&self.mask)))
     }
 
     /// Returns the header of a session with these tools, which come from the file at `tools_path`.

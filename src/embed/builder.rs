@@ -130,7 +130,7 @@ impl ToolqBuilder {
             approver: self
                 .approve
                 .map(|callback| Approver::Person(Arc::new(callback.with_mask(&setup.mask)))),
-            ..setup.logged_engine_settings(log.as_ref(), None)
+            ..setup.logged_engine_settings(log.as_ref())
         };
         let engine = RuntimeEngine::new(settings);
         let session = EmbeddedSession::new(setup.clone(), engine, log, MAX_MESSAGE_BYTES);

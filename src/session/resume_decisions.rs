@@ -44,11 +44,6 @@ impl ResumeDecisions {
                 || matches!(request.subject, LogSubject::Call(_)),
         }
     }
-
-    /// Returns the run that is resumed or repeated.
-    pub fn history(&self) -> Option<Arc<TaskHistory>> {
-        self.history.clone()
-    }
 }
 
 impl PriorCalls for ResumeDecisions {

@@ -28,7 +28,7 @@ use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::types::{AgentHistory, Call, ToolsConfig, Turn};
+use toolq_core::types::{Call, ToolsConfig, Turn};
 use toolq_engine::{Engine, EngineSettings, PriorCalls as _};
 
 /// A session that has begun: its log is open, and calls may run.
@@ -106,7 +106,7 @@ impl<'a> RunSession<'a> {
         let mut engine = EngineSettings {
             approver,
             reaper_pools,
-            ..start.engine_settings(&mut opened, &resume)
+            ..start.engine_settings(&mut opened)
         };
         if let Some(trace) = start.trace(&engine.task_id, opened.log.as_ref()) {
             sinks.begin_trace(&trace);
@@ -163,20 +163,6 @@ impl<'a> RunSession<'a> {
         let discovery = self.engine.schema_discovery();
         let mut sink = self.warning_sink();
         discovery.discover(&undescribed, &mut sink).await;
-    }
-
-    /// Returns what the log says about agents, if the session continues an earlier one.
-    pub fn agent_history(&self) -> Option<Arc<dyn AgentHistory>> {
-        let history = self.resume.history()?;
-        Some(self.setup.agent_history(history))
-    }
-
-    /// Returns another engine for the same tools, which takes what agents did from `history`.
-    pub fn engine_with_history(&self, history: Arc<dyn AgentHistory>) -> Engine {
-        Engine::new(EngineSettings {
-            agent_history: Some(history),
-            ..self.setup.engine_settings()
-        })
     }
 
     /// Returns what answers a turn: the engine, the sink of its events, and what checks and resumes its calls.

@@ -31,7 +31,7 @@ impl AgentTotals {
         match event {
             Event::AgentProgress { .. } => self.has_requests = true,
             Event::AgentMessage {
-                response: Some((response, _)),
+                response: Some(response),
                 ..
             } => {
                 self.turns += 1;

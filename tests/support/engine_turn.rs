@@ -369,7 +369,6 @@ impl TestTurn {
             trace: None,
             task_id: "task".to_owned(),
             budget_limits: BudgetLimits::default(),
-            agent_history: None,
             logged_results: None,
         });
         let calls = self.calls.into_iter().enumerate();

@@ -36,11 +36,6 @@ pub(crate) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String 
     hex_digest(hasher)
 }
 
-/// Returns the SHA-256 of a text, in hex.
-pub(crate) fn sha256_of_text(text: &str) -> String {
-    hex_digest(Sha256::new_with_prefix(text))
-}
-
 /// Finishes a hash and returns it as lowercase hexadecimal digits.
 pub(crate) fn hex_digest(hasher: Sha256) -> String {
     HEXLOWER.encode(&hasher.finalize())

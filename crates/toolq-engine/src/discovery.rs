@@ -94,7 +94,6 @@ impl SchemaDiscovery {
             state: EngineState {
                 settings: EngineSettings {
                     tools,
-                    agent_history: None,
                     ..self.settings.clone()
                 },
                 runner: Arc::clone(&self.runner),

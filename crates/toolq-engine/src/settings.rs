@@ -12,8 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AgentHistory, Backing, CallAnswer, CallRef, EventSink, Leftovers, Tool, ToolsConfig,
-    TraceContext,
+    Backing, CallAnswer, CallRef, EventSink, Leftovers, Tool, ToolsConfig, TraceContext,
 };
 
 /// The settings of an engine.
@@ -52,8 +51,6 @@ pub struct EngineSettings {
     pub budget_limits: BudgetLimits,
     /// The results of earlier runs that may answer calls, for tools whose `cache` is `over_runs`.
     pub logged_results: Option<Arc<dyn LoggedResults>>,
-    /// What earlier runs logged about agents, if this run resumes one.
-    pub agent_history: Option<Arc<dyn AgentHistory>>,
 }
 
 impl EngineSettings {
@@ -75,7 +72,6 @@ impl EngineSettings {
             host_tools: None,
             budget_limits: BudgetLimits::default(),
             logged_results: None,
-            agent_history: None,
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct CallLog {
     attempts: u32,
     effect: Option<Effect>,
     is_agent_call: bool,
+    /// A call of the agent that works on it has started that isn't `read`.
+    has_inner_effect: bool,
     is_approved: bool,
 }
 
@@ -61,6 +63,16 @@ impl CallLog {
         self.effect
     }
 
+    /// Returns the effect that it may have had since its last start. An agent has none of its own: only the calls that it
+    /// makes do.
+    pub fn effect_so_far(&self) -> Option<Effect> {
+        match (self.is_agent_call, self.has_inner_effect) {
+            (true, true) => Some(Effect::Write),
+            (true, false) => Some(Effect::Read),
+            (false, _) => self.effect,
+        }
+    }
+
     /// Returns whether an agent started to work on it.
     pub fn is_agent_call(&self) -> bool {
         self.is_agent_call
@@ -71,15 +83,13 @@ impl CallLog {
         matches!(self.state, LoggedCallState::Ended | LoggedCallState::Done)
     }
 
-    /// Returns whether it may have had an effect that must not be repeated. The call that an agent works on has no
-    /// effect of its own: only the calls that the agent makes do.
+    /// Returns whether it may have had an effect that must not be repeated.
     pub fn is_unsettled(&self) -> bool {
-        !self.is_agent_call
-            && match self.state {
-                LoggedCallState::InDoubt => true,
-                LoggedCallState::Started | LoggedCallState::Interrupted => !self.is_repeatable(),
-                _ => false,
-            }
+        match self.state {
+            LoggedCallState::InDoubt => true,
+            LoggedCallState::Started | LoggedCallState::Interrupted => !self.is_repeatable(),
+            _ => false,
+        }
     }
 
     /// Returns whether a user may state what happened: its effect is unknown, or was stated not to have happened.
@@ -93,9 +103,17 @@ impl CallLog {
         )
     }
 
-    /// Returns whether another attempt may follow one that has no result. An agent resumes.
+    /// Returns whether another attempt may follow one that has no result.
     fn is_repeatable(self) -> bool {
-        self.is_agent_call || matches!(self.effect, Some(Effect::Read | Effect::Idempotent))
+        matches!(
+            self.effect_so_far(),
+            Some(Effect::Read | Effect::Idempotent)
+        )
+    }
+
+    /// Notes that the agent that works on it has started a call of a tool with this effect.
+    pub(crate) fn note_inner_start(&mut self, effect: Effect) {
+        self.has_inner_effect |= effect != Effect::Read;
     }
 
     /// Forgets a yes: it counts only in the run in which it was given.
@@ -131,6 +149,7 @@ impl CallLog {
                 self.attempts = self.attempts.max(start.attempt);
                 self.effect = Some(start.effect);
                 self.is_agent_call = start.agent.is_some();
+                self.has_inner_effect = false;
                 LoggedCallState::Started
             }
             // Nothing ran. The call may still run with other tools.
@@ -181,8 +200,7 @@ impl CallLog {
             LoggedCallState::Ended | LoggedCallState::Done => {
                 return Err("a call that has its result starts again");
             }
-            // An agent resumes once the call in doubt that it requested is settled.
-            LoggedCallState::InDoubt => start.agent.is_some(),
+            LoggedCallState::InDoubt => false,
             // The engine retries after an attempt that certainly had no effect, and records how it failed.
             LoggedCallState::Started => self.is_repeatable() || start.after.is_some(),
             LoggedCallState::Interrupted => self.is_repeatable(),

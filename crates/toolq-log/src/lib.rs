@@ -11,6 +11,7 @@
 //! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
 //! terminal.
 
+mod agent_calls;
 mod call_event;
 mod call_log;
 mod error;
@@ -40,9 +41,9 @@ pub use records::{
     log_schema,
 };
 pub use resume::{
-    CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults,
-    LogAgentHistory, Resolution, ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange,
-    list_calls_in_doubt, resolve_call,
+    CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults, Resolution,
+    ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
+    resolve_call,
 };
 pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;

@@ -133,7 +133,7 @@ impl OtlpSink {
             }
             Event::AgentMessage {
                 call,
-                response: Some((response, _)),
+                response: Some(response),
                 turn,
                 ..
             } => {

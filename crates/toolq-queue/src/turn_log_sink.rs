@@ -73,13 +73,15 @@ impl EventSink for DoubtCollector {
     }
 }
 
-/// Returns the call whose end leaves it in doubt. An agent is only in doubt because of calls of its own.
+/// Returns the call of the input whose end leaves it in doubt. One of an agent leaves the agent in doubt.
 fn new_doubt(event: &Event<'_>) -> Option<CallInDoubt> {
     match event {
-        Event::Finished { call, outcome, .. } if outcome.is_in_doubt() => Some(CallInDoubt {
-            id: call.tool_use_id.clone(),
-            tool: call.tool_name.to_string(),
-        }),
+        Event::Finished { call, outcome, .. } if outcome.is_in_doubt() && call.parent.is_none() => {
+            Some(CallInDoubt {
+                id: call.tool_use_id.clone(),
+                tool: call.tool_name.to_string(),
+            })
+        }
         _ => None,
     }
 }

@@ -19,11 +19,11 @@ use crate::turn_queue::TurnQueue;
 use crate::turn_run::TurnSettings;
 use toolq_core::exit::Exit;
 use toolq_core::os::Clock;
-use toolq_core::types::{AgentHistory, EmitError, HaltCause};
+use toolq_core::types::{EmitError, HaltCause};
 use toolq_engine::{Engine, EngineSettings, RunControl, random_task_id};
 use toolq_log::{
-    BeginMode, LogAgentHistory, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy,
-    TaskHistory, TaskKey, combine_digests,
+    BeginMode, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory, TaskKey,
+    combine_digests,
 };
 
 /// What became of a turn.
@@ -177,16 +177,10 @@ pub(super) fn new_engine(
     log: Option<&SessionLog>,
     file: &TurnLogFile,
 ) -> Engine {
-    let base = settings.calls.engine.clone();
-    let history = log.and_then(SessionLog::history);
-    let agent_history = history.map(|history| -> Arc<dyn AgentHistory> {
-        Arc::new(LogAgentHistory::new(history, Arc::clone(&base.mask)))
-    });
     Engine::new(EngineSettings {
         log_files: vec![file.dir().to_owned()],
         task_id: log.map_or_else(random_task_id, SessionLog::task_id),
-        agent_history,
-        ..base
+        ..settings.calls.engine.clone()
     })
 }
 

@@ -2,7 +2,6 @@
 
 mod agent_report;
 mod input;
-mod recorded_conversation;
 mod session;
 mod transcript;
 
@@ -10,7 +9,6 @@ use std::sync::Arc;
 
 use crate::args::{CallArguments as Arguments, CallFormat};
 use crate::commands::call::agent_report::AgentReport;
-use crate::commands::call::recorded_conversation::restore_conversation;
 use crate::commands::call::session::{CallSession, answer_text};
 use crate::commands::call::transcript::AgentTranscript;
 use crate::context::CommandContext;
@@ -38,17 +36,13 @@ pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let settings = SessionSettings::of_call(arguments, &context.environment);
     let input = arguments.input.as_deref();
     let mut call = CallSession::begin(context, tools, &tool, input, &settings)?;
-    let session = &call.session;
-    let mut transcript =
-        AgentTranscript::new(Arc::clone(&session.setup.mask), session.agent_history());
+    let mut transcript = AgentTranscript::new(Arc::clone(&call.session.setup.mask));
     let result = call.run(|event| transcript.record_event(event));
-    let result = result.map(|answered| {
-        if let Some(answered) = answered
-            && arguments.to == CallFormat::Messages
-        {
-            call.session.block_on(async |session| {
-                restore_conversation(session, answered, &mut transcript).await;
-            });
+    let result = result.map(|is_restored| {
+        if is_restored && arguments.to == CallFormat::Messages {
+            context.stderr.print_warning(
+                "the answer is from the log, which doesn't repeat the conversation; `toolq log show` has it",
+            );
         }
     });
     // Its result is only its last text.

@@ -49,15 +49,15 @@ impl<'c> CallSession<'c> {
         })
     }
 
-    /// Runs the `describe` programs that the call needs, then the call. Shows `observe` all events, and returns the call if
-    /// its answer came from the log, so that nothing ran.
+    /// Runs the `describe` programs that the call needs, then the call. Shows `observe` all events, and returns whether
+    /// the answer came from the log, so that nothing ran.
     ///
     /// # Errors
     /// The input is invalid, or the log has another call.
     pub(super) fn run(
         &mut self,
         mut observe: impl FnMut(&Event<'_>) + Send,
-    ) -> Result<Option<CheckedCall>, CommandError> {
+    ) -> Result<bool, CommandError> {
         let Self {
             session,
             answer,
@@ -65,15 +65,14 @@ impl<'c> CallSession<'c> {
         } = self;
         session.block_on(async |session| {
             let checked = prepare_call(session, call.clone()).await?;
-            let is_answered = matches!(checked.resume_state, ResumeState::Answered(_));
-            let answered = is_answered.then(|| checked.clone());
+            let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
             let RunSession { engine, sinks, .. } = session;
             let mut sink = ObservedSink {
                 observe: &mut observe,
                 inner: sinks,
             };
             engine.run_turn(0, vec![checked], &mut sink, answer).await;
-            Ok(answered)
+            Ok(is_restored)
         })
     }
 

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use redact::Mask;
-use toolq_core::types::{AgentHistory, AgentUsage, CallRef, Event, ReportedUsage, Status};
+use toolq_core::types::{AgentUsage, CallRef, Event, ReportedUsage, Status};
 
 /// Collects what the final output needs from the events of a run.
 pub(super) struct AgentTranscript {
     mask: Arc<Mask>,
-    agent_history: Option<Arc<dyn AgentHistory>>,
     pub(super) conversation: Vec<Box<RawValue>>,
     /// The status of the agent's call.
     pub(super) status: Status,
@@ -22,10 +21,9 @@ pub(super) struct AgentTranscript {
 }
 
 impl AgentTranscript {
-    pub(super) fn new(mask: Arc<Mask>, agent_history: Option<Arc<dyn AgentHistory>>) -> Self {
+    pub(super) fn new(mask: Arc<Mask>) -> Self {
         Self {
             mask,
-            agent_history,
             conversation: Vec::new(),
             status: Status::NotExecuted,
             duration_ms: 0,
@@ -35,7 +33,7 @@ impl AgentTranscript {
     }
 
     /// Adds a message to the conversation, unless it is one of an agent that the agent called.
-    pub(super) fn record_message(&mut self, call: &CallRef, message: &RawValue) {
+    fn record_message(&mut self, call: &CallRef, message: &RawValue) {
         if call.parent.is_none() {
             // Messages to the model may contain secrets.
             let masked = self.mask.apply_to_json(message.get()).into_owned();
@@ -50,23 +48,15 @@ impl AgentTranscript {
                 call,
                 outcome,
                 duration,
-                agent_usage: Some(agent),
+                agent_usage,
                 ..
             } => {
-                // The agents it called emit no events if the result is restored, so their usage comes from the log.
-                let history = self
-                    .agent_history
-                    .as_ref()
-                    .filter(|_| outcome.is_restored());
-                let usage_by_model: Vec<_> = history.map_or_else(
-                    || agent.usage.clone().into_iter().collect(),
-                    |history| history.logged_usage(call),
-                );
+                let usage_by_model = agent_usage.iter().flat_map(|agent| &agent.usage);
                 for (model, usage) in usage_by_model {
-                    *self.total_usage.entry(model).or_default() += usage;
+                    *self.total_usage.entry(model.clone()).or_default() += *usage;
                 }
                 if call.parent.is_none() {
-                    self.agent_usage = (*agent).clone();
+                    self.agent_usage = agent_usage.cloned().unwrap_or_default();
                     for name in &mut self.agent_usage.tools_called {
                         *name = self.mask.apply(name).into_owned();
                     }

@@ -79,11 +79,7 @@ impl SessionStart<'_> {
     }
 
     /// Returns the settings of an engine that uses the log, whose kept results it takes.
-    pub(super) fn engine_settings(
-        &self,
-        opened: &mut OpenedLog,
-        resume: &ResumeDecisions,
-    ) -> EngineSettings {
+    pub(super) fn engine_settings(&self, opened: &mut OpenedLog) -> EngineSettings {
         let kept_results = mem::take(&mut opened.kept_results);
         let uses_earlier_results = self.log_request().uses_earlier_results();
         let logged_results = uses_earlier_results.then(|| {
@@ -96,7 +92,7 @@ impl SessionStart<'_> {
             host_tools: self.settings.host_tools.clone(),
             budget_limits: self.settings.budgets,
             logged_results,
-            ..self.setup.logged_engine_settings(log, resume.history())
+            ..self.setup.logged_engine_settings(log)
         }
     }
 

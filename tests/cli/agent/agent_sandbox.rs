@@ -1,16 +1,11 @@
 //! A directory in which toolq runs agents several times, an API whose responses depend only on the conversation, and tools
 //! that record their effects.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
-use toolq_log::combine_digests;
 
 use crate::support::model_response;
 use crate::support::resume_sandbox::{ResumeRunOutput, ResumeSandbox, effect_recording_tools};
-use crate::support::scripted_api::{
-    ApiBehavior, ApiRequest, ScriptedApi, calls_response, text_response,
-};
+use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
 
 /// Returns a tools.yaml with the effect-recording tools of [`ResumeSandbox`] and two agents: `lead`, which may call
 /// `helper`, and `helper`. Each agent's model is named like the agent.
@@ -91,23 +86,6 @@ impl AgentSandbox {
 
     pub fn resume(&self) -> ResumeRunOutput {
         self.run(&["--resume"], None)
-    }
-
-    /// Returns the digests of all requests so far, as the log computes them.
-    pub fn request_digests(&self) -> Vec<String> {
-        // `combine_digests` digests the concatenation of its texts.
-        let digest =
-            |request: &ApiRequest| combine_digests([&*request.body.to_string(), ""].into_iter());
-        self.api.requests().iter().map(digest).collect()
-    }
-
-    /// Returns the digests of the requests whose responses are in the log.
-    pub fn answered_digests(&self) -> BTreeSet<String> {
-        let log = self.cli.log_records();
-        let digests = log
-            .iter()
-            .filter_map(|record| record["metadata"]["request_sha256"].as_str());
-        digests.map(str::to_owned).collect()
     }
 
     /// Returns how often this line was recorded as an effect, for example `pay 1`.

@@ -25,8 +25,7 @@ fn a_completion_is_the_answer_and_ends_the_loop() {
         ("write", json!({"what": "too late"})),
     ])]);
     let file = with_builtins("      tools: [look, write, attempt_completion]");
-    let ran =
-        run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    let ran = run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
     assert_eq!(single_result(&ran), ("All done.".to_owned(), false));
     assert_eq!(api.requests().len(), 1);
     assert_eq!(ran.file("written"), None);
@@ -174,8 +173,7 @@ fn new_task_reaches_only_agents_in_the_tool_list() {
         "      tools: [look, helper, new_task]",
         NOT_CONCURRENCY_SAFE,
     );
-    let ran =
-        run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    let ran = run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
     assert_eq!(single_result(&ran), ("Done it.".to_owned(), false));
     assert_eq!(api.requests().len(), 3);
     assert_eq!(new_task_agents(&api.requests()[0].body), json!(["helper"]));

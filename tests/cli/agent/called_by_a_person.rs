@@ -85,46 +85,26 @@ fn the_same_input_is_answered_from_the_log() {
     assert_eq!(api.requests().len(), 2);
 }
 
-/// Also with `--resume`, which starts nothing if the agent has its answer.
+/// Also with `--resume`, which starts nothing if the agent has its answer, even one that says that it failed. The log has its
+/// conversation, which isn't put together again.
 #[test]
-fn an_answer_from_the_log_comes_with_its_conversation() {
-    for flag in ["", "--resume"] {
-        let api = look_then_answer();
-        let script = format!(
-            r#"for flag in "" "{flag}"; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages $flag; done"#
-        );
+fn an_answer_from_the_log_comes_without_its_conversation() {
+    let look = || calls_response(&[("look", json!({"at": "home"}))]);
+    let failing = || ScriptedApi::new(&[look(), error_response(400, "", "x", "no")]);
+    for (api, messages, exit) in [(look_then_answer(), 4, 0), (failing(), 3, 1)] {
+        let script = r#"for flag in "" "" --resume; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages $flag; done"#;
         let ran = toolq(&api, "      tools: [look]")
             .env("INPUT", INPUT)
-            .run_shell(&script)
-            .assert_exit(0);
-        let [first, second] = &*ran.lines() else {
+            .run_shell(script)
+            .assert_exit(exit);
+        let [first, second, resumed] = &*ran.lines() else {
             panic!("{}", ran.stdout);
         };
-        assert_eq!(first, second);
-        assert_eq!(first.as_array().unwrap().len(), 4);
+        assert_eq!(first.as_array().unwrap().len(), messages);
+        assert_eq!([second, resumed], [&json!([]); 2]);
         assert_eq!(api.requests().len(), 2);
-        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("warning").count(), 2, "{}", ran.stderr);
     }
-}
-
-/// An agent that failed isn't asked again, and neither is its model.
-#[test]
-fn a_recorded_failure_shows_the_conversation_up_to_it() {
-    let api = ScriptedApi::new(&[
-        calls_response(&[("look", json!({"at": "home"}))]),
-        error_response(400, "", "x", "no"),
-    ]);
-    let script = r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages; done"#;
-    let ran = toolq(&api, "      tools: [look]")
-        .env("INPUT", INPUT)
-        .run_shell(script)
-        .assert_exit(1);
-    let [first, second] = &*ran.lines() else {
-        panic!("{}", ran.stdout);
-    };
-    assert_eq!(first, second);
-    assert_eq!(first.as_array().unwrap().len(), 3);
-    assert_eq!(api.requests().len(), 2);
 }
 
 /// The report's `done` says whether the turns were enough, also when the answer is restored from the log.

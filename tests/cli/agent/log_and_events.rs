@@ -117,8 +117,6 @@ fn agent_records_descend_from_its_call() {
     let mut results = log.iter().filter(|record| record["type"] == "tool_result");
     let used = &results.next_back().unwrap()["metadata"];
     assert_eq!(used["tools_called"], json!(["look"]));
-    let digest = responses[0]["metadata"]["request_sha256"].as_str().unwrap();
-    assert_eq!(digest.len(), 64);
 }
 
 /// A session log with agents can be used as input. It has only the calls of the original input, not those of agents.

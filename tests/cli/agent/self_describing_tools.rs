@@ -122,7 +122,7 @@ fn an_agent_can_describe_its_own_input() {
     assert_eq!(log[3]["metadata"]["exit_code"], 2);
 }
 
-/// An unfinished agent needs its tools described again to continue; a finished one doesn't.
+/// An unfinished agent needs its tools described again to run again; a finished one doesn't.
 #[test]
 fn an_unfinished_agent_has_its_tools_described_again() {
     let say_call = calls_response(&[("say", json!({"x": "hello"}))]);
@@ -141,11 +141,7 @@ fn an_unfinished_agent_has_its_tools_described_again() {
     assert_eq!(ran.stdout, "It is so.\nIt is so.\n", "{}", ran.stderr);
     let body = api.requests()[2].body.clone();
     assert_eq!(body["tools"][0]["description"], "Says it.");
-    assert_eq!(
-        body,
-        api.requests()[1].body,
-        "the resumed agent repeats its request"
-    );
+    assert_eq!(body, api.requests()[0].body, "the agent begins anew");
 }
 
 /// A server that isn't in tools.lock is queried before the agent starts, so that the agent's model gets its tool.

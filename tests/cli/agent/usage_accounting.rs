@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::expert_fixture::{
-    expert_tools, run_expert, run_expert_in, single_result, toolq,
-};
+use crate::agent::expert_fixture::{expert_tools, run_expert, run_expert_in, single_result, toolq};
 use crate::support::parse_json_lines;
 use crate::support::scripted_api::{
     ApiBehavior, ScriptedApi, calls_response, ok_response, text_response,

@@ -18,7 +18,7 @@ type UsageByModel<'a> = &'a [(&'a str, [u64; 2])];
 fn add_response(log: &mut LogBuilder, call: u64, model: &str, tokens: [u64; 2]) {
     let metadata = json!({
         "tool_use_id": format!("toolu_{call}"), "tool_name": "new_task", "turn": 0, "model": model,
-        "usage": usage_json(tokens), "request_sha256": "ab".repeat(32),
+        "usage": usage_json(tokens),
     });
     log.add_record("model_response", Some(call), &json!({}), &metadata);
 }

@@ -354,7 +354,7 @@ fn only_calls_in_doubt_can_be_resolved() {
     for (id, message) in [
         ("toolu_0", "has its result"),
         ("toolu_2", "was never started"),
-        ("toolu_9", "has no call toolu_9"),
+        ("toolu_9", "no call of the input has the id toolu_9"),
     ] {
         let refused = resolve(id, &["--not-done"]).assert_exit(2).stderr;
         assert!(refused.contains(message), "{refused}");
@@ -381,7 +381,7 @@ fn a_log_without_calls_in_doubt_has_nothing_to_resolve() {
     sandbox.run().assert_exit(0);
     let resolve = ["log", "resolve", "zz", "log.jsonl", "--not-done"];
     let stderr = sandbox.run_toolq(&resolve).assert_exit(2).stderr;
-    let error = "error: the session log has no call zz\n hint: no call in this log is in doubt\n";
+    let error = "error: no call of the input has the id zz in the session log\n hint: no call in this log is in doubt\n";
     assert_eq!(stderr, error);
 }
 

@@ -29,6 +29,5 @@ fn prior_attempts(count: u32) -> PriorAttempts {
     PriorAttempts {
         count,
         idempotency_key: None,
-        has_nested_doubt: false,
     }
 }

@@ -224,8 +224,8 @@ pub enum Event<'a> {
         call: &'a CallRef,
         /// The message in the form that the agent's API uses.
         message: &'a RawValue,
-        /// For a received message, the response that it came in and the digest of the request.
-        response: Option<(&'a ModelResponse, &'a str)>,
+        /// For a received message, the response that it came in.
+        response: Option<&'a ModelResponse>,
         /// The agent's turn, counted from 0.
         turn: usize,
     },

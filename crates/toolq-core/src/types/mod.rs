@@ -4,7 +4,6 @@
 //! stage.
 
 mod agent;
-mod agent_history;
 mod answer;
 mod approval;
 mod argument_list;
@@ -55,7 +54,6 @@ pub use agent::BuiltinTool;
 pub use agent::{
     AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
 };
-pub use agent_history::{AgentHistory, LoggedResponse};
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub use argument_list::ArgumentList;

@@ -40,9 +40,6 @@ pub struct PriorAttempts {
     pub count: u32,
     /// Their idempotency key, if the log has it.
     pub idempotency_key: Option<String>,
-    /// The call runs an agent, and a call of that agent may have taken effect. This stays open until the agent reaches
-    /// that call again.
-    pub has_nested_doubt: bool,
 }
 
 /// A result that was restored from the session log.

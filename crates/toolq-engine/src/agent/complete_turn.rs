@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
 
 use crate::agent::conversation::AgentConversation;
-use crate::agent::error::AgentError;
 use crate::dispatcher::SubTurnAnswers;
 use toolq_core::types::{CheckedCall, NotExecutedCause, Turn, TurnArrival, Verdict};
 
@@ -25,18 +24,11 @@ impl AgentConversation<'_> {
     }
 
     /// Runs the calls of a turn that are all known. In the last turn only those that give the agent's final answer run.
-    ///
-    /// # Errors
-    /// The log has different calls in this turn.
-    pub(crate) async fn run_complete_turn(
-        &self,
-        turn: Turn,
-    ) -> Result<AgentTurnResult, AgentError> {
+    pub(crate) async fn run_complete_turn(&self, turn: Turn) -> AgentTurnResult {
         let (turn_number, origin) = (turn.number, turn.origin.clone());
         let mut calls = self.toolset.check_turn(turn, &self.scope);
         for checked in &mut calls {
             checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
-            checked.resume_state = self.resume_state(checked)?;
         }
         let accepted = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Accepted(_));
         self.dispatcher
@@ -49,7 +41,7 @@ impl AgentConversation<'_> {
         let (sender, arrivals) = mpsc::unbounded_channel();
         if self.is_last_turn(turn_number) {
             if completion_positions.is_empty() {
-                return Ok(AgentTurnResult::default());
+                return AgentTurnResult::default();
             }
             // This function still holds the receiver, so sending can't fail.
             let _ = sender.send(TurnArrival::RestSkipped(NotExecutedCause::LastTurn));
@@ -64,9 +56,9 @@ impl AgentConversation<'_> {
             .dispatcher
             .run_sub_turn((turn_number, origin), arrivals, tools, scope)
             .await;
-        Ok(AgentTurnResult {
+        AgentTurnResult {
             answers: answers.unwrap_or_default(),
             completion_positions,
-        })
+        }
     }
 }

@@ -113,8 +113,7 @@ impl AgentConversation<'_> {
         Ok((partial_answer, CallEnding::Unfinished))
     }
 
-    /// Returns the next response and records it. It comes from the log if an earlier run received it, otherwise from
-    /// the model.
+    /// Requests the next response and records it.
     async fn next_response(
         &mut self,
         endpoint: &ModelEndpoint,
@@ -122,30 +121,20 @@ impl AgentConversation<'_> {
         turn_number: usize,
         text_so_far: &mut String,
     ) -> Result<NextResponse, AgentError> {
-        let (mut response, mut turn, digest) =
-            if let Some((response, turn)) = self.logged_response(turn_number)? {
-                (response, turn, None)
-            } else {
-                self.scope.budget_meter.check_limits()?;
-                let max_turns = u64::from(self.backing.max_turns);
-                self.dispatcher
-                    .report_progress(turn_number as u64, max_turns)
-                    .await?;
-                let received = self
-                    .request_with_retries(endpoint, models, turn_number)
-                    .await?;
-                if let Some(unknown_stop) = &received.response.unknown_stop_reason {
-                    self.progress.send_message(format!(
-                        "unknown stop reason {}: treating the response as complete",
-                        truncate(unknown_stop, MAX_STOP_REASON_CHARS)
-                    ));
-                }
-                (
-                    received.response,
-                    received.turn,
-                    Some(received.request_digest),
-                )
-            };
+        self.scope.budget_meter.check_limits()?;
+        let max_turns = u64::from(self.backing.max_turns);
+        self.dispatcher
+            .report_progress(turn_number as u64, max_turns)
+            .await?;
+        let (mut response, mut turn) = self
+            .request_with_retries(endpoint, models, turn_number)
+            .await?;
+        if let Some(unknown_stop) = &response.unknown_stop_reason {
+            self.progress.send_message(format!(
+                "unknown stop reason {}: treating the response as complete",
+                truncate(unknown_stop, MAX_STOP_REASON_CHARS)
+            ));
+        }
         response.provider = endpoint.provider();
         let mask = &self.runner.mask;
         response.model = response
@@ -165,9 +154,8 @@ impl AgentConversation<'_> {
         text_so_far.clone_from(&response.text);
         let (message, stop) = (response.message.clone(), response.stop_reason);
         self.messages.push(message.clone());
-        let recorded = Box::new((response, digest));
         self.dispatcher
-            .record_message(turn_number, message, Some(recorded))
+            .record_message(turn_number, message, Some(Box::new(response)))
             .await?;
         Ok(NextResponse { turn, stop })
     }
@@ -181,13 +169,13 @@ impl AgentConversation<'_> {
     /// Runs the calls of a turn, and appends their results to the conversation. Returns the agent's final answer if one of the calls gave it; in the last turn no other call runs.
     ///
     /// # Errors
-    /// One of the calls is in doubt, or the log has different calls in this turn.
+    /// One of the calls is in doubt.
     async fn run_calls(&mut self, turn: Turn) -> Result<Option<String>, AgentError> {
         let (turn_number, form) = (turn.number, turn.answer_form);
         let AgentTurnResult {
             answers: SubTurnAnswers { answers, doubt },
             completion_positions,
-        } = self.run_complete_turn(turn).await?;
+        } = self.run_complete_turn(turn).await;
         if let Some(doubt) = doubt {
             return Err(in_doubt_outcome(doubt).into());
         }

@@ -7,7 +7,6 @@ mod conversation;
 mod endpoint;
 mod env_templates;
 mod error;
-mod history;
 mod messages;
 mod model_call;
 mod model_name;

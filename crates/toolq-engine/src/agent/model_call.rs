@@ -13,13 +13,6 @@ use crate::scheduler::retry;
 use toolq_core::text::format_duration;
 use toolq_core::types::{HttpBacking, HttpMethod, ModelResponse, RequestBody, Template, Turn};
 
-/// The response to a request.
-pub(crate) struct CompleteResponse {
-    pub(crate) response: ModelResponse,
-    pub(crate) turn: Turn,
-    pub(crate) request_digest: String,
-}
-
 /// The names of the models that an agent may ask.
 #[derive(Clone, Copy)]
 pub(crate) struct ModelChoice<'m> {
@@ -38,7 +31,7 @@ impl AgentConversation<'_> {
         endpoint: &ModelEndpoint,
         models: ModelChoice<'_>,
         turn_number: usize,
-    ) -> Result<CompleteResponse, AgentError> {
+    ) -> Result<(ModelResponse, Turn), AgentError> {
         let ModelChoice {
             first: mut model,
             mut fallback,
@@ -47,15 +40,10 @@ impl AgentConversation<'_> {
         loop {
             let body =
                 endpoint.build_body(model, &self.messages, self.toolset.declarations.as_deref());
-            let request_digest = crate::digests::sha256_of_text(&body);
             let error = match self.send_request(endpoint, body, turn_number).await {
                 Ok((mut response, turn)) => {
                     response.model.get_or_insert_with(|| model.to_owned());
-                    return Ok(CompleteResponse {
-                        response,
-                        turn,
-                        request_digest,
-                    });
+                    return Ok((response, turn));
                 }
                 Err(error) => error,
             };

@@ -17,7 +17,7 @@ use crate::settings::EngineSettings;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AgentFailure, AgentHistory, AgentInvocation, Backing, CallEnding, Outcome, Tool, ToolsConfig,
+    AgentFailure, AgentInvocation, Backing, CallEnding, Outcome, Tool, ToolsConfig,
 };
 
 /// Runs the agents of a tools file.
@@ -27,7 +27,6 @@ pub(crate) struct AgentRunner {
     pub(crate) mask: Arc<Mask>,
     output_dir: Option<PathBuf>,
     toolsets: ToolsetCache,
-    pub(crate) history: Option<Arc<dyn AgentHistory>>,
 }
 
 impl AgentRunner {
@@ -38,7 +37,6 @@ impl AgentRunner {
             mask: Arc::clone(&settings.mask),
             output_dir: settings.output_dir.clone(),
             toolsets: ToolsetCache::new(Arc::clone(&settings.tools)),
-            history: settings.agent_history.clone(),
         }
     }
 

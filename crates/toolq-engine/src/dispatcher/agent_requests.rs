@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::dispatcher::handle::{AgentRequest, EmitResult, RecordedResponse, SubTurnRequest};
+use crate::dispatcher::handle::{AgentRequest, EmitResult, SubTurnRequest};
 use crate::dispatcher::turn_loop::Dispatcher;
 use toolq_core::types::{AgentUsage, CallRef, Event, ModelResponse, TurnOrigin};
 
@@ -50,18 +50,16 @@ impl Dispatcher<'_> {
         number: usize,
         turn: usize,
         message: &RawValue,
-        response: Option<&RecordedResponse>,
+        response: Option<&ModelResponse>,
     ) -> EmitResult {
         let Some((call, run)) = self.queue.running_call(number) else {
             return Ok(());
         };
-        if let Some((response, _)) = response {
-            if let Some(usage) = &mut run.agent_usage {
-                count_response(usage, response);
-            }
+        if let Some(response) = response
+            && let Some(usage) = &mut run.agent_usage
+        {
+            count_response(usage, response);
         }
-        // A response restored from the log was already emitted by the run that received it.
-        let response = response.and_then(|(response, digest)| Some((response, digest.as_deref()?)));
         self.sink.emit(&[Event::AgentMessage {
             call,
             message,

@@ -31,15 +31,12 @@ pub(crate) enum AgentRequest {
         turn: usize,
         message: Box<RawValue>,
         /// The response that contained it, if it is the model's.
-        response: Option<Box<RecordedResponse>>,
+        response: Option<Box<ModelResponse>>,
         reply: oneshot::Sender<EmitResult>,
     },
     /// Run the calls of a turn.
     SubTurn(SubTurnRequest),
 }
-
-/// A model's response, and the digest of its request. The digest is `None` if the response was restored from the log.
-pub(crate) type RecordedResponse = (ModelResponse, Option<String>);
 
 /// The answers to the calls of an agent's turn.
 #[derive(Debug, Default)]
@@ -117,7 +114,7 @@ impl DispatcherHandle {
         &self,
         turn: usize,
         message: Box<RawValue>,
-        response: Option<Box<RecordedResponse>>,
+        response: Option<Box<ModelResponse>>,
     ) -> EmitResult {
         let (reply, replied) = oneshot::channel();
         let message = AgentRequest::Message {

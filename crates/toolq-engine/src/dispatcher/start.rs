@@ -11,7 +11,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
-use toolq_core::types::{EmitError, Event, EventSink as _, Outcome};
+use toolq_core::types::{Effect, EmitError, Event, EventSink as _, Outcome};
 
 impl Dispatcher<'_> {
     /// Starts every call that may run now.
@@ -93,6 +93,9 @@ impl Dispatcher<'_> {
         let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
+        if !run.is_probing && !run.job.is_agent() {
+            self.stats.has_effect |= run.job.accepted.tool.effect != Effect::Read;
+        }
         let is_shown = self.sink.shows_progress(call);
         let progress = self.attempt_tasks.progress_sender(number, is_shown);
         let handle = run

@@ -120,12 +120,14 @@ impl<'e> SubTurns<'e> {
 impl Dispatcher<'_> {
     /// Hands the answers of a finished turn to its agent. If the agent's attempt has already ended, finishes that, too.
     pub(crate) fn finish_sub_turn(&mut self, number: usize, finished: FinishedSubTurn) {
-        if let Some((_, run)) = self.queue.running_call(number)
-            && let Some(usage) = &mut run.agent_usage
-        {
-            usage.requested_calls += finished.stats.calls;
-            usage.rejected_calls += finished.stats.rejected;
-            usage.tools_called.extend(finished.stats.tool_names);
+        self.stats.has_effect |= finished.stats.has_effect;
+        if let Some((_, run)) = self.queue.running_call(number) {
+            run.has_inner_effect |= finished.stats.has_effect;
+            if let Some(usage) = &mut run.agent_usage {
+                usage.requested_calls += finished.stats.calls;
+                usage.rejected_calls += finished.stats.rejected;
+                usage.tools_called.extend(finished.stats.tool_names);
+            }
         }
         self.sub_turns.idle_engines.insert(number, finished.engine);
         let doubt = finished.stats.first_doubt.map(|(_, doubt)| doubt);
@@ -136,10 +138,8 @@ impl Dispatcher<'_> {
         let Some(result) = self.sub_turns.deferred_results.remove(&number) else {
             return;
         };
-        // An agent that was halted along with its run continues when the run is resumed. Any other is over, so a doubt
-        // about one of its calls becomes its own result.
-        let is_final = self.engine.control.halt_cause().is_none();
-        let result = match doubt.filter(|_| is_final) {
+        // A doubt about one of its calls is a doubt about the agent.
+        let result = match doubt {
             Some(doubt) => agent::in_doubt_outcome(doubt).into(),
             None => result,
         };

@@ -12,8 +12,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::progress::Progress;
 use crate::scheduler::retry;
 use toolq_core::types::{
-    CallOutput, DoubtCause, Effect, EmitError, Event, HaltCause, Invocation, NotExecutedCause,
-    Outcome,
+    CallOutput, DoubtCause, Effect, EmitError, Event, HaltCause, NotExecutedCause, Outcome,
 };
 
 impl Dispatcher<'_> {
@@ -160,9 +159,12 @@ impl Dispatcher<'_> {
     ) -> Option<Outcome> {
         let (_, run) = self.queue.running_call(number)?;
         let accepted = &run.job.accepted;
-        // What an agent does is known call by call.
-        let is_agent = matches!(accepted.invocation, Some(Invocation::Agent(_)));
-        let writes = accepted.tool.effect == Effect::Write && !is_agent;
+        // An agent would make its calls once more.
+        let writes = if run.job.is_agent() {
+            run.has_inner_effect
+        } else {
+            accepted.tool.effect == Effect::Write
+        };
         // An agent that times out has its answer, and what it had started is part of that.
         let by_agent = run.canceled_by.is_none()
             && self.engine.control.halt_cause() == Some(HaltCause::AgentStopped);

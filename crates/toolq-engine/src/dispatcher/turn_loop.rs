@@ -38,6 +38,8 @@ pub(crate) struct TurnStats {
     pub(crate) rejected: u64,
     /// The requested names, in call order. Only collected for agents.
     pub(crate) tool_names: Vec<String>,
+    /// A call that isn't `read` has started, here or in an agent.
+    pub(crate) has_effect: bool,
     /// The first call in doubt, by position.
     pub(crate) first_doubt: Option<(usize, DoubtCause)>,
 }

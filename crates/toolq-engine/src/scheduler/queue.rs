@@ -36,17 +36,10 @@ impl CallState {
         matches!(self, Self::Finishing | Self::Answered(_))
     }
 
-    /// Returns whether the call may have had an effect in an earlier run: its tool's probe hasn't finished, or it is
-    /// the call of an agent that hasn't come back to its own call in doubt.
+    /// Returns whether the call may have had an effect in an earlier run, because its tool's probe hasn't finished.
     pub(crate) fn may_be_in_doubt(&self) -> bool {
         match self {
-            Self::Waiting(job) => {
-                job.needs_probe
-                    || job
-                        .prior_attempts
-                        .as_ref()
-                        .is_some_and(|prior| prior.has_nested_doubt)
-            }
+            Self::Waiting(job) => job.needs_probe,
             Self::Running(run) => run.is_probing,
             Self::Finishing | Self::Answered(_) => false,
         }

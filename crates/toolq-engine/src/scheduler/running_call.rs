@@ -57,6 +57,8 @@ pub(crate) struct RunningCall {
     pub(crate) last_outcome: Option<Box<Outcome>>,
     /// What its agent has used. `None` if it isn't a call of an agent.
     pub(crate) agent_usage: Option<Box<AgentUsage>>,
+    /// Its agent has started a call that isn't `read`.
+    pub(crate) has_inner_effect: bool,
     /// With which its result is kept for later calls.
     pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
     /// The paths in its locks led elsewhere when it started than when it was checked.
@@ -91,6 +93,7 @@ impl RunningCall {
             canceled_by: None,
             last_outcome: None,
             waited: None,
+            has_inner_effect: false,
             cache_ticket: None,
             locks_moved: false,
             slot: None,

@@ -24,7 +24,6 @@ fn prior_attempts(attempts: u32) -> PriorAttempts {
     PriorAttempts {
         count: attempts,
         idempotency_key: Some("the earlier key".to_owned()),
-        has_nested_doubt: false,
     }
 }
 

@@ -339,7 +339,6 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         approver: None,
         host_tools: None,
         budget_limits: BudgetLimits::default(),
-        agent_history: None,
         logged_results: None,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
+use crate::agent_calls::AgentCalls;
 use crate::call_event::CallEvent;
 use crate::call_log::CallLog;
 use crate::read::corruption::{Corruption, CorruptionKind};
@@ -26,10 +27,11 @@ pub struct SequenceChecker {
     open_lists: HashSet<Uuid>,
     /// The `server_start` records of the open session that have no end yet.
     open_servers: HashSet<Uuid>,
-    /// The calls that agents requested, with the turn in which they did.
-    agent_calls: HashMap<Uuid, AgentTurn>,
-    /// The turns in which a model has responded.
-    answered_turns: HashSet<AgentTurn>,
+    agent_calls: AgentCalls,
+    /// The turns in which agents requested their calls.
+    agent_turns: HashMap<Uuid, AgentTurn>,
+    /// The turns in which a model has responded since its agent started to work on a call.
+    answered_turns: HashMap<Uuid, HashSet<usize>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,7 +140,10 @@ impl SequenceChecker {
         let turn: TurnRecord = record.parse_metadata()?;
         let agent = record.parent.filter(|_| turn.agent.is_some());
         let turn = match agent {
-            Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
+            Some(agent) => {
+                self.agent_calls.add_turn(record.id, agent);
+                LoggedTurn::Agent((agent, turn.turn))
+            }
             None => LoggedTurn::Input(turn.turn),
         };
         self.turns.insert(record.id, turn);
@@ -161,19 +166,22 @@ impl SequenceChecker {
             {
                 return Err("its turn has another number".into());
             }
-            Some(LoggedTurn::Agent(turn)) => drop(self.agent_calls.insert(record.id, turn)),
+            Some(LoggedTurn::Agent(turn)) => {
+                self.agent_calls.add_call(record.id, record.parent);
+                self.agent_turns.insert(record.id, turn);
+            }
             _ => {}
         }
         require(found, "its turn isn't in the log")
     }
 
-    /// Checks that a model responds only once in each turn of its agent: a resumed agent doesn't repeat its requests.
+    /// Checks that a model responds only once in each turn of its agent.
     fn check_model_response(&mut self, record: &Record) -> Result<(), SequenceError> {
         let Some(agent) = self.parent_call(record) else {
             return Err("its call isn't in the log".into());
         };
         let turn = record.parse_metadata::<ModelResponseRecord<'_>>()?.turn;
-        let is_first = self.answered_turns.insert((agent, turn));
+        let is_first = self.answered_turns.entry(agent).or_default().insert(turn);
         require(is_first, "its turn already has a model response")
     }
 
@@ -187,9 +195,12 @@ impl SequenceChecker {
         let CallEvent::Started(start) = event else {
             return false;
         };
-        let turn = self.agent_calls.get(&call);
-        start.effect == Effect::Write
-            && turn.is_some_and(|turn| !self.answered_turns.contains(turn))
+        let is_answered = |(agent, turn): &AgentTurn| {
+            let turns = self.answered_turns.get(agent);
+            turns.is_some_and(|turns| turns.contains(turn))
+        };
+        let turn = self.agent_turns.get(&call);
+        start.effect == Effect::Write && turn.is_some_and(|turn| !is_answered(turn))
     }
 
     /// Checks a record that belongs to a call.
@@ -205,7 +216,24 @@ impl SequenceChecker {
             !self.starts_without_response(call, &event),
             "a `write` call starts before its model response is in the log",
         )?;
+        self.note_start(call, &event);
         Ok(self.calls.entry(call).or_default().apply(&event)?)
+    }
+
+    /// Notes the start of a call: an agent begins anew, and an effect of an agent's call is one of the agent.
+    fn note_start(&mut self, call: Uuid, event: &CallEvent<'_>) {
+        let CallEvent::Started(start) = event else {
+            return;
+        };
+        if start.agent.is_some() {
+            self.answered_turns.remove(&call);
+            return;
+        }
+        for agent in self.agent_calls.agents_above(call) {
+            if let Some(agent) = self.calls.get_mut(&agent) {
+                agent.note_inner_start(start.effect);
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use toolq_core::types::{AgentUsage, CallRef, ModelResponse, ReportedUsage};
 /// How many bytes of tool names metadata has room for.
 const MAX_NAME_BYTES: usize = 16 << 10;
 
-/// Metadata of a `model_response`: what a later run needs to reuse it, and its token usage.
+/// Metadata of a `model_response`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModelResponseRecord<'a> {
     /// The id of the call that the agent works on.
@@ -36,12 +36,6 @@ pub struct ModelResponseRecord<'a> {
     /// `null` if the API reported none.
     #[serde(default)]
     pub usage: ReportedUsage,
-    /// SHA-256 of the body of the request.
-    #[serde(borrow, default)]
-    pub request_sha256: Cow<'a, str>,
-    /// Whether the response contained a secret, so that the record doesn't have all of it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub masked: bool,
 }
 
 impl<'a> ModelResponseRecord<'a> {
@@ -49,7 +43,6 @@ impl<'a> ModelResponseRecord<'a> {
         call: &'a CallRef,
         turn: usize,
         response: &'a ModelResponse,
-        request_sha256: &'a str,
         mask: &Mask,
     ) -> Self {
         let optional = |text: Option<&'a str>| text.map(|text| recorded_text(text, mask));
@@ -61,8 +54,6 @@ impl<'a> ModelResponseRecord<'a> {
             model: optional(response.model.as_deref()),
             unknown_stop: optional(response.unknown_stop_reason.as_deref()),
             usage: response.usage,
-            request_sha256: request_sha256.into(),
-            masked: mask.apply_to_json(response.body.get()) != response.body.get(),
         }
     }
 }

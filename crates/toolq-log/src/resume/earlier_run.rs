@@ -18,8 +18,8 @@ impl TaskHistory {
 
     /// Returns whether each call that the input requested has its result.
     pub fn is_answered(&self) -> bool {
-        let mut of_input = self.positions().filter(|(at, _)| at.parent.is_none());
-        of_input.all(|(_, logged_call)| has_result(logged_call))
+        self.positions()
+            .all(|(_, logged_call)| has_result(logged_call))
     }
 
     /// Returns whether a call that isn't `read` had started.

@@ -11,18 +11,18 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
+use crate::agent_calls::AgentCalls;
 use crate::read::Corruption;
-use crate::records::{CallRecord, Record, RecordKind, SessionRecord, ToolMeaning};
-use crate::resume::agent_history::ResponseIndexEntry;
+use crate::records::{
+    CallRecord, Record, RecordKind, SessionRecord, StartRecord, ToolMeaning, TurnRecord,
+};
 use crate::resume::answer_cache::AnswerCache;
 use crate::resume::logged_call::LoggedCall;
 use toolq_core::os::ProcessIdentity;
 
-/// The position of a call within its task.
+/// The position of a call of the input within its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CallPosition {
-    /// The call of the agent that requested it; `None` if the input did.
-    pub(crate) parent: Option<Uuid>,
     pub(crate) turn: usize,
     pub(crate) position: usize,
 }
@@ -40,17 +40,16 @@ pub struct TaskHistory {
     run_context: RunContext,
     /// The context of the last session, in which possibly nothing ran.
     session_context: RunContext,
-    /// The `turn` records by turn number and, for turns of an agent, the call that the agent works on.
-    pub(crate) turns: HashMap<(Option<Uuid>, usize), Uuid>,
-    /// The calls that agents work on, by the id of the agent's `turn` record.
-    pub(crate) agent_by_turn: HashMap<Uuid, Uuid>,
-    /// The responses of models, by the agent's call and turn.
-    pub(crate) responses: HashMap<(Uuid, usize), ResponseIndexEntry>,
-    pub(crate) calls: Vec<LoggedCall>,
+    /// The `turn` records of the input by turn number.
+    turns: HashMap<usize, Uuid>,
+    /// The calls that the input requested.
+    calls: Vec<LoggedCall>,
+    /// The other calls: those that agents made.
+    agent_calls: AgentCalls,
     /// Indexes into `calls`, by the id of the `tool_call`.
     index_by_id: HashMap<Uuid, usize>,
     /// Indexes into `calls`, by position.
-    pub(crate) index_by_position: HashMap<CallPosition, usize>,
+    index_by_position: HashMap<CallPosition, usize>,
     pub(crate) answer_cache: AnswerCache,
     /// What tools meant when they were last called, by name; `None` if an older toolq recorded the call, whose digests
     /// can't be compared.
@@ -78,11 +77,11 @@ impl TaskHistory {
             RecordKind::Session => self.apply_session(record)?,
             RecordKind::SessionEnd => self.unfinished_process = None,
             RecordKind::Turn => self.apply_turn(record)?,
-            RecordKind::ModelResponse => self.apply_response(record, end)?,
             RecordKind::ToolCall => self.apply_call(record, end)?,
             kind => {
                 if *kind == RecordKind::ToolStart {
                     self.run_context.clone_from(&self.session_context);
+                    self.apply_agents_start(record)?;
                 }
                 let index = record.parent.and_then(|id| self.index_by_id.get(&id));
                 if let Some(index) = index {
@@ -118,7 +117,6 @@ impl TaskHistory {
                 ..Self::default()
             };
         }
-        self.drop_unanswered_turns();
         self.epoch += 1;
         self.unfinished_process = Some(session.process());
         self.session_context = RunContext {
@@ -131,28 +129,52 @@ impl TaskHistory {
         Ok(())
     }
 
+    fn apply_turn(&mut self, record: &Record) -> Result<(), Corruption> {
+        let turn: TurnRecord = record.parse_metadata()?;
+        match record.parent.filter(|_| turn.agent.is_some()) {
+            Some(call) => self.agent_calls.add_turn(record.id, call),
+            None => drop(self.turns.insert(turn.turn, record.id)),
+        }
+        Ok(())
+    }
+
+    /// If an agent starts a call, notes its effect at the calls of all agents that led to it.
+    fn apply_agents_start(&mut self, record: &Record) -> Result<(), Corruption> {
+        let Some(call) = record.parent.filter(|id| self.agent_calls.is_of_agent(*id)) else {
+            return Ok(());
+        };
+        let start: StartRecord<'_> = record.parse_metadata()?;
+        if start.agent.is_none() {
+            for agent in self.agent_calls.agents_above(call) {
+                if let Some(index) = self.index_by_id.get(&agent) {
+                    self.calls[*index].log.note_inner_start(start.effect);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn apply_call(&mut self, record: &Record, end: u64) -> Result<(), Corruption> {
         let call: CallRecord<'_> = record.parse_metadata()?;
-        let agent = record.parent.and_then(|turn| self.agent_by_turn.get(&turn));
         let position = CallPosition {
-            parent: agent.copied(),
             turn: call.turn,
             position: call.position,
         };
-        if self.turns.get(&(position.parent, position.turn)).copied() != record.parent {
-            return Ok(());
-        }
         if call.batch.is_some() {
             let meaning = call.tool_meaning.as_ref().map(ToolMeaning::from_record);
             self.tool_meanings
                 .insert((&*call.tool_name).into(), meaning);
+        }
+        let is_of_agent = self.agent_calls.add_call(record.id, record.parent);
+        if is_of_agent || self.turns.get(&position.turn).copied() != record.parent {
+            return Ok(());
         }
         let index = *self
             .index_by_id
             .entry(record.id)
             .or_insert(self.calls.len());
         self.index_by_position.insert(position, index);
-        let logged_call = LoggedCall::new(record, &call, position.parent, end);
+        let logged_call = LoggedCall::new(record, &call, end);
         match self.calls.get_mut(index) {
             Some(existing) => *existing = logged_call,
             None => self.calls.push(logged_call),
@@ -197,10 +219,7 @@ impl TaskHistory {
 
     /// Returns the number of calls that the input requested.
     pub fn count_input_calls(&self) -> usize {
-        let positions = self.index_by_position.keys();
-        positions
-            .filter(|position| position.parent.is_none())
-            .count()
+        self.index_by_position.len()
     }
 
     /// Returns whether the task has no calls.
@@ -208,27 +227,16 @@ impl TaskHistory {
         self.index_by_position.is_empty()
     }
 
-    /// Returns the record of a turn of the input, or of the agent that works on the call `parent`.
-    pub(crate) fn turn_record(&self, parent: Option<Uuid>, turn: usize) -> Option<Uuid> {
-        let is_complete = self.is_turn_complete(parent, turn);
-        is_complete
-            .then(|| self.turns.get(&(parent, turn)).copied())
-            .flatten()
+    /// Returns the record of a turn of the input.
+    pub(crate) fn turn_record(&self, turn: usize) -> Option<Uuid> {
+        self.turns.get(&turn).copied()
     }
 
     pub(crate) fn call_at(&self, position: CallPosition) -> Option<&LoggedCall> {
-        if !self.is_turn_complete(position.parent, position.turn) {
-            return None;
-        }
         self.calls.get(*self.index_by_position.get(&position)?)
     }
 
-    /// Returns the call whose `tool_call` has this id.
-    pub(crate) fn call_by_record(&self, record: Uuid) -> Option<&LoggedCall> {
-        self.calls.get(*self.index_by_id.get(&record)?)
-    }
-
-    /// Iterates over all calls, in no particular order.
+    /// Iterates over the calls of the input, in no particular order.
     pub(crate) fn positions(&self) -> impl Iterator<Item = (CallPosition, &LoggedCall)> {
         let entries = self.index_by_position.iter();
         entries.filter_map(|(place, call)| Some((*place, self.calls.get(*call)?)))

@@ -1,17 +1,18 @@
-//! Tracks the calls in doubt over all runs of a log: calls that may have done their work and have no result. Calls that
-//! agents work on don't count, since only the calls that an agent makes have effects.
+//! Tracks the calls in doubt over all runs of a log: calls of the input that may have done their work and have no result. The
+//! calls of an agent don't count by themselves, since the agent runs again as a whole.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use uuid::Uuid;
 
+use crate::agent_calls::AgentCalls;
 use crate::call_event::CallEvent;
 use crate::call_log::CallLog;
 use crate::error::LogError;
 use crate::read::{Corruption, RecordReader};
 use crate::records::{
-    CallContent, Record, RecordContent, RecordKind, SessionRecord, recorded_text,
+    CallContent, Record, RecordContent, RecordKind, SessionRecord, TurnRecord, recorded_text,
 };
 use redact::Mask;
 use toolq_core::os::ProcessIdentity;
@@ -22,6 +23,7 @@ use toolq_core::types::Call;
 pub struct InDoubtCalls {
     /// By the id of the `tool_call`. Of the calls that are settled, only those that agents work on are kept.
     calls: HashMap<Uuid, InDoubtCall>,
+    agent_calls: AgentCalls,
     /// All sessions so far.
     sessions: Vec<SessionFate>,
 }
@@ -146,6 +148,13 @@ impl InDoubtCalls {
                     session.has_end = true;
                 }
             }
+            RecordKind::Turn => {
+                let turn: TurnRecord = record.parse_metadata()?;
+                if let Some(call) = record.parent.filter(|_| turn.agent.is_some()) {
+                    self.agent_calls.add_turn(record.id, call);
+                }
+            }
+            RecordKind::ToolCall => drop(self.agent_calls.add_call(record.id, record.parent)),
             _ => self.apply_call_record(record)?,
         }
         Ok(())
@@ -163,6 +172,10 @@ impl InDoubtCalls {
         let Some(event) = CallEvent::from_record(record)? else {
             return Ok(());
         };
+        if self.agent_calls.is_of_agent(call_id) {
+            self.note_agents_start(call_id, &event);
+            return Ok(());
+        }
         let session = self.sessions.len().saturating_sub(1);
         let call = self.calls.entry(call_id).or_insert_with(|| InDoubtCall {
             record_id: call_id,
@@ -182,6 +195,19 @@ impl InDoubtCalls {
             self.calls.remove(&call_id);
         }
         Ok(())
+    }
+
+    fn note_agents_start(&mut self, call: Uuid, event: &CallEvent<'_>) {
+        let CallEvent::Started(start) = event else {
+            return;
+        };
+        for agent in self.agent_calls.agents_above(call) {
+            if start.agent.is_none()
+                && let Some(agent) = self.calls.get_mut(&agent)
+            {
+                agent.log.note_inner_start(start.effect);
+            }
+        }
     }
 
     fn iter(&self) -> impl Iterator<Item = &InDoubtCall> {

@@ -24,8 +24,6 @@ pub(crate) struct LoggedCall {
     pub(crate) call_extent: LineExtent,
     /// Its result.
     pub(crate) answer: Option<LoggedAnswer>,
-    /// The call of the agent that requested it.
-    pub(crate) parent: Option<Uuid>,
     /// Its latest rejection, unless it started since. Nothing ran.
     pub(crate) last_rejection: Option<LineExtent>,
 }
@@ -41,12 +39,7 @@ pub(crate) struct LoggedAnswer {
 }
 
 impl LoggedCall {
-    pub(crate) fn new(
-        record: &Record,
-        call: &CallRecord<'_>,
-        parent: Option<Uuid>,
-        end: u64,
-    ) -> Self {
+    pub(crate) fn new(record: &Record, call: &CallRecord<'_>, end: u64) -> Self {
         Self {
             record_id: record.id,
             tool_name: (&*call.tool_name).into(),
@@ -56,7 +49,6 @@ impl LoggedCall {
             idempotency_key: None,
             call_extent: LineExtent::from_record(record, end),
             answer: None,
-            parent,
             last_rejection: None,
         }
     }

@@ -4,7 +4,7 @@ use crate::call_log::LoggedCallState;
 use crate::records::{CallContent, recorded_text, sha256_hex};
 use crate::resume::history::{CallPosition, TaskHistory};
 use crate::resume::logged_call::LoggedCall;
-use crate::resume::policy::{Executor, ResumeDecision, decide_on_resume};
+use crate::resume::policy::{ResumeDecision, decide_on_resume};
 use crate::resume::restore_result::RestoreError;
 use redact::Mask;
 use toolq_core::json::Input;
@@ -18,15 +18,13 @@ const MAX_PREVIEW_CHARS: usize = 60;
 
 /// The log has a different call in the place of a requested one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("turn {turn}, call {position}: the session log has {logged}, {requester} has {requested}")]
+#[error("turn {turn}, call {position}: the session log has {logged}, the input has {requested}")]
 pub struct CallConflict {
     turn: usize,
     position: usize,
     /// `pay {"amount":5}`
     logged: String,
     requested: String,
-    /// What requests it now: the input or an agent.
-    requester: &'static str,
 }
 
 impl TaskHistory {
@@ -59,13 +57,9 @@ impl TaskHistory {
             Box::new(PriorAttempts {
                 count: logged_call.log.attempts(),
                 idempotency_key: logged_call.idempotency_key.as_deref().map(str::to_owned),
-                has_nested_doubt: logged_call.log.is_agent_call()
-                    && self
-                        .descendants(logged_call.record_id)
-                        .any(|call| call.log.is_unsettled()),
             })
         };
-        Ok(match self.decide_call(logged_call, checked) {
+        Ok(match decide_call(logged_call, checked) {
             ResumeDecision::Run | ResumeDecision::Conflict => ResumeState::NotStarted,
             ResumeDecision::RunAgain => ResumeState::Started(attempts()),
             ResumeDecision::Probe => ResumeState::NeedsProbe(attempts()),
@@ -91,7 +85,7 @@ impl TaskHistory {
             return true;
         };
         let is_rejected = matches!(checked.verdict, Verdict::Rejected(_));
-        match self.decide_call(logged_call, checked) {
+        match decide_call(logged_call, checked) {
             ResumeDecision::Restore | ResumeDecision::InDoubt => false,
             ResumeDecision::Run | ResumeDecision::RunAgain | ResumeDecision::Probe => {
                 !(is_rejected && logged_call.last_rejection.is_some())
@@ -100,13 +94,11 @@ impl TaskHistory {
         }
     }
 
-    /// Returns whether the log leaves open what happens to a call: it has no result of its own, or an agent that works
-    /// on it may resume after a doubt.
+    /// Returns whether the log leaves open what happens to a call, because it has no result.
     pub fn is_undecided(&self, call: &Call) -> bool {
         self.find_logged_call(call)
             .is_none_or(|logged_call| match logged_call.log.state() {
-                LoggedCallState::Ended | LoggedCallState::Done => false,
-                LoggedCallState::InDoubt => logged_call.log.is_agent_call(),
+                LoggedCallState::Ended | LoggedCallState::Done | LoggedCallState::InDoubt => false,
                 LoggedCallState::Requested
                 | LoggedCallState::Started
                 | LoggedCallState::Interrupted
@@ -114,43 +106,12 @@ impl TaskHistory {
             })
     }
 
+    /// Finds a call of the input. An agent that runs again makes its calls anew.
     pub(super) fn find_logged_call(&self, call: &Call) -> Option<&LoggedCall> {
-        let parent = match &call.parent {
-            Some(agent) => Some(self.find_call_record(agent)?),
-            None => None,
-        };
         let (turn, position) = (call.turn, call.position);
-        self.call_at(CallPosition {
-            parent,
-            turn,
-            position,
-        })
-    }
-
-    fn decide_call(&self, logged_call: &LoggedCall, checked: &CheckedCall) -> ResumeDecision {
-        let accepted = match &checked.verdict {
-            Verdict::Accepted(accepted) => Some(&**accepted),
-            Verdict::Rejected(_) => None,
-        };
-        let is_agent = accepted.is_some_and(|accepted| {
-            logged_call.log.is_agent_call()
-                && matches!(accepted.invocation, Some(Invocation::Agent(_)))
-        });
-        let executor = if !is_agent {
-            let has_probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
-            Executor::Tool(max_effect(logged_call, accepted), has_probe)
-        // An agent called by another agent resumes along with it, and gets to the call in doubt itself.
-        } else if logged_call.log.state() == LoggedCallState::InDoubt
-            && logged_call.parent.is_none()
-            && self
-                .descendants(logged_call.record_id)
-                .any(|call| call.log.state() == LoggedCallState::InDoubt)
-        {
-            Executor::AgentInDoubt
-        } else {
-            Executor::Agent
-        };
-        decide_on_resume(Some(logged_call.log.state()), true, executor)
+        call.parent
+            .is_none()
+            .then(|| self.call_at(CallPosition { turn, position }))?
     }
 
     fn conflict_with(&self, logged_call: &LoggedCall, call: &Call, mask: &Mask) -> CallConflict {
@@ -164,10 +125,6 @@ impl TaskHistory {
         CallConflict {
             turn: call.turn,
             position: call.position,
-            requester: match call.parent {
-                Some(_) => "the agent",
-                None => "the input",
-            },
             logged: preview_call(
                 &logged_call.tool_name,
                 input.map(|input| input.as_raw().get()),
@@ -185,10 +142,27 @@ fn is_same_call(logged_call: &LoggedCall, call: &Call, mask: &Mask) -> bool {
         && logged_call.input_sha256.as_deref() == digest.as_deref()
 }
 
-/// Returns the more severe of the tool's effect when the call was started and its effect now.
+fn decide_call(logged_call: &LoggedCall, checked: &CheckedCall) -> ResumeDecision {
+    let accepted = match &checked.verdict {
+        Verdict::Accepted(accepted) => Some(&**accepted),
+        Verdict::Rejected(_) => None,
+    };
+    let effect = max_effect(logged_call, accepted);
+    let has_probe = accepted.is_some_and(|accepted| accepted.probe.is_some());
+    decide_on_resume(Some(logged_call.log.state()), true, effect, has_probe)
+}
+
+/// Returns the more severe of the tool's effect when the call was started and its effect now. If an agent worked on it, and
+/// still would, only its calls count.
 fn max_effect(logged_call: &LoggedCall, accepted: Option<&AcceptedCall>) -> Effect {
-    let current = accepted.map(|accepted| accepted.tool.effect);
-    let both = [logged_call.log.effect(), current].into_iter().flatten();
+    let is_agents = logged_call.log.is_agent_call()
+        && accepted
+            .is_some_and(|accepted| matches!(accepted.invocation, Some(Invocation::Agent(_))));
+    let current = accepted.filter(|_| !is_agents);
+    let current = current.map(|accepted| accepted.tool.effect);
+    let both = [logged_call.log.effect_so_far(), current]
+        .into_iter()
+        .flatten();
     both.max().unwrap_or(Effect::Write)
 }
 

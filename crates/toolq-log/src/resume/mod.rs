@@ -1,6 +1,5 @@
 //! What earlier runs recorded about a call, and what that means for the next run.
 
-mod agent_history;
 mod answer_cache;
 mod earlier_run;
 mod history;
@@ -15,11 +14,11 @@ mod restore_result;
 mod task_selector;
 mod tool_changes;
 
-pub use agent_history::LogAgentHistory;
 pub(crate) use history::CallPosition;
 pub use history::TaskHistory;
 pub use in_doubt::{DoubtReport, InDoubtCall, InDoubtCalls, list_calls_in_doubt};
 pub use kept_results::{KeptResultEntry, KeptResults};
+pub(crate) use logged_call::LoggedCall;
 pub use lookup::CallConflict;
 pub use resolve::{Resolution, ResolveError, resolve_call};
 pub use restore_result::RestoreError;

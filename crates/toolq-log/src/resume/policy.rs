@@ -20,23 +20,13 @@ pub(crate) enum ResumeDecision {
     Conflict,
 }
 
-/// What executes a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Executor {
-    /// A tool: the more severe of its effect now and its effect when the call was started, and whether it has a probe.
-    Tool(Effect, bool),
-    /// An agent. Only the calls that it makes have effects, and those are recorded one by one.
-    Agent,
-    /// An agent with a call in doubt among its descendants.
-    AgentInDoubt,
-}
-
 /// Decides what to do with a call. `state` is `None` if the log doesn't have it; `is_same_call` says whether its tool
-/// and input are those in the log.
+/// and input are those in the log; `effect` is the more severe of its effect now and its effect when it was started.
 pub(crate) fn decide_on_resume(
     state: Option<LoggedCallState>,
     is_same_call: bool,
-    executor: Executor,
+    effect: Effect,
+    has_probe: bool,
 ) -> ResumeDecision {
     let Some(state) = state else {
         return ResumeDecision::Run;
@@ -44,12 +34,6 @@ pub(crate) fn decide_on_resume(
     if !is_same_call {
         return ResumeDecision::Conflict;
     }
-    let (effect, has_probe) = match executor {
-        Executor::Tool(effect, probe) => (effect, probe),
-        Executor::Agent | Executor::AgentInDoubt => {
-            return decide_for_agent(state, executor == Executor::AgentInDoubt);
-        }
-    };
     let is_write = effect == Effect::Write;
     match state {
         LoggedCallState::Requested => ResumeDecision::Run,
@@ -68,20 +52,6 @@ pub(crate) fn decide_on_resume(
     }
 }
 
-/// Decides what to do with a call that an agent works on. The agent resumes where it was interrupted, and after a doubt
-/// once that is settled.
-fn decide_for_agent(state: LoggedCallState, has_call_in_doubt: bool) -> ResumeDecision {
-    match state {
-        LoggedCallState::Requested => ResumeDecision::Run,
-        LoggedCallState::InDoubt if has_call_in_doubt => ResumeDecision::Restore,
-        LoggedCallState::Started
-        | LoggedCallState::Interrupted
-        | LoggedCallState::InDoubt
-        | LoggedCallState::NotDone => ResumeDecision::RunAgain,
-        LoggedCallState::Ended | LoggedCallState::Done => ResumeDecision::Restore,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,77 +61,60 @@ mod tests {
         ResumeDecision::Restore, ResumeDecision::Run, ResumeDecision::RunAgain,
     };
 
-    /// The whole table, written out by hand. The columns are a `read`, an `idempotent` and a `write` tool; the same
-    /// three with a probe; an agent, and an agent with a call in doubt.
+    /// The whole table, written out by hand. The columns are a `read`, an `idempotent` and a `write` tool, and the same
+    /// three with a probe.
     #[test]
     fn every_cell_of_the_table_is_decided_as_written() {
         let table = [
-            (None, [Run, Run, Run, Run, Run, Run, Run, Run]),
+            (None, [Run, Run, Run, Run, Run, Run]),
             (
                 Some(LoggedCallState::Requested),
-                [Run, Run, Run, Run, Run, Run, Run, Run],
+                [Run, Run, Run, Run, Run, Run],
             ),
             (
                 Some(LoggedCallState::Started),
-                [
-                    RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
-                ],
+                [RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe],
             ),
             (
                 Some(LoggedCallState::Interrupted),
-                [
-                    RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe, RunAgain, RunAgain,
-                ],
+                [RunAgain, RunAgain, InDoubt, RunAgain, RunAgain, Probe],
             ),
             (
                 Some(LoggedCallState::Ended),
-                [
-                    Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
-                ],
+                [Restore, Restore, Restore, Restore, Restore, Restore],
             ),
             (
                 Some(LoggedCallState::InDoubt),
-                [
-                    Restore, Restore, Restore, Restore, Restore, Restore, RunAgain, Restore,
-                ],
+                [Restore, Restore, Restore, Restore, Restore, Restore],
             ),
             (
                 Some(LoggedCallState::Done),
-                [
-                    Restore, Restore, Restore, Restore, Restore, Restore, Restore, Restore,
-                ],
+                [Restore, Restore, Restore, Restore, Restore, Restore],
             ),
             (
                 Some(LoggedCallState::NotDone),
-                [
-                    RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain,
-                ],
+                [RunAgain, RunAgain, RunAgain, RunAgain, RunAgain, RunAgain],
             ),
         ];
         let effects = [Effect::Read, Effect::Idempotent, Effect::Write];
-        let tools =
-            [false, true].map(|has_probe| effects.map(|effect| Executor::Tool(effect, has_probe)));
-        let columns = tools.as_flattened().iter().copied();
-        let columns: Vec<_> = columns
-            .chain([Executor::Agent, Executor::AgentInDoubt])
-            .collect();
+        let columns = [false, true].map(|has_probe| effects.map(|effect| (effect, has_probe)));
         let mut cells = 0;
         for (state, row) in table {
-            for (executor, expected) in columns.iter().copied().zip(row) {
+            for ((effect, has_probe), expected) in columns.as_flattened().iter().copied().zip(row) {
                 assert_eq!(
-                    decide_on_resume(state, true, executor),
+                    decide_on_resume(state, true, effect, has_probe),
                     expected,
-                    "{state:?} {executor:?}"
+                    "{state:?} {effect:?} {has_probe}"
                 );
                 let decision_for_another_call = if state.is_none() { Run } else { Conflict };
                 assert_eq!(
-                    decide_on_resume(state, false, executor),
+                    decide_on_resume(state, false, effect, has_probe),
                     decision_for_another_call,
                     "{state:?}"
                 );
                 cells += 2;
             }
         }
-        assert_eq!(cells, 128);
+        assert_eq!(cells, 96);
     }
 }

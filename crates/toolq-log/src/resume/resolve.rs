@@ -68,7 +68,7 @@ pub enum ResolveError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// With the calls that can be resolved.
-    #[error("the session log has no call {0}")]
+    #[error("no call of the input has the id {0} in the session log")]
     UnknownCall(String, Vec<String>),
     /// With the calls that have the id, by the ids of their records.
     #[error("more than one call has the id {0}")]
@@ -226,20 +226,11 @@ fn why_not_in_doubt(state: LoggedCallState) -> &'static str {
     }
 }
 
-/// Formats a call as `0193… (turn 0, call 1, pay)`, or as `0193… (turn 0, call 1 of agent call 0192…, pay)` if an agent
-/// requested it.
+/// Formats a call as `0193… (turn 0, call 1, pay)`.
 fn call_label((call_position, call): &(CallPosition, &LoggedCall)) -> String {
-    let CallPosition {
-        parent,
-        turn,
-        position,
-    } = call_position;
-    let agent = parent.map_or_else(String::new, |agent| format!(" of agent call {agent}"));
+    let CallPosition { turn, position } = call_position;
     let tool = truncate_to_columns(&call.tool_name, MAX_NAME_COLUMNS);
-    format!(
-        "{} (turn {turn}, call {position}{agent}, {tool})",
-        call.record_id
-    )
+    format!("{} (turn {turn}, call {position}, {tool})", call.record_id)
 }
 
 /// Keeps the first few labels and says how many more there are.

@@ -1,4 +1,4 @@
-//! What a log knows about agents: turns below calls, responses of models, and what of that a later run can rely on.
+//! What a log has of agents: turns below calls, and responses of models.
 
 use crate::open::LockedLog;
 use serde_json::value::RawValue;
@@ -6,8 +6,7 @@ use serde_json::value::RawValue;
 use super::*;
 
 use toolq_core::types::{
-    AgentHistory, AgentInvocation, Effect, Invocation, ModelResponse, ResumeState, StopReason,
-    TurnOrigin, Usage,
+    AgentInvocation, Effect, Invocation, ModelResponse, StopReason, TurnOrigin, Usage,
 };
 
 /// A log in which an agent works on call 0 of turn 0.
@@ -45,12 +44,10 @@ impl AgentFixture {
         }
     }
 
-    /// Returns the agent's call of a tool in its turn 0. All tools but `pay` are `read`.
+    /// Returns the agent's call of a `read` tool in its turn 0.
     fn request_call(&self, name: &str, input: &str) -> CheckedCall {
         let mut tool = sample_tool(name);
-        if name != "pay" {
-            tool.effect = Effect::Read;
-        }
+        tool.effect = Effect::Read;
         let mut checked = accepted_call(0, tool, false, input);
         checked.call.parent = Some(Arc::clone(&self.lead_call));
         checked
@@ -99,7 +96,7 @@ impl AgentFixture {
         let event = Event::AgentMessage {
             call: &self.lead_call,
             message: &response.message,
-            response: Some((&response, "digest")),
+            response: Some(&response),
             turn: 0,
         };
         self.log.emit(&[event]).unwrap();
@@ -120,143 +117,40 @@ pub(super) fn emit_start(log: &mut SessionLog, call: &CallRef, checked: &Checked
     log.emit(&[started]).unwrap();
 }
 
-/// Reads what the log at `path` knows about agents.
-fn read_agent_history(path: &Path) -> (Arc<TaskHistory>, LogAgentHistory) {
-    let mut history = TaskHistory::default();
-    let log = LockedLog::open(path, |record, end| history.apply_record(record, end)).unwrap();
-    history.set_source(path.to_owned(), log.clone_file().unwrap());
-    let history = Arc::new(history);
-    let agent_history = LogAgentHistory::new(Arc::clone(&history), Arc::new(Mask::default()));
-    (history, agent_history)
-}
-
-/// The responses that an agent received and the calls that it made are found below the agent's call.
+/// An agent that runs again makes its requests and calls anew, and so records them anew.
 #[test]
-fn responses_and_calls_of_an_agent_are_restored() {
+fn what_an_agent_does_again_is_recorded_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.jsonl");
-    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
-    let look = agent.request_call("look", "{}");
-    let (other, lead) = (
-        agent.request_call("look", "{\"n\":1}"),
-        Arc::clone(&agent.lead_call),
-    );
-    agent.receive_response();
-    agent.run_turn(&look);
-    drop(agent);
-    let (history, agent_history) = read_agent_history(&path);
-    let response = agent_history.logged_response(&lead, 0).unwrap().unwrap();
-    assert_eq!(
-        (response.body.get(), response.model.as_deref()),
-        ("{\"content\":[]}", Some("m"))
-    );
-    assert!(agent_history.logged_response(&lead, 1).unwrap().is_none());
-    let Ok(ResumeState::Answered(answered)) = agent_history.resume_state(&look) else {
-        panic!("the call has a result");
-    };
-    assert_eq!(answered.status, "ok");
-    let conflict = agent_history.resume_state(&other).unwrap_err().0;
-    assert_eq!(
-        conflict,
-        "turn 0, call 0: the session log has look {}, the agent has look {\"n\":1}"
-    );
-    let usage = agent_history.logged_usage(&lead);
-    assert_eq!((usage.len(), usage[0].1.0.unwrap().input), (1, 7));
-    assert_eq!(
-        (history.count_input_calls(), history.positions().count()),
-        (1, 2)
-    );
-    drop((history, agent_history));
-    // Records that exist aren't written again.
-    let records = read_lines(&path).len();
-    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
-    again.run_turn(&look);
-    drop(again);
-    let new: Vec<String> = read_lines(&path)[records..]
-        .iter()
-        .map(|record| record["type"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(new, ["session", "tool_start", "tool_start", "tool_result"]);
-}
-
-/// A request whose response didn't complete is repeated, and the new response may request other calls. So the `read`
-/// calls that had already started don't count.
-#[test]
-fn a_turn_without_a_response_is_not_resumed() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("log.jsonl");
-    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
-    let look = agent.request_call("look", "{}");
-    agent.run_turn(&look);
-    drop(agent);
-    let first = read_agent_history(&path).1;
-    assert!(matches!(
-        first.resume_state(&look),
-        Ok(ResumeState::NotStarted)
-    ));
-    drop(first);
-    // Now the model requests something else.
-    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
-    let seek = again.request_call("seek", "{}");
-    again.run_turn(&seek);
-    again.receive_response();
-    drop(again);
-    let second = read_agent_history(&path).1;
-    assert!(matches!(
-        second.resume_state(&seek),
-        Ok(ResumeState::Answered(_))
-    ));
-    let conflict = second.resume_state(&look).unwrap_err().0;
-    assert!(conflict.contains("the session log has seek"), "{conflict}");
-    let turns = read_lines(&path);
-    let turns = turns.iter().filter(|record| record["type"] == "turn");
-    assert_eq!(turns.count(), 3);
-}
-
-/// A `write` call only starts once its response is complete. So another call in its place is a conflict, even if the
-/// turn began while the response was still streaming.
-#[test]
-fn a_call_that_writes_belongs_to_a_complete_response() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("log.jsonl");
-    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
-    let pay = agent.request_call("pay", "{}");
-    let other = agent.request_call("pay", "{ }");
-    agent.run_turn(&pay);
-    agent.receive_response();
-    drop(agent);
-    let agent_history = read_agent_history(&path).1;
-    assert!(matches!(
-        agent_history.resume_state(&pay),
-        Ok(ResumeState::Answered(_))
-    ));
-    let conflict = agent_history.resume_state(&other).unwrap_err().0;
-    assert!(conflict.contains("the session log has pay"), "{conflict}");
-}
-
-/// The response of a later run completes, but that run ends before the turn begins. The calls that the log has in this
-/// turn belong to the earlier response, which didn't complete, so they don't count, even if they are the same.
-#[test]
-fn a_later_response_has_no_calls_of_an_earlier_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("log.jsonl");
-    let mut agent = AgentFixture::begin_in(&path, BeginMode::NewTask);
-    let (look, seek) = (
-        agent.request_call("look", "{}"),
-        agent.request_call("seek", "{}"),
-    );
-    agent.run_turn(&look);
-    drop(agent);
-    let mut again = AgentFixture::begin_in(&path, BeginMode::Resume);
-    again.receive_response();
-    let lead = Arc::clone(&again.lead_call);
-    drop(again);
-    let agent_history = read_agent_history(&path).1;
-    assert!(agent_history.logged_response(&lead, 0).unwrap().is_some());
-    for call in [look, seek] {
-        assert!(matches!(
-            agent_history.resume_state(&call),
-            Ok(ResumeState::NotStarted)
-        ));
+    for mode in [BeginMode::NewTask, BeginMode::Resume] {
+        let records = if path.exists() {
+            read_lines(&path).len()
+        } else {
+            0
+        };
+        let mut agent = AgentFixture::begin_in(&path, mode);
+        let look = agent.request_call("look", "{}");
+        agent.receive_response();
+        agent.run_turn(&look);
+        drop(agent);
+        let new: Vec<String> = read_lines(&path)[records..]
+            .iter()
+            .map(|record| record["type"].as_str().unwrap().to_owned())
+            .collect();
+        let of_input: &[&str] = match mode {
+            BeginMode::NewTask => &["session", "turn", "tool_call", "tool_start"],
+            _ => &["session", "tool_start"],
+        };
+        let of_agent = [
+            "model_response",
+            "turn",
+            "tool_call",
+            "tool_start",
+            "tool_result",
+        ];
+        assert_eq!(new, [of_input, &of_agent].concat());
     }
+    let mut history = TaskHistory::default();
+    LockedLog::open(&path, |record, end| history.apply_record(record, end)).unwrap();
+    assert_eq!(history.count_input_calls(), 1);
 }

@@ -41,7 +41,7 @@ pub(super) fn complete_metadata(kind: &str, metadata: &Value) -> Value {
             json!({"toolq": "0.1.0", "format": {"major": 1, "minor": 0}, "tools": {"path": "t", "sha256": "0"}, "cwd": "/", "root": "/", "jobs": 1, "pid": 1, "epoch": 1, "sync": "auto"})
         }
         "model_response" => {
-            json!({"tool_use_id": "a", "tool_name": "t", "model": null, "usage": null, "request_sha256": "0"})
+            json!({"tool_use_id": "a", "tool_name": "t", "model": null, "usage": null})
         }
         "tool_call" => {
             json!({"tool_use_id": "a", "turn": 0, "position": 0, "batch": 0, "concurrency_safe": false, "reason": null, "input_sha256": null, "tool_name": "t"})
@@ -413,24 +413,25 @@ fn agent_call_record(kind: &'static str) -> (&'static str, Option<usize>, Value)
     (kind, Some(5), json!({}))
 }
 
-/// An agent may be resumed any number of times. Its model responds once per turn, and `write` calls wait for the
-/// response.
+/// An agent that was cut off begins anew, unless it may have had an effect. Its model responds once per turn, and `write`
+/// calls wait for the response.
 #[test]
 fn an_interrupted_agent_starts_again() {
     let model_response = |turn: usize| ("model_response", Some(2), json!({"turn": turn}));
-    let of_agent_call = |mut record: (&'static str, Option<usize>, Value)| {
-        record.1 = Some(5);
-        record
+    let inner_start = |effect| {
+        let mut start = start_record(1, effect);
+        start.1 = Some(5);
+        start
     };
     let interrupted = ("tool_result", Some(2), json!({"status": "interrupted"}));
+    let not_done = ("resolve", Some(2), json!({"done": false}));
     let mut over_budget = ("tool_result", Some(2), json!({"status": "over_budget"}));
-    let write_start = of_agent_call(start_record(1, "write"));
     for allowed in [
         vec![
             model_response(0),
-            write_start.clone(),
-            agent_call_record("tool_result"),
+            inner_start("read"),
             agent_start(2),
+            model_response(0),
         ],
         vec![
             interrupted.clone(),
@@ -439,23 +440,19 @@ fn an_interrupted_agent_starts_again() {
             agent_start(3),
         ],
         vec![
-            interrupted.clone(),
-            call_record("tool_in_doubt"),
-            agent_start(2),
-        ],
-        vec![
             call_record("tool_skipped"),
             agent_start(2),
             call_record("tool_result"),
         ],
         vec![
             model_response(0),
-            write_start.clone(),
+            inner_start("write"),
             agent_call_record("tool_in_doubt"),
             call_record("tool_in_doubt"),
+            not_done,
             agent_start(2),
         ],
-        vec![of_agent_call(start_record(1, "read")), model_response(0)],
+        vec![inner_start("read"), model_response(0)],
         vec![model_response(0), model_response(1)],
     ] {
         assert_eq!(
@@ -467,9 +464,10 @@ fn an_interrupted_agent_starts_again() {
     over_budget.2["budget_of"] = json!("t");
     let no_response = "a `write` call starts before its model response is in the log";
     let result = "a call that has its result starts again";
+    let effect = "a call that may have had its effect starts again";
     for (wrong, why) in [
-        (vec![write_start.clone()], no_response),
-        (vec![model_response(1), write_start.clone()], no_response),
+        (vec![inner_start("write")], no_response),
+        (vec![model_response(1), inner_start("write")], no_response),
         (
             vec![model_response(0), model_response(0)],
             "its turn already has a model response",
@@ -479,11 +477,25 @@ fn an_interrupted_agent_starts_again() {
         (
             vec![
                 model_response(0),
-                write_start,
-                of_agent_call(start_record(2, "write")),
+                inner_start("write"),
+                inner_start("write"),
             ],
-            "a call that may have had its effect starts again",
+            effect,
         ),
+        (
+            vec![
+                model_response(0),
+                inner_start("write"),
+                agent_call_record("tool_result"),
+                agent_start(2),
+            ],
+            effect,
+        ),
+        (
+            vec![model_response(0), inner_start("idempotent"), agent_start(2)],
+            effect,
+        ),
+        (vec![call_record("tool_in_doubt"), agent_start(2)], effect),
     ] {
         let line = 6 + wrong.len() as u64;
         assert_eq!(

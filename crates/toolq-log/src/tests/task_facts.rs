@@ -81,11 +81,7 @@ fn only_the_rejection_in_the_log_is_the_same() {
         (1, "\"done\"", false),
         (2, "\"done\"", false),
     ] {
-        let place = CallPosition {
-            parent: None,
-            turn: 0,
-            position,
-        };
+        let place = CallPosition { turn: 0, position };
         assert_eq!(history.has_same_rejection(place, json), is_same, "{json}");
     }
 }

@@ -10,7 +10,7 @@ use crate::records::{
     BLOB_REF_PREFIX, CallContent, CallEndRecord, CallEndStats, CallRecord, LateResultRecord,
     RecordContent, RecordKind, ToolMeaning, end_record_kind,
 };
-use crate::resume::CallPosition;
+use crate::resume::{CallPosition, LoggedCall};
 use crate::write::session_log::{OpenCall, SessionLog};
 use toolq_core::json::to_json_line;
 use toolq_core::types::{
@@ -33,12 +33,14 @@ impl SessionLog {
             Some(history) => history.check_call(&checked.call, &self.mask),
             None => Ok(false),
         };
-        self.has_conflict |= log_match.is_err() && call.parent.is_none();
+        self.has_conflict |= log_match.is_err();
         if self.has_conflict && call.parent.is_none() {
             return Ok(());
         }
-        let position = self.position_of(&call).filter(|_| log_match == Ok(true));
-        let logged_call = position.and_then(|position| self.history.as_ref()?.call_at(position));
+        let logged_call = match log_match {
+            Ok(true) => self.logged_call(&call),
+            _ => None,
+        };
         let record = match logged_call {
             Some(logged_call) => logged_call.record_id,
             None => self.append_new_call(checked, batch)?,
@@ -52,17 +54,10 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Returns the position of a call in the log, or `None` if the agent that requested it has no record.
-    fn position_of(&self, call: &CallRef) -> Option<CallPosition> {
-        let parent = match &call.parent {
-            Some(agent) => Some(self.open_calls.get(&agent.key())?.record_id),
-            None => None,
-        };
-        Some(CallPosition {
-            parent,
-            turn: call.turn,
-            position: call.position,
-        })
+    /// Returns what earlier runs recorded about a call of the input.
+    fn logged_call(&self, call: &CallRef) -> Option<&LoggedCall> {
+        let position = input_position(call)?;
+        self.history.as_ref()?.call_at(position)
     }
 
     fn append_new_call(&mut self, checked: &CheckedCall, batch: Option<usize>) -> io::Result<Uuid> {
@@ -179,7 +174,7 @@ impl SessionLog {
         outcome: &Outcome,
         answer: &CallAnswer,
     ) -> io::Result<bool> {
-        let (Some(history), Some(position)) = (&self.history, self.position_of(call)) else {
+        let (Some(history), Some(position)) = (&self.history, input_position(call)) else {
             return Ok(false);
         };
         if !matches!(outcome, Outcome::Rejected(_)) {
@@ -188,4 +183,12 @@ impl SessionLog {
         let json = serde_json::to_string(&MaskedContent(&answer.content, &self.mask))?;
         Ok(history.has_same_rejection(position, &to_json_line(&json)))
     }
+}
+
+/// Returns the position of a call that the input requested.
+fn input_position(call: &CallRef) -> Option<CallPosition> {
+    let (turn, position) = (call.turn, call.position);
+    call.parent
+        .is_none()
+        .then_some(CallPosition { turn, position })
 }

@@ -113,10 +113,10 @@ impl SessionLog {
             }
             Event::AgentMessage {
                 call,
-                response: Some((response, digest)),
+                response: Some(response),
                 turn,
                 ..
-            } => self.record_response(call, *turn, response, digest)?,
+            } => self.record_response(call, *turn, response)?,
             Event::QueueDrained { turn } => {
                 self.open_turns.remove(&(*turn, None));
             }

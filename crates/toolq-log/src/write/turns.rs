@@ -8,8 +8,8 @@ use crate::write::session_log::SessionLog;
 use toolq_core::types::{CallRef, MaskedJson, ModelResponse, TurnOrigin};
 
 impl SessionLog {
-    /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on. A turn that
-    /// an earlier run has recorded isn't recorded again.
+    /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on. A turn of the
+    /// input that an earlier run has recorded isn't recorded again.
     pub(crate) fn record_turn(
         &mut self,
         turn: usize,
@@ -19,13 +19,8 @@ impl SessionLog {
         let key = (turn, parent.cloned());
         let agent_call_id =
             parent.map(|agent| self.open_calls.get(&agent.key()).map(|open| open.record_id));
-        let history = self
-            .history
-            .as_ref()
-            .filter(|_| agent_call_id != Some(None));
-        if let Some(record) =
-            history.and_then(|history| history.turn_record(agent_call_id.flatten(), turn))
-        {
+        let history = self.history.as_ref().filter(|_| parent.is_none());
+        if let Some(record) = history.and_then(|history| history.turn_record(turn)) {
             self.open_turns.insert(key, record);
             return Ok(());
         }
@@ -40,18 +35,16 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Records the response of a model below the call that its agent works on, so that a later run doesn't have to
-    /// repeat the request.
+    /// Records the response of a model below the call that its agent works on.
     pub(crate) fn record_response(
         &mut self,
         call: &CallRef,
         turn: usize,
         response: &ModelResponse,
-        digest: &str,
     ) -> io::Result<()> {
         let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
         let content = MaskedJson(&response.body, &self.mask);
-        let fields = ModelResponseRecord::new(call, turn, response, digest, &self.mask);
+        let fields = ModelResponseRecord::new(call, turn, response, &self.mask);
         self.journal
             .append(&RecordKind::ModelResponse, parent, &content, &fields)?;
         Ok(())

@@ -3,7 +3,6 @@
 use super::*;
 
 use crate::scheduler::running_call::tests::{job, running_call};
-use toolq_core::types::PriorAttempts;
 use toolq_testing::{sample_answer, sample_call};
 
 fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
@@ -71,17 +70,10 @@ fn a_batch_starts_with_its_unfinished_calls() {
 
 /// Such a call isn't answered with "not executed": it may have had its effect.
 #[test]
-fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
-    let waiting = |needs_probe, has_nested_doubt: Option<bool>| {
+fn a_call_may_be_in_doubt_until_its_probe_says_more() {
+    let waiting = |needs_probe| {
         let job = CallJob {
             needs_probe,
-            prior_attempts: has_nested_doubt.map(|has_nested_doubt| {
-                Box::new(PriorAttempts {
-                    count: 1,
-                    idempotency_key: None,
-                    has_nested_doubt,
-                })
-            }),
             ..Arc::into_inner(job(None)).unwrap()
         };
         CallState::Waiting(Arc::new(job))
@@ -92,11 +84,8 @@ fn a_call_may_be_in_doubt_until_its_probe_or_its_agent_says_more() {
         CallState::Running(Box::new(run))
     };
     for (state, may_be_in_doubt) in [
-        (waiting(false, None), false),
-        (waiting(false, Some(false)), false),
-        (waiting(false, Some(true)), true),
-        (waiting(true, None), true),
-        (waiting(true, Some(false)), true),
+        (waiting(false), false),
+        (waiting(true), true),
         (running(false), false),
         (running(true), true),
         (CallState::Finishing, false),

@@ -84,7 +84,6 @@ fn attempts_are_counted_over_all_runs() {
                 Box::new(PriorAttempts {
                     count,
                     idempotency_key: None,
-                    has_nested_doubt: false,
                 })
             }),
             ..Arc::into_inner(job(None)).unwrap()
