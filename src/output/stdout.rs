@@ -3,13 +3,15 @@
 
 use std::future::pending;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
 
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
 use crate::output::stalled_reader::{self, PIECE_BYTES};
-use crate::output::{stdout_pipe, stdout_probe};
+use crate::output::stdout_probe;
 use toolq_core::exit::{CommandError, Exit};
 
 /// Why stdout can't be written.
@@ -76,7 +78,7 @@ pub async fn wait_until_closed() {
 /// toolq was started without one.
 pub fn check_open() -> Result<(), StdoutError> {
     if stdout_probe::started_without_stdout() {
-        return Err(StdoutError::Failed(rustix::io::Errno::BADF.into()));
+        return Err(StdoutError::Failed(Errno::BADF.into()));
     }
     Ok(())
 }
@@ -107,10 +109,36 @@ pub fn write_lines(lines: &[u8]) -> Result<(), StdoutError> {
     check_open()?;
     let mut stdout = io::stdout().lock();
     stdout.flush()?;
-    if stdout_pipe::write_all(&stdout, lines)? {
+    if write_all(&stdout, lines)? {
         Ok(())
     } else {
         Err(StdoutError::Stalled)
+    }
+}
+
+/// Writes `bytes` to `stdout` past any buffer. Returns `false` if its reader was given up before it took everything.
+fn write_all(stdout: &impl AsFd, mut bytes: &[u8]) -> io::Result<bool> {
+    // A file has no reader to wait for, so it takes everything at once.
+    let is_file = FileType::from_raw_mode(fstat(stdout)?.st_mode).is_file();
+    let piece_bytes = if is_file { usize::MAX } else { PIECE_BYTES };
+    while !bytes.is_empty() {
+        if !stalled_reader::wait_until_writable(stdout)? {
+            return Ok(false);
+        }
+        let piece = &bytes[..bytes.len().min(piece_bytes)];
+        bytes = &bytes[write_piece(stdout, piece)?..];
+    }
+    Ok(true)
+}
+
+/// Writes as much of `piece` as `stdout` takes now that it is ready, and returns how much that was.
+fn write_piece(stdout: &impl AsFd, piece: &[u8]) -> io::Result<usize> {
+    match rustix::io::write(stdout, piece) {
+        Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+        Ok(written) => Ok(written),
+        // Another process may have made the output nonblocking, and a third one may have been faster.
+        Err(Errno::INTR | Errno::AGAIN) => Ok(0),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -132,4 +160,90 @@ pub fn print_clap_message(message: &clap::Error) -> Result<Exit, StdoutError> {
     check_open()?;
     printed?;
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, mkfifoat};
+
+    use super::*;
+
+    /// More than a pipe holds, and no multiple of a piece.
+    fn long_text() -> Vec<u8> {
+        (0..=250).cycle().take(1_000_003).collect()
+    }
+
+    /// Writes to `writer` while a thread reads `reader`, and checks what arrives. With `flags`, somebody has changed the
+    /// descriptor.
+    fn expect_everything(mut reader: impl Read + Send + 'static, writer: impl AsFd, flags: OFlags) {
+        fcntl_setfl(&writer, fcntl_getfl(&writer).unwrap() | flags).unwrap();
+        let read = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        assert!(write_all(&writer, &long_text()).unwrap());
+        drop(writer);
+        assert!(read.join().unwrap().unwrap() == long_text());
+    }
+
+    #[test]
+    fn a_pipe_takes_everything_in_order() {
+        for flags in [OFlags::empty(), OFlags::NONBLOCK] {
+            let (reader, writer) = io::pipe().unwrap();
+            expect_everything(reader, writer, flags);
+        }
+    }
+
+    /// The kernel can't write to a named pipe without waiting.
+    #[test]
+    fn a_named_pipe_takes_everything_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        for flags in [OFlags::empty(), OFlags::NONBLOCK] {
+            let open = path.clone();
+            let reader = thread::spawn(move || File::open(open).unwrap());
+            let writer = File::options().write(true).open(&path).unwrap();
+            expect_everything(reader.join().unwrap(), writer, flags);
+        }
+    }
+
+    #[test]
+    fn a_socket_takes_everything_in_order() {
+        for flags in [OFlags::empty(), OFlags::NONBLOCK] {
+            let (reader, writer) = UnixStream::pair().unwrap();
+            reader.set_nonblocking(false).unwrap();
+            expect_everything(reader, writer, flags);
+        }
+    }
+
+    #[test]
+    fn a_file_is_appended_to() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "first").unwrap();
+        let appending = File::options().append(true).open(file.path()).unwrap();
+        assert!(write_all(&appending, &long_text()).unwrap());
+        assert!(fs::read(file.path()).unwrap() == [b"first", long_text().as_slice()].concat());
+    }
+
+    #[test]
+    fn a_closed_pipe_is_an_error() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let error = write_all(&writer, &long_text()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_an_error() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let error = write_all(&full, b"text").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
 }
