@@ -10,8 +10,8 @@ use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::notices::Notices;
 use crate::queue_error;
+use crate::session::Notices;
 use toolq_core::exit::CommandError;
 
 /// How long to wait for a server that answers.

@@ -11,10 +11,10 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::large_bodies::MAX_BODY_BYTES;
-use crate::log_files::{LogFiles, name_files};
 use crate::ordered_publishing::{PublishRefusal, publish_after};
 use crate::submitter::limit_repeats;
 use crate::turn_holder::TurnHolder;
+use crate::turn_log::{LogFiles, name_files};
 use crate::turn_queue::TurnQueue;
 use toolq_log::LogReplica;
 

@@ -9,11 +9,10 @@ use tokio::time::sleep;
 
 use crate::doubts::list_doubts;
 use crate::names::TurnName;
-use crate::notices::Notices;
 use crate::ordered_publishing::{PublishRefusal, publish_after, publish_only};
 use crate::queue_error;
 use crate::record_publisher::name_and_publish;
-use crate::session::QueueSession;
+use crate::session::{Notices, QueueSession};
 use crate::stored_records::StoredRecords;
 use crate::submitter::limit_repeats;
 use crate::turn_answering::ASKS_AGAIN;

@@ -1,5 +1,7 @@
 //! What the commands of a queue have in common: its name, and the connection with its runtime.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::Client;
@@ -8,7 +10,6 @@ use tokio::time::timeout;
 
 use crate::connection::{NatsSettings, build_nats_runtime, connect};
 use crate::names::QueueName;
-use crate::notices::Notices;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 
@@ -64,5 +65,39 @@ impl QueueSession {
         let flushing = async { timeout(MAX_FLUSH_TIME, self.client.flush()).await };
         let _ = self.runtime.block_on(flushing);
         self.runtime.shutdown_background();
+    }
+}
+
+/// Tells people what happens. Clones tell the same people.
+#[derive(Clone)]
+pub struct Notices {
+    note: Arc<dyn Fn(&str) + Send + Sync>,
+    warn: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Notices {
+    /// What is as it should be goes to `note`, what isn't to `warn`.
+    pub fn new(
+        note: impl Fn(&str) + Send + Sync + 'static,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            note: Arc::new(note),
+            warn: Arc::new(warn),
+        }
+    }
+
+    pub(crate) fn note(&self, message: &str) {
+        (self.note)(message);
+    }
+
+    pub(crate) fn warn(&self, message: &str) {
+        (self.warn)(message);
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Notices")
     }
 }

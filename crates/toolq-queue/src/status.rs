@@ -1,14 +1,16 @@
 //! What is known of a queue.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::PullConsumer;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use crate::doubts::{CallInDoubt, list_dead_turns, list_doubts};
 use crate::presence::{WorkerReport, call_roll};
 use crate::queue_error;
-use crate::server_sync::{SyncMode, find_sync_mode};
 use crate::session::QueueSession;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
@@ -16,9 +18,11 @@ use toolq_core::json::expect_json;
 
 /// How many calls in doubt the text names.
 const MAX_NAMED_CALLS: usize = 10;
+/// How long to wait for the server to report its configuration. Most servers don't report it to ordinary users.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// A queue at a moment.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Serialize)]
 pub struct QueueStatus {
     pub(crate) queue: String,
     /// Turns that no worker has taken yet.
@@ -41,11 +45,11 @@ pub struct QueueStatus {
     /// Copies of the stream.
     pub(crate) replicas: usize,
     /// When the server writes to its disk.
-    pub(crate) sync: SyncMode,
+    sync: SyncMode,
 }
 
 /// A call in doubt and its turn.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct CallOfTurn {
     pub turn: String,
     #[serde(flatten)]
@@ -175,4 +179,46 @@ pub(crate) async fn read_status(
         replicas: info.config.num_replicas,
         sync: find_sync_mode(client).await,
     })
+}
+
+/// When the server writes to its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum SyncMode {
+    /// Before it confirms anything: `sync_interval: always`.
+    Always,
+    /// From time to time.
+    Lazy,
+    /// The server doesn't say.
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct JetStreamReply {
+    data: JetStreamReport,
+}
+
+#[derive(Deserialize)]
+struct JetStreamReport {
+    config: JetStreamConfig,
+}
+
+#[derive(Deserialize)]
+struct JetStreamConfig {
+    #[serde(default)]
+    sync_always: bool,
+}
+
+/// Finds out when the server writes to its disk. It reports its configuration only to users of its system account, and to
+/// those of accounts that import `$SYS.REQ.SERVER.PING.JSZ` from there.
+async fn find_sync_mode(client: &Client) -> SyncMode {
+    let request = client.request("$SYS.REQ.SERVER.PING.JSZ", "{\"config\":true}".into());
+    let Ok(Ok(reply)) = timeout(ANSWER_TIME, request).await else {
+        return SyncMode::Unknown;
+    };
+    match serde_json::from_slice::<JetStreamReply>(&reply.payload) {
+        Ok(reply) if reply.data.config.sync_always => SyncMode::Always,
+        Ok(_) => SyncMode::Lazy,
+        Err(_) => SyncMode::Unknown,
+    }
 }

@@ -7,11 +7,11 @@ use async_nats::jetstream::message::StreamMessage;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 
-use crate::log_files::named_files;
 use crate::names::TurnName;
 use crate::queue_error;
 use crate::record_publisher::LEASE_MS;
 use crate::session::QueueSession;
+use crate::turn_log::named_files;
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 

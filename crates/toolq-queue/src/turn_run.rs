@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::answers::Answer;
-use crate::notices::Notices;
+use crate::session::Notices;
 use crate::stop::StopSignal;
 use crate::stored_records::StoredRecords;
 use crate::turn_failure::TurnFailure;
