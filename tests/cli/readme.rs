@@ -224,10 +224,10 @@ fn a_job_in_the_background_neither_holds_up_a_block_nor_outlives_it() {
     crate::support::waiting::wait_until_gone(&[pid.trim().to_owned()]);
 }
 
-/// The agent loop of the README, with a fake `curl` as the model: two responses with a call, then one without.
+/// The agent loop in docs/streams.md, with a fake `curl` as the model: two responses with a call, then one without.
 #[test]
 fn the_agent_loop_ends() {
-    let page = fs::read_to_string(repository_root().join("README.md")).unwrap();
+    let page = fs::read_to_string(repository_root().join("docs/streams.md")).unwrap();
     let blocks = split_page(&page);
     let agent_loop = blocks.iter().find_map(|segment| match segment {
         PageSegment::Block("sh", text) if text.contains("\nwhile ") => Some(*text),

@@ -87,12 +87,12 @@ fn generated_files_are_current() {
     }
 }
 
-/// The first code block of the README is what a newcomer types: exactly two commands.
+/// The README has one block of what a newcomer types: exactly two commands.
 #[test]
-fn the_quick_start_is_two_commands() {
+fn from_source_is_two_commands() {
     let readme = fs::read_to_string(repository_root().join("README.md")).unwrap();
-    let quick = &readme[readme.find("## Quick start").unwrap()..];
-    let block = quick.split("```").nth(1).unwrap();
+    let section = &readme[readme.find("## From source").unwrap()..];
+    let block = section.split("```").nth(1).unwrap();
     let commands: Vec<&str> = block
         .lines()
         .skip(1)
