@@ -26,7 +26,7 @@ pub(crate) use log_subject::LogSubject;
 pub(crate) use reload::{ToolsInForce, describe_changes};
 pub(crate) use report_file::ReportFileError;
 pub(crate) use resume_decisions::ResumeDecisions;
-pub(crate) use run_session::{RunSession, start_reapers_early};
+pub(crate) use run_session::RunSession;
 #[cfg(feature = "nats")]
 pub(crate) use runtime::{build_runtime, set_up_calls};
 pub(crate) use server_survey::{SurveyReply, survey_servers};

@@ -49,10 +49,6 @@ impl ResumeDecisions {
 impl PriorCalls for ResumeDecisions {
     type Conflict = CommandError;
 
-    fn is_empty(&self) -> bool {
-        self.history.is_none() && self.plan.is_none()
-    }
-
     /// Returns the calls whose outcome the log doesn't decide, so their tools must be known. Returns an empty list if
     /// nothing may run: the root has moved, or the log has a different call at the position of one of `calls`.
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {

@@ -1,7 +1,6 @@
 //! The session in which commands run calls. Everything that they need is wired up here once, because
 //! the order matters.
 
-mod early_reapers;
 mod session_end;
 mod session_start;
 
@@ -9,11 +8,8 @@ use std::panic;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use procfence::ReaperPools;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-
-pub use early_reapers::start_reapers_early;
 
 use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
@@ -74,17 +70,6 @@ impl<'a> RunSession<'a> {
         settings: &SessionSettings,
         subject: LogSubject<'_>,
     ) -> Result<Self, CommandError> {
-        Self::begin_with(None, context, tools, settings, subject)
-    }
-
-    /// As [`begin`](Self::begin), with the supervisor that [`start_reapers_early`] has started.
-    pub fn begin_with(
-        early_reapers: Option<ReaperPools>,
-        context: &'a CommandContext,
-        tools: Arc<ToolsConfig>,
-        settings: &SessionSettings,
-        subject: LogSubject<'_>,
-    ) -> Result<Self, CommandError> {
         let setup = set_up_calls(tools, settings.jobs, context)?;
         let runtime = build_runtime(settings.otlp.is_some())?;
         let entered = runtime.enter();
@@ -97,15 +82,12 @@ impl<'a> RunSession<'a> {
             setup: &setup,
             clock: Clock::system(),
         };
-        // They get ready while the log is opened and synced.
-        let reaper_pools = early_reapers.or_else(|| start.start_reapers());
         let mut sinks = start.open_sinks()?;
         let approver = start.build_approver(&sinks)?;
         // Last of what can fail: it writes that the session has begun.
         let (mut opened, resume) = start.open_log()?;
         let mut engine = EngineSettings {
             approver,
-            reaper_pools,
             ..start.engine_settings(&mut opened)
         };
         if let Some(trace) = start.trace(&engine.task_id, opened.log.as_ref()) {

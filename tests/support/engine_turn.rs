@@ -362,7 +362,6 @@ impl TestTurn {
             output_dir: self.outputs,
             log_files: Vec::new(),
             supervisor_program: (!self.unsupervised).then(|| env!("CARGO_BIN_EXE_toolq").into()),
-            reaper_pools: None,
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),

@@ -21,20 +21,6 @@ pub(crate) struct PoolSupervisors {
 }
 
 impl PoolSupervisors {
-    /// Starts a supervisor if there is none.
-    ///
-    /// # Errors
-    /// The system is out of resources, or can't start the supervisor.
-    pub(crate) fn start(
-        &mut self,
-        start: impl FnOnce() -> io::Result<SupervisorClient>,
-    ) -> io::Result<()> {
-        if self.current.is_none() {
-            self.current = Some(start()?);
-        }
-        Ok(())
-    }
-
     /// Requests a reaper that is connected to `socket`, from a new supervisor if there is none or it was killed. Returns
     /// the reaper's number.
     ///
@@ -83,13 +69,6 @@ impl PoolSupervisors {
     pub(crate) fn kill_reaper(&self, number: u64) {
         if let Some(current) = &self.current {
             current.kill_reaper(number);
-        }
-    }
-
-    /// Tells the supervisor to exit, without waiting for it.
-    pub(crate) fn begin_close(&self) {
-        if let Some(current) = &self.current {
-            current.begin_close();
         }
     }
 

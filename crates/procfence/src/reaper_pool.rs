@@ -59,21 +59,6 @@ impl ReaperPools {
         if lenient { &self.lenient } else { &self.strict }
     }
 
-    /// Starts the supervisor of the strict pool, which otherwise happens when the first program starts. Returns without
-    /// waiting until it serves.
-    ///
-    /// # Errors
-    /// The system is out of resources, or can't start the supervisor.
-    pub fn start_ahead(&self) -> io::Result<()> {
-        self.strict.start_ahead()
-    }
-
-    /// Tells the idle reapers and the supervisors to exit. [`close`](Self::close) waits until they have.
-    pub fn begin_close(&self) {
-        self.strict.begin_close();
-        self.lenient.begin_close();
-    }
-
     /// Stops the idle reapers and the supervisors.
     pub fn close(&self) {
         self.strict.close();
@@ -126,15 +111,6 @@ impl ReaperPool {
     /// Kills a reaper that doesn't respond, along with everything it started.
     pub fn kill_reaper(&self, reaper: &ReaperClient) {
         lock(&self.supervisors).kill_reaper(reaper.number);
-    }
-
-    fn start_ahead(&self) -> io::Result<()> {
-        lock(&self.supervisors).start(|| self.start_supervisor())
-    }
-
-    fn begin_close(&self) {
-        lock(&self.idle).clear();
-        lock(&self.supervisors).begin_close();
     }
 
     fn close(&self) {

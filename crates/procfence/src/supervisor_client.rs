@@ -98,14 +98,6 @@ impl SupervisorClient {
         let _ = send_with_fds(&self.control, &request, &[]);
     }
 
-    /// Tells the supervisor to exit, without waiting for it.
-    pub(crate) fn begin_close(&self) {
-        // A program may have stopped the supervisor.
-        let _ = kill_process(self.pid, Signal::CONT);
-        // To the supervisor, this means that the host is gone.
-        let _ = self.control.shutdown(std::net::Shutdown::Both);
-    }
-
     /// Returns whether the supervisor has exited. While its socket is open, it only does so if it fails or is killed.
     pub(crate) fn was_killed(&mut self) -> bool {
         self.has_exited =
@@ -128,7 +120,10 @@ impl Drop for SupervisorClient {
         if self.was_killed() {
             return;
         }
-        self.begin_close();
+        // A program may have stopped the supervisor.
+        let _ = kill_process(self.pid, Signal::CONT);
+        // To the supervisor, this means that the host is gone.
+        let _ = self.control.shutdown(std::net::Shutdown::Both);
         if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
             let mut watched = [PollFd::new(&pidfd, PollFlags::IN)];
             let timeout = Timespec::try_from(SUPERVISOR_EXIT_TIMEOUT).ok();

@@ -16,19 +16,6 @@ impl ReaperPools {
     }
 
     /// Can't be called: the type is uninhabited.
-    ///
-    /// # Errors
-    /// None.
-    pub fn start_ahead(&self) -> io::Result<()> {
-        match *self {}
-    }
-
-    /// Can't be called: the type is uninhabited.
-    pub fn begin_close(&self) {
-        match *self {}
-    }
-
-    /// Can't be called: the type is uninhabited.
     pub fn close(&self) {
         match *self {}
     }

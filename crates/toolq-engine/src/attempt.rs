@@ -116,23 +116,10 @@ pub(crate) type AttemptFuture<'r> = Pin<Box<dyn Future<Output = AttemptResult> +
 pub(crate) type ListFuture<'r> =
     Pin<Box<dyn Future<Output = Result<Arc<ServerAnnouncement>, String>> + Send + 'r>>;
 
-/// The start of a server.
-pub(crate) type StartFuture<'r> = Pin<Box<dyn Future<Output = ()> + Send + 'r>>;
-
 /// Runs attempts. The engine's ordering and policies don't depend on what running means.
 pub(crate) trait AttemptRunner: Suspendable {
     /// Runs one attempt to its end, within its timeout.
     fn run(&self, attempt: Box<Attempt>) -> AttemptFuture<'_>;
-
-    /// Starts a server whose first call is about to come, and waits until its program runs. If it can't be started, that call
-    /// says why.
-    fn start_server<'r>(
-        &'r self,
-        _server: &'r Arc<ServerConfig>,
-        _control: &'r RunControl,
-    ) -> StartFuture<'r> {
-        Box::pin(async {})
-    }
 
     /// Asks a server for its tools, and starts it if it isn't running.
     fn list_tools<'r>(
@@ -142,9 +129,6 @@ pub(crate) trait AttemptRunner: Suspendable {
     ) -> ListFuture<'r> {
         Box::pin(async { Err("nothing can ask it".to_owned()) })
     }
-
-    /// Begins to end all servers, without waiting. No call of a server follows.
-    fn begin_ending_servers(&self) {}
 
     /// Ends all servers, and waits until they have ended.
     fn end_servers(&self) {}
@@ -156,9 +140,6 @@ pub(crate) trait AttemptRunner: Suspendable {
     fn take_server_notices(&self) -> Vec<ServerNotice> {
         Vec::new()
     }
-
-    /// Begins to shut the runner down, without waiting. Nothing is running anymore, and nothing more will start.
-    fn begin_close(&self) {}
 
     /// Shuts the runner down. Nothing is running anymore, and nothing more will start.
     fn close(&self) {}

@@ -1,9 +1,7 @@
 //! Runs attempts with the backend that their tool declares.
 
 use crate::agent::AgentRunner;
-use crate::attempt::{
-    Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture, StartFuture,
-};
+use crate::attempt::{Attempt, AttemptFuture, AttemptResult, AttemptRunner, ListFuture};
 use crate::command::CommandRunner;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::OutputReadRunner;
@@ -111,24 +109,12 @@ impl AttemptRunner for BackendRunner {
         Box::pin(self.run_backend(attempt))
     }
 
-    fn start_server<'r>(
-        &'r self,
-        server: &'r Arc<ServerConfig>,
-        control: &'r RunControl,
-    ) -> StartFuture<'r> {
-        Box::pin(self.servers.start_server(server, control, &self.commands))
-    }
-
     fn list_tools<'r>(
         &'r self,
         server: &'r Arc<ServerConfig>,
         control: &'r RunControl,
     ) -> ListFuture<'r> {
         Box::pin(self.servers.list_tools(server, control, &self.commands))
-    }
-
-    fn begin_ending_servers(&self) {
-        self.servers.begin_close();
     }
 
     fn end_servers(&self) {
@@ -142,10 +128,6 @@ impl AttemptRunner for BackendRunner {
 
     fn take_server_notices(&self) -> Vec<ServerNotice> {
         self.servers.take_notices()
-    }
-
-    fn begin_close(&self) {
-        self.commands.begin_close();
     }
 
     fn close(&self) {

@@ -106,7 +106,6 @@ impl SchemaDiscovery {
                 outputs: None,
                 agent_scope: None,
                 turn_origin: TurnOrigin::default(),
-                is_last_turn: false,
             },
         }
     }

@@ -48,12 +48,6 @@ impl Engine {
         emit_notices(&self.state.runner.take_server_notices(), sink)
     }
 
-    /// Tells the supervisors of the engine's commands to exit, so that [`close`](Self::close) waits less. Nothing may run
-    /// anymore.
-    pub fn begin_close(&self) {
-        self.state.runner.begin_close();
-    }
-
     /// Shuts down the supervisor of the engine's commands and waits for it to exit.
     ///
     /// Otherwise, this happens when the last reference to the runner is dropped, which may be held by a [`RunControl`]
@@ -74,11 +68,6 @@ impl Engine {
                 .map(|_| ConversationOutputs::default());
         }
         self.state.turn_origin = origin;
-    }
-
-    /// Announces that the turn that is answered next is the last one. Its servers begin to end as soon as its calls have ended.
-    pub fn expect_last_turn(&mut self) {
-        self.state.is_last_turn = true;
     }
 
     /// Runs a turn whose calls are all known, and returns when each of them has been answered and delivered.

@@ -15,7 +15,6 @@ mod conversation_outputs;
 mod digests;
 mod discovery;
 mod dispatcher;
-mod early_start;
 mod engine;
 mod host;
 mod http;
@@ -39,7 +38,7 @@ mod tests;
 mod timing;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_allowed_gap, find_program, find_sandbox_gaps, start_reaper_pools};
+pub use command::{find_allowed_gap, find_program, find_sandbox_gaps};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::SchemaDiscovery;

@@ -12,9 +12,6 @@ pub trait PriorCalls: Sync {
     /// Why a call contradicts the record.
     type Conflict: Send;
 
-    /// Returns whether no call is on record, so that none can be refused or answered because of that.
-    fn is_empty(&self) -> bool;
-
     /// Returns those of `calls` that may still run, and so need the schemas of their tools.
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call>;
 
@@ -42,10 +39,6 @@ pub struct NoPriorCalls;
 
 impl PriorCalls for NoPriorCalls {
     type Conflict = Infallible;
-
-    fn is_empty(&self) -> bool {
-        true
-    }
 
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         calls.iter().collect()

@@ -69,12 +69,6 @@ impl RunBudget {
         taken.map(drop).map_err(|_| BudgetLimit::Calls(limit))
     }
 
-    /// Returns whether the budget of calls isn't used up.
-    pub(crate) fn has_calls_left(&self) -> bool {
-        let limit = self.limits.calls.unwrap_or(u64::MAX);
-        self.calls_started.load(Relaxed) < limit
-    }
-
     /// Returns the time or output budget that is used up, if one is.
     pub(crate) fn exhausted_budget(&self, now: Duration) -> Option<BudgetLimit> {
         let is_expired = |time: &Duration| self.remaining_time(*time, now).is_zero();

@@ -5,7 +5,6 @@ use crate::host::HostTools;
 use crate::http::Resolver;
 use crate::result_cache::LoggedResults;
 use crate::run_budget::BudgetLimits;
-use procfence::ReaperPools;
 use redact::Mask;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -30,9 +29,6 @@ pub struct EngineSettings {
     /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group
     /// outlives the call.
     pub supervisor_program: Option<PathBuf>,
-    /// Pools whose supervisor was started ahead, by [`start_reaper_pools`](crate::start_reaper_pools). They take the place
-    /// of pools of `supervisor_program`.
-    pub reaper_pools: Option<ReaperPools>,
     /// The environment that children inherit from, and from which `${NAME}` is read, with the variables of `env_file`.
     pub environment: Arc<Environment>,
     /// Resolves the hosts of HTTP requests.
@@ -61,7 +57,6 @@ impl EngineSettings {
             output_dir: None,
             log_files: Vec::new(),
             supervisor_program: None,
-            reaper_pools: None,
             environment: Arc::new(environment.with_env_file(&tools.env_file)),
             tools,
             resolver: Resolver::system(),

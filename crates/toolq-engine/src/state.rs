@@ -30,8 +30,6 @@ pub(crate) struct EngineState {
     pub(crate) agent_scope: Option<Arc<AgentScope>>,
     /// Where the turns come from that it runs from now on.
     pub(crate) turn_origin: TurnOrigin,
-    /// The next turn is the last one that needs servers.
-    pub(crate) is_last_turn: bool,
 }
 
 impl EngineState {
@@ -46,7 +44,6 @@ impl EngineState {
             outputs: readable_outputs(&settings.tools),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),
-            is_last_turn: false,
             settings,
             runner,
         }
@@ -70,7 +67,6 @@ impl EngineState {
             result_cache: self.result_cache.clone(),
             agent_scope: Some(agent_scope),
             turn_origin: TurnOrigin::default(),
-            is_last_turn: false,
         }
     }
 
@@ -97,7 +93,6 @@ impl EngineState {
             outputs,
             agent_scope: None,
             turn_origin,
-            is_last_turn: false,
         }
     }
 

@@ -110,10 +110,6 @@ struct EarlierWorkers<'a> {
 impl PriorCalls for EarlierWorkers<'_> {
     type Conflict = String;
 
-    fn is_empty(&self) -> bool {
-        self.history.is_none()
-    }
-
     fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
         let is_open = |call: &&Call| {
             self.history

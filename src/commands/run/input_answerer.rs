@@ -7,9 +7,6 @@ use crate::session::RunSession;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
 
-/// Reading and checking at least this many calls takes as long as starting a program.
-const LONG_TURN: usize = 1000;
-
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) session: &'s mut RunSession<'c>,
@@ -18,8 +15,6 @@ pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) turns_before: usize,
     /// The path of the current input.
     input_path: String,
-    /// The current input is a recording, and no other input follows.
-    is_last_recording: bool,
     /// The errors of inputs that broke off.
     failures: Vec<CommandError>,
 }
@@ -31,7 +26,6 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             settings,
             turns_before: 0,
             input_path: String::new(),
-            is_last_recording: false,
             failures: Vec::new(),
         }
     }
@@ -46,10 +40,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         &mut self,
         inputs: impl Iterator<Item = (String, CommandInput)>,
     ) -> Result<(), CommandError> {
-        let mut inputs = inputs.peekable();
-        while let Some((path, input)) = inputs.next() {
-            let is_recording = matches!(input, CommandInput::Recording(_));
-            self.is_last_recording = is_recording && inputs.peek().is_none();
+        for (path, input) in inputs {
             self.input_path = path;
             self.set_turn_origin(TurnOrigin::default());
             let answered = match input {
@@ -76,38 +67,17 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             let turn = if let Some(turn) = self.session.compared_turn.take() {
                 turn
             } else {
-                self.start_first_server(recording, index).await?;
                 let turn = recording.turn(index, all)?;
                 turn.with_number(self.turns_before + index)
             };
             match (turn.calls.is_empty(), turn.answered_count) {
                 (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
-                (false, _) => {
-                    if self.is_last_recording && index + 1 == recording.len() {
-                        self.session.engine.expect_last_turn();
-                    }
-                    self.answer_turn(turn, &mut printer).await?;
-                }
+                (false, _) => self.answer_turn(turn, &mut printer).await?,
             }
             self.check_output(&mut printer)?;
         }
         self.turns_before += recording.len();
-        Ok(())
-    }
-
-    /// Starts the server of a long turn's first call, which then gets ready while the calls are read and checked.
-    async fn start_first_server(
-        &mut self,
-        recording: &Recording,
-        turn: usize,
-    ) -> Result<(), CommandError> {
-        if recording.call_count(turn) >= LONG_TURN
-            && let Some(first) = recording.first_open_call(turn)?
-        {
-            let parts = self.session.turn_parts();
-            parts.engine.start_first_server(first, parts.prior).await;
-        }
         Ok(())
     }
 

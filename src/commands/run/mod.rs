@@ -8,7 +8,6 @@ mod plan_application;
 mod settings;
 mod streaming;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::args::RunArguments as Arguments;
@@ -21,7 +20,7 @@ use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use crate::session::{LogSubject, RunSession, start_reapers_early};
+use crate::session::{LogSubject, RunSession};
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::transcript::InputSource;
 use toolq_log::BeginMode;
@@ -41,9 +40,6 @@ pub fn run(
     }
     let tools = Arc::new(context.load_tools_to_run()?);
     let paths = arguments.input.paths();
-    let early_reapers = (!arguments.follow)
-        .then(|| start_reapers_early(paths.iter().map(PathBuf::as_path), &tools))
-        .flatten();
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {
@@ -65,7 +61,7 @@ pub fn run(
         inputs: &inputs,
         include_answered: run_settings.include_answered,
     };
-    let session = RunSession::begin_with(early_reapers, context, tools, &settings, subject)?;
+    let session = RunSession::begin(context, tools, &settings, subject)?;
     let paths = paths.into_iter().map(|path| path.display().to_string());
     let inputs = paths.zip(inputs);
     let (session, answered) = session.run_on_worker(move |session| {

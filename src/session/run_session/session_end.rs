@@ -108,8 +108,6 @@ impl RunSession<'_> {
         let exit = exits.into_iter().chain(signal).max().unwrap_or(Exit::Ok);
         // If the log can't be written, closing it says so.
         let _ = self.engine.end_servers(&mut self.sinks);
-        // It ends while the log is synced.
-        self.engine.begin_close();
         self.sinks.close(exit, &self.context.stderr)
     }
 

@@ -3,10 +3,8 @@
 use std::mem;
 use std::sync::Arc;
 
-use procfence::ReaperPools;
-
 use crate::approval::build_approver;
-use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM};
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::earlier_results::EarlierResults;
@@ -17,7 +15,7 @@ use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
 use toolq_core::types::TraceContext;
-use toolq_engine::{Approver, EngineSettings, LoggedResults, start_reaper_pools};
+use toolq_engine::{Approver, EngineSettings, LoggedResults};
 use toolq_log::SessionLog;
 
 /// What the steps depend on.
@@ -30,14 +28,6 @@ pub(super) struct SessionStart<'s> {
 }
 
 impl SessionStart<'_> {
-    /// Starts the supervisor of the commands, if the calls are known and may run some.
-    pub(super) fn start_reapers(&self) -> Option<ReaperPools> {
-        self.subject
-            .knows_calls()
-            .then(|| start_reaper_pools(&self.setup.tools, SUPERVISOR_PROGRAM.as_ref()))
-            .flatten()
-    }
-
     /// Opens the sinks, except for the session log.
     pub(super) fn open_sinks(&self) -> Result<RunSinks, CommandError> {
         if let Some(otlp) = &self.settings.otlp {

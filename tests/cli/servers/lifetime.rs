@@ -20,41 +20,6 @@ fn calls_of_one_server_share_its_process_which_ends_with_the_run() {
     assert_eq!(lines(dir, "ends"), ["eof"], "the server ended by itself");
 }
 
-/// Such a server starts before the other calls are read.
-#[test]
-fn a_long_turn_starts_the_server_of_its_first_call_once() {
-    let mut calls = vec![("read", json!({}))];
-    calls.resize(1000, ("unknown", json!({})));
-    let output = sandbox(&calls).run(&["run", "-q"]).assert_exit(0);
-    let results = output.result_texts();
-    assert_eq!(results.len(), 1000);
-    assert_eq!(results[0], ("one\ntwo".to_owned(), false));
-    let dir = output.dir.path();
-    assert_eq!(lines(dir, "starts").len(), 1);
-    assert_eq!(lines(dir, "calls").len(), 1);
-    assert_eq!(lines(dir, "ends"), ["eof"]);
-}
-
-/// Only the last call shows that the first one can't run, because they share an id.
-#[test]
-fn a_server_that_a_long_turn_started_for_nothing_ends_and_is_in_the_log() {
-    let block =
-        |id: &str, tool: &str| json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
-    let mut blocks = vec![block("twice", "read")];
-    blocks.extend((1..999).map(|number| block(&format!("c{number}"), "unknown")));
-    blocks.push(block("twice", "unknown"));
-    let script = r#""$TOOLQ" run -q --log log.jsonl; jq -c 'select(.type | startswith("server_")).metadata.cause' log.jsonl >&2"#;
-    let input = json!({"role": "assistant", "content": blocks}).to_string();
-    let output = sandbox(&[]).stdin(&input).run_shell(script);
-    assert_eq!(output.result_texts().len(), 1000);
-    let dir = output.dir.path();
-    let started = lines(dir, "starts");
-    // It may be ended before it has noted its pid.
-    wait_until_gone(&started);
-    assert!(!dir.join("calls").exists());
-    assert_eq!(output.stderr, "null\n\"run_ended\"\n");
-}
-
 #[test]
 fn nothing_starts_without_a_call() {
     for arguments in [&["plan"][..], &["check"], &["tools"]] {

@@ -8,7 +8,7 @@ use crate::transcript::document_reader::DocumentReader;
 use crate::transcript::index::{RecordingIndex, ReplyEntry};
 use crate::transcript::input_error::InputError;
 use crate::transcript::input_source::InputSource;
-use crate::types::{Call, Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
+use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
 
 /// An input that was read to its end. Memory use is a few bytes per call, whatever the size of the bodies.
 pub struct Recording {
@@ -193,25 +193,6 @@ impl Recording {
             started_positions: self.positions(number, RecordingIndex::is_started),
             in_doubt_positions: self.positions(number, RecordingIndex::is_in_doubt),
         })
-    }
-
-    /// Reads the first call of a turn. Returns `None` if there is none, or if the recording says something that could keep the call
-    /// from running: how the response ended, or that a call of the turn has started or ended.
-    ///
-    /// # Errors
-    /// As for [`turn`](Self::turn).
-    pub fn first_open_call(&self, turn: usize) -> Result<Option<Call>, InputError> {
-        let mut calls = self.index.calls_of_turn(turn);
-        let is_open = |call: usize| {
-            self.index.reply(call).is_none()
-                && !self.index.is_started(call)
-                && !self.index.is_in_doubt(call)
-        };
-        if self.index.turn(turn).ending != ResponseEnding::Complete || !calls.clone().all(is_open) {
-            return Ok(None);
-        }
-        let first = calls.next().into_iter().collect::<Vec<usize>>();
-        Ok(self.bodies.read_calls(&self.index, turn, &first)?.pop())
     }
 
     /// Returns the number of calls in a turn, including those with a result.

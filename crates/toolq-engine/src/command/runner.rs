@@ -1,6 +1,6 @@
 //! Runs command backings and starts the programs of servers, with the supervisor that they share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::attempt::{Attempt, AttemptResult};
@@ -17,9 +17,7 @@ use redact::Mask;
 
 use toolq_core::check::build_server_command;
 use toolq_core::os::{Environment, ProcessIdentity};
-use toolq_core::types::{
-    Backing, CommandBacking, CommandInvocation, Leftovers, Outcome, ServerConfig, Tool, ToolsConfig,
-};
+use toolq_core::types::{CommandBacking, CommandInvocation, Outcome, ServerConfig, ToolsConfig};
 
 /// How many bytes of the end of stderr are kept.
 const STDERR_TAIL_BYTES: usize = 4 << 10;
@@ -39,14 +37,14 @@ pub(crate) struct CommandRunner {
 
 impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
+        let owner = ProcessIdentity::current().reaper_argument();
         let program = settings.supervisor_program.as_deref();
-        let started_ahead = settings.reaper_pools.clone();
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            reaper_pools: started_ahead.or_else(|| program.and_then(new_reaper_pools)),
+            reaper_pools: program.and_then(|program| ReaperPools::new(program, &owner)),
             groups: ProcessGroups::default(),
         }
     }
@@ -59,13 +57,6 @@ impl CommandRunner {
     /// Resumes all programs.
     pub(crate) fn resume(&self) {
         self.groups.resume();
-    }
-
-    /// Tells the supervisors to exit.
-    pub(crate) fn begin_close(&self) {
-        if let Some(reaper_pools) = &self.reaper_pools {
-            reaper_pools.begin_close();
-        }
     }
 
     /// Stops the supervisors.
@@ -132,22 +123,4 @@ impl CommandRunner {
             CommandStreams::new(pipes, output, stderr_tail, progress, Arc::clone(&self.mask));
         run_to_exit(child, streams, &spec, tool, attempt).await
     }
-}
-
-/// Creates the reaper pools of this process. Nothing is started yet.
-fn new_reaper_pools(program: &Path) -> Option<ReaperPools> {
-    ReaperPools::new(program, &ProcessIdentity::current().reaper_argument())
-}
-
-/// Starts a supervisor before the first program needs it, so that it gets ready while other things are done. Returns the
-/// reaper pools that it serves, or `None` if no tool would use it, or if it can't be started now.
-pub fn start_reaper_pools(tools: &ToolsConfig, program: &Path) -> Option<ReaperPools> {
-    let uses_supervisor = |tool: &Arc<Tool>| match &tool.backing {
-        Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
-        Some(Backing::Mcp(mcp)) => mcp.server.program().is_some(),
-        _ => false,
-    };
-    let reaper_pools =
-        new_reaper_pools(program).filter(|_| tools.tools.iter().any(uses_supervisor))?;
-    reaper_pools.start_ahead().ok().map(|()| reaper_pools)
 }

@@ -7,7 +7,6 @@ use std::mem;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, error::TryRecvError};
-use tokio::task::yield_now;
 use tracing::{Instrument as _, debug_span};
 
 use crate::dispatcher::approve::PendingQuestion;
@@ -203,11 +202,6 @@ impl<'e> Dispatcher<'e> {
                 () = turn_gate_changed(self.turn_gate.as_ref()) => {}
                 () = wait_for_halt_or_budget(self.engine), if self.halted_by.is_none() => {}
             }
-        }
-        if self.engine.is_last_turn {
-            // They end while the answers are printed. Yield, so that their tasks can close stdin even if they need this thread.
-            self.engine.runner.begin_ending_servers();
-            yield_now().await;
         }
         self.delivery.finish_turn(&mut self.sink);
         if self.parent.is_none() {

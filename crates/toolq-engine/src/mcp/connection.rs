@@ -15,15 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::control::RunControl;
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::server_life::ServerLife;
 use crate::mcp::transport::Transport;
-use crate::timing::DRAIN_TIMEOUT;
 use redact::Mask;
 use toolq_core::types::{ServerConfig, ServerProtocol, TransportError};
 use toolq_mcp::client::{CallId, ClientSession, ServerIdentity};
@@ -46,9 +45,6 @@ struct ConnectionState {
     was_idle: Mutex<bool>,
     /// The server no longer takes calls on this connection.
     is_expired: AtomicBool,
-    /// Whether nobody needs to wait for the server's program any more: it runs, can't be started, or takes too long, or there is a
-    /// request.
-    program_runs: watch::Sender<bool>,
     /// Set before the connection takes no more requests, if another server may get the calls that weren't sent.
     may_be_replaced: AtomicBool,
 }
@@ -104,12 +100,6 @@ impl ServerConnection {
             let _ = ended.send(());
         });
         (Self { requests, state }, task)
-    }
-
-    /// Waits until the server's program runs, can't be started, or takes too long to start.
-    pub(crate) async fn wait_for_program(&self) {
-        let mut program_runs = self.state.program_runs.subscribe();
-        let _ = timeout(DRAIN_TIMEOUT, program_runs.wait_for(|runs| *runs)).await;
     }
 
     /// Hands over a call.

@@ -182,19 +182,6 @@ impl McpRunner {
         self.connections.connect(server, control, commands).await
     }
 
-    /// Starts a server that isn't running, and waits until its program runs. If it can't be started, its first call tries
-    /// again, and says why.
-    pub(crate) async fn start_server(
-        &self,
-        server: &Arc<ServerConfig>,
-        control: &RunControl,
-        commands: &CommandRunner,
-    ) {
-        if let Ok(connection) = self.connect(server, control, commands).await {
-            connection.wait_for_program().await;
-        }
-    }
-
     /// Asks a server for its tools. `commands` starts it if it isn't running.
     ///
     /// # Errors
@@ -232,11 +219,6 @@ impl McpRunner {
     /// Returns what happened to servers since this was last asked.
     pub(crate) fn take_notices(&self) -> Vec<ServerNotice> {
         self.connections.take_notices()
-    }
-
-    /// As [`ServerConnections::begin_close`].
-    pub(crate) fn begin_close(&self) {
-        self.connections.begin_close();
     }
 
     /// Ends all servers, and waits until they have ended.

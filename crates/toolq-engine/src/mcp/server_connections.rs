@@ -174,19 +174,6 @@ impl ServerConnections {
         self.notices.take()
     }
 
-    /// Begins to end all servers that run, without waiting.
-    pub(crate) fn begin_close(&self) {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        for slot in slots.values() {
-            // One that is just starting is ended with the run.
-            if let Ok(mut slot) = slot.try_lock()
-                && let Some(open) = slot.as_mut()
-            {
-                open.connection = None;
-            }
-        }
-    }
-
     /// Ends all servers, and waits until they have ended.
     pub(crate) fn close(&self) {
         let slots = mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));

@@ -2,9 +2,7 @@
 
 mod approvals;
 mod concurrent_turns;
-mod early_starts;
 mod halts;
-mod last_turn;
 mod nested_agents;
 mod restore;
 mod scripted_runner;

@@ -330,7 +330,6 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         output_dir: None,
         log_files: Vec::new(),
         supervisor_program: None,
-        reaper_pools: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),

@@ -65,7 +65,7 @@ impl ConnectionTask {
     pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<ConnectionRequest>) {
         // A caller opens a connection to make a request. The request is taken first, so that its reply can say why the
         // server is unreachable.
-        if let Some(first) = self.wait_for_request(&mut requests).await {
+        if let Some(first) = requests.recv().await {
             self.handle_request(first);
         }
         let end = self.serve(&mut requests).await;
@@ -111,23 +111,6 @@ impl ConnectionTask {
             }
             _ => lost(describe_exit(&exit, &detail)),
         });
-    }
-
-    /// Waits for the first request. Says meanwhile when the server's program runs.
-    async fn wait_for_request(
-        &mut self,
-        requests: &mut mpsc::UnboundedReceiver<ConnectionRequest>,
-    ) -> Option<ConnectionRequest> {
-        let early = tokio::select! {
-            biased;
-            request = requests.recv() => Some(request),
-            _ = self.transport.pid() => None,
-        };
-        self.state.program_runs.send_replace(true);
-        match early {
-            Some(request) => request,
-            None => requests.recv().await,
-        }
     }
 
     /// Records the server's process, and that it was ready if it ever was.

@@ -43,17 +43,3 @@ async fn only_a_call_that_was_not_sent_goes_to_another_server() {
         assert_eq!(guard.mark_sent(), !expected);
     }
 }
-
-/// A start that nobody reports takes no longer than the limit. A program that runs is reported before or while it is waited for.
-#[tokio::test(start_paused = true)]
-async fn a_program_is_waited_for_until_it_runs_or_takes_too_long() {
-    let (connection, _requests) = idle_connection();
-    let begin = Instant::now();
-    connection.wait_for_program().await;
-    assert_eq!(begin.elapsed(), DRAIN_TIMEOUT);
-    let report = async { connection.state.program_runs.send_replace(true) };
-    let begin = Instant::now();
-    tokio::join!(connection.wait_for_program(), report);
-    connection.wait_for_program().await;
-    assert_eq!(begin.elapsed(), Duration::ZERO);
-}
