@@ -18,7 +18,7 @@ use crate::run_budget::OutputCounter;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::DROP_DEADLINE;
 use toolq_core::text::format_duration;
-use toolq_core::types::{CallOutput, CallTrace, Invocation, Outcome, ServerConfig, ToolsConfig};
+use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
 
 /// The inputs of one attempt. It is passed on in a box, since each future on its way would have room for it otherwise.
 pub(crate) struct Attempt {
@@ -44,14 +44,6 @@ pub(crate) struct Attempt {
     pub(crate) output_counter: OutputCounter,
     /// Says when the run is killed, and has the pausable clock that measures timeouts.
     pub(crate) control: RunControl,
-}
-
-impl Attempt {
-    /// Returns whether another task does its work, so that it only waits for the answer.
-    pub(crate) fn is_exchange(&self) -> bool {
-        let invocation = &self.job.accepted.invocation;
-        !self.is_probe && matches!(invocation, Some(Invocation::Mcp(_)))
-    }
 }
 
 /// How an attempt ended.
@@ -164,7 +156,7 @@ pub(crate) async fn run_with_drop_deadline(
 }
 
 /// Runs an attempt, and sends a progress message when it takes longer than `timeout.slow`.
-pub(crate) async fn run_with_slow_notice(
+async fn run_with_slow_notice(
     runner: Arc<dyn AttemptRunner>,
     attempt: Box<Attempt>,
 ) -> AttemptResult {

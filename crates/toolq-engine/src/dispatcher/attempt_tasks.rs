@@ -14,7 +14,6 @@ use crate::approval::ApprovalReply;
 use crate::attempt;
 use crate::attempt::{Attempt, AttemptResult, AttemptRunner};
 use crate::control::RunControl;
-use crate::dispatcher::exchanges::{Exchanges, Panic};
 use crate::dispatcher::handle::{AgentRequest, DispatcherHandle};
 use crate::progress::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
 use toolq_core::types::{CallOutput, CallRef, Outcome};
@@ -43,8 +42,6 @@ enum TaskResult {
 /// The running tasks. Dropping this aborts them.
 pub(crate) struct AttemptTasks {
     tasks: JoinSet<TaskResult>,
-    /// The attempts that do nothing but wait for an answer.
-    exchanges: Exchanges,
     call_numbers: HashMap<Id, usize>,
     /// The tasks that ask for an approval.
     questions: HashSet<Id>,
@@ -63,7 +60,6 @@ impl AttemptTasks {
         let (request_sender, request_receiver) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
-            exchanges: Exchanges::default(),
             call_numbers: HashMap::new(),
             questions: HashSet::new(),
             progress_sender,
@@ -100,11 +96,6 @@ impl AttemptTasks {
         attempt: Box<Attempt>,
         span: Span,
     ) {
-        if attempt.is_exchange() {
-            // It ends as soon as it is canceled, so it needs no deadline after a kill.
-            let work = attempt::run_with_slow_notice(runner, attempt);
-            return self.exchanges.begin(call_number, work.instrument(span));
-        }
         let work = async move {
             TaskResult::Attempt(attempt::run_with_drop_deadline(runner, attempt).await)
         };
@@ -163,11 +154,6 @@ impl AttemptTasks {
             tokio::select! {
                 Some((call, progress)) = self.progress_receiver.recv() => return TaskEvent::Progress(call, progress),
                 Some((call, request)) = self.request_receiver.recv() => return TaskEvent::AgentRequest(call, request),
-                Some((call, ended)) = self.exchanges.next_ended() => {
-                    let result = ended.unwrap_or_else(|panic| Outcome::InternalError(panic_text(panic)).into());
-                    let before = self.progress_receiver.len();
-                    self.pending_event = Some((TaskEvent::AttemptFinished(call, result), before));
-                }
                 Some(done) = self.tasks.join_next_with_id() => {
                     let before = self.progress_receiver.len();
                     self.pending_event = self.event_from(done).map(|event| (event, before));
@@ -206,13 +192,9 @@ impl AttemptTasks {
 }
 
 fn failure_text(error: JoinError) -> String {
-    match error.try_into_panic() {
-        Ok(panic) => panic_text(panic),
-        Err(_) => "the task was aborted".to_owned(),
-    }
-}
-
-fn panic_text(panic: Panic) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "the task was aborted".to_owned();
+    };
     match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => panic.downcast::<&'static str>().map_or_else(

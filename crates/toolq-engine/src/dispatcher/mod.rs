@@ -11,7 +11,6 @@ mod arrive;
 mod attempt_tasks;
 mod concurrent_turns;
 mod effects;
-mod exchanges;
 mod finish;
 mod halt;
 mod handle;
