@@ -58,9 +58,6 @@ pub struct SandboxPath {
 pub enum PathAccess {
     /// Read and execute.
     Read,
-    /// The same, for what is part of the system: if the path leads to something else from now on, that may be noticed some
-    /// seconds late.
-    ReadSystem,
     /// Also change, create and remove. A file that doesn't exist and stays inside is created empty before the program
     /// starts, because only what exists can be allowed; it is removed if the program fails without having written to it.
     Write,

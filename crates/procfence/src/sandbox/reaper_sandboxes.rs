@@ -3,20 +3,13 @@
 use std::ffi::CString;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use landlock::RulesetCreated;
-use rustix::fs::stat;
 
 use crate::sandbox::entry::PreparedSandbox;
 use crate::sandbox::private_temp_dir::{PrivateTempDir, TempDirRemover};
 use crate::sandbox::privileges::drop_privileges;
-use crate::sandbox::ruleset::{BuiltRuleset, build_ruleset};
+use crate::sandbox::ruleset::prepare_ruleset;
 use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
 use crate::system_call_filter::sandbox_filter;
-
-/// For how long it isn't looked where the paths of the system lead.
-const MAX_RULESET_AGE: Duration = Duration::from_secs(5);
 
 /// What a reaper keeps between the calls that it confines.
 #[derive(Default)]
@@ -25,16 +18,6 @@ pub(crate) struct ReaperSandboxes {
     shape: Option<SandboxShape>,
     temp_dir: Option<PrivateTempDir>,
     temp_dir_remover: Option<TempDirRemover>,
-    last_ruleset: Option<KeptRuleset>,
-}
-
-/// A ruleset that may serve the next call, too.
-struct KeptRuleset {
-    sandbox: ProgramSandbox,
-    ruleset: RulesetCreated,
-    built: Instant,
-    /// The device and number of what each path led to, except for those of the system.
-    identities: Vec<Option<(u64, u64)>>,
 }
 
 impl ReaperSandboxes {
@@ -65,33 +48,7 @@ impl ReaperSandboxes {
             access: PathAccess::Write,
             stays_inside: false,
         });
-        let allows_gaps = sandbox.allows_gaps;
-        if let Some(kept) = &self.last_ruleset
-            && kept.serves(&sandbox)
-        {
-            return Ok(PreparedSandbox {
-                ruleset: kept.ruleset.try_clone()?,
-                created_files: Vec::new(),
-                allows_gaps,
-            });
-        }
-        let BuiltRuleset {
-            ruleset,
-            created_files,
-        } = build_ruleset(&sandbox)?;
-        if created_files.is_empty() && !sandbox.paths.iter().any(|path| path.stays_inside) {
-            self.last_ruleset = Some(KeptRuleset {
-                identities: identities(&sandbox),
-                ruleset: ruleset.try_clone()?,
-                built: Instant::now(),
-                sandbox,
-            });
-        }
-        Ok(PreparedSandbox {
-            ruleset,
-            created_files,
-            allows_gaps,
-        })
+        prepare_ruleset(&sandbox)
     }
 
     /// Returns an empty temporary directory, which a variable then names: that of the last call, if possible.
@@ -120,22 +77,4 @@ impl ReaperSandboxes {
             remover.remove(temp_dir);
         }
     }
-}
-
-impl KeptRuleset {
-    fn serves(&self, sandbox: &ProgramSandbox) -> bool {
-        self.sandbox == *sandbox
-            && self.built.elapsed() < MAX_RULESET_AGE
-            && self.identities == identities(sandbox)
-    }
-}
-
-fn identities(sandbox: &ProgramSandbox) -> Vec<Option<(u64, u64)>> {
-    let is_fixed =
-        |path: &&SandboxPath| matches!(path.access, PathAccess::ReadSystem | PathAccess::Device);
-    let paths = sandbox.paths.iter().filter(|path| !is_fixed(path));
-    let found = paths.map(|path| stat(&path.path).ok());
-    found
-        .map(|found| found.map(|found| (found.st_dev, found.st_ino)))
-        .collect()
 }

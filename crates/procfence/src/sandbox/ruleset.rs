@@ -8,23 +8,18 @@ use landlock::{
     Scope,
 };
 
+use crate::sandbox::entry::PreparedSandbox;
 use crate::sandbox::opened_path::{CreatedFile, OpenedPath};
 use crate::sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 
 /// The newest version of Landlock whose restrictions are used. Later ones would change what programs can do.
 const VERSION: ABI = ABI::V6;
 
-/// A ruleset, and the files that were created for it.
-pub(crate) struct BuiltRuleset {
-    pub(crate) ruleset: RulesetCreated,
-    pub(crate) created_files: Vec<CreatedFile>,
-}
-
-/// Builds the ruleset, which allows everything in `sandbox`, and nothing else that Landlock knows.
+/// Prepares the ruleset, which allows everything in `sandbox`, and nothing else that Landlock knows.
 ///
 /// # Errors
 /// The kernel can't do it, and the sandbox doesn't allow gaps; or a system call failed.
-pub(crate) fn build_ruleset(sandbox: &ProgramSandbox) -> io::Result<BuiltRuleset> {
+pub(crate) fn prepare_ruleset(sandbox: &ProgramSandbox) -> io::Result<PreparedSandbox> {
     let gaps = missing_protections(&sandbox.network);
     if !gaps.is_empty() && !sandbox.allows_gaps {
         return Err(io::ErrorKind::Unsupported.into());
@@ -42,9 +37,10 @@ pub(crate) fn build_ruleset(sandbox: &ProgramSandbox) -> io::Result<BuiltRuleset
     for path in &sandbox.paths {
         builder.allow(path)?;
     }
-    Ok(BuiltRuleset {
+    Ok(PreparedSandbox {
         ruleset: builder.ruleset,
         created_files: builder.created_files,
+        allows_gaps: sandbox.allows_gaps,
     })
 }
 
@@ -104,7 +100,7 @@ fn empty_ruleset(
 /// Returns what Landlock calls an access. A program that can make device files could read the disk.
 fn rights(access: PathAccess, is_directory: bool) -> BitFlags<AccessFs> {
     let rights = match access {
-        PathAccess::Read | PathAccess::ReadSystem => AccessFs::from_read(VERSION),
+        PathAccess::Read => AccessFs::from_read(VERSION),
         PathAccess::Write => {
             AccessFs::from_all(VERSION)
                 & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)

@@ -132,27 +132,23 @@ impl SandboxContext<'_> {
 
     /// Adds what programs need to start.
     fn locate_system(&self, access: PathAccess, paths: &mut Vec<SandboxPath>) {
-        let mut add = |path: PathBuf, access| {
+        let mut add = |path: PathBuf, access: PathAccess| {
             paths.push(SandboxPath {
                 path,
                 access,
                 stays_inside: false,
             });
         };
-        let directory_access = match access {
-            PathAccess::Read => PathAccess::ReadSystem,
-            access => access,
-        };
         for directory in SYSTEM_DIRECTORIES {
             // On most systems, `/bin` and the like are links into `/usr`.
             if !Path::new(directory).is_symlink() {
-                add(directory.into(), directory_access);
+                add(directory.into(), access);
             }
         }
         for name in SYSTEM_CONFIGURATION {
-            add(Path::new("/etc").join(name), PathAccess::ReadSystem);
+            add(Path::new("/etc").join(name), PathAccess::Read);
         }
-        add("/proc".into(), PathAccess::ReadSystem);
+        add("/proc".into(), PathAccess::Read);
         for device in DEVICES {
             add(device.into(), PathAccess::Device);
         }
