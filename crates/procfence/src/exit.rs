@@ -1,7 +1,9 @@
 //! Exit statuses of programs.
 
+use serde::{Deserialize, Serialize};
+
 /// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramExit {
     /// It exited with this code.
     Code(i32),
@@ -12,7 +14,7 @@ pub enum ProgramExit {
 }
 
 /// The resource limit that killed a program. Exceeding any other limit makes a system call fail instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExceededLimit {
     /// [`ResourceLimits::cpu`](crate::ResourceLimits::cpu).
     Cpu,

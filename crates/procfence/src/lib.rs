@@ -68,8 +68,6 @@ mod scheduling;
 mod signal_fd;
 mod signal_setup;
 #[cfg(target_os = "linux")]
-mod spawn_request_encoding;
-#[cfg(target_os = "linux")]
 mod supervisor_client;
 #[cfg(target_os = "linux")]
 mod sys;

@@ -11,6 +11,7 @@ use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, kill_process, set_child_subreaper,
     set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::descendants;
 use crate::exit::ProgramExit;
@@ -23,14 +24,14 @@ use crate::spawn;
 use crate::sys;
 use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT, RESUME_INTERVAL};
 
-/// Size of a request to a supervisor: a letter and a reaper's number.
-pub(crate) const REQUEST_BYTES: usize = 9;
+/// Size of a request to a supervisor. One that needs less ends with zeros.
+const REQUEST_BYTES: usize = 11;
 
 /// Exit code of a supervisor or a reaper that failed.
 pub(crate) const FAILURE_EXIT_CODE: u8 = 2;
 
 /// A request of the host to a supervisor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) enum SupervisorRequest {
     /// Fork a reaper with this number. Its socket is attached.
     SpawnReaper(u64),
@@ -40,22 +41,10 @@ pub(crate) enum SupervisorRequest {
 
 impl SupervisorRequest {
     pub(crate) fn encode(self) -> [u8; REQUEST_BYTES] {
-        let (letter, number) = match self {
-            Self::SpawnReaper(number) => (b'N', number),
-            Self::KillReaper(number) => (b'K', number),
-        };
-        let mut bytes = [letter; REQUEST_BYTES];
-        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        let mut bytes = [0; REQUEST_BYTES];
+        // The longest one fits.
+        let _ = postcard::to_slice(&self, &mut bytes);
         bytes
-    }
-
-    fn parse([letter, number @ ..]: [u8; REQUEST_BYTES]) -> Option<Self> {
-        let number = u64::from_le_bytes(number);
-        match letter {
-            b'N' => Some(Self::SpawnReaper(number)),
-            b'K' => Some(Self::KillReaper(number)),
-            _ => None,
-        }
     }
 }
 
@@ -132,11 +121,9 @@ impl ReaperSupervisor {
                 if read == 0 {
                     return self.shut_down();
                 }
-                match (
-                    SupervisorRequest::parse(bytes),
-                    descriptors.into_iter().next(),
-                ) {
-                    (Some(SupervisorRequest::SpawnReaper(number)), Some(socket)) => {
+                let request = postcard::from_bytes(&bytes);
+                match (request, descriptors.into_iter().next()) {
+                    (Ok(SupervisorRequest::SpawnReaper(number)), Some(socket)) => {
                         match forked_child::fork() {
                             Ok(None) => self.become_reaper(socket),
                             Ok(Some(reaper)) => {
@@ -145,7 +132,7 @@ impl ReaperSupervisor {
                             Err(error) => reply_not_started(socket, &error),
                         }
                     }
-                    (Some(SupervisorRequest::KillReaper(number)), _) => self.kill_reaper(number),
+                    (Ok(SupervisorRequest::KillReaper(number)), _) => self.kill_reaper(number),
                     _ => {}
                 }
             }

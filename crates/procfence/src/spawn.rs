@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use libc::{c_char, c_int};
 use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -23,7 +24,7 @@ use crate::posix_spawn::{FileActionFunctions, posix_spawn};
 use crate::sandbox::ProgramSandbox;
 
 /// A program to start.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SpawnRequest {
     /// The executable file.
     pub path: CString,

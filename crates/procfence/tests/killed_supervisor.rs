@@ -154,7 +154,7 @@ mod linux {
             let reaper = pool.take_reaper(&request).unwrap();
             let null = File::options().read(true).write(true).open("/dev/null");
             let null = null.unwrap();
-            let request = ReaperRequest::encode_start(&request);
+            let request = ReaperRequest::Start(Box::new(request)).encode();
             reaper.send(&request, &[null.as_fd(); 4]).await.unwrap();
             let ReaperReply::Started(number) = reaper.receive_reply().await.unwrap() else {
                 panic!("it didn't start");

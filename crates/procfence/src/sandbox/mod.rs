@@ -6,8 +6,8 @@
 
 use std::path::PathBuf;
 
-#[cfg(target_os = "linux")]
-mod encoding;
+use serde::{Deserialize, Serialize};
+
 #[cfg(target_os = "linux")]
 mod entry;
 #[cfg(target_os = "linux")]
@@ -30,11 +30,12 @@ pub use support::missing_protections;
 
 /// What a program, and all that it starts, can reach. It gets a private temporary directory, which `TMPDIR` names, and
 /// can't signal or inspect processes outside.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSandbox {
     /// Files, and directories with everything below them. One that doesn't exist allows nothing.
     pub paths: Vec<SandboxPath>,
     /// Links of those [`SandboxPath`]s that `stays_inside` must not lead out of this directory.
+    #[serde(with = "raw_path")]
     pub bounds: PathBuf,
     /// What it can reach over the network.
     pub network: NetworkAccess,
@@ -43,9 +44,10 @@ pub struct ProgramSandbox {
 }
 
 /// A path that a program can reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPath {
     /// Absolute.
+    #[serde(with = "raw_path")]
     pub path: PathBuf,
     /// What the program may do there.
     pub access: PathAccess,
@@ -54,7 +56,7 @@ pub struct SandboxPath {
 }
 
 /// What a program may do with a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathAccess {
     /// Read and execute.
     Read,
@@ -96,7 +98,7 @@ impl ProgramSandbox {
 }
 
 /// What a program can reach over the network.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NetworkAccess {
     /// Nothing: it can open no socket of any family, only pairs of them.
     None,
@@ -104,4 +106,22 @@ pub enum NetworkAccess {
     All,
     /// These ports, as a client over TCP.
     TcpPorts(Vec<u16>),
+}
+
+/// Paths as the system has them. As paths, serde takes only those that are UTF-8.
+mod raw_path {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(deserializer).map(PathBuf::from)
+    }
 }

@@ -20,7 +20,9 @@ impl OpenedPath {
         match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(descriptor) => Self::new(descriptor).map(Some),
             Err(
-                Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG,
+                Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP | Errno::NAMETOOLONG
+                // It contains a NUL.
+                | Errno::INVAL,
             ) => Ok(None),
             Err(error) => Err(error.into()),
         }

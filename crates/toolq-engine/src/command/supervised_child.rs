@@ -41,7 +41,7 @@ impl SupervisedChild {
         spawn_request: &SpawnRequest,
         descriptors: &ChildDescriptors<'_>,
     ) -> std::io::Result<Self> {
-        let request = ReaperRequest::encode_start(spawn_request);
+        let request = ReaperRequest::Start(Box::new(spawn_request.clone())).encode();
         for _ in 0..MAX_START_ATTEMPTS {
             let reaper = pool.take_reaper(spawn_request)?;
             let sent = timeout(REAPER_TIMEOUT, reaper.send(&request, descriptors)).await;
