@@ -7,10 +7,6 @@ use toolq_core::types::Traceparent;
 
 /// What `--otlp` and the environment say.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "only spans need all of it")
-)]
 pub(crate) struct OtlpSettings {
     /// The URL of the receiver, without the path of a signal. `None` is what the environment says.
     pub(crate) endpoint: Option<String>,
