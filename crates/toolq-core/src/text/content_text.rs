@@ -80,7 +80,7 @@ fn block_text(block: &Value) -> String {
     }
 }
 
-/// Cuts a text off after [`MAX_TEXT_BYTES`], and says so.
+/// Cuts a text off after 16 KiB, and says so.
 pub fn keep_beginning(text: String) -> String {
     let (kept, cut) = text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES));
     if cut.is_empty() {
