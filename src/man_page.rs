@@ -133,13 +133,18 @@ fn escape_roff(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn leaf_commands(command: &Command) -> Vec<&Command> {
+    /// Returns the visible commands without subcommands, each with its whole name.
+    fn leaf_commands<'c>(name: &str, command: &'c Command) -> Vec<(String, &'c Command)> {
         let visible = command
             .get_subcommands()
             .filter(|subcommand| !subcommand.is_hide_set());
-        let descendants: Vec<_> = visible.flat_map(leaf_commands).collect();
+        let descendants: Vec<_> = visible
+            .flat_map(|subcommand| {
+                leaf_commands(&format!("{name} {}", subcommand.get_name()), subcommand)
+            })
+            .collect();
         if descendants.is_empty() {
-            vec![command]
+            vec![(name.to_owned(), command)]
         } else {
             descendants
         }
@@ -149,8 +154,8 @@ mod tests {
     fn the_page_has_every_command_and_flag() {
         let page = render_man_page().unwrap();
         let command = ProgramArguments::<false>::command();
-        for leaf in leaf_commands(&command) {
-            let title = format!("{}\"\n", leaf.get_name().to_uppercase());
+        for (name, leaf) in leaf_commands("toolq", &command) {
+            let title = format!(".SH \"{}\"\n", escape_roff(&name).to_uppercase());
             let (_, section) = page.split_once(&title).unwrap();
             let section = section.split(".SH ").next().unwrap_or_default();
             for flag in leaf.get_arguments().filter_map(|flag| flag.get_long()) {
