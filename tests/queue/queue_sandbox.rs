@@ -121,7 +121,7 @@ impl QueueSandbox {
 
     /// Starts a worker in the background after what a shell has prepared.
     pub fn start_worker_after(&self, preparation: &str, flags: &str) -> QueueProcess {
-        let script = format!("{preparation}\nexec \"$TOOLQ\" work {QUEUE} {flags}");
+        let script = format!("{preparation}\nexec \"$TOOLQ\" queue work {QUEUE} {flags}");
         QueueProcess(Some(self.shell(&script).spawn().unwrap()))
     }
 
