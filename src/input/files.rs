@@ -19,7 +19,7 @@ use toolq_core::transcript::{
     InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
 };
 use toolq_core::types::Dialect;
-use toolq_log::{Corruption, RecordContent, StoredBlob};
+use toolq_log::{Access, Corruption, RecordContent, StoredBlob};
 
 /// Maximum number of bytes that are read to recognize a stream.
 const DETECTION_BYTES: usize = 16;
@@ -136,7 +136,10 @@ pub fn verify_session_log(
     };
     let file = file.try_clone();
     let file = file.map_err(|error| unreadable_input(&name.display().to_string(), &error))?;
-    let torn_end = toolq_log::verify_log(name, file)?;
+    let torn_end = toolq_log::verify_log(name, file).map_err(|error| {
+        // It isn't the log of this run, so it is judged as any other input is.
+        CommandError::usage(&error).with_hint(error.hint(Access::Read))
+    })?;
     let recording = recording.with_content_loader(blob_loader(path));
     Ok((recording, torn_end))
 }

@@ -132,7 +132,7 @@ fn an_untrustworthy_log_runs_nothing() {
     let (intact, effects) = (sandbox.read_file("log.jsonl"), sandbox.effects());
     let assert_refused = |message: &str| {
         for verb in ["run", "plan"] {
-            let refused = sandbox.run_toolq(&[verb, "log.jsonl"]).assert_exit(4);
+            let refused = sandbox.run_toolq(&[verb, "log.jsonl"]).assert_exit(2);
             assert!(refused.stderr.contains(message), "{}", refused.stderr);
             assert!(refused.stdout.is_empty());
         }
