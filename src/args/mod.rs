@@ -104,27 +104,27 @@ pub struct CommonFlags {
 // Unless `DEFERRED`, the arguments of all commands are known before one of them is given.
 #[derive(Debug, Subcommand)]
 pub enum Command<const DEFERRED: bool = true> {
-    /// Run the tool calls of a model response and print their results
+    /// Run the tool calls of a model's response
     Run(CommandArguments<RunArguments, DEFERRED>),
-    /// Show what would run, in which batches, and why, without running it
+    /// Show what would run, in which batches, and why
     Plan(CommandArguments<PlanArguments, DEFERRED>),
-    /// Run one call of one tool, or one agent, and print its result
+    /// Run one call of a tool or of an agent
     Call(CommandArguments<CallArguments, DEFERRED>),
-    /// Check recordings against the current tools: inputs still valid, results unchanged
+    /// Check recordings against the current tools
     Replay(CommandArguments<ReplayArguments, DEFERRED>),
     /// Create a starter tools.yaml
     Init(CommandArguments<InitArguments, DEFERRED>),
-    /// Report problems in tools.yaml and, with --machine, what this machine lacks
+    /// Report problems in tools.yaml, or on this machine
     Check(CommandArguments<CheckArguments, DEFERRED>),
     /// Print the tool declarations for a model
     Tools(CommandArguments<ToolsArguments, DEFERRED>),
-    /// Ask the MCP servers in tools.yaml for their tools, and compare them with tools.lock
+    /// Compare the tools of servers with tools.lock
     Servers(CommandArguments<ServersArguments, DEFERRED>),
-    /// Serve the tools to clients of the Model Context Protocol (MCP), over stdin and stdout or HTTP
+    /// Serve the tools to MCP clients
     Serve(CommandArguments<ServeArguments, DEFERRED>),
     /// Inspect session logs, and resolve calls in doubt
     Log(CommandArguments<LogArguments, DEFERRED>),
-    /// Have turns answered on any number of machines, over NATS JetStream
+    /// Have turns answered by many machines, over NATS
     #[command(hide = cfg!(not(feature = "nats")))]
     Queue(CommandArguments<QueueArguments, DEFERRED>),
     /// Print a generated file: a schema, shell completions, or the man page

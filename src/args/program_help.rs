@@ -174,4 +174,17 @@ mod tests {
         }
         assert_eq!(shown, grouped);
     }
+
+    #[test]
+    fn each_command_has_one_line_of_60_columns() {
+        let program = ProgramArguments::<false>::command();
+        for command in program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let about = command.get_about().unwrap().to_string();
+            let row = format_rows(&[(command.get_name(), &about)], 8);
+            assert!(row.trim_end().chars().count() <= 60, "{row}");
+        }
+    }
 }
