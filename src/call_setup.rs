@@ -1,5 +1,4 @@
-//! What every way of running calls has in common: the session of a command, the workers of a queue, and the library check
-//! calls, begin their logs, and make their engines with a [`CallSetup`].
+//! What commands check calls, begin logs, and make engines with.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -9,20 +8,8 @@ use redact::Mask;
 use toolq_core::check::CallChecker;
 use toolq_core::os::Environment;
 use toolq_core::types::ToolsConfig;
-use toolq_engine::{EngineSettings, find_allowed_gap, find_untrackable};
+use toolq_engine::EngineSettings;
 use toolq_log::{SessionHeader, SessionLog};
-
-/// The running executable, even if its file was replaced in the meantime.
-pub(crate) const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
-
-/// Why nothing may run: processes of a tool couldn't all be ended.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "/proc is missing or shows another PID namespace, so the processes of {name} couldn't all be ended; nothing ran"
-)]
-pub(crate) struct UntrackableTool {
-    pub(crate) name: String,
-}
 
 /// The tools, what checks their calls and masks what they say, and how their programs are started.
 #[derive(Debug, Clone)]
@@ -80,21 +67,4 @@ impl CallSetup {
     pub(crate) fn session_header(&self, tools_path: &Path) -> SessionHeader {
         SessionHeader::new(tools_path, &self.tools, self.jobs)
     }
-}
-
-/// Checks that the processes of all tools can be ended. Returns a warning if a sandbox isn't applied as a whole, as its
-/// `missing: warn` allows.
-///
-/// # Errors
-/// `/proc` is missing or belongs to another PID namespace, and a tool isn't declared with `leftovers: allow`.
-pub(crate) fn check_machine(tools: &ToolsConfig) -> Result<Option<String>, UntrackableTool> {
-    if let Some(name) = find_untrackable(tools) {
-        let name = name.to_owned();
-        return Err(UntrackableTool { name });
-    }
-    let gap = find_allowed_gap(tools);
-    Ok(gap.map(|(name, gaps)| {
-        let gaps = gaps.join(", or ");
-        format!("the sandbox of {name} leaves something out: this system can't confine {gaps}")
-    }))
 }

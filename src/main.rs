@@ -1,7 +1,28 @@
-//! Runs the program on its command line and exits with its code.
+//! Answers a language model's tool calls: `tool_use` JSON in, ordered `tool_result` JSON out.
+
+mod approval;
+mod args;
+mod call_setup;
+mod commands;
+mod context;
+mod environment;
+mod events;
+mod input;
+mod log_view;
+mod man_page;
+mod otlp;
+mod output;
+mod pages;
+mod plan_file;
+mod program;
+mod replay;
+mod session;
+mod settings;
+mod terminal;
+mod timeline;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    toolq::program::main(std::env::args_os())
+    program::main(std::env::args_os())
 }

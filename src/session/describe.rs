@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 
-use crate::call_setup::check_machine;
 use crate::context::CommandContext;
 use crate::output::{CommandError, StderrWriter};
 use crate::session::runtime::{build_runtime, new_call_setup};
@@ -14,7 +13,7 @@ use toolq_core::text::escape;
 use toolq_core::types::{
     CallRef, DescribeResult, EmitError, Event, EventSink, Tool, ToolsConfig, UnlockedServer,
 };
-use toolq_engine::Engine;
+use toolq_engine::{Engine, check_machine};
 
 /// Runs the `describe` commands of tools, for commands that run nothing else.
 pub struct ToolDescriber<'a> {

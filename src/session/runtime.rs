@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM, UntrackableTool, check_machine};
+use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::output::stdout;
 use crate::terminal::ProgressScreen;
 use toolq_core::types::{HaltCause, ToolsConfig};
-use toolq_engine::RunControl;
+use toolq_engine::{RunControl, SUPERVISOR_PROGRAM, check_machine};
 
 /// Threads that a run may start in addition to its workers: for signals, stdin, event files and blocking operations.
 const OTHER_THREADS: usize = 5;
@@ -50,15 +50,6 @@ pub fn new_call_setup(
 ) -> CallSetup {
     let supervisor = Some(SUPERVISOR_PROGRAM.into());
     CallSetup::new(tools, jobs, &context.environment, supervisor)
-}
-
-impl From<UntrackableTool> for CommandError {
-    fn from(error: UntrackableTool) -> Self {
-        Self::usage(error).with_hint(
-            "mount /proc (`mount -t proc proc /proc`, or `unshare --mount-proc`), or declare that processes may stay: \
-             `defaults: {leftovers: allow}`",
-        )
-    }
 }
 
 /// Builds the tokio runtime that calls run on, and checks that what `is_traced` needs can be started, too.

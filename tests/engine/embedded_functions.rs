@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolq::{ApprovalAnswer, DeclarationFormat, Error, ToolCall, ToolOutput, Toolq};
+use toolq_embed::{ApprovalAnswer, DeclarationFormat, Error, ToolCall, ToolOutput, Toolq};
 
 use crate::support::examples::find_example;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
-use toolq::{DeclarationFormat, Error, Event, Status, Toolq, ToolqBuilder};
+use toolq_embed::{DeclarationFormat, Error, Event, Status, Toolq, ToolqBuilder};
 
 use crate::support::examples::find_example;
 use crate::support::repository_root;

@@ -1,4 +1,4 @@
-//! The programs in `examples/`, as `cargo test` builds them.
+//! The examples of the library, as `cargo test` builds them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ fn build_example(name: &str, target_dir: &Path) {
         }
     }
     let built = cargo
-        .args(["build", "--quiet", "--locked", "--example", name])
+        .args(["build", "--quiet", "--locked", "--package", "toolq-embed"])
+        .args(["--example", name])
         .env("CARGO_TARGET_DIR", target_dir)
         .current_dir(repository_root())
         .status();

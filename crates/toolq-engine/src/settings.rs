@@ -10,9 +10,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::os::Environment;
-use toolq_core::types::{
-    Backing, CallAnswer, CallRef, EventSink, Leftovers, Tool, ToolsConfig, TraceContext,
-};
+use toolq_core::types::{CallAnswer, CallRef, EventSink, ToolsConfig, TraceContext};
+
+/// The running program, even if its file was replaced in the meantime.
+pub const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
 
 /// The settings of an engine.
 #[derive(Debug, Clone)]
@@ -80,25 +81,6 @@ pub fn random_task_id() -> String {
         bytes = fastrand::u128(..).to_ne_bytes();
     }
     format!("{:032x}", u128::from_ne_bytes(bytes))
-}
-
-/// Returns the name of the first tool or server whose processes couldn't all be ended in the end, because `/proc` doesn't show
-/// them, although it isn't declared with `leftovers: allow`.
-pub fn find_untrackable(tools: &ToolsConfig) -> Option<&str> {
-    let starts_processes = |tool: &Tool| match &tool.backing {
-        Some(Backing::Command(command)) => command.leftovers != Leftovers::Allow,
-        Some(Backing::Mcp(mcp)) => mcp.server.program().is_some(),
-        _ => tool.needs_describe(),
-    };
-    if procfence::shows_own_pid_namespace() {
-        return None;
-    }
-    let untracked = tools.tools.iter().find(|tool| starts_processes(tool));
-    let mut unlocked = tools.unlocked.iter().map(|server| &server.server);
-    untracked.map(|tool| tool.name.as_str()).or_else(|| {
-        let program = unlocked.find(|server| server.program().is_some());
-        program.map(|server| server.name.as_str())
-    })
 }
 
 /// Receives the answers to calls.

@@ -7,13 +7,13 @@ mod tool_changes;
 
 use std::sync::Arc;
 
-use crate::call_setup::check_machine;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::RunSession;
 use redact::Mask;
 use toolq_core::text::escape;
 use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
+use toolq_engine::check_machine;
 
 use crate::session::reload::tool_changes::ToolChanges;
 

@@ -21,4 +21,4 @@ pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::ParentEnds;
 pub use program_lookup::find_program;
 pub(crate) use runner::CommandRunner;
-pub use sandbox::{find_allowed_gap, find_sandbox_gaps};
+pub use sandbox::find_sandbox_gaps;

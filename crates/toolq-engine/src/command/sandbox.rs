@@ -6,8 +6,7 @@ use crate::command::system_places::{DEVICES, SYSTEM_CONFIGURATION, SYSTEM_DIRECT
 use procfence::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    Backing, MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork,
-    SandboxPlace, ToolsConfig,
+    MissingProtection, Outcome, PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace,
 };
 
 /// The port of name servers.
@@ -27,23 +26,6 @@ pub(crate) struct SandboxContext<'a> {
 /// confine".
 pub fn find_sandbox_gaps(network: &SandboxNetwork) -> Vec<&'static str> {
     missing_protections(&network_access(network))
-}
-
-/// Returns the first sandbox of `tools` that isn't applied as a whole on this system, as its `missing: warn` allows, and
-/// what is left out.
-pub fn find_allowed_gap(tools: &ToolsConfig) -> Option<(String, Vec<&'static str>)> {
-    let of_tools = tools.tools.iter().filter_map(|tool| match &tool.backing {
-        Some(Backing::Command(command)) => Some((&tool.name, command)),
-        _ => None,
-    });
-    let servers = tools.servers.iter();
-    let of_servers = servers.filter_map(|server| Some((&server.name, server.program()?)));
-    of_tools.chain(of_servers).find_map(|(name, command)| {
-        let sandbox = command.sandbox.as_ref()?;
-        let gaps = find_sandbox_gaps(&sandbox.network);
-        let is_applied = gaps.is_empty() || sandbox.missing == MissingProtection::Refuse;
-        (!is_applied).then(|| (name.clone(), gaps))
-    })
 }
 
 /// Returns why a sandbox can't be applied on this system, if so.

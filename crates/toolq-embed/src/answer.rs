@@ -1,35 +1,33 @@
-//! Answers a stream of server-sent events. Calls start while the model is still writing.
+//! Answers a message.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
-use crate::embed::error::Error;
-use crate::embed::event::{Event, EventCallback};
-use crate::embed::reply::Reply;
-use crate::embed::session::EmbeddedSession;
-use crate::embed::stream_reader::StreamReader;
+use crate::error::Error;
+use crate::event::{Event, EventCallback};
+use crate::reply::Reply;
+use crate::session::EmbeddedSession;
 
-/// A stream that is about to be answered. Await it.
+/// A message that is about to be answered. Await it.
 ///
 /// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
 /// log, but answering the same message again runs its calls again. Don't await a second request on the same
 /// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
 /// or dropped.
 #[must_use = "nothing runs until it is awaited"]
-pub struct StreamAnswerRequest<'a, R> {
+pub struct AnswerRequest<'a> {
     session: &'a Mutex<EmbeddedSession>,
-    reader: R,
+    message: Vec<u8>,
     callback: Option<EventCallback<'a>>,
 }
 
-impl<'a, R> StreamAnswerRequest<'a, R> {
-    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, reader: R) -> Self {
+impl<'a> AnswerRequest<'a> {
+    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, message: Vec<u8>) -> Self {
         Self {
             session,
-            reader,
+            message,
             callback: None,
         }
     }
@@ -41,15 +39,14 @@ impl<'a, R> StreamAnswerRequest<'a, R> {
     }
 }
 
-impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a, R> {
+impl<'a> IntoFuture for AnswerRequest<'a> {
     type Output = Result<Reply, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let mut session = self.session.lock().await;
-            let mut source = StreamReader::new(self.reader, session.max_message_bytes());
-            session.answer_stream(&mut source, self.callback).await
+            session.answer(self.message, self.callback).await
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Answers the calls of a recorded message from a Rust program.
 //!
 //! ```sh
-//! cargo run --example embed -- tools.yaml fixtures/response.json
+//! cargo run -p toolq-embed --example embed -- tools.yaml fixtures/response.json
 //! ```
 //!
 //! Prints the plan and the events to stderr, and the reply to stdout.
@@ -9,12 +9,12 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use toolq::{Event, Toolq};
+use toolq_embed::{Event, Toolq};
 
 #[expect(clippy::print_stderr, reason = "an example for people")]
 fn main() -> ExitCode {
     // Serve as the supervisor of commands if this process was started as one.
-    if let Some(exit_code) = toolq::supervise() {
+    if let Some(exit_code) = toolq_embed::supervise() {
         return exit_code;
     }
     match answer() {

@@ -4,7 +4,7 @@ use redact::Mask;
 use toolq_core::types::{CallRef, EmitError, Event as EngineEvent, EventSink};
 use toolq_log::SessionLog;
 
-use crate::embed::event::{Event, EventCallback};
+use crate::event::{Event, EventCallback};
 
 /// Writes events to the log first, then calls the callback.
 pub(crate) struct CallbackSink<'a, 'c> {

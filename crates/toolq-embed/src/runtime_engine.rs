@@ -4,7 +4,7 @@ use tokio::runtime::{Handle, Id};
 use toolq_core::types::{EmitError, EventSink};
 use toolq_engine::{Engine, EngineSettings};
 
-use crate::embed::error::Error;
+use crate::error::Error;
 
 /// An engine whose sockets and processes belong to one runtime. If a message is answered on another runtime, it gets a
 /// new engine: the old runtime may be gone, or may not be polled anymore.

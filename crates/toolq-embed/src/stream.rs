@@ -1,33 +1,35 @@
-//! Answers a message.
+//! Answers a stream of server-sent events. Calls start while the model is still writing.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use tokio::io::AsyncRead;
 use tokio::sync::Mutex;
 
-use crate::embed::error::Error;
-use crate::embed::event::{Event, EventCallback};
-use crate::embed::reply::Reply;
-use crate::embed::session::EmbeddedSession;
+use crate::error::Error;
+use crate::event::{Event, EventCallback};
+use crate::reply::Reply;
+use crate::session::EmbeddedSession;
+use crate::stream_reader::StreamReader;
 
-/// A message that is about to be answered. Await it.
+/// A stream that is about to be answered. Await it.
 ///
 /// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
 /// log, but answering the same message again runs its calls again. Don't await a second request on the same
 /// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
 /// or dropped.
 #[must_use = "nothing runs until it is awaited"]
-pub struct AnswerRequest<'a> {
+pub struct StreamAnswerRequest<'a, R> {
     session: &'a Mutex<EmbeddedSession>,
-    message: Vec<u8>,
+    reader: R,
     callback: Option<EventCallback<'a>>,
 }
 
-impl<'a> AnswerRequest<'a> {
-    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, message: Vec<u8>) -> Self {
+impl<'a, R> StreamAnswerRequest<'a, R> {
+    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, reader: R) -> Self {
         Self {
             session,
-            message,
+            reader,
             callback: None,
         }
     }
@@ -39,14 +41,15 @@ impl<'a> AnswerRequest<'a> {
     }
 }
 
-impl<'a> IntoFuture for AnswerRequest<'a> {
+impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a, R> {
     type Output = Result<Reply, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let mut session = self.session.lock().await;
-            session.answer(self.message, self.callback).await
+            let mut source = StreamReader::new(self.reader, session.max_message_bytes());
+            session.answer_stream(&mut source, self.callback).await
         })
     }
 }

@@ -9,8 +9,8 @@ use toolq_core::tools_file::{self, HostToolDeclarations, HostToolProblem, Parsed
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{Backing, CommandLimits, FileProblem, Severity, Tool, ToolsConfig};
 
-use crate::embed::error::{Error, ToolsFileProblem};
-use crate::embed::toolq::can_supervise;
+use crate::error::{Error, ToolsFileProblem};
+use crate::toolq::can_supervise;
 
 /// Replaces the path of a tools file if all tools are functions. [`EMPTY_TOOLS_FILE`] replaces its text.
 pub(super) const NO_TOOLS_FILE: &str = "functions";
@@ -97,7 +97,7 @@ pub(super) fn unsupervised_limits(tools: &ToolsConfig) -> Option<String> {
     let limited = tools.tools.iter().find(has_limits)?;
     (!can_supervise()).then(|| {
         format!(
-            "`limits` of {} need a supervisor: call `toolq::supervise()` first in `main`",
+            "`limits` of {} need a supervisor: call `toolq_embed::supervise()` first in `main`",
             limited.name
         )
     })

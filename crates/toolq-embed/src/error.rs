@@ -8,9 +8,8 @@ use toolq_core::text::line_starts;
 use toolq_core::tools_file::{HostToolProblem, SourceMap, SourcePosition};
 use toolq_core::transcript::InputError;
 use toolq_core::types::FileProblem;
+use toolq_engine::UntrackableTool;
 use toolq_log::LogError;
-
-use crate::call_setup::UntrackableTool;
 
 /// Why `tools.yaml`, a message or the session log can't be used.
 #[derive(Debug, thiserror::Error)]

@@ -11,14 +11,13 @@ use tokio::sync::Mutex;
 use toolq_core::answer::{DeclarationFormat, render_declarations};
 use toolq_core::types::DescribeResult;
 
-use crate::call_setup::CallSetup;
-use crate::embed::answer::AnswerRequest;
-use crate::embed::builder::ToolqBuilder;
-use crate::embed::error::Error;
-use crate::embed::message::read_message;
-use crate::embed::plan::Plan;
-use crate::embed::session::EmbeddedSession;
-use crate::embed::stream::StreamAnswerRequest;
+use crate::answer::AnswerRequest;
+use crate::builder::ToolqBuilder;
+use crate::error::Error;
+use crate::message::read_message;
+use crate::plan::Plan;
+use crate::session::{EmbeddedSession, ToolSet};
+use crate::stream::StreamAnswerRequest;
 
 /// Whether this program called [`supervise`], and so may be started again as a supervisor.
 static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
@@ -32,7 +31,7 @@ static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
 /// Needs a Tokio runtime with IO and time enabled. Each runtime that answers gets its own processes and connections. A
 /// message can be up to 256 MiB long.
 pub struct Toolq {
-    pub(crate) setup: CallSetup,
+    pub(crate) set: ToolSet,
     pub(crate) max_message_bytes: u64,
     pub(crate) warnings: Vec<String>,
     pub(crate) session: Mutex<EmbeddedSession>,
@@ -58,7 +57,7 @@ impl Toolq {
     /// doesn't have can't be asked for its tools.
     pub async fn declarations(&self, format: DeclarationFormat) -> Result<String, Error> {
         self.session.lock().await.describe_tools().await?;
-        for server in &self.setup.tools.unlocked {
+        for server in &self.set.tools.unlocked {
             let reason = match server.listing() {
                 Some(Ok(_)) => continue,
                 Some(Err(why)) => why.to_owned(),
@@ -67,7 +66,7 @@ impl Toolq {
             let server = server.server.name.clone();
             return Err(Error::UnlistedServer { server, reason });
         }
-        for tool in &self.setup.tools.known_tools() {
+        for tool in &self.set.tools.known_tools() {
             let reason = match tool.describe_result() {
                 Some(DescribeResult::Err(reason)) => reason.clone(),
                 _ if tool.needs_describe() => "its `describe` command didn't finish".to_owned(),
@@ -76,7 +75,7 @@ impl Toolq {
             let tool = tool.name.clone();
             return Err(Error::UndescribedTool { tool, reason });
         }
-        Ok(render_declarations(&self.setup.tools, format))
+        Ok(render_declarations(&self.set.tools, format))
     }
 
     /// Returns what [`answer`](Self::answer) would run, in which batches, and what it would reject. Runs nothing.
@@ -87,8 +86,8 @@ impl Toolq {
         let recording = read_message(message.as_ref().to_vec(), self.max_message_bytes)?;
         let mut plan = Plan::default();
         for index in 0..recording.len() {
-            let calls = self.setup.checker.check_turn(recording.turn(index, false)?);
-            plan.push_turn(&calls, &self.setup.tools, self.setup.jobs, &self.setup.mask);
+            let calls = self.set.checker.check_turn(recording.turn(index, false)?);
+            plan.push_turn(&calls, &self.set.tools, self.set.jobs, &self.set.mask);
         }
         Ok(plan)
     }
@@ -140,7 +139,7 @@ impl Toolq {
 ///
 /// ```no_run
 /// fn main() -> std::process::ExitCode {
-///     if let Some(exit_code) = toolq::supervise() {
+///     if let Some(exit_code) = toolq_embed::supervise() {
 ///         return exit_code;
 ///     }
 ///     // The program itself.
@@ -157,7 +156,7 @@ pub fn supervise() -> Option<ExitCode> {
 
 impl fmt::Debug for Toolq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tools = self.setup.tools.tools.iter().map(|tool| &tool.name);
+        let tools = self.set.tools.tools.iter().map(|tool| &tool.name);
         f.debug_struct("Toolq")
             .field("tools", &tools.collect::<Vec<_>>())
             .finish_non_exhaustive()

@@ -1,14 +1,14 @@
 //! Tools that are functions of the program, and approvals by another function. There is no tools.yaml.
 //!
 //! ```sh
-//! cargo run --example functions
+//! cargo run -p toolq-embed --example functions
 //! ```
 //!
 //! Prints each question to stderr, and the reply to stdout.
 
 use std::error::Error;
 
-use toolq::{ApprovalAnswer, ApprovalQuestion, ToolCall, Toolq};
+use toolq_embed::{ApprovalAnswer, ApprovalQuestion, ToolCall, Toolq};
 
 /// What a model asks for.
 const MESSAGE: &str = r#"{"role": "assistant", "content": [

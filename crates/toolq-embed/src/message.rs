@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use toolq_core::transcript::{InputSource, Recording, is_event_stream};
 
-use crate::embed::error::Error;
+use crate::error::Error;
 
 /// Reads a message, or a recording of many.
 pub(crate) fn read_message(message: Vec<u8>, max_bytes: u64) -> Result<Recording, Error> {

@@ -1,27 +1,39 @@
 //! Answers message after message, with one engine and one log.
 
 use std::mem;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use redact::Mask;
 use tokio::io::AsyncRead;
+use toolq_core::check::CallChecker;
 use toolq_core::transcript::{InputError, StreamEvent};
-use toolq_core::types::{EmitError, InputLayout, Tool, Turn};
+use toolq_core::types::{EmitError, InputLayout, Tool, ToolsConfig, Turn};
 use toolq_engine::{MessageSource as _, NoPriorCalls};
 use toolq_log::SessionLog;
 
-use crate::call_setup::CallSetup;
-use crate::embed::callback_sink::CallbackSink;
-use crate::embed::collector::ReplyCollector;
-use crate::embed::error::Error;
-use crate::embed::event::EventCallback;
-use crate::embed::message::read_message;
-use crate::embed::reply::Reply;
-use crate::embed::runtime_engine::RuntimeEngine;
-use crate::embed::stream_reader::StreamReader;
+use crate::callback_sink::CallbackSink;
+use crate::collector::ReplyCollector;
+use crate::error::Error;
+use crate::event::EventCallback;
+use crate::message::read_message;
+use crate::reply::Reply;
+use crate::runtime_engine::RuntimeEngine;
+use crate::stream_reader::StreamReader;
+
+/// The tools, and what checks their calls and masks what they say.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolSet {
+    pub(crate) tools: Arc<ToolsConfig>,
+    pub(crate) checker: Arc<CallChecker>,
+    pub(crate) mask: Arc<Mask>,
+    /// How many calls may run at the same time.
+    pub(crate) jobs: NonZeroUsize,
+}
 
 /// The state that messages share.
 pub(crate) struct EmbeddedSession {
-    setup: CallSetup,
+    set: ToolSet,
     engine: RuntimeEngine,
     log: Option<SessionLog>,
     max_message_bytes: u64,
@@ -31,13 +43,13 @@ pub(crate) struct EmbeddedSession {
 
 impl EmbeddedSession {
     pub(crate) fn new(
-        setup: CallSetup,
+        set: ToolSet,
         engine: RuntimeEngine,
         log: Option<SessionLog>,
         max_message_bytes: u64,
     ) -> Self {
         Self {
-            setup,
+            set,
             engine,
             log,
             max_message_bytes,
@@ -84,9 +96,9 @@ impl EmbeddedSession {
         callback: &mut Option<EventCallback<'_>>,
     ) -> Result<(), Error> {
         let engine = self.engine.current()?;
-        let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, callback);
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, callback);
         collector.begin_turn(turn.answer_form);
-        let prior = (&*self.setup.checker, &NoPriorCalls);
+        let prior = (&*self.set.checker, &NoPriorCalls);
         let Ok(()) = engine.answer_turn(turn, prior, &mut sink, collector).await;
         Ok(())
     }
@@ -95,18 +107,18 @@ impl EmbeddedSession {
     /// before.
     pub(crate) async fn describe_tools(&mut self) -> Result<(), Error> {
         let undescribed = self
-            .setup
+            .set
             .tools
             .tools
             .iter()
             .filter(|tool| tool.needs_describe());
         let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
-        if !undescribed.is_empty() || !self.setup.tools.unlocked.is_empty() {
+        if !undescribed.is_empty() || !self.set.tools.unlocked.is_empty() {
             let discovery = self.engine.current()?.schema_discovery();
             let mut callback = None;
-            let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, &mut callback);
+            let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, &mut callback);
             discovery
-                .list_servers(&self.setup.tools.unlocked, &mut sink)
+                .list_servers(&self.set.tools.unlocked, &mut sink)
                 .await;
             discovery.discover(&undescribed, &mut sink).await;
         }
@@ -162,8 +174,8 @@ impl EmbeddedSession {
         callback: &mut Option<EventCallback<'_>>,
     ) -> Result<Option<InputError>, Error> {
         let engine = self.engine.current()?;
-        let mut sink = CallbackSink::new(self.log.as_mut(), &self.setup.mask, callback);
-        let prior = (&*self.setup.checker, &NoPriorCalls);
+        let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, callback);
+        let prior = (&*self.set.checker, &NoPriorCalls);
         let end = engine
             .run_message(number, source, prior, &mut sink, collector)
             .await;

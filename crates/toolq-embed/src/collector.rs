@@ -6,7 +6,7 @@ use toolq_core::answer::AnswerAssembler;
 use toolq_core::types::{AnswerForm, CallAnswer, CallRef, EventSink, InputLayout};
 use toolq_engine::AnswerDelivery;
 
-use crate::embed::reply::{CallResult, Reply};
+use crate::reply::{CallResult, Reply};
 
 /// Collects the results of a message.
 pub(crate) struct ReplyCollector {

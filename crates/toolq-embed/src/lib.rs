@@ -6,8 +6,8 @@
 //! dialect of the message.
 //!
 //! ```no_run
-//! # async fn answer(message: &str) -> Result<(), toolq::Error> {
-//! use toolq::{Event, Toolq};
+//! # async fn answer(message: &str) -> Result<(), toolq_embed::Error> {
+//! use toolq_embed::{Event, Toolq};
 //!
 //! let toolq = Toolq::builder()
 //!     .tools_file("tools.yaml")
@@ -30,62 +30,37 @@
 //!
 //! `examples/embed.rs` is a complete program. In `examples/functions.rs`, tools are functions of the program, and another function
 //! approves calls. [`Toolq::answer_stream`] answers a response while it is still streaming.
+//! In your Cargo.toml, `toolq-embed = { path = "../toolq/crates/toolq-embed" }` names the library in a copy of the repository.
 //! Programs that run commands on Linux should begin with [`supervise`], so that no process of a tool outlives its call.
-//!
-//! The feature `cli`, which is on by default, adds the command-line program. Programs that use only the library turn it
-//! off: `toolq = { path = "../toolq", default-features = false }`.
 
-mod call_setup;
-mod embed;
+mod answer;
+mod approval;
+mod builder;
+mod callback_sink;
+mod collector;
+mod error;
+mod event;
+mod function_tools;
+mod message;
+mod plan;
+mod reply;
+mod runtime_engine;
+mod session;
+mod stream;
+mod stream_reader;
+mod toolq;
+mod tools_loading;
 
-pub use embed::{
-    AnswerRequest, ApprovalAnswer, ApprovalQuestion, CallResult, Error, Event, EventCall, Plan,
-    PlannedBatch, PlannedTurn, RejectedCall, Reply, StreamAnswerRequest, ToolCall, ToolOutput,
-    Toolq, ToolqBuilder, ToolsFileProblem, supervise,
-};
+pub use answer::AnswerRequest;
+pub use approval::{ApprovalAnswer, ApprovalQuestion};
+pub use builder::ToolqBuilder;
+pub use error::{Error, ToolsFileProblem};
+pub use event::{Event, EventCall};
+pub use function_tools::{ToolCall, ToolOutput};
+pub use plan::{Plan, PlannedBatch, PlannedTurn, RejectedCall};
+pub use reply::{CallResult, Reply};
+pub use stream::StreamAnswerRequest;
+pub use toolq::{Toolq, supervise};
 pub use toolq_core::answer::DeclarationFormat;
 pub use toolq_core::tools_file::HostToolProblem;
 pub use toolq_core::types::Status;
-
-#[cfg(feature = "cli")]
-mod approval;
-#[cfg(feature = "cli")]
-mod args;
-#[cfg(feature = "cli")]
-mod commands;
-#[cfg(feature = "cli")]
-mod context;
-#[cfg(feature = "cli")]
-mod environment;
-#[cfg(feature = "cli")]
-mod events;
-#[cfg(feature = "cli")]
-mod input;
-/// What `toolq log` shows. Not part of the library; its tests need it.
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod log_view;
-#[cfg(feature = "cli")]
-mod man_page;
-#[cfg(feature = "cli")]
-mod otlp;
-#[cfg(feature = "cli")]
-mod output;
-#[cfg(feature = "cli")]
-mod pages;
-#[cfg(feature = "cli")]
-mod plan_file;
-/// The command-line program. Not part of the library.
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod program;
-#[cfg(feature = "cli")]
-mod replay;
-#[cfg(feature = "cli")]
-mod session;
-#[cfg(feature = "cli")]
-mod settings;
-#[cfg(feature = "cli")]
-mod terminal;
-#[cfg(feature = "cli")]
-mod timeline;

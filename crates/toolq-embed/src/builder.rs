@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
+use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
 use toolq_core::text::{quote_for_shell, quote_path_for_shell};
-use toolq_engine::{Approver, EngineSettings};
-use toolq_log::{BeginMode, PreparedLog, TaskKey};
+use toolq_engine::{Approver, EngineSettings, SUPERVISOR_PROGRAM, check_machine};
+use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
 
-use crate::call_setup::{CallSetup, SUPERVISOR_PROGRAM, check_machine};
-use crate::embed::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
-use crate::embed::error::Error;
-use crate::embed::function_tools::{
+use crate::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
+use crate::error::Error;
+use crate::function_tools::{
     FunctionRunner, FunctionTool, ToolCall, ToolOutput, declare_functions,
 };
-use crate::embed::runtime_engine::RuntimeEngine;
-use crate::embed::session::EmbeddedSession;
-use crate::embed::toolq::{Toolq, can_supervise};
-use crate::embed::tools_loading::{NO_TOOLS_FILE, load_tools, unsupervised_limits};
+use crate::runtime_engine::RuntimeEngine;
+use crate::session::{EmbeddedSession, ToolSet};
+use crate::toolq::{Toolq, can_supervise};
+use crate::tools_loading::{NO_TOOLS_FILE, load_tools, unsupervised_limits};
 
 /// The largest message, in bytes. `toolq run --max-input` has the same default.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
@@ -114,32 +114,52 @@ impl ToolqBuilder {
             warnings.extend(check_machine(&tools)?);
         }
         let environment: Environment = std::env::vars_os().collect();
-        let environment = Arc::new(environment);
-        let setup = CallSetup::new(Arc::new(tools), self.concurrency, &environment, supervisor);
-        let log = match &self.log {
-            Some(path) => {
-                let log = self.open_log(path, &mut warnings)?;
-                let tools_path = self.tools_file.as_deref();
-                let header = setup.session_header(tools_path.unwrap_or(Path::new(NO_TOOLS_FILE)));
-                Some(log.begin_session(&header, Arc::clone(&setup.mask), Clock::system())?)
-            }
-            None => None,
+        let tools = Arc::new(tools);
+        let set = ToolSet {
+            checker: Arc::new(CallChecker::new(Arc::clone(&tools))),
+            mask: Arc::new(tools.build_mask(&environment)),
+            jobs: self.concurrency.unwrap_or(tools.concurrency),
+            tools,
         };
-        let settings = EngineSettings {
+        let log = self.begin_session(&set, &mut warnings)?;
+        let mut settings = EngineSettings {
+            jobs: set.jobs,
+            supervisor_program: supervisor,
             host_tools: functions.map(|_| Arc::new(FunctionRunner::new(self.functions)) as Arc<_>),
             approver: self
                 .approve
-                .map(|callback| Approver::Person(Arc::new(callback.with_mask(&setup.mask)))),
-            ..setup.logged_engine_settings(log.as_ref())
+                .map(|callback| Approver::Person(Arc::new(callback.with_mask(&set.mask)))),
+            ..EngineSettings::new(Arc::clone(&set.tools), &environment, Arc::clone(&set.mask))
         };
+        if let Some(log) = &log {
+            settings.output_dir = Some(log.blob_dir().to_owned());
+            settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
+            settings.task_id = log.task_id();
+        }
         let engine = RuntimeEngine::new(settings);
-        let session = EmbeddedSession::new(setup.clone(), engine, log, MAX_MESSAGE_BYTES);
+        let session = EmbeddedSession::new(set.clone(), engine, log, MAX_MESSAGE_BYTES);
         Ok(Toolq {
-            setup,
+            set,
             max_message_bytes: MAX_MESSAGE_BYTES,
             warnings,
             session: Mutex::new(session),
         })
+    }
+
+    fn begin_session(
+        &self,
+        set: &ToolSet,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<SessionLog>, Error> {
+        let Some(path) = &self.log else {
+            return Ok(None);
+        };
+        let log = self.open_log(path, warnings)?;
+        let tools_path = self.tools_file.as_deref();
+        let tools_path = tools_path.unwrap_or(Path::new(NO_TOOLS_FILE));
+        let header = SessionHeader::new(tools_path, &set.tools, set.jobs);
+        let log = log.begin_session(&header, Arc::clone(&set.mask), Clock::system())?;
+        Ok(Some(log))
     }
 
     fn open_log(&self, path: &Path, warnings: &mut Vec<String>) -> Result<PreparedLog, Error> {
