@@ -13,9 +13,7 @@ use crate::prior_calls::PriorCalls;
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
-use toolq_core::types::{
-    Call, CallRef, CheckedCall, EventSink, NotExecutedCause, ToolsConfig, TurnArrival,
-};
+use toolq_core::types::{Call, CallRef, EventSink, NotExecutedCause, ToolsConfig, TurnArrival};
 
 /// A stream of model messages, decoded into events.
 pub trait MessageSource: Send {
@@ -58,11 +56,9 @@ impl Engine {
             discovery,
             sink: SharedSink(&sink),
             control,
-            calls: CallFeeder {
-                turn_number: number,
-                admission: StreamAdmission::new(checker),
-                sender,
-            },
+            turn_number: number,
+            admission: StreamAdmission::new(checker),
+            sender,
             prior,
             conflict: None,
         };
@@ -72,7 +68,14 @@ impl Engine {
     }
 }
 
-/// Carries the events of one message to the dispatcher of its turn.
+/// Whether the message continues.
+enum MessageProgress {
+    Open,
+    Complete,
+    Aborted(InputError),
+}
+
+/// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
 struct MessageFeeder<'f, S, P: PriorCalls> {
     source: &'f mut S,
     tools: &'f ToolsConfig,
@@ -80,7 +83,11 @@ struct MessageFeeder<'f, S, P: PriorCalls> {
     /// Receives the events of discovery.
     sink: SharedSink<'f>,
     control: RunControl,
-    calls: CallFeeder<'f>,
+    /// Counted over all inputs of the run.
+    turn_number: usize,
+    /// Decides which calls may start.
+    admission: StreamAdmission<'f>,
+    sender: UnboundedSender<TurnArrival>,
     prior: &'f P,
     conflict: Option<P::Conflict>,
 }
@@ -96,7 +103,7 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
     }
 
     async fn feed_message(&mut self) -> Option<InputError> {
-        self.calls.admission.begin();
+        self.admission.begin();
         loop {
             let event = tokio::select! {
                 biased;
@@ -120,7 +127,7 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         if self.conflict.is_some() {
             return;
         }
-        let call = [self.calls.own_call(call.clone())];
+        let call = [self.own_call(call.clone())];
         let undescribed = undescribed_tools(self.tools, self.prior.open_calls(&call));
         self.discovery.discover(&undescribed, &mut self.sink).await;
     }
@@ -135,52 +142,19 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
             }
         }
         let unfinished = self.source.abandon();
-        self.calls.abort(unfinished);
+        self.abort(unfinished);
         self.send_ready();
         None
     }
 
+    /// Takes in the next event, and sends the calls that may start by now, with everything else that is known of them.
     fn feed_event(&mut self, event: StreamEvent) -> MessageProgress {
-        let progress = self.calls.feed(event);
+        let progress = self.take_in(event);
         self.send_ready();
         progress
     }
 
-    fn send_ready(&mut self) {
-        let (prior, conflict) = (self.prior, &mut self.conflict);
-        self.calls
-            .send_ready(|checked| match prior.resume_state(checked) {
-                Ok(state) => {
-                    checked.resume_state = state;
-                    None
-                }
-                Err(found) => {
-                    conflict.get_or_insert(found);
-                    Some(NotExecutedCause::StreamAborted)
-                }
-            });
-    }
-}
-
-/// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
-struct CallFeeder<'c> {
-    /// Counted over all inputs of the run.
-    turn_number: usize,
-    /// Decides which calls may start.
-    admission: StreamAdmission<'c>,
-    sender: UnboundedSender<TurnArrival>,
-}
-
-/// Whether the message continues.
-enum MessageProgress {
-    Open,
-    Complete,
-    Aborted(InputError),
-}
-
-impl CallFeeder<'_> {
-    /// Takes in the next event. Its calls are passed on by [`send_ready`](Self::send_ready).
-    fn feed(&mut self, event: StreamEvent) -> MessageProgress {
+    fn take_in(&mut self, event: StreamEvent) -> MessageProgress {
         match event {
             StreamEvent::PartialInput(part) => self.send(self.partial_arrival(part)),
             StreamEvent::CallStarted { .. } => self.admission.begin(),
@@ -206,19 +180,20 @@ impl CallFeeder<'_> {
         self.admission.abort(unfinished.collect());
     }
 
-    /// Sends the calls that may start by now, and everything else that is known of them. `review` sees each call before;
-    /// if it returns a cause, that call and all after it get a result, but don't run.
-    fn send_ready(&mut self, mut review: impl FnMut(&mut CheckedCall) -> Option<NotExecutedCause>) {
-        for mut arrival in self.admission.drain_ready() {
-            let cause = match &mut arrival {
-                TurnArrival::Call(checked) => review(checked),
-                _ => None,
-            };
-            let skip = cause.map(TurnArrival::RestSkipped);
-            for arrival in skip.into_iter().chain([arrival]) {
-                // The dispatcher receives until this sender is dropped, so sending can't fail.
-                let _ = self.sender.send(arrival);
+    /// Sends what is ready. A call that contradicts the record, and all after it, get a result, but don't run.
+    fn send_ready(&mut self) {
+        let ready: Vec<TurnArrival> = self.admission.drain_ready().collect();
+        for mut arrival in ready {
+            if let TurnArrival::Call(checked) = &mut arrival {
+                match self.prior.resume_state(checked) {
+                    Ok(state) => checked.resume_state = state,
+                    Err(found) => {
+                        self.conflict.get_or_insert(found);
+                        self.send(TurnArrival::RestSkipped(NotExecutedCause::StreamAborted));
+                    }
+                }
             }
+            self.send(arrival);
         }
     }
 
@@ -246,6 +221,7 @@ impl CallFeeder<'_> {
     }
 
     fn send(&self, arrival: TurnArrival) {
+        // The dispatcher receives until this sender is dropped, so sending can't fail.
         let _ = self.sender.send(arrival);
     }
 }
