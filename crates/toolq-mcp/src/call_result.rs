@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -125,20 +125,14 @@ pub(crate) struct ResultMembers<'t> {
     pub(crate) request_state: Option<&'t RawValue>,
 }
 
-/// A block that is a text, which most are. No other block can be read as one.
-#[derive(Deserialize)]
-struct TextBlock {
-    #[serde(rename = "type", deserialize_with = "read_text_type")]
-    _type: (),
-    text: String,
-}
-
 impl CallToolResult {
     /// Reads the members that make up the result of a call.
     ///
     /// # Errors
     /// One of them has the wrong type.
     pub(crate) fn from_members(members: &ResultMembers<'_>) -> serde_json::Result<Self> {
+        let read_content =
+            |raw: &RawValue| read_blocks(&mut serde_json::Deserializer::from_str(raw.get()));
         let content = members.content.map(read_content).transpose()?;
         Ok(Self {
             meta: read_or_default(members.meta)?,
@@ -158,63 +152,17 @@ fn keep_raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Ra
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads the type of a text, and fails at once for every other one, without reading a long image to its end.
-fn read_text_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    match <&str>::deserialize(deserializer)? {
-        "text" => Ok(()),
-        _ => Err(D::Error::custom("not a text")),
-    }
-}
-
-/// Reads the blocks. Most results are a single text block, which is then read only once.
-fn read_content(content: &RawValue) -> serde_json::Result<Vec<ContentBlock>> {
-    if let Ok([TextBlock { text, .. }]) = serde_json::from_str::<[TextBlock; 1]>(content.get()) {
-        return Ok(vec![ContentBlock::Text { text }]);
-    }
-    let blocks = serde_json::from_str::<Vec<&RawValue>>(content.get())?;
-    Ok(blocks.into_iter().map(read_block).collect())
-}
-
 /// Reads each block alone, so that one without its parts doesn't take the others with it.
 fn read_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentBlock>, D::Error> {
     let blocks = Vec::<Box<RawValue>>::deserialize(deserializer)?;
-    Ok(blocks.iter().map(|block| read_block(block)).collect())
-}
-
-/// Reads a block. A text is read without what tells other types apart, for which serde keeps a copy of all members.
-fn read_block(block: &RawValue) -> ContentBlock {
-    match serde_json::from_str(block.get()) {
-        Ok(TextBlock { text, .. }) => ContentBlock::Text { text },
-        Err(_) => serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown),
-    }
+    let read =
+        |block: Box<RawValue>| serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown);
+    Ok(blocks.into_iter().map(read).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The shortcut for texts gives what reading a block by its type gives.
-    #[test]
-    fn a_block_is_read_as_its_type_says() {
-        for json in [
-            r#"{"type":"text","text":"a\n\"b\""}"#,
-            r#"{"text":"a","annotations":{"x":1},"type":"text"}"#,
-            r#"{"type":"te\u0078t","text":"a"}"#,
-            r#"{"type":"text"}"#,
-            r#"{"type":"text","text":1}"#,
-            r#"{"type":{"text":null},"text":"a"}"#,
-            r#"{"type":"image","text":"a","data":"AA==","mimeType":"image/png"}"#,
-            r#"{"type":"video","text":"a"}"#,
-            r#"{"text":"a"}"#,
-            "3",
-        ] {
-            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
-            let expected = serde_json::from_str(json).unwrap_or(ContentBlock::Unknown);
-            assert_eq!(read_block(&raw), expected, "{json}");
-            let list = RawValue::from_string(format!("[{json}]")).unwrap();
-            assert_eq!(read_content(&list).unwrap(), [expected], "{json}");
-        }
-    }
 
     /// What a client reads in two steps is what the whole says.
     #[test]
