@@ -55,7 +55,7 @@ events, agents, replay.";
 /// # Errors
 /// Only what writing to a buffer can return.
 pub fn render_man_page() -> io::Result<String> {
-    let command = ProgramArguments::<false>::command();
+    let command = ProgramArguments::command();
     let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
     let mut out = Vec::new();
     page.render_title(&mut out)?;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_page_has_every_command_and_flag() {
         let page = render_man_page().unwrap();
-        let command = ProgramArguments::<false>::command();
+        let command = ProgramArguments::command();
         for (name, leaf) in leaf_commands("toolq", &command) {
             let title = format!(".SH \"{}\"\n", escape_roff(&name).to_uppercase());
             let (_, section) = page.split_once(&title).unwrap();

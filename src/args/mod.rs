@@ -3,7 +3,6 @@
 mod call;
 mod check;
 mod complete;
-mod deferred;
 mod finding;
 mod generate;
 mod init;
@@ -56,7 +55,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-use crate::args::deferred::CommandArguments;
 use crate::output::ColorChoice;
 
 /// Answer a language model's tool calls.
@@ -65,11 +63,11 @@ use crate::output::ColorChoice;
 /// declared in tools.yaml, and writes one `tool_result` per call, in call order.
 #[derive(Debug, Parser)]
 #[command(name = "toolq", version, propagate_version = true, max_term_width = 100, args_override_self = true, after_help = program_help::after_help())]
-pub struct ProgramArguments<const DEFERRED: bool = true> {
+pub struct ProgramArguments {
     #[command(flatten)]
     pub common: CommonFlags,
     #[command(subcommand)]
-    pub command: Command<DEFERRED>,
+    pub command: Command,
 }
 
 /// The tools file, unless `-c` or `TOOLQ_TOOLS` names another.
@@ -101,36 +99,35 @@ pub struct CommonFlags {
 }
 
 // clap would take a doc comment for the description of the program.
-// Unless `DEFERRED`, the arguments of all commands are known before one of them is given.
 #[derive(Debug, Subcommand)]
-pub enum Command<const DEFERRED: bool = true> {
+pub enum Command {
     /// Run the tool calls of a model's response
-    Run(CommandArguments<RunArguments, DEFERRED>),
+    Run(RunArguments),
     /// Show what would run, in which batches, and why
-    Plan(CommandArguments<PlanArguments, DEFERRED>),
+    Plan(PlanArguments),
     /// Run one call of a tool or of an agent
-    Call(CommandArguments<CallArguments, DEFERRED>),
+    Call(CallArguments),
     /// Check recordings against the current tools
-    Replay(CommandArguments<ReplayArguments, DEFERRED>),
+    Replay(ReplayArguments),
     /// Create a starter tools.yaml
-    Init(CommandArguments<InitArguments, DEFERRED>),
+    Init(InitArguments),
     /// Report problems in tools.yaml, or on this machine
-    Check(CommandArguments<CheckArguments, DEFERRED>),
+    Check(CheckArguments),
     /// Print the tool declarations for a model
-    Tools(CommandArguments<ToolsArguments, DEFERRED>),
+    Tools(ToolsArguments),
     /// Compare the tools of servers with tools.lock
-    Servers(CommandArguments<ServersArguments, DEFERRED>),
+    Servers(ServersArguments),
     /// Serve the tools to MCP clients
-    Serve(CommandArguments<ServeArguments, DEFERRED>),
+    Serve(ServeArguments),
     /// Inspect session logs, and resolve calls in doubt
-    Log(CommandArguments<LogArguments, DEFERRED>),
+    Log(LogArguments),
     /// Have turns answered by many machines, over NATS
     #[command(hide = cfg!(not(feature = "nats")))]
-    Queue(CommandArguments<QueueArguments, DEFERRED>),
+    Queue(QueueArguments),
     /// Print a generated file: a schema, shell completions, or the man page
     #[command(hide = true)]
-    Generate(CommandArguments<GenerateArguments, DEFERRED>),
+    Generate(GenerateArguments),
     /// Print what can complete a command line, for the completion scripts
     #[command(name = "__complete", hide = true)]
-    Complete(CommandArguments<CompleteArguments, DEFERRED>),
+    Complete(CompleteArguments),
 }

@@ -19,7 +19,7 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     // clap prints help and errors before it knows the flags.
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
     let color = ColorPolicy::new(color, &environment::read());
-    let command = ProgramArguments::<true>::command().color(color.into());
+    let command = ProgramArguments::command().color(color.into());
     let mut command = group_commands(command);
     let mut matches = command.try_get_matches_from_mut(arguments);
     let lacks_command = |error: &clap::Error| {

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_command_that_is_shown_is_in_a_group() {
-        let program = ProgramArguments::<false>::command();
+        let program = ProgramArguments::command();
         let shown: BTreeSet<&str> = program
             .get_subcommands()
             .filter(|command| !command.is_hide_set())
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn each_command_has_one_line_of_60_columns() {
-        let program = ProgramArguments::<false>::command();
+        let program = ProgramArguments::command();
         for command in program
             .get_subcommands()
             .filter(|command| !command.is_hide_set())

@@ -37,7 +37,7 @@ fn render_completions(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(
         shell,
-        &mut ProgramArguments::<false>::command(),
+        &mut ProgramArguments::command(),
         "toolq",
         &mut script,
     );

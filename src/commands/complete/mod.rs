@@ -38,7 +38,7 @@ pub fn print_candidates(
         return Ok(Exit::Ok);
     };
     let names = NameSource::new(&words, context);
-    let mut command = add_names(ProgramArguments::<false>::command(), &names);
+    let mut command = add_names(ProgramArguments::command(), &names);
     let last = words.len() - 1;
     let current_dir = std::env::current_dir().ok();
     // A line that can't be completed has no candidates.
