@@ -11,9 +11,11 @@ use super::{open_calls, read};
 fn answered_calls_are_left_out() {
     let block = |id: &str| TOOL_USE.replace("\"a\"", &format!("\"{id}\""));
     let result = |id: &str| format!(r#"{{"type":"tool_result","tool_use_id":"{id}"}}"#);
-    let line = |kind: &str, id: &str, block: &str| {
+    let mut lines = 0;
+    let mut line = |kind: &str, id: &str, block: &str| {
+        lines += 1;
         let role = format!(r#"{{"role":"{kind}","id":"{id}","content":[{block}]}}"#);
-        format!(r#"{{"type":"{kind}","uuid":"u","message":{role}}}"#)
+        format!(r#"{{"type":"{kind}","uuid":"{lines}","message":{role}}}"#)
     };
     let log = [
         line("assistant", "m1", &block("a")),
@@ -175,7 +177,7 @@ fn inputs_are_kept_verbatim_or_invalid() {
         (r#"" ""#, "{}"),
         (r#""{\"x\": 1}""#, r#"{"x": 1}"#),
         (r#""{""#, "!"),
-        ("null", "!"),
+        ("null", "{}"),
         (r#"{"x":1}"#, r#"{"x":1}"#),
         (r#""\ud800""#, "!"),
     ] {
