@@ -87,7 +87,7 @@ fn every_violation_of_the_current_schema_has_its_pointer() {
 /// An error of a tool that ran is not a refusal: a call that today's tools reject differs, whatever it returned then.
 #[test]
 fn an_error_of_a_tool_that_ran_hides_no_rejection() {
-    let recorded = |name: &str, input: serde_json::Value, result_text: &str| {
+    let recorded = |name: &str, input: Value, result_text: &str| {
         recorded_turn(&[("a", name, input, error_result(result_text))])
     };
     let row = |kind: &str, path: &str| (kind.to_owned(), path.to_owned());

@@ -154,7 +154,7 @@ fn invalid_calls_get_errors_and_valid_ones_run() {
         .iter()
         .filter(|record| record["type"] == "tool_start")
         .count();
-    assert_eq!(started, 2, "a rejected call has no start record");
+    assert_eq!(started, 4, "a rejected call has no start record");
 }
 
 #[test]

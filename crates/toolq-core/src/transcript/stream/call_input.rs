@@ -111,8 +111,8 @@ impl CallInput {
             Arrival::Whole
         } else if !self.has_end {
             Arrival::Part
-        } else if self.pieces[self.end_scanner.scanned_bytes()..]
-            .trim()
+        } else if self.pieces.as_bytes()[self.end_scanner.scanned_bytes()..]
+            .trim_ascii()
             .is_empty()
         {
             Arrival::Whole
