@@ -11,7 +11,7 @@ use crate::plan::folded_text::short_input;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
 use crate::plan::totals::write_totals;
-use crate::plan::turn_plan::TurnPlan;
+use crate::plan::turn_plan::{ABANDONED_HEADING, REPEATS_HEADING, TurnPlan};
 use crate::text::{escape, paint, truncate_to_columns, wrap_words};
 use crate::types::{Call, ProblemDetail};
 use redact::Mask;
@@ -138,14 +138,14 @@ fn write_idle_calls(
         format!("  {:>3}  {name}  {}", call.position, style.dim(&id))
     };
     if !plan.repeats.is_empty() {
-        writeln!(out, "\n  sent twice")?;
+        writeln!(out, "\n  {REPEATS_HEADING}")?;
     }
     for (call, of) in &plan.repeats {
         writeln!(out, "{}  has the result of call {of}", line(call))?;
     }
     if !plan.abandoned.is_empty() {
-        let heading = "abandoned: the conversation went on without their results";
-        writeln!(out, "\n  {}", style.yellow(&style.wrap(heading, "  ")))?;
+        let heading = style.wrap(ABANDONED_HEADING, "  ");
+        writeln!(out, "\n  {}", style.yellow(&heading))?;
     }
     plan.abandoned
         .iter()

@@ -20,6 +20,12 @@ use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
+/// The heading above calls that repeat others.
+pub const REPEATS_HEADING: &str = "sent twice";
+
+/// The heading above calls that nobody waits for.
+pub const ABANDONED_HEADING: &str = "abandoned: the conversation went on without their results";
+
 /// What would happen to the calls of a turn.
 #[derive(Debug)]
 pub struct TurnPlan<'a> {
