@@ -9,7 +9,6 @@ mod environment;
 mod events;
 mod input;
 mod log_view;
-mod man_page;
 mod otlp;
 mod output;
 mod pages;

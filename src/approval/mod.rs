@@ -1,8 +1,6 @@
 //! Who approves the calls of a session, as the flags say.
 
-mod question_text;
 mod terminal_prompt;
-mod typed_reply;
 
 use std::path::Path;
 use std::sync::Arc;

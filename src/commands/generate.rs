@@ -1,14 +1,15 @@
 //! `toolq generate`: prints files that are generated from the program itself.
 
-use clap::CommandFactory as _;
+use std::io::{self, Write as _};
 
-use crate::args::{GenerateArguments, GeneratedFile, ProgramArguments};
-use crate::commands::complete::completion_script;
-use crate::man_page;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
-use crate::plan_file::plan_schema;
+use clap::{Command, CommandFactory as _};
+use clap_mangen::Man;
 use toolq_core::tools_file;
+
+use crate::args::{EXAMPLES, EXIT_CODES, GenerateArguments, GeneratedFile, ProgramArguments};
+use crate::commands::complete::completion_script;
+use crate::output::{CommandError, Exit, stdout};
+use crate::plan_file::plan_schema;
 
 /// Prints the requested file.
 ///
@@ -22,7 +23,7 @@ pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, Comma
             format!("{:#}", tools_file::generate_tools_schema())
         }
         GeneratedFile::Completions { shell } => render_completions(shell),
-        GeneratedFile::Man => man_page::render_man_page().map_err(|error| {
+        GeneratedFile::Man => render_man_page().map_err(|error| {
             CommandError::usage(format!("failed to render the man page: {error}"))
         })?,
     };
@@ -42,4 +43,173 @@ fn render_completions(shell: clap_complete::Shell) -> String {
         &mut script,
     );
     String::from_utf8_lossy(&script).into_owned()
+}
+
+// The man page: one page for all commands, because they share flags and exit codes.
+
+/// The day of this version, for the footer of the page.
+const VERSION_DATE: &str = "2026-11-22";
+
+const ENVIRONMENT_VARIABLES: [(&str, &str); 9] = [
+    (
+        "TOOLQ_LOG",
+        "print diagnostics of the engine: debug, or levels by module",
+    ),
+    (
+        "TOOLQ_TRACE_FILE",
+        "the file for these diagnostics, instead of stderr",
+    ),
+    ("TOOLQ_TOOLS", "the tools file, unless -c is given"),
+    ("TOOLQ_LOG_FILE", "the session log, unless --log is given"),
+    (
+        "XDG_STATE_HOME",
+        "session logs are kept in toolq/sessions below it [default: ~/.local/state]",
+    ),
+    (
+        "NO_COLOR",
+        "disables colors, unless --color always is given",
+    ),
+    (
+        "CLICOLOR_FORCE",
+        "enables colors even if the output isn't a terminal",
+    ),
+    (
+        "CLICOLOR, TERM",
+        "CLICOLOR=0 and TERM=dumb disable colors, unless CLICOLOR_FORCE is set",
+    ),
+    (
+        "CI",
+        "makes --progress auto print a line per event, instead of a bar",
+    ),
+];
+
+const SEE_ALSO: &str = "\
+.BR jq (1),
+.BR curl (1)
+.PP
+The directory docs of the source code has a page for each subject: tools.yaml, dialects, streams, the session log,
+events, agents, replay.";
+
+/// Renders the page as roff.
+///
+/// # Errors
+/// Only what writing to a buffer can return.
+pub fn render_man_page() -> io::Result<String> {
+    let command = ProgramArguments::command();
+    let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
+    let mut out = Vec::new();
+    page.render_title(&mut out)?;
+    page.render_name_section(&mut out)?;
+    page.render_synopsis_section(&mut out)?;
+    page.render_description_section(&mut out)?;
+    // The page is the same for all builds, so it also has the commands that some of them lack.
+    let is_for_people =
+        |command: &&Command| !matches!(command.get_name(), "generate" | "__complete");
+    for subcommand in command.get_subcommands().filter(is_for_people) {
+        write_command_section(&mut out, "toolq", subcommand)?;
+    }
+    page.render_options_section(&mut out)?;
+    write_table_section(&mut out, "EXAMPLES", &EXAMPLES)?;
+    write_table_section(&mut out, "EXIT STATUS", &EXIT_CODES)?;
+    write_table_section(&mut out, "ENVIRONMENT", &ENVIRONMENT_VARIABLES)?;
+    writeln!(out, ".SH \"SEE ALSO\"\n{SEE_ALSO}")?;
+    // Not every roff knows how to print other characters.
+    Ok(String::from_utf8_lossy(&out).replace('…', "..."))
+}
+
+/// Writes a section for the command, or one for each of its subcommands. Global flags have a section of their own.
+fn write_command_section(
+    out: &mut dyn io::Write,
+    parent: &str,
+    command: &Command,
+) -> io::Result<()> {
+    let name = format!("{parent} {}", command.get_name());
+    if command.has_subcommands() {
+        let mut subcommands = command.get_subcommands();
+        return subcommands
+            .try_for_each(|subcommand| write_command_section(out, &name, subcommand));
+    }
+    let mut standalone = command.clone().bin_name(&name).disable_help_flag(true);
+    let usage = standalone.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let page = Man::new(standalone);
+    let (mut about, mut options) = (Vec::new(), Vec::new());
+    page.render_description_section(&mut about)?;
+    page.render_options_section(&mut options)?;
+    writeln!(out, ".SH \"{}\"", escape_roff(&name).to_uppercase())?;
+    writeln!(out, ".B {}", escape_roff(usage))?;
+    writeln!(out, ".PP")?;
+    write!(out, "{}{}", section_body(&about), section_body(&options))
+}
+
+/// Writes a section of terms with their meanings.
+fn write_table_section(
+    out: &mut dyn io::Write,
+    title: &str,
+    rows: &[(&str, &str)],
+) -> io::Result<()> {
+    writeln!(out, ".SH \"{title}\"")?;
+    for (term, meaning) in rows {
+        let (term, meaning) = (escape_roff(term), escape_roff(meaning));
+        writeln!(out, ".TP\n\\fB{term}\\fR\n{meaning}")?;
+    }
+    Ok(())
+}
+
+/// Returns a rendered section without its title. The headings of groups of flags in it become subsections.
+fn section_body(section: &[u8]) -> String {
+    let section = String::from_utf8_lossy(section);
+    let titled = section.split_once(".SH ");
+    let body = titled.and_then(|(_, titled)| titled.split_once('\n'));
+    body.map_or_else(String::new, |(_, body)| body.replace("\n.SH ", "\n.SS "))
+}
+
+/// Escapes backslashes and dashes. Leading dots need no escape, because no line here starts with one.
+fn escape_roff(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the visible commands without subcommands, each with its whole name.
+    fn leaf_commands<'c>(name: &str, command: &'c Command) -> Vec<(String, &'c Command)> {
+        let visible = command
+            .get_subcommands()
+            .filter(|subcommand| !subcommand.is_hide_set());
+        let descendants: Vec<_> = visible
+            .flat_map(|subcommand| {
+                leaf_commands(&format!("{name} {}", subcommand.get_name()), subcommand)
+            })
+            .collect();
+        if descendants.is_empty() {
+            vec![(name.to_owned(), command)]
+        } else {
+            descendants
+        }
+    }
+
+    #[test]
+    fn the_page_has_every_command_and_flag() {
+        let page = render_man_page().unwrap();
+        let command = ProgramArguments::command();
+        for (name, leaf) in leaf_commands("toolq", &command) {
+            let title = format!(".SH \"{}\"\n", escape_roff(&name).to_uppercase());
+            let (_, section) = page.split_once(&title).unwrap();
+            let section = section.split(".SH ").next().unwrap_or_default();
+            for flag in leaf.get_arguments().filter_map(|flag| flag.get_long()) {
+                let flag = format!("\\-\\-{}", flag.replace('-', "\\-"));
+                assert!(section.contains(&flag), "{flag}: {section}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_roff_can_print_the_page() {
+        let page = render_man_page().unwrap();
+        let others: String = page.chars().filter(|char| !char.is_ascii()).collect();
+        assert_eq!(others, "");
+        assert!(page.contains(VERSION_DATE) && page.contains(".SH \"SEE ALSO\""));
+    }
 }

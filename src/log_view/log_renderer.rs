@@ -3,26 +3,27 @@
 
 mod call_records;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use toolq_core::text::{escape, format_count, format_duration};
+use toolq_core::types::Status;
+use toolq_log::records::{
+    DescribeRecord, LateResultRecord, ListRecord, ServerEndRecord, ServerStartRecord,
+    SessionEndRecord, SessionRecord, ToolsChangeRecord,
+};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 use uuid::Uuid;
 
 use crate::log_view::call_filter::CallFilter;
-use crate::log_view::call_tree::CallTree;
+use crate::log_view::call_tree::{CallTree, TreeStep};
 use crate::log_view::call_view::CallView;
-use crate::log_view::call_writer::CallWriter;
-use crate::log_view::deferred_calls::DeferredCalls;
-use crate::log_view::describe_tracker::DescribeTracker;
 use crate::log_view::preview::OutputPreview;
-use crate::log_view::server_view::{list_end_label, server_end_label, server_start_label};
 use crate::log_view::session_view::{session_end_label, session_title};
 use crate::log_view::text_layout::TextLayout;
-use crate::log_view::tools_change_view::tools_change_label;
 use crate::terminal::OutcomeTally;
-use toolq_core::text::escape;
-use toolq_log::records::{LateResultRecord, SessionEndRecord, SessionRecord};
-use toolq_log::{Corruption, Record, RecordKind};
 
 /// Renders one log.
 #[derive(Debug)]
@@ -194,4 +195,236 @@ fn late_result_label(late: &LateResultRecord<'_>) -> String {
     let what = if *is_error { "an error" } else { "a result" };
     let (tool, id) = (escape(tool_name), escape(tool_use_id));
     format!("{what} of {tool} ({id}) came too late and answered nothing")
+}
+
+// Prints the selected calls below the headings of their turns.
+
+/// Prints calls that match a filter.
+#[derive(Debug)]
+struct CallWriter {
+    layout: TextLayout,
+    filter: CallFilter,
+    /// With a filter: the title of the session, to be printed before its first matching call.
+    pending_title: Option<Arc<str>>,
+    /// The turn of the input whose heading was printed last.
+    heading_turn: Option<usize>,
+}
+
+impl CallWriter {
+    /// Prints a step of the tree. With a filter, each call is printed without its context, but with the names of its
+    /// agents.
+    pub(crate) fn write_step(&mut self, call: &CallView, step: &TreeStep, text: &mut String) {
+        let alone = !self.filter.matches_all();
+        match step {
+            TreeStep::Close { head_shown: true } if !alone => call.write_end(text, &self.layout),
+            TreeStep::Close { .. } => self.write_call(call, text),
+            TreeStep::Open | TreeStep::Turn(_) if alone => {}
+            TreeStep::Open => {
+                self.write_heading(call, text);
+                call.write_head(text, &self.layout);
+            }
+            TreeStep::Turn(turn) => call.write_turn(text, *turn, &self.layout),
+        }
+    }
+
+    /// Prints a whole call, if it matches the filter.
+    fn write_call(&mut self, call: &CallView, text: &mut String) {
+        if self.filter.matches_call(&call.name, call.is_error()) {
+            text.extend(self.pending_title.take().as_deref());
+            self.write_heading(call, text);
+            call.write(text, !self.filter.matches_all(), &self.layout);
+        }
+    }
+
+    fn write_heading(&mut self, call: &CallView, text: &mut String) {
+        let turn = call.input_turn;
+        if self.heading_turn.replace(turn) != Some(turn) {
+            let origin = call.turn_origin.as_deref();
+            let origin = origin.map_or_else(String::new, |origin| format!(": {origin}"));
+            let heading = self.layout.pad(&format!("turn {turn}{origin}"), 0);
+            // Writing to a string can't fail.
+            let _ = writeln!(text, "\n{heading}");
+        }
+    }
+}
+
+// Calls whose display waits for the end of the log.
+
+/// Calls that are shown at the end of the log, in the order in which they ended, because until then a later run could
+/// continue them or a `resolve` record could settle them. Each has the title of its session.
+#[derive(Debug, Default)]
+struct DeferredCalls {
+    calls: Vec<Option<(Option<Arc<str>>, CallView)>>,
+    /// Maps a call's record to its index in `calls`.
+    indexes: HashMap<Uuid, usize>,
+}
+
+impl DeferredCalls {
+    pub(crate) fn add(&mut self, title: Option<Arc<str>>, call: CallView) {
+        self.indexes.insert(call.record_id, self.calls.len());
+        self.calls.push(Some((title, call)));
+    }
+
+    /// Removes a call that a later run continues.
+    pub(crate) fn take(&mut self, record: Uuid) -> Option<CallView> {
+        let index = self.indexes.remove(&record)?;
+        let (_, call) = self.calls.get_mut(index)?.take()?;
+        Some(call)
+    }
+
+    /// Applies the record that resolves a call.
+    pub(crate) fn apply(
+        &mut self,
+        record: Option<Uuid>,
+        event: &CallEvent<'_>,
+        output: OutputPreview,
+    ) {
+        let index = record.and_then(|record| self.indexes.get(&record));
+        let entry = index.and_then(|index| self.calls.get_mut(*index));
+        if let Some(Some((_, call))) = entry {
+            call.apply(event, Some(output));
+        }
+    }
+
+    /// Returns the remaining calls.
+    fn into_calls(self) -> impl Iterator<Item = (Option<Arc<str>>, CallView)> {
+        self.calls.into_iter().flatten()
+    }
+}
+
+// Shows the results of tools' `describe` programs, a line for each.
+
+/// The tools whose `describe` program has started but has no recorded end, in start order.
+#[derive(Debug, Default)]
+pub struct DescribeTracker(BTreeMap<u64, (Uuid, String)>);
+
+impl DescribeTracker {
+    /// Adds a `describe_start` record.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub fn start(&mut self, record: &Record) -> Result<(), Corruption> {
+        let fields: DescribeRecord<'_> = record.parse_metadata()?;
+        self.0
+            .insert(record.seq, (record.id, fields.tool_name.into_owned()));
+        Ok(())
+    }
+
+    /// Adds a `describe_end` record and returns its text.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub fn end(&mut self, record: &Record) -> Result<String, Corruption> {
+        self.0.retain(|_, (start, _)| Some(*start) != record.parent);
+        let DescribeRecord {
+            tool_name,
+            status,
+            duration_ms,
+            error,
+            ..
+        } = record.parse_metadata()?;
+        let took = format_duration(Duration::from_millis(duration_ms.unwrap_or(0)));
+        Ok(match (error, status) {
+            (Some(why), _) => {
+                format!("{tool_name} could not describe itself ({took}): {why}")
+            }
+            (None, Some(Status::Ok)) => format!("{tool_name} described itself ({took})"),
+            (None, status) => {
+                let status =
+                    status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
+                format!("{tool_name} did not describe itself ({took}): {status}")
+            }
+        })
+    }
+
+    /// Removes the tools without a recorded end and returns a text that names them, if any.
+    pub fn take_unanswered(&mut self) -> Option<String> {
+        let pending = std::mem::take(&mut self.0).into_values();
+        let names: Vec<String> = pending.map(|(_, name)| name).collect();
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("describing {names}: no result recorded")
+        })
+    }
+}
+
+// Formats the records of servers, a line for each.
+
+/// Formats a `list_end`: `server notes announced 3 tools (12ms)`.
+fn list_end_label(list: &ListRecord<'_>) -> String {
+    let server = &list.server;
+    let took = format_duration(Duration::from_millis(list.duration_ms.unwrap_or(0)));
+    match (&list.error, list.tools) {
+        (Some(why), _) => {
+            format!("server {server} couldn't be asked for its tools ({took}): {why}")
+        }
+        (None, Some(tools)) => {
+            let tools = format_count(tools as u64, "tool");
+            format!("server {server} announced {tools} ({took})")
+        }
+        (None, None) => format!("server {server} didn't announce its tools ({took})"),
+    }
+}
+
+/// Formats a `server_start`: `server notes was ready after 12ms: notes 1.0, 2025-11-25 (legacy)`.
+fn server_start_label(start: &ServerStartRecord<'_>) -> String {
+    let server = &start.server;
+    let again = if start.earlier_starts > 0 {
+        " again"
+    } else {
+        ""
+    };
+    let Some(ready_ms) = start.ready_ms else {
+        return format!("server {server} was started{again}");
+    };
+    let ready = format_duration(Duration::from_millis(ready_ms));
+    let program = [&start.name, &start.version].map(|part| part.as_deref().unwrap_or_default());
+    let program = program.join(" ");
+    let protocol = start.protocol.as_deref().unwrap_or("unknown protocol");
+    let era = start.era.as_deref().unwrap_or("unknown era");
+    let who = [program.trim(), protocol].map(str::to_owned);
+    let who: Vec<String> = who.into_iter().filter(|part| !part.is_empty()).collect();
+    format!(
+        "server {server} was ready{again} after {ready}: {} ({era})",
+        who.join(", ")
+    )
+}
+
+/// Formats a `server_end`: `server notes exited with code 3 after 2s and 4 calls`. `None` if the run needed it no more, and
+/// there is nothing else to tell.
+fn server_end_label(end: &ServerEndRecord<'_>) -> Option<String> {
+    let strays = [
+        (end.late_answers, "late answer"),
+        (end.noise_lines, "noise line"),
+    ];
+    let strays = strays.into_iter().filter(|(count, _)| *count > 0);
+    let strays: Vec<String> = strays
+        .map(|(count, noun)| format_count(count, noun))
+        .collect();
+    if end.cause == "run_ended" && strays.is_empty() {
+        return None;
+    }
+    let took = format_duration(Duration::from_millis(end.duration_ms));
+    let calls = format_count(end.calls, "call");
+    let mut text = format!("server {} ended after {took} and {calls}", end.server);
+    if !strays.is_empty() {
+        let _ = write!(text, ", with {}", strays.join(" and "));
+    }
+    if let Some(error) = &end.error {
+        let _ = write!(text, ": {error}");
+    }
+    Some(text)
+}
+
+// Formats the records of tools files that were read again.
+
+/// Formats a `tools_change`: `tools.yaml was read again: 1 tool added, 0 removed, 2 changed`.
+fn tools_change_label(change: &ToolsChangeRecord) -> String {
+    format!(
+        "{} was read again: {} added, {} removed, {} changed",
+        change.tools.path,
+        format_count(change.added as u64, "tool"),
+        change.removed,
+        change.changed
+    )
 }

@@ -13,7 +13,6 @@ mod stderr;
 mod stderr_stream;
 mod stderr_terminal;
 pub(crate) mod stdout;
-mod stdout_probe;
 mod text_position;
 pub(crate) mod trace;
 

@@ -4,15 +4,15 @@
 use std::future::pending;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
+use toolq_core::exit::{CommandError, Exit};
 
 use crate::output::stalled_reader::{self, PIECE_BYTES};
-use crate::output::stdout_probe;
-use toolq_core::exit::{CommandError, Exit};
 
 /// Why stdout can't be written.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub async fn wait_until_closed() {
 /// # Errors
 /// toolq was started without one.
 pub fn check_open() -> Result<(), StdoutError> {
-    if stdout_probe::started_without_stdout() {
+    if started_without_stdout() {
         return Err(StdoutError::Failed(Errno::BADF.into()));
     }
     Ok(())
@@ -160,6 +160,33 @@ pub fn print_clap_message(message: &clap::Error) -> Result<Exit, StdoutError> {
     check_open()?;
     printed?;
     Ok(Exit::Ok)
+}
+
+// Detects that toolq was started without a stdout, as with `>&-`. Rust's runtime opens /dev/null in its place before
+// `main`, and results would be lost silently. So this probe runs before the runtime does. It changes nothing, but it
+// needs unsafe code.
+
+static STARTED_WITHOUT_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Called by the system's loader before `main`.
+// SAFETY: the section is a list of such functions, and this one is called once, before any thread exists.
+#[cfg_attr(
+    target_vendor = "apple",
+    unsafe(link_section = "__DATA,__mod_init_func")
+)]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
+#[used]
+static PROBE_BEFORE_MAIN: extern "C" fn() = probe_stdout;
+
+extern "C" fn probe_stdout() {
+    // SAFETY: `F_GETFD` only reads the flags of a descriptor, and reports an invalid one as an error.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    STARTED_WITHOUT_STDOUT.store(flags == -1, Ordering::Relaxed);
+}
+
+/// Returns whether stdout was missing when the program started.
+fn started_without_stdout() -> bool {
+    STARTED_WITHOUT_STDOUT.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

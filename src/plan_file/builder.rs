@@ -1,19 +1,19 @@
 //! Builds a plan from checked calls: to write it, and again to see whether it is still what would run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use redact::Mask;
 use serde_json::value::RawValue;
+use toolq_core::plan::{TurnPlan, render_plan_json};
+use toolq_core::tools_file::select_agent_tools;
+use toolq_core::types::{ApprovalPolicy, Backing, BuiltinTool, CheckedCall, Tool, ToolsConfig};
+use toolq_log::records::definition_digests;
 
 use crate::output::CommandError;
 use crate::plan_file::call_digests::CallDigests;
 use crate::plan_file::file::{CallEntry, PLAN_FORMAT, PlanBody};
-use crate::plan_file::reachable_tools::{ReachableTools, add_reachable_tools};
-use redact::Mask;
-use toolq_core::plan::{TurnPlan, render_plan_json};
-use toolq_core::types::{ApprovalPolicy, Backing, CheckedCall, ToolsConfig};
-use toolq_log::records::definition_digests;
 
 /// Collects the turns of a plan.
 pub struct PlanBuilder {
@@ -111,5 +111,31 @@ impl PlanBuilder {
             tools: tools.collect(),
             turns: self.turns,
         }
+    }
+}
+
+// The tools that a call may use: its own and, if that is an agent, those that the agent may call.
+
+/// Tools by name.
+pub type ReachableTools = BTreeMap<String, Arc<Tool>>;
+
+/// Adds `tool` and the tools that it may call.
+pub fn add_reachable_tools(found: &mut ReachableTools, tools: &ToolsConfig, tool: &Arc<Tool>) {
+    if found.contains_key(&tool.name) {
+        return;
+    }
+    found.insert(tool.name.clone(), Arc::clone(tool));
+    match &tool.backing {
+        Some(Backing::Agent(agent)) => {
+            for own in select_agent_tools(tools, tool, agent) {
+                add_reachable_tools(found, tools, &own);
+            }
+        }
+        Some(Backing::Builtin(BuiltinTool::NewTask(agents))) => {
+            for agent in agents {
+                add_reachable_tools(found, tools, agent);
+            }
+        }
+        _ => {}
     }
 }

@@ -6,7 +6,6 @@ mod call_digests;
 mod comparison;
 mod file;
 mod planned_calls;
-mod reachable_tools;
 
 pub use builder::PlanBuilder;
 pub use call_digests::describe_accepted;

@@ -7,12 +7,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use libc::c_int;
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
 
 use crate::forked_child::{self, ReapedChild};
-use crate::proc_tree;
-use crate::proc_tree::{ProcEntry, ProcessTree};
-use crate::scheduling::{self, RealTimeSpan};
+use crate::proc_tree::{self, ProcEntry, ProcessTree};
 use crate::signal_fd::SignalFd;
 use crate::timing::KILL_POLL_INTERVAL;
 
@@ -120,7 +119,7 @@ fn kill_children(children: &[Pid], brake: bool) {
         let leads_group = kill_process_group(*child, Signal::KILL).is_ok();
         let _ = kill_process(*child, Signal::KILL);
         if brake {
-            scheduling::slow_down(*child);
+            slow_down(*child);
         }
         if !leads_group {
             members.push(*child);
@@ -128,4 +127,56 @@ fn kill_children(children: &[Pid], brake: bool) {
     }
     let members: Vec<ProcEntry> = members.into_iter().map(ProcEntry::find).collect();
     signal_processes(Signal::KILL, &members);
+}
+
+// System calls that decide which process gets CPU time, so that a reaper is faster than what it kills. This file
+// contains unsafe code.
+
+/// Keeps a process that is about to be killed from forking: it runs only when nothing else does, and, unless it is
+/// privileged, may not have more processes. Its children inherit both.
+fn slow_down(process: Pid) {
+    let no_more = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    // It may have exited, or belong to another user. Then the next look finds out.
+    let _ = prlimit(Some(process), Resource::Nproc, no_more);
+    set_scheduling(process.as_raw_nonzero().get(), libc::SCHED_IDLE, 0);
+}
+
+/// Until this is dropped, this process runs before all processes without real-time scheduling, if it is privileged.
+///
+/// Without it, a fork bomb that puts each process into a new session would leave this process hardly any CPU time: with
+/// autogroups (sched(7)), each session gets an equal share, regardless of the policy of its processes.
+struct RealTimeSpan {
+    is_real_time: bool,
+}
+
+impl RealTimeSpan {
+    fn begin() -> Self {
+        // SAFETY: this takes no pointers.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        // A policy that was set explicitly is kept. With SCHED_RESET_ON_FORK, children start without real-time
+        // scheduling.
+        let is_real_time = policy == libc::SCHED_OTHER
+            && set_scheduling(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
+        Self { is_real_time }
+    }
+}
+
+impl Drop for RealTimeSpan {
+    fn drop(&mut self) {
+        if self.is_real_time {
+            set_scheduling(0, libc::SCHED_OTHER, 0);
+        }
+    }
+}
+
+/// Sets the scheduling policy of a process (0: this one). Returns whether the system allowed it.
+fn set_scheduling(process: i32, policy: c_int, priority: c_int) -> bool {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is valid for reading.
+    unsafe { libc::sched_setscheduler(process, policy, &raw const parameters) == 0 }
 }

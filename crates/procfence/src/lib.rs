@@ -20,13 +20,9 @@ mod sandbox;
 mod spawn;
 
 #[cfg(target_os = "linux")]
-mod deadline;
-#[cfg(target_os = "linux")]
 mod descendants;
 #[cfg(target_os = "linux")]
 mod fd_passing;
-#[cfg(target_os = "linux")]
-mod filter_program;
 #[cfg(target_os = "linux")]
 mod fork_spawn;
 #[cfg(target_os = "linux")]
@@ -37,8 +33,6 @@ mod inherited_descriptors;
 mod open_files;
 #[cfg(target_os = "linux")]
 mod orphans;
-#[cfg(target_os = "linux")]
-mod output_drain;
 #[cfg(target_os = "linux")]
 mod pool_supervisors;
 mod posix_spawn;
@@ -62,8 +56,6 @@ mod reaper_supervisor;
 mod reaper_termination;
 #[cfg(target_os = "linux")]
 mod reexec;
-#[cfg(target_os = "linux")]
-mod scheduling;
 #[cfg(target_os = "linux")]
 mod signal_fd;
 mod signal_setup;

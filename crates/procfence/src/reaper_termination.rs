@@ -1,15 +1,15 @@
 //! Ends the processes of a call: as the host asks, when the host is gone, or at once.
 
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
-use crate::deadline::PausableDeadline;
 use crate::descendants;
 use crate::exit::ProgramExit;
-use crate::output_drain::OutputDrain;
 use crate::program_exit::record_exit;
 use crate::protocol::{ReaperReply, ReaperRequest};
 use crate::reaper::Reaper;
@@ -120,5 +120,124 @@ impl ReaperCall<'_> {
                 record_exit(exit, *program, limits, *too_many_processes, child);
             },
         )
+    }
+}
+
+// The grace period of a program, which is paused while the program is stopped.
+
+/// A deadline that can be paused.
+#[derive(Debug)]
+struct PausableDeadline {
+    /// Time that was left at `running_since`, or when it was paused.
+    remaining: Duration,
+    /// `None` while it is paused.
+    running_since: Option<Instant>,
+}
+
+impl PausableDeadline {
+    pub(crate) fn new(duration: Duration) -> Self {
+        Self {
+            remaining: duration,
+            running_since: Some(Instant::now()),
+        }
+    }
+
+    fn pause(&mut self) {
+        self.remaining = self.remaining();
+        self.running_since = None;
+    }
+
+    fn resume(&mut self) {
+        self.running_since.get_or_insert_with(Instant::now);
+    }
+
+    fn is_expired(&self) -> bool {
+        self.remaining().is_zero()
+    }
+
+    /// Returns how long to wait for it to expire; `None` while it is paused.
+    fn poll_timeout(&self) -> Option<Duration> {
+        self.running_since.map(|_| self.remaining())
+    }
+
+    fn remaining(&self) -> Duration {
+        let elapsed = self.running_since.map(|since| since.elapsed());
+        self.remaining.saturating_sub(elapsed.unwrap_or_default())
+    }
+}
+
+// The other end of a program's output once the host, which read it, is gone.
+//
+// Without a reader, the first write of the program would fail with SIGPIPE. Many shells report which of their commands
+// was terminated, so SIGPIPE would end them before they run their `trap`.
+
+/// The descriptors of a program that write to the host.
+const OUTPUT_FDS: [u32; 3] = [1, 2, 3];
+/// At most this much is read from each pipe at once.
+const MAX_READS: usize = 256;
+
+/// Reads and discards what a program writes.
+#[derive(Debug)]
+struct OutputDrain(Vec<File>);
+
+impl OutputDrain {
+    /// Opens the output of a program for reading. What can't be opened is left out: the program may have exited, have
+    /// closed it, or belong to another user.
+    pub(crate) fn open(program: Pid) -> Self {
+        let open = |number| {
+            let path = format!("/proc/{program}/fd/{number}");
+            // The program may have replaced it. Only an anonymous pipe can be the host's.
+            let target = fs::read_link(&path).ok()?;
+            if !target.as_os_str().as_encoded_bytes().starts_with(b"pipe:") {
+                return None;
+            }
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(libc::O_NONBLOCK);
+            options.open(path).ok()
+        };
+        Self(OUTPUT_FDS.into_iter().filter_map(open).collect())
+    }
+
+    /// Discards what has been written, without waiting for more.
+    fn discard(&self) {
+        let mut buffer = [0; 4096];
+        for mut pipe in &self.0 {
+            for _ in 0..MAX_READS {
+                if !pipe.read(&mut buffer).is_ok_and(|read| read > 0) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(20);
+
+    /// While toolq is suspended with Ctrl-Z, no timeout or grace period runs.
+    #[test]
+    fn a_paused_deadline_does_not_run_out() {
+        let mut deadline = PausableDeadline::new(3 * TICK);
+        deadline.pause();
+        let remaining = deadline.remaining();
+        sleep(4 * TICK);
+        deadline.pause();
+        assert_eq!(
+            (deadline.poll_timeout(), deadline.remaining()),
+            (None, remaining)
+        );
+        deadline.resume();
+        assert!(
+            deadline
+                .poll_timeout()
+                .is_some_and(|rest| rest <= remaining)
+        );
+        sleep(4 * TICK);
+        assert!(deadline.is_expired());
     }
 }

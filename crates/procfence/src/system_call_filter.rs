@@ -1,9 +1,12 @@
 //! Refuses system calls that reach beyond Landlock: sockets, the keys of the user, memory that processes
 //! share by number, and every way around this filter.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::mem::offset_of;
 
-use crate::filter_program::{FilterProgram, SystemCallFilter};
+use libc::{seccomp_data, sock_filter};
+
 use crate::sandbox::{SandboxShape, SandboxSockets};
 
 /// With keys, a program could use and change those of the user. Operations of an `io_uring`, such as
@@ -142,4 +145,200 @@ fn allow_tcp_clients(program: &mut FilterProgram) -> io::Result<()> {
         program.refuse_values((call, flags, fast_open), &[fast_open], libc::EACCES)?;
     }
     Ok(())
+}
+
+// Builds and applies filters of system calls (seccomp). This file contains unsafe code.
+
+/// From here on, `x86_64` has the same calls again, for programs with short pointers (x32), with other numbers.
+const FIRST_X32_NUMBER: u32 = 0x4000_0000;
+
+/// The architecture whose system calls are filtered. A program for another one, such as a 32-bit program, is killed: its
+/// calls have other numbers.
+const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+    Some(0xC000_003E)
+} else if cfg!(target_arch = "aarch64") {
+    Some(0xC000_00B7)
+} else {
+    None
+};
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
+const JUMP_IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const JUMP_IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// A system call, the position of one of its arguments, and the bits of it that count. Arguments that the kernel takes as
+/// 32 bits have only those.
+type CallArgument = (libc::c_long, usize, u32);
+
+/// A filter that isn't complete.
+#[derive(Debug, Default)]
+struct FilterProgram {
+    /// The instructions for each system call, by its number. A call that passes all of its instructions is allowed.
+    rules: BTreeMap<u32, Vec<sock_filter>>,
+}
+
+/// A filter of system calls.
+#[derive(Debug)]
+pub(crate) struct SystemCallFilter(Vec<sock_filter>);
+
+impl FilterProgram {
+    /// Refuses these calls.
+    fn refuse(&mut self, calls: &[libc::c_long], errno: libc::c_int) -> io::Result<()> {
+        for call in calls {
+            self.rules_of(*call)?.push(refusal(errno));
+        }
+        Ok(())
+    }
+
+    /// Refuses a call unless an argument has one of these values.
+    fn allow_only(
+        &mut self,
+        (call, position, bits): CallArgument,
+        values: &[u32],
+        errno: libc::c_int,
+    ) -> io::Result<()> {
+        let count = u8::try_from(values.len()).map_err(io::Error::other)?;
+        let rules = self.rules_of(call)?;
+        rules.extend(load_argument(position, bits)?);
+        // Skips the other comparisons, and the refusal.
+        let comparisons = (0..count).rev().zip(values);
+        rules.extend(comparisons.map(|(left, value)| jump(JUMP_IF_EQUAL, *value, left + 1, 0)));
+        rules.push(refusal(errno));
+        Ok(())
+    }
+
+    /// Refuses a call if an argument has one of these values.
+    fn refuse_values(
+        &mut self,
+        (call, position, bits): CallArgument,
+        values: &[u32],
+        errno: libc::c_int,
+    ) -> io::Result<()> {
+        let rules = self.rules_of(call)?;
+        rules.extend(load_argument(position, bits)?);
+        for value in values {
+            rules.push(jump(JUMP_IF_EQUAL, *value, 0, 1));
+            rules.push(refusal(errno));
+        }
+        Ok(())
+    }
+
+    fn rules_of(&mut self, call: libc::c_long) -> io::Result<&mut Vec<sock_filter>> {
+        let number = u32::try_from(call).map_err(io::Error::other)?;
+        Ok(self.rules.entry(number).or_default())
+    }
+
+    /// Completes the filter: it allows everything else, and refuses what is made for other architectures.
+    ///
+    /// # Errors
+    /// This architecture is unknown, or the filter is too long.
+    fn finish(self) -> io::Result<SystemCallFilter> {
+        let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
+        let mut program = vec![
+            load(offset_of!(seccomp_data, arch))?,
+            jump(JUMP_IF_EQUAL, architecture, 1, 0),
+            instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
+            load(offset_of!(seccomp_data, nr))?,
+            jump(JUMP_IF_AT_LEAST, FIRST_X32_NUMBER, 0, 1),
+            // As from a kernel without them.
+            refusal(libc::ENOSYS),
+        ];
+        let rules: Vec<(u32, Vec<sock_filter>)> = self.rules.into_iter().collect();
+        program.extend(search_tree(&rules)?);
+        Ok(SystemCallFilter(program))
+    }
+}
+
+/// Returns instructions that find the rule of a call by halving, since the kernel follows them for every number when the
+/// filter is applied.
+fn search_tree(rules: &[(u32, Vec<sock_filter>)]) -> io::Result<Vec<sock_filter>> {
+    let permission = instruction(RETURN, libc::SECCOMP_RET_ALLOW);
+    let too_far = |_| io::Error::other("the filter is too long");
+    match rules {
+        [] => Ok(vec![permission]),
+        [(number, rule)] => {
+            let length = u8::try_from(rule.len()).map_err(too_far)?;
+            let mut leaf = vec![jump(JUMP_IF_EQUAL, *number, 0, length)];
+            leaf.extend_from_slice(rule);
+            leaf.push(permission);
+            Ok(leaf)
+        }
+        _ => {
+            let (lower, upper) = rules.split_at(rules.len() / 2);
+            let (first_of_upper, _) = upper[0];
+            let lower = search_tree(lower)?;
+            let length = u8::try_from(lower.len()).map_err(too_far)?;
+            let mut tree = vec![jump(JUMP_IF_AT_LEAST, first_of_upper, length, 0)];
+            tree.extend(lower);
+            tree.extend(search_tree(upper)?);
+            Ok(tree)
+        }
+    }
+}
+
+/// Loads these bits of an argument.
+fn load_argument(position: usize, bits: u32) -> io::Result<[sock_filter; 2]> {
+    Ok([
+        // The lower half of the argument, since these architectures are little-endian.
+        load(offset_of!(seccomp_data, args) + size_of::<u64>() * position)?,
+        instruction(AND, bits),
+    ])
+}
+
+impl SystemCallFilter {
+    /// Filters the system calls of this process, which must be unable to gain privileges, and of all that it starts.
+    ///
+    /// # Errors
+    /// The kernel has no filters.
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        let program = libc::sock_fprog {
+            len: u16::try_from(self.0.len()).map_err(io::Error::other)?,
+            filter: self.0.as_ptr().cast_mut(),
+        };
+        // SAFETY: the kernel only reads the program, whose length is given.
+        let result = unsafe {
+            libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                &raw const program,
+            )
+        };
+        if result == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+fn load(offset: usize) -> io::Result<sock_filter> {
+    let offset = u32::try_from(offset).map_err(io::Error::other)?;
+    Ok(instruction(LOAD, offset))
+}
+
+fn refusal(errno: libc::c_int) -> sock_filter {
+    instruction(RETURN, libc::SECCOMP_RET_ERRNO | errno.unsigned_abs())
+}
+
+/// Returns a jump over this many instructions if the comparison holds, and this many if it doesn't.
+fn jump(comparison: u32, value: u32, if_so: u8, if_not: u8) -> sock_filter {
+    sock_filter {
+        jt: if_so,
+        jf: if_not,
+        ..instruction(comparison, value)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the codes of instructions fit into 16 bits"
+)]
+fn instruction(code: u32, value: u32) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k: value,
+    }
 }

@@ -17,7 +17,6 @@ mod patterns;
 #[cfg(test)]
 mod property_tests;
 mod scanner;
-mod secret_parts;
 mod skip;
 mod spellings;
 mod stream;

@@ -8,7 +8,6 @@ mod agent;
 mod approval;
 mod attempt;
 mod backends;
-mod clock;
 mod command;
 mod control;
 mod conversation_outputs;

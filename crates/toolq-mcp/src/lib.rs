@@ -15,7 +15,6 @@
 //! The specification: <https://modelcontextprotocol.io/specification/2026-07-28>. Types have its names.
 
 mod call_result;
-mod call_result_kind;
 pub mod client;
 mod framing;
 pub mod http;
@@ -24,7 +23,6 @@ mod outbox;
 mod protocol;
 mod rpc_error;
 pub mod server;
-mod text_repair;
 mod tool;
 
 pub use call_result::{CallToolResult, ContentBlock, ResourceContents};

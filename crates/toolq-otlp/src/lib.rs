@@ -2,10 +2,8 @@
 
 mod agent_spans;
 mod attributes;
-mod call_metrics;
 mod call_spans;
 mod delivery;
-mod export_client;
 mod exporter;
 mod live_calls;
 mod run_sink;

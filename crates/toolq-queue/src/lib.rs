@@ -19,7 +19,6 @@
 //! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
 //! refused.
 
-mod answer_waiter;
 mod answers;
 mod canceler;
 mod collector;

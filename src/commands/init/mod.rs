@@ -1,17 +1,18 @@
 //! `toolq init`: creates a tools.yaml, the schema that it refers to, and an agent loop.
 
-mod agent_loop;
-mod import;
-
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::args::InitArguments;
-use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use toolq_core::client_config::{ClientConfig, read_client_config};
+use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::tools_file;
+use toolq_core::transcript::{self, ToolDeclarations};
+
+use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE, InitArguments};
+use crate::context::CommandContext;
+use crate::input::files;
+use crate::output::{CommandError, Exit, StderrWriter, stdout};
 
 /// The starter file: commented examples of tools.
 const STARTER: &str = include_str!("starter.yaml");
@@ -36,14 +37,14 @@ pub fn init_tools_file(
 ) -> Result<Exit, CommandError> {
     let path = &context.tools_path;
     if let Some(language) = arguments.agent_loop {
-        agent_loop::check_absent(language, path, arguments.force)?;
+        check_absent(language, path, arguments.force)?;
     }
     let keeps_tools = arguments.agent_loop.is_some() && arguments.from.is_none() && path.exists();
     if !keeps_tools {
         create_tools_file(arguments, context)?;
     }
     if let Some(language) = arguments.agent_loop {
-        agent_loop::write_agent_loop(language, arguments.force, context)?;
+        write_agent_loop(language, arguments.force, context)?;
     }
     Ok(Exit::Ok)
 }
@@ -56,7 +57,7 @@ fn create_tools_file(
     let (text, next_step) = match &arguments.from {
         None => (STARTER.to_owned(), None),
         Some(from) => {
-            let (text, step) = import::import_file(from, context)?;
+            let (text, step) = import_file(from, context)?;
             (text, Some(step))
         }
     };
@@ -127,4 +128,187 @@ fn write_new_file(path: &Path, text: &str, force: bool) -> Result<(), CommandErr
         }
         _ => CommandError::usage(format!("{} can't be written: {error}", path.display())),
     })
+}
+
+// `toolq init --agent-loop`: writes a loop between a model and toolq.
+
+/// The name, the text and the program of a loop.
+struct AgentLoop {
+    name: &'static str,
+    text: &'static str,
+    run_with: &'static str,
+}
+
+fn agent_loop(language: AgentLoopLanguage) -> AgentLoop {
+    match language {
+        AgentLoopLanguage::Sh => AgentLoop {
+            name: "agent.sh",
+            text: include_str!("agent_loops/agent.sh"),
+            run_with: "sh",
+        },
+        AgentLoopLanguage::Python => AgentLoop {
+            name: "agent.py",
+            text: include_str!("agent_loops/agent.py"),
+            run_with: "python3",
+        },
+        AgentLoopLanguage::Typescript => AgentLoop {
+            name: "agent.ts",
+            text: include_str!("agent_loops/agent.ts"),
+            run_with: "npx tsx",
+        },
+    }
+}
+
+fn path_beside(tools_path: &Path, language: AgentLoopLanguage) -> PathBuf {
+    tools_path.with_file_name(agent_loop(language).name)
+}
+
+/// Makes sure that the loop can be written before anything else is.
+///
+/// # Errors
+/// There is a file of its name, or no directory that it could be written to.
+fn check_absent(
+    language: AgentLoopLanguage,
+    tools_path: &Path,
+    force: bool,
+) -> Result<(), CommandError> {
+    if tools_path == Path::new("-") {
+        let message = "an agent loop is written beside tools.yaml, which can't be stdout then";
+        return Err(CommandError::usage(message).with_hint("leave out `-c -`"));
+    }
+    let path = path_beside(tools_path, language);
+    if path.exists() && !force {
+        let message = format!("{} already exists", path.display());
+        return Err(CommandError::usage(message).with_hint("move it away, or use --force"));
+    }
+    Ok(())
+}
+
+/// Writes the loop beside tools.yaml, and says how to run it.
+///
+/// # Errors
+/// The file can't be written.
+fn write_agent_loop(
+    language: AgentLoopLanguage,
+    force: bool,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    let AgentLoop {
+        name,
+        text,
+        run_with,
+    } = agent_loop(language);
+    let path = path_beside(&context.tools_path, language);
+    write_new_file(&path, text, force)?;
+    let wrote = format!("wrote {}", path.display());
+    context.stderr.print_note(&wrote);
+    let tools_name = context.tools_path.file_name().map(Path::new);
+    let tools_variable = match tools_name {
+        Some(tools) if tools != Path::new(DEFAULT_TOOLS_FILE) => {
+            format!("TOOLQ_TOOLS={} ", quote_path_for_shell(tools))
+        }
+        _ => String::new(),
+    };
+    context.stderr.print_note(&format!(
+        "run it beside tools.yaml: {tools_variable}ANTHROPIC_API_KEY=… {run_with} {name} 'Which files are here?'"
+    ));
+    Ok(())
+}
+
+// What `toolq init --from` imports: declarations of tools, or servers that other programs are configured with.
+
+/// Maximum size of the document with declarations.
+const MAX_DECLARATIONS_BYTES: u64 = 64 << 20;
+
+/// Maximum size of a configuration with servers.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// What to do with a new tools.yaml.
+#[derive(Debug, Clone, Copy)]
+enum NextStep {
+    /// It declares tools, which lack what the import doesn't know.
+    Check,
+    /// It declares servers alone.
+    Lock,
+}
+
+impl NextStep {
+    /// Returns the command, with the flag that names the file, and what it is for.
+    pub(crate) fn text(self, flag: &str) -> String {
+        match self {
+            Self::Check => format!("run `toolq check{flag}` to see what is left to do"),
+            Self::Lock => {
+                format!("run `toolq servers lock{flag}` to ask its servers for their tools")
+            }
+        }
+    }
+}
+
+/// Returns the text of a tools.yaml with what the file declares, and what to do next.
+///
+/// # Errors
+/// The file can't be read, or has nothing to import.
+fn import_file(from: &Path, context: &CommandContext) -> Result<(String, NextStep), CommandError> {
+    if let Some(config) = read_servers(from)? {
+        for note in &config.notes {
+            context.stderr.print_warning(&escape(note));
+        }
+        return Ok((tools_file::servers_tools_file(&config), NextStep::Lock));
+    }
+    let source = files::open_source(from)?;
+    let declared = transcript::read_declarations(source, MAX_DECLARATIONS_BYTES)?;
+    warn_of_omissions(&declared, &context.stderr);
+    Ok((
+        tools_file::starter_tools_file(&declared.tools),
+        NextStep::Check,
+    ))
+}
+
+/// Reads the MCP servers of another program's file. Returns `None` if the file is something else.
+fn read_servers(path: &Path) -> Result<Option<ClientConfig>, CommandError> {
+    let is_small = fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_CONFIG_BYTES);
+    // If the file can't be read, the caller reads it as declarations next, and reports why that fails.
+    let Some(text) = is_small.then(|| fs::read_to_string(path).ok()).flatten() else {
+        return Ok(None);
+    };
+    let config = read_client_config(&text).transpose().map_err(|why| {
+        let name = path.display();
+        CommandError::usage(format!("{name} can't be used: {why}"))
+            .with_hint("correct the entry, or remove it from a copy of the file")
+    })?;
+    match config {
+        Some(config) if config.servers.is_empty() => {
+            let why = config.notes.join("; ");
+            let error = format!("{} has no server that can be imported", path.display());
+            Err(CommandError::usage(error).with_hint(why))
+        }
+        config => Ok(config),
+    }
+}
+
+/// Warns about declarations that aren't imported.
+fn warn_of_omissions(declarations: &ToolDeclarations, stderr: &StderrWriter) {
+    if declarations.is_partial {
+        stderr.print_warning("the server has more tools than this `tools/list` result: request the rest with its `nextCursor`");
+    }
+    match declarations.nameless_tools {
+        0 => {}
+        1 => stderr.print_warning("left out a tool without a name, which no model could call"),
+        count => stderr.print_warning(&format!(
+            "left out {count} tools without a name, which no model could call"
+        )),
+    }
+    for tool in &declarations.tools {
+        if let Some(fault) = tool.schema_fault() {
+            let name = escape(&tool.name);
+            stderr.print_warning(&format!("left out the `input_schema` of `{name}`: {fault}"));
+        }
+    }
+    if !declarations.api_tools.is_empty() {
+        let names = declarations.api_tools.join("`, `");
+        stderr.print_note(&format!(
+            "left out, because the API runs them itself: `{names}`"
+        ));
+    }
 }

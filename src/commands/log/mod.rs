@@ -10,7 +10,6 @@ pub(crate) mod resolve;
 mod resume_command;
 pub(crate) mod session_id;
 mod show;
-mod show_call;
 mod stats;
 mod verify;
 

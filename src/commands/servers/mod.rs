@@ -1,20 +1,26 @@
 //! `toolq servers`: asks the servers in tools.yaml for their tools, and compares them with tools.lock.
 
 mod changes;
-mod lock;
 mod report;
-mod report_json;
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::args::{ServersArguments, ServersCommand, ServersFormat};
+use serde::Serialize;
+use toolq_core::json::expect_json;
+use toolq_core::text::{escape, format_count, suggest_name};
+use toolq_core::tools_lock::ToolsLock;
+use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
+use toolq_engine::ServerAnnouncement;
+
+use crate::args::{ServersArguments, ServersCommand, ServersFormat, ServersLockArguments};
+use crate::commands::servers::changes::{ChangeKind, LockChange, find_changes, render_changes};
+use crate::commands::servers::report::{server_state, tool_names, tool_state};
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
-use crate::session::survey_servers;
-use toolq_core::text::suggest_name;
-use toolq_core::types::{ServerConfig, ToolsConfig};
+use crate::output::{CommandError, Exit, stdout};
+use crate::session::{SurveyReply, survey_servers};
 
 /// Shows the servers, or locks them.
 ///
@@ -26,7 +32,7 @@ pub fn run_servers_command(
 ) -> Result<Exit, CommandError> {
     match &arguments.command {
         None => show_servers(arguments, context),
-        Some(ServersCommand::Lock(arguments)) => lock::lock_servers(arguments, context),
+        Some(ServersCommand::Lock(arguments)) => lock_servers(arguments, context),
     }
 }
 
@@ -41,14 +47,14 @@ fn show_servers(
     let color = context.stderr.is_stdout_colored();
     let text = match arguments.format {
         ServersFormat::Text => report::render_report(&replies, &lock, !names.is_empty(), color),
-        ServersFormat::Json => report_json::render_json(&replies, &lock),
+        ServersFormat::Json => render_json(&replies, &lock),
     };
     stdout::write_line(&text)?;
     let is_fine = replies.iter().all(|reply| match &reply.result {
         Err(_) => false,
         Ok((now, _)) => {
             let locked = lock.servers.get(&reply.server.name);
-            locked.is_none_or(|lock| changes::find_changes(lock, now).is_empty())
+            locked.is_none_or(|lock| find_changes(lock, now).is_empty())
         }
     });
     Ok(if is_fine {
@@ -86,4 +92,271 @@ fn select_servers(
         })
     };
     names.iter().map(find).collect()
+}
+
+// `toolq servers lock`: writes what the servers announce to tools.lock.
+
+/// Locks the servers, and prints what differs from an earlier lock.
+///
+/// # Errors
+/// tools.yaml or tools.lock can't be used, there is no such server, or an output can't be written.
+fn lock_servers(
+    arguments: &ServersLockArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let (tools, old) = context.load_servers()?;
+    let servers = select_servers(&tools, &arguments.names, &context.tools_path)?;
+    let replies = survey_servers(&servers, &tools, context)?;
+    let mut lock = old.clone();
+    let is_declared = |name: &String| tools.servers.iter().any(|server| server.name == *name);
+    lock.servers.retain(|name, _| is_declared(name));
+    let mut exit = Exit::Ok;
+    for reply in &replies {
+        if !lock_server(reply, &mut lock, arguments, context)? {
+            exit = Exit::ProblemsFound;
+        }
+    }
+    let path = ToolsLock::path_beside(&context.tools_path);
+    if lock == old {
+        // A lock without servers would only say that all of them are missing from it.
+        let state = if path.exists() {
+            "unchanged"
+        } else {
+            "not written"
+        };
+        let note = format!("{} is {state}", path.display());
+        context.stderr.print_note(&note);
+    } else {
+        write_lock(&path, &lock)?;
+        context
+            .stderr
+            .print_note(&format!("wrote {}", path.display()));
+    }
+    Ok(exit)
+}
+
+/// Locks a server. Returns `false` if it can't be queried, or if it has changed and the user hasn't accepted that.
+fn lock_server(
+    reply: &SurveyReply,
+    lock: &mut ToolsLock,
+    arguments: &ServersLockArguments,
+    context: &CommandContext,
+) -> Result<bool, CommandError> {
+    let name = &reply.server.name;
+    let now = match &reply.result {
+        Ok((now, _)) => Arc::clone(now),
+        Err(why) => {
+            let warning = format!("{name} can't be locked: {}", escape(why));
+            context.stderr.print_warning(&warning);
+            return Ok(false);
+        }
+    };
+    for problem in &now.problems {
+        context
+            .stderr
+            .print_warning(&format!("{name}: {}", escape(problem)));
+    }
+    let old = lock.servers.get(name);
+    let changes = old.map(|old| find_changes(old, &now)).unwrap_or_default();
+    if !changes.is_empty() {
+        stdout::write_line(&render_changes(name, &changes).join("\n"))?;
+        if !arguments.update {
+            let warning =
+                format!("{name} has changed since it was locked; --update accepts the changes");
+            context.stderr.print_warning(&warning);
+            return Ok(false);
+        }
+    }
+    let mut new = now.to_lock(old, today());
+    if arguments.accept_hints {
+        let effects = accept_hints(&mut new, old);
+        if !effects.is_empty() {
+            let note = format!("{name}: {}", escape(&effects.join(", ")));
+            context.stderr.print_note(&note);
+        }
+    }
+    // The date says when the lock became what it is.
+    if let Some(old) = old
+        && old.tools == new.tools
+    {
+        new.date.clone_from(&old.date);
+    }
+    context.stderr.print_note(&describe_lock(name, &new));
+    lock.servers.insert(name.clone(), new);
+    Ok(true)
+}
+
+fn today() -> String {
+    let now = jiff::Timestamp::now().to_string();
+    now.split('T').next().unwrap_or_default().to_owned()
+}
+
+/// Gives tools the effects that their server claims, and says which have changed. What a person wrote into the lock stays:
+/// an effect that is neither the initial `write` nor what the server claimed before.
+fn accept_hints(lock: &mut ServerLock, old: Option<&ServerLock>) -> Vec<String> {
+    let mut changes = Vec::new();
+    for (name, tool) in &mut lock.tools {
+        let claimed_before = old
+            .and_then(|old| old.tools.get(name))
+            .and_then(|tool| tool.hint);
+        let is_decided = tool.effect != Effect::Write && Some(tool.effect) != claimed_before;
+        let effect = tool.hint.unwrap_or(Effect::Write);
+        if !is_decided && tool.effect != effect {
+            let (from, to) = (tool.effect.name(), effect.name());
+            changes.push(format!("{name} is `{to}` now, and was `{from}`"));
+            tool.effect = effect;
+        }
+    }
+    changes
+}
+
+/// Says how many tools there are, and what their server claims beyond what the lock says.
+fn describe_lock(name: &str, lock: &ServerLock) -> String {
+    let tools = format_count(lock.tools.len() as u64, "tool");
+    let claims_less = |tool: &&ToolLock| tool.hint.is_some_and(|hint| hint < tool.effect);
+    match lock.tools.values().filter(claims_less).count() {
+        0 => format!("{name}: {tools}"),
+        claimed => format!(
+            "{name}: {tools}, of which the server calls {claimed} `read` or `idempotent`; --accept-hints believes it"
+        ),
+    }
+}
+
+/// Replaces the file as a whole.
+fn write_lock(path: &Path, lock: &ToolsLock) -> Result<(), CommandError> {
+    let partial = path.with_extension("lock.new");
+    let written = fs::write(&partial, lock.render()).and_then(|()| fs::rename(&partial, path));
+    written.map_err(|error| {
+        CommandError::new(
+            Exit::Output,
+            format!("{} can't be written: {error}", path.display()),
+        )
+    })
+}
+
+// What `toolq servers --format json` prints.
+
+#[derive(Serialize)]
+struct ServersReport<'a> {
+    servers: Vec<ServerReport<'a>>,
+}
+
+/// A server. What isn't known of one that can't be asked is left out.
+#[derive(Serialize)]
+struct ServerReport<'a> {
+    server: &'a str,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    era: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_ms: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    problems: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<ToolReport<'a>>>,
+}
+
+#[derive(Serialize)]
+struct ToolReport<'a> {
+    tool: &'a str,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<PartChange<'a>>,
+}
+
+/// A part of a tool that isn't as it was locked.
+#[derive(Serialize)]
+struct PartChange<'a> {
+    part: &'static str,
+    was: &'a str,
+    is: &'a str,
+}
+
+/// Renders all that is known of the servers and their tools.
+fn render_json(replies: &[SurveyReply], lock: &ToolsLock) -> String {
+    let changes: Vec<Vec<LockChange<'_>>> = replies
+        .iter()
+        .map(
+            |reply| match (&reply.result, lock.servers.get(&reply.server.name)) {
+                (Ok((now, _)), Some(lock)) => find_changes(lock, now),
+                _ => Vec::new(),
+            },
+        )
+        .collect();
+    let servers = replies.iter().zip(&changes).map(|(reply, changes)| {
+        report_server(reply, lock.servers.get(&reply.server.name), changes)
+    });
+    let report = ServersReport {
+        servers: servers.collect(),
+    };
+    expect_json(serde_json::to_string(&report))
+}
+
+fn report_server<'a>(
+    reply: &'a SurveyReply,
+    lock: Option<&'a ServerLock>,
+    changes: &'a [LockChange<'a>],
+) -> ServerReport<'a> {
+    let answer: Option<(&ServerAnnouncement, Duration)> = reply
+        .result
+        .as_ref()
+        .ok()
+        .map(|(now, time)| (&**now, *time));
+    let now = answer.map(|(now, _)| now);
+    ServerReport {
+        server: &reply.server.name,
+        state: server_state(reply, lock).replace(' ', "_"),
+        error: reply.result.as_ref().err().map(String::as_str),
+        protocol: now.map(|now| &*now.protocol),
+        era: now.map(ServerAnnouncement::era),
+        ready_ms: answer.map(|(_, time)| time.as_millis()),
+        name: now.and_then(|now| now.name.as_deref()),
+        version: now.and_then(|now| now.version.as_deref()),
+        problems: now.map(|now| &*now.problems).unwrap_or_default(),
+        tools: now.map(|now| report_tools(lock, now, changes)),
+    }
+}
+
+fn report_tools<'a>(
+    lock: Option<&'a ServerLock>,
+    now: &'a ServerAnnouncement,
+    changes: &'a [LockChange<'a>],
+) -> Vec<ToolReport<'a>> {
+    let report = |tool: &'a String| {
+        let tool_lock = lock.and_then(|lock| lock.tools.get(tool));
+        let hint = match now.tools.get(tool) {
+            Some(definition) => definition.hint(),
+            None => tool_lock.and_then(|lock| lock.hint),
+        };
+        let change = changes.iter().find(|change| change.tool == tool);
+        let parts = match change.map(|change| &change.kind) {
+            Some(ChangeKind::Changed(parts)) => &**parts,
+            _ => &[],
+        };
+        let parts = parts.iter().map(|(part, was, is)| PartChange {
+            part: part.name(),
+            was,
+            is,
+        });
+        ToolReport {
+            tool,
+            state: tool_state(tool, lock, changes).replace(' ', "_"),
+            effect: tool_lock.map(|lock| lock.effect.name()),
+            hint: hint.map(Effect::name),
+            changes: parts.collect(),
+        }
+    };
+    tool_names(lock, now).into_iter().map(report).collect()
 }

@@ -1,14 +1,15 @@
 //! Adds the records of calls to the tree, and shows the calls that have ended, in call order.
 
+use toolq_core::text::escape;
+use toolq_log::records::{ResolveRecord, TurnRecord};
+use toolq_log::{CallEvent, Corruption, Record};
 use uuid::Uuid;
 
 use crate::log_view::call_view::CallView;
 use crate::log_view::log_renderer::LogRenderer;
-use crate::log_view::preview::OutputPreview;
-use crate::log_view::resolution_view::resolution_label;
+use crate::log_view::preview::{self, OutputPreview};
 use crate::log_view::session_view::turn_origin_label;
-use toolq_log::records::TurnRecord;
-use toolq_log::{CallEvent, Corruption, Record};
+use crate::log_view::text_layout::TextLayout;
 
 impl LogRenderer {
     /// Renders a turn. One of an agent is added to the agent's call. The calls of earlier turns may still be running: a
@@ -136,4 +137,24 @@ impl LogRenderer {
         }
         text
     }
+}
+
+// The line of a call in doubt that a person resolved.
+
+/// Formats the line: `resolved pay call_1: done: paid (checked by hand)`. `content` is the result that the person gave,
+/// or why it can't be read.
+fn resolution_label(
+    resolved: &ResolveRecord<'_>,
+    content: Result<String, String>,
+    layout: &TextLayout,
+) -> String {
+    let found = match (resolved.done, content) {
+        (true, Ok(result)) => format!("done: {}", preview::content_preview(&result, layout)),
+        (true, Err(reason)) => format!("done ({reason})"),
+        (false, _) => "not done".to_owned(),
+    };
+    let note = resolved.note.as_deref();
+    let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+    let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
+    escape(&format!("resolved {name} {id}: {found}{note}")).into_owned()
 }

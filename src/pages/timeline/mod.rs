@@ -1,28 +1,26 @@
 //! The page of a session log: the calls of a session log as bars, by turn and batch.
 
-mod call_data;
-mod call_row;
 mod groups;
 
 use std::time::Duration;
 
 use maud::{Markup, html};
+use toolq_core::text::format_duration;
+use toolq_core::types::OutcomeKind;
 
-use crate::log_view::format_time;
+use crate::log_view::{format_time, to_json};
 use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
-use crate::pages::call_details::details_panel;
+use crate::pages::call_details::{
+    CallDetails, cut_text, details_panel, input_beginning, text_limit,
+};
 use crate::pages::filter_form::filter_form;
 use crate::pages::frame::{CHUNK_ROWS, Page};
 use crate::pages::time_axis::TimeAxis;
-use crate::pages::timeline::call_data::calls_json;
-use crate::pages::timeline::call_row::{call_row, state_class, state_mark};
-use crate::pages::timeline::groups::{CallGroup, group_calls};
+use crate::pages::timeline::groups::{CallGroup, RowPlacement, group_calls};
 use crate::pages::visible_text::visible_text;
 use crate::terminal::{OutcomeTally, calls_label};
-use crate::timeline::{LogTimeline, LoggedRun};
-use toolq_core::text::format_duration;
-use toolq_core::types::OutcomeKind;
+use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};
 
 /// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
 pub(crate) fn timeline_page(
@@ -176,5 +174,162 @@ fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> 
                 }
             }
         }
+    }
+}
+
+// What the page shows of a call when it is pointed at, as JSON for its script.
+
+/// Returns the details of all calls by the number in the `id` of their row.
+fn calls_json(timeline: &LogTimeline) -> String {
+    let limit = text_limit(timeline.calls.len());
+    let data = timeline
+        .calls
+        .iter()
+        .map(|call| (call.line, call_data(call, timeline, limit)));
+    to_json(&data.collect::<std::collections::BTreeMap<_, _>>())
+}
+
+fn call_data<'a>(call: &'a TimelineCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
+    let mut rows = vec![
+        ("call", place(call, timeline)),
+        ("end", end_facts(call, timeline)),
+    ];
+    for (number, attempt) in call.attempts.iter().enumerate() {
+        rows.extend(attempt.failure.as_ref().map(|(status, ended)| {
+            let took = format_ms(ended.saturating_sub(attempt.started_ms));
+            let text = format!("{}: {} after {took}", number + 1, status.label());
+            ("attempt", text)
+        }));
+    }
+    rows.extend(call.approval.clone().map(|approval| ("approval", approval)));
+    let more = "`toolq log show` has more";
+    rows.push(("input", cut_text(&call.input, limit, more)));
+    let result = call.end.as_ref();
+    rows.extend(result.map(|end| ("result", cut_text(&end.output, limit, more))));
+    CallDetails::new(&call.tool_name, call.outcome.label(), rows).retried(call.was_retried())
+}
+
+/// Returns which call it is, and what decided when it ran.
+fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
+    let batch = call
+        .batch
+        .map_or_else(String::new, |batch| format!(", batch {batch}"));
+    // An agent counts its own turns.
+    let agent = call.parent.map(|agent| &timeline.calls[agent]);
+    let agent = agent.map_or_else(String::new, |agent| {
+        format!("in {} ({}), its ", agent.tool_name, agent.tool_use_id)
+    });
+    let place = format!(
+        "{agent}turn {}, position {}{batch}",
+        call.turn, call.position
+    );
+    let safety = call.safety.clone();
+    let parts = [Some(call.tool_use_id.clone()), Some(place), safety];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Returns how it ended, how long that took, and where the log says so.
+fn end_facts(call: &TimelineCall, timeline: &LogTimeline) -> String {
+    let end = call.end.as_ref();
+    let mut parts =
+        vec![end.map_or_else(|| call.outcome.label().to_owned(), |end| end.label.clone())];
+    let took = timeline.duration_of(call).filter(|_| end.is_none());
+    parts.extend(took.map(|took| format!("after {}", format_ms(took))));
+    if let Some(started) = call.started_ms() {
+        let waited = started.saturating_sub(call.requested_ms);
+        parts.push(format!("waited {}", format_ms(waited)));
+    }
+    parts.push(match end {
+        Some(end) => format!("log lines {} to {}", call.line, end.line),
+        None => format!("log line {}", call.line),
+    });
+    parts.join(" · ")
+}
+
+fn format_ms(ms: u64) -> String {
+    format_duration(Duration::from_millis(ms))
+}
+
+// The row of a call: its state, its name, the beginning of its input, and its bar.
+
+/// The narrowest bar that can be seen and pointed at, in percent of the axis.
+const MIN_BAR_PERCENT: f64 = 0.35;
+
+/// Returns the row of a call.
+fn call_row(
+    call: &TimelineCall,
+    placement: &RowPlacement,
+    timeline: &LogTimeline,
+    axis: &TimeAxis,
+) -> Markup {
+    let anchor = format!("call-{}", call.line);
+    let took = timeline.duration_of(call).map(Duration::from_millis);
+    let took = took.map(format_duration);
+    let attempts = if call.was_retried() {
+        format!(" ↻{}", call.attempts.len())
+    } else {
+        String::new()
+    };
+    let end = call.end.as_ref();
+    let summary = end.map_or(call.outcome.label(), |end| end.summary.as_str());
+    html! {
+        li id=(anchor) class=(row_class(call, placement)) data-batch=[&placement.heading] data-tool-use-id=(visible_text(&call.tool_use_id)) {
+            a href=(format!("#{anchor}")) {
+                span.state { (state_mark(call.outcome)) " " (visible_text(summary)) (attempts) }
+                span.name { (visible_text(&call.tool_name)) }
+                span.input { (input_beginning(&call.input)) }
+                span.took { (took.unwrap_or_default()) }
+                (bar(call, timeline, axis))
+            }
+        }
+    }
+}
+
+fn row_class(call: &TimelineCall, placement: &RowPlacement) -> String {
+    let begins = placement.heading.as_ref();
+    let batch = begins.map_or("", |_| " batch");
+    let state = state_class(call.outcome);
+    format!("{state} depth{}{batch}", placement.depth)
+}
+
+/// Returns a bar: a thin line while the call waited, a box for each attempt.
+fn bar(call: &TimelineCall, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
+    let end = timeline.end_of(call);
+    let started = call.started_ms().unwrap_or(end);
+    let part = |class: &str, from: u64, to: u64| {
+        let start = axis.position(from);
+        let width = (axis.position(to) - start).max(MIN_BAR_PERCENT);
+        let start = start.min(100.0 - width);
+        html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) {} }
+    };
+    let attempts = call.attempts.iter().map(|attempt| match &attempt.failure {
+        Some((_, ended)) => part("retried", attempt.started_ms, *ended),
+        None => part("run", attempt.started_ms, end),
+    });
+    html! {
+        svg aria-hidden="true" {
+            @if started > call.requested_ms { (part("wait", call.requested_ms, started)) }
+            @for attempt in attempts { (attempt) }
+            @if call.attempts.is_empty() { rect.never x=(format!("{:.2}%", axis.position(end))) width="8" {} }
+        }
+    }
+}
+
+fn state_class(outcome: OutcomeKind) -> &'static str {
+    match outcome {
+        OutcomeKind::InDoubt => "doubt",
+        outcome => outcome.label(),
+    }
+}
+
+/// Returns a mark that tells states apart at a glance; the words beside it say the same.
+fn state_mark(outcome: OutcomeKind) -> &'static str {
+    match outcome {
+        OutcomeKind::Ok => "✓",
+        OutcomeKind::Failed => "✕",
+        OutcomeKind::Rejected => "⊘",
+        OutcomeKind::Skipped => "◇",
+        OutcomeKind::InDoubt => "?",
+        OutcomeKind::Unfinished => "…",
     }
 }

@@ -3,7 +3,6 @@
 mod id_renaming;
 mod json_comparison;
 mod mismatch;
-mod number;
 
 pub(crate) use id_renaming::IdRenaming;
 pub(crate) use mismatch::{CompareRules, ResultMismatch, find_mismatches};

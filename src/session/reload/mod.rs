@@ -3,21 +3,19 @@
 //! Calls that were checked before the reload run as they were checked. If anything is wrong with the new file, the old
 //! definitions stay in force.
 
-mod tool_changes;
-
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use redact::Mask;
+use toolq_core::answer;
+use toolq_core::text::{escape, truncate};
+use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
+use toolq_engine::check_machine;
+use toolq_log::records::do_the_same;
 
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::RunSession;
-use redact::Mask;
-use toolq_core::text::escape;
-use toolq_core::types::{DescribeCommand, Tool, ToolsChange, ToolsConfig, UnlockedServer};
-use toolq_engine::check_machine;
-
-use crate::session::reload::tool_changes::ToolChanges;
-
-pub(crate) use crate::session::reload::tool_changes::describe_changes;
 
 /// The tools in force, and what they share with all that follow them.
 pub(crate) struct ToolsInForce<'a> {
@@ -153,5 +151,118 @@ impl<'a> ToolsInForce<'a> {
             let described = Box::new(old.clone());
             Arc::make_mut(tool).describe = Some(described);
         }
+    }
+}
+
+// What differs between the tools that were served and those that are.
+
+/// How much of a list of names is shown.
+const MAX_LIST_CHARS: usize = 400;
+
+/// The names of the tools that differ, in the order of the file.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ToolChanges {
+    added: Vec<String>,
+    removed: Vec<String>,
+    changed: Vec<String>,
+}
+
+impl ToolChanges {
+    /// Compares tools that have described themselves.
+    fn between(old: &[Arc<Tool>], new: &[Arc<Tool>]) -> Self {
+        let (old_by_name, new_by_name) = (by_name(old), by_name(new));
+        let mut changes = Self::default();
+        for tool in new {
+            match old_by_name.get(&*tool.name) {
+                None => changes.added.push(tool.name.clone()),
+                Some(old) if !is_same(old, tool) => changes.changed.push(tool.name.clone()),
+                Some(_) => {}
+            }
+        }
+        let gone = old
+            .iter()
+            .filter(|tool| !new_by_name.contains_key(&*tool.name));
+        changes.removed = gone.map(|tool| tool.name.clone()).collect();
+        changes
+    }
+}
+
+fn by_name(tools: &[Arc<Tool>]) -> HashMap<&str, &Tool> {
+    let tools = tools.iter();
+    tools.map(|tool| (&*tool.name, &**tool)).collect()
+}
+
+/// Returns whether calls do the same under the same conditions, clients read the same, and the limits are the same.
+fn is_same(one: &Tool, other: &Tool) -> bool {
+    let limits = |tool: &Tool| {
+        format!(
+            "{:?}",
+            (
+                &tool.timeout,
+                &tool.retry,
+                tool.max_output,
+                tool.max_saved,
+                tool.cache,
+            )
+        )
+    };
+    do_the_same(one, other)
+        && one.approve == other.approve
+        && one.safety == other.safety
+        && answer::mcp_declaration(one) == answer::mcp_declaration(other)
+        && limits(one) == limits(other)
+}
+
+/// Says in one line what has changed.
+pub(crate) fn describe_changes(change: &ToolsChange) -> String {
+    let lists = [
+        ("added", &change.added),
+        ("removed", &change.removed),
+        ("changed", &change.changed),
+    ];
+    let lists = lists.iter().filter(|(_, names)| !names.is_empty());
+    let lists: Vec<String> = lists
+        .map(|(what, names)| {
+            let names = names.join(", ");
+            format!("{what}: {}", truncate(&escape(&names), MAX_LIST_CHARS))
+        })
+        .collect();
+    match lists.as_slice() {
+        [] => format!("{} was read again: no tool has changed", change.path),
+        lists => format!("{} was read again; {}", change.path, lists.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolq_testing::sample_tool;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_change_is_named() {
+        let tool = |name: &str| Arc::new(sample_tool(name));
+        let described = Arc::new(Tool {
+            description: "other".to_owned(),
+            ..sample_tool("described")
+        });
+        let mut patient = sample_tool("patient");
+        patient.timeout.after += Duration::from_secs(1);
+        let old = [
+            tool("gone"),
+            tool("same"),
+            tool("described"),
+            tool("patient"),
+        ];
+        let new = [tool("new"), described, tool("same"), Arc::new(patient)];
+        let changes = ToolChanges::between(&old, &new);
+        let expected = ToolChanges {
+            added: vec!["new".to_owned()],
+            removed: vec!["gone".to_owned()],
+            changed: vec!["described".to_owned(), "patient".to_owned()],
+        };
+        assert_eq!(changes, expected);
     }
 }

@@ -15,8 +15,6 @@ mod opened_path;
 #[cfg(target_os = "linux")]
 mod private_temp_dir;
 #[cfg(target_os = "linux")]
-mod privileges;
-#[cfg(target_os = "linux")]
 mod reaper_sandboxes;
 #[cfg(target_os = "linux")]
 mod ruleset;

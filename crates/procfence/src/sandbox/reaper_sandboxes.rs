@@ -4,9 +4,15 @@ use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
+    set_capabilities, set_no_new_privs,
+};
+
 use crate::sandbox::entry::PreparedSandbox;
 use crate::sandbox::private_temp_dir::{PrivateTempDir, TempDirRemover};
-use crate::sandbox::privileges::drop_privileges;
 use crate::sandbox::ruleset::prepare_ruleset;
 use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
 use crate::system_call_filter::sandbox_filter;
@@ -77,4 +83,46 @@ impl ReaperSandboxes {
             remover.remove(temp_dir);
         }
     }
+}
+
+// Gives up what the superuser could do beyond its own files.
+
+/// Takes from the programs of the superuser what could undo the confinement or reach around it: `mount -o remount,rw`,
+/// `mknod`, `/proc/1/root`, `reboot`, `date -s`. What concerns the owners of files stays.
+///
+/// # Errors
+/// The system doesn't allow it.
+fn drop_privileges() -> io::Result<()> {
+    const KEPT: CapabilitySet = CapabilitySet::CHOWN
+        .union(CapabilitySet::DAC_OVERRIDE)
+        .union(CapabilitySet::FOWNER)
+        .union(CapabilitySet::FSETID)
+        .union(CapabilitySet::SETGID)
+        .union(CapabilitySet::SETUID)
+        .union(CapabilitySet::SETPCAP)
+        .union(CapabilitySet::SETFCAP)
+        .union(CapabilitySet::SYS_CHROOT)
+        .union(CapabilitySet::NET_BIND_SERVICE)
+        .union(CapabilitySet::NET_RAW);
+    set_no_new_privs(true)?;
+    // A program could regain capabilities that a parent made inheritable: the bounding set doesn't remove them. Ambient
+    // capabilities are a subset of the inheritable ones, so they are cleared, too.
+    set_capabilities(
+        None,
+        CapabilitySets {
+            inheritable: CapabilitySet::empty(),
+            ..capabilities(None)?
+        },
+    )?;
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    for capability in CapabilitySet::all().difference(KEPT) {
+        match remove_capability_from_bounding_set(capability) {
+            // The kernel is older than this capability.
+            Err(Errno::INVAL) if capability != CapabilitySet::SYS_ADMIN => {}
+            removed => removed?,
+        }
+    }
+    Ok(())
 }

@@ -19,7 +19,6 @@ mod timeline;
 mod totals;
 mod turn_estimator;
 mod turn_plan;
-mod waiting_calls;
 
 pub use approval_question::{render_approval_question, render_invocation, render_sandbox};
 pub use call_waits::CallWaits;

@@ -2,12 +2,11 @@
 //! estimates say.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::plan::turn_estimator::TurnEstimate;
-use crate::plan::waiting_calls::{SlotKind, WaitingCall, WaitingCalls};
 use crate::schedule::{
     AppliedLimits, CallAccess, Gate, StartLimiter, StartTicket, WaitingLines, applied_limits,
 };
@@ -230,5 +229,53 @@ impl<I: Iterator<Item = SimulatedCall>> TurnSimulation<I> {
         self.slots_taken
             .get(&kind)
             .is_none_or(|taken| *taken < self.jobs.get())
+    }
+}
+
+// The calls of a turn that is played, until they start.
+
+/// A call that hasn't started.
+#[derive(Debug)]
+struct WaitingCall {
+    estimate: Option<Duration>,
+    slot_kind: SlotKind,
+    limits: AppliedLimits,
+}
+
+/// Agents take no slots of other calls, unless everything runs in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum SlotKind {
+    Call,
+    Agent,
+}
+
+/// The calls taken so far, from the first one that hasn't started.
+#[derive(Debug, Default)]
+struct WaitingCalls {
+    /// Those that have started are `None`.
+    calls: VecDeque<Option<WaitingCall>>,
+    /// The index of the first of them in the turn.
+    first: usize,
+}
+
+impl WaitingCalls {
+    /// Adds the next call of the turn.
+    pub(crate) fn push(&mut self, call: WaitingCall) {
+        self.calls.push_back(Some(call));
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&WaitingCall> {
+        self.calls.get(index.checked_sub(self.first)?)?.as_ref()
+    }
+
+    /// Removes a call that starts.
+    pub(crate) fn take(&mut self, index: usize) -> Option<WaitingCall> {
+        let place = index.checked_sub(self.first)?;
+        let call = self.calls.get_mut(place)?.take();
+        while let Some(None) = self.calls.front() {
+            self.calls.pop_front();
+            self.first += 1;
+        }
+        call
     }
 }

@@ -18,7 +18,6 @@ mod input_source;
 mod json_end_scanner;
 mod line_follower;
 mod raw_call;
-mod read_ahead;
 mod recording;
 mod reply_pairing;
 mod response;

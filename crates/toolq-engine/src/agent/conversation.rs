@@ -1,15 +1,23 @@
 //! The agent loop: request a response from the model, run the calls in it, send back their results, and repeat.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use toolq_core::answer::{max_turns_text, render_answers};
+use toolq_core::json::indent_json;
+use toolq_core::text::truncate;
+use toolq_core::types::{
+    AgentBacking, AgentFailure, AgentInvocation, AnswerForm, Api, CallAnswer, CallEnding,
+    CheckedCall, EmitError, NotExecutedCause, ResultContent, StopReason, Turn, TurnArrival,
+    TurnOrigin, Verdict,
+};
 
-use crate::agent::complete_turn::AgentTurnResult;
 use crate::agent::endpoint::ModelEndpoint;
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::{AgentError, in_doubt_outcome};
-use crate::agent::messages::{answer_text, final_answer, result_messages};
 use crate::agent::model_call::ModelChoice;
 use crate::agent::model_name::mask_model_name;
 use crate::agent::request_body::user_message;
@@ -20,13 +28,6 @@ use crate::control::RunControl;
 use crate::dispatcher::{DispatcherHandle, SubTurnAnswers};
 use crate::progress::ProgressSender;
 use crate::scheduler::CallJob;
-use toolq_core::answer::max_turns_text;
-use toolq_core::json::indent_json;
-use toolq_core::text::truncate;
-use toolq_core::types::{
-    AgentBacking, AgentFailure, AgentInvocation, CallEnding, EmitError, StopReason, Turn,
-    TurnOrigin,
-};
 
 /// The maximum length of an unknown stop reason in a progress message.
 const MAX_STOP_REASON_CHARS: usize = 60;
@@ -192,5 +193,88 @@ impl AgentConversation<'_> {
             self.push_message(turn_number, message).await?;
         }
         Ok(None)
+    }
+}
+
+// Runs the calls of a response that has arrived as a whole.
+
+/// The answers to the calls of a response.
+#[derive(Default)]
+struct AgentTurnResult {
+    answers: SubTurnAnswers,
+    /// The positions of the calls that would give the agent's final answer, in call order.
+    completion_positions: Vec<usize>,
+}
+
+impl AgentConversation<'_> {
+    /// Returns whether the model gets no further request after the turn with this number.
+    fn is_last_turn(&self, turn_number: usize) -> bool {
+        turn_number + 1 == self.backing.max_turns as usize
+    }
+
+    /// Runs the calls of a turn that are all known. In the last turn only those that give the agent's final answer run.
+    async fn run_complete_turn(&self, turn: Turn) -> AgentTurnResult {
+        let (turn_number, origin) = (turn.number, turn.origin.clone());
+        let mut calls = self.toolset.check_turn(turn, &self.scope);
+        for checked in &mut calls {
+            checked.call.parent = Some(Arc::clone(&self.dispatcher.call));
+        }
+        let accepted = |checked: &CheckedCall| matches!(checked.verdict, Verdict::Accepted(_));
+        self.dispatcher
+            .any_call_started()
+            .fetch_or(calls.iter().any(accepted), Relaxed);
+        let completion_calls = calls.iter().filter(|call| call.verdict.is_completion());
+        let completion_positions: Vec<usize> = completion_calls
+            .map(|checked| checked.call.position)
+            .collect();
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        if self.is_last_turn(turn_number) {
+            if completion_positions.is_empty() {
+                return AgentTurnResult::default();
+            }
+            // This function still holds the receiver, so sending can't fail.
+            let _ = sender.send(TurnArrival::RestSkipped(NotExecutedCause::LastTurn));
+        }
+        for call in calls {
+            let _ = sender.send(TurnArrival::Call(Box::new(call)));
+        }
+        drop(sender);
+        let tools = Arc::clone(&self.toolset.tools);
+        let scope = Arc::clone(&self.scope);
+        let answers = self
+            .dispatcher
+            .run_sub_turn((turn_number, origin), arrivals, tools, scope)
+            .await;
+        AgentTurnResult {
+            answers: answers.unwrap_or_default(),
+            completion_positions,
+        }
+    }
+}
+
+// The texts that an agent produces: the results of a turn for its model, and its answer for its caller.
+
+/// Returns the messages that carry the results of a turn: one for all of them, or one for each, depending on the API.
+fn result_messages(api: Api, form: AnswerForm, answers: &[CallAnswer]) -> Vec<Box<RawValue>> {
+    let rendered = render_answers(form, answers);
+    match api {
+        Api::Anthropic => RawValue::from_string(rendered).into_iter().collect(),
+        Api::OpenAiChat => serde_json::from_str(&rendered).unwrap_or_default(),
+    }
+}
+
+/// Returns the text of a call's answer.
+fn answer_text(answer: &CallAnswer) -> String {
+    match &answer.content {
+        ResultContent::Text(text) => text.clone(),
+        ResultContent::Blocks(_) => String::new(),
+    }
+}
+
+/// Returns what the caller reads when the agent finished. `last_text` is the model's last text.
+fn final_answer(last_text: &str) -> String {
+    match last_text {
+        "" => "(The agent finished with an empty answer.)".to_owned(),
+        text => text.to_owned(),
     }
 }

@@ -4,19 +4,18 @@ use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
 };
 use reqwest::{Body, Method, Request};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use toolq_core::json::{ParsedObject, expect_json};
+use toolq_core::types::{
+    AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
+};
 use url::Url;
 
 use crate::agent::env_templates::EnvTemplates;
 use crate::agent::error::AgentError;
-use crate::agent::prompt_cache::{mark_last, mark_message, mark_text};
-use crate::agent::provider::provider_name;
 use crate::agent::request_body::{ChatMessages, ChatRequest, SystemPrompt};
-use toolq_core::json::expect_json;
-use toolq_core::types::{
-    AgentBacking, AgentFailure, Api, Outcome, TransportCause, TransportError, TransportPhase,
-};
 
 const API_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
@@ -203,6 +202,86 @@ fn build_error(url: &Url, why: &str) -> Outcome {
     })
 }
 
+// Marks the parts of a request that the Messages API is to cache: the system prompt, the tools, and the conversation
+// so far. The next request begins with the same parts, and pays a tenth of their price.
+
+/// The end of an object that the cache is to include.
+const MARKED_END: &str = r#","cache_control":{"type":"ephemeral"}}"#;
+
+/// A content block that holds a text.
+#[derive(Serialize)]
+struct TextBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+/// Returns a text as a list of one marked block. Returns `None` for an empty text, because the API refuses marks on it.
+fn mark_text(text: &str) -> Option<Box<RawValue>> {
+    if text.trim().is_empty() {
+        return None;
+    }
+    let block = TextBlock { kind: "text", text };
+    mark_last(&serde_json::to_string(&[block]).ok()?)
+}
+
+/// Marks the last object of an array, which isn't empty.
+fn mark_last(array: &str) -> Option<Box<RawValue>> {
+    let before = array.trim_end().strip_suffix(']')?.trim_end();
+    let object = before.strip_suffix('}')?;
+    RawValue::from_string(format!("{object}{MARKED_END}]")).ok()
+}
+
+/// Marks the end of a user message. Returns `None` for a message of the model, or one without content.
+fn mark_message(message: &RawValue) -> Option<Box<RawValue>> {
+    let object = ParsedObject::parse(message.get()).ok()??;
+    if object.get_text("role")? != "user" {
+        return None;
+    }
+    let content = object.get("content")?;
+    let marked = match content.to_text() {
+        Some(text) => mark_text(&text)?,
+        None => mark_last(content.get())?,
+    };
+    RawValue::from_string(format!(r#"{{"role":"user","content":{marked}}}"#)).ok()
+}
+
+// Whose API an agent's model has, by the names that the GenAI conventions of OpenTelemetry have for providers.
+
+/// The hosts of providers. A prefix, such as a region or a tenant, doesn't matter.
+const HOSTS: [(&str, &str); 14] = [
+    ("api.anthropic.com", "anthropic"),
+    ("api.openai.com", "openai"),
+    ("openai.azure.com", "azure.ai.openai"),
+    ("services.ai.azure.com", "azure.ai.inference"),
+    ("generativelanguage.googleapis.com", "gcp.gemini"),
+    ("aiplatform.googleapis.com", "gcp.vertex_ai"),
+    ("api.mistral.ai", "mistral_ai"),
+    ("api.groq.com", "groq"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.cohere.com", "cohere"),
+    ("api.cohere.ai", "cohere"),
+    ("api.perplexity.ai", "perplexity"),
+    ("api.x.ai", "x_ai"),
+    ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
+];
+
+/// Returns the name of the provider at `host`. At an unknown host, the API decides, unless many others implement it, too.
+fn provider_name(host: &str, api: Api) -> Option<&'static str> {
+    let is_at = |known: &str| {
+        let before = host.strip_suffix(known);
+        before.is_some_and(|before| before.is_empty() || before.ends_with(['.', '-']))
+    };
+    let is_bedrock = host.starts_with("bedrock") && host.ends_with(".amazonaws.com");
+    let known = HOSTS.iter().find(|(known, _)| is_at(known));
+    match (known, api) {
+        (Some((_, name)), _) => Some(name),
+        (None, _) if is_bedrock => Some("aws.bedrock"),
+        (None, Api::Anthropic) => Some("anthropic"),
+        (None, Api::OpenAiChat) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +319,59 @@ mod tests {
         }
         assert!(endpoint_url("localhost:8080", Api::Anthropic).is_none());
         assert!(endpoint_url("file:///v1", Api::Anthropic).is_none());
+    }
+
+    fn mark(message: &str) -> Option<String> {
+        let message = RawValue::from_string(message.to_owned()).unwrap();
+        mark_message(&message).map(|marked| marked.get().to_owned())
+    }
+
+    #[test]
+    fn the_last_block_of_a_user_message_is_marked() {
+        assert_eq!(
+            mark(r#"{"role":"user","content":"a \"b\""}"#).unwrap(),
+            r#"{"role":"user","content":[{"type":"text","text":"a \"b\"","cache_control":{"type":"ephemeral"}}]}"#
+        );
+        assert_eq!(
+            mark(r#"{"role":"user","content":[{"type":"tool_result","content":1.0},{"a":{"b":12345678901234567890}} ] }"#).unwrap(),
+            r#"{"role":"user","content":[{"type":"tool_result","content":1.0},{"a":{"b":12345678901234567890},"cache_control":{"type":"ephemeral"}}]}"#
+        );
+    }
+
+    #[test]
+    fn other_messages_stay_as_they_are() {
+        assert_eq!(mark(r#"{"role":"assistant","content":"a"}"#), None);
+        assert_eq!(mark(r#"{"role":"user","content":" "}"#), None);
+        assert_eq!(mark(r#"{"role":"user","content":[]}"#), None);
+    }
+
+    #[test]
+    fn a_host_tells_its_provider() {
+        for (host, api, name) in [
+            ("api.anthropic.com", Api::Anthropic, Some("anthropic")),
+            ("127.0.0.1", Api::Anthropic, Some("anthropic")),
+            ("api.deepseek.com", Api::Anthropic, Some("deepseek")),
+            ("api.openai.com", Api::OpenAiChat, Some("openai")),
+            (
+                "me.openai.azure.com",
+                Api::OpenAiChat,
+                Some("azure.ai.openai"),
+            ),
+            (
+                "us-central1-aiplatform.googleapis.com",
+                Api::OpenAiChat,
+                Some("gcp.vertex_ai"),
+            ),
+            (
+                "bedrock-runtime.us-west-2.amazonaws.com",
+                Api::OpenAiChat,
+                Some("aws.bedrock"),
+            ),
+            ("localhost", Api::OpenAiChat, None),
+            ("notapi.openai.com.example", Api::OpenAiChat, None),
+            ("fakeapi.openai.com", Api::OpenAiChat, None),
+        ] {
+            assert_eq!(provider_name(host, api), name, "{host}");
+        }
     }
 }

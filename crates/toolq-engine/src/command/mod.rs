@@ -3,7 +3,6 @@
 
 mod child;
 mod direct_child;
-mod environment;
 mod pipe_io;
 mod pipes;
 mod process_groups;
@@ -12,10 +11,8 @@ mod run_to_exit;
 mod runner;
 mod sandbox;
 mod spec;
-mod status_lines;
 #[cfg(target_os = "linux")]
 mod supervised_child;
-mod system_places;
 
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::ParentEnds;

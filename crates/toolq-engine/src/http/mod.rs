@@ -2,9 +2,7 @@
 
 mod clients;
 pub(crate) mod error;
-mod request;
 mod resolver;
-mod response;
 mod response_headers;
 mod runner;
 mod send_guard;

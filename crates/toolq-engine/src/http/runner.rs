@@ -2,24 +2,29 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use reqwest::Request;
+use redact::Mask;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Method, Request, Response};
+use toolq_core::os::Environment;
+use toolq_core::text::{format_bytes, format_duration};
+use toolq_core::types::{
+    Backing, CallEnding, CallOutput, CallTrace, DoubtCause, Effect, HttpBacking, HttpInvocation,
+    HttpMethod, Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
+};
+use toolq_core::url::{RequestUrlError, build_request_url};
+use url::Url;
 
-use crate::attempt::{Attempt, AttemptResult, canceled};
+use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::http::clients::HttpClients;
-use crate::http::error;
-use crate::http::error::HttpError;
-use crate::http::request;
-use crate::http::response;
-use crate::http::response::{PendingResponse, ResponseHead};
+use crate::http::error::{self, HttpError};
+use crate::http::response_headers::{content_encoding, parse_retry_after};
 use crate::http::send_guard::SendGuard;
 use crate::output::OutputCollector;
+use crate::partial_values::{resolve_json, resolve_text};
+use crate::scheduler::CallJob;
 use crate::settings::EngineSettings;
-use redact::Mask;
-use toolq_core::os::Environment;
-use toolq_core::text::format_duration;
-use toolq_core::types::{Backing, HttpBacking, HttpInvocation, Outcome, Tool, TransportPhase};
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]
@@ -58,7 +63,7 @@ impl HttpRunner {
         };
         let send_guard = SendGuard::default();
         let meta = (&*key, trace.as_ref());
-        let request = request::build_request(invocation, backing, &job, meta, &self.environment);
+        let request = build_request(invocation, backing, &job, meta, &self.environment);
         let request = match request {
             Ok(request) => send_guard.guard_request(request, tool.effect, backing),
             Err(outcome) => return outcome.into(),
@@ -99,7 +104,7 @@ impl HttpRunner {
         let head = pending
             .head
             .insert(ResponseHead::from_response(&response, backing));
-        response::read_body(&mut response, head, &mut pending.body, origin).await
+        read_body(&mut response, head, &mut pending.body, origin).await
     }
 }
 
@@ -111,4 +116,297 @@ fn timeout_error(limit: Duration, send_guard: &SendGuard, origin: &str) -> HttpE
     } else {
         HttpError::TimedOut(limit)
     }
+}
+
+// Builds the request of a call from its partially resolved templates. The input can't choose the server, except among
+// the allowed hosts.
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Builds the request of a call.
+///
+/// # Errors
+/// The outcome of the call, because nothing can be sent.
+fn build_request(
+    invocation: &HttpInvocation,
+    backing: &HttpBacking,
+    job: &CallJob,
+    (key, trace): (&str, Option<&CallTrace>),
+    environment: &Environment,
+) -> Result<Request, Outcome> {
+    let resolver = TemplateResolver(environment);
+    let url = resolver.resolve_url(invocation, backing)?;
+    let mut headers = resolver.resolve_headers(&invocation.headers, &url)?;
+    if job.accepted.tool.effect != Effect::Read
+        && let Ok(key) = HeaderValue::from_str(key)
+    {
+        headers.entry(IDEMPOTENCY_KEY).or_insert(key);
+    }
+    if let Some(trace) = trace {
+        add_trace_headers(&mut headers, trace);
+    }
+    let mut request = Request::new(to_reqwest_method(backing.method), url);
+    if let Some(body) = &invocation.body {
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/json"));
+        *request.body_mut() = Some(Body::from(resolve_json(body, environment)?));
+    }
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Says which span the request belongs to, unless tools.yaml says something else.
+fn add_trace_headers(headers: &mut HeaderMap, trace: &CallTrace) {
+    if headers.contains_key(TRACEPARENT) {
+        return;
+    }
+    let state = trace.tracestate.as_deref();
+    let fields = [
+        (TRACEPARENT, Some(&*trace.traceparent)),
+        (TRACESTATE, state),
+    ];
+    for (name, value) in fields {
+        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+fn to_reqwest_method(method: HttpMethod) -> Method {
+    match method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Head => Method::HEAD,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Patch => Method::PATCH,
+        HttpMethod::Delete => Method::DELETE,
+    }
+}
+
+/// Resolves templates with the values of the environment.
+struct TemplateResolver<'e>(&'e Environment);
+
+impl TemplateResolver<'_> {
+    /// Resolves the URL, and ensures that tools.yaml allows its server.
+    fn resolve_url(
+        &self,
+        invocation: &HttpInvocation,
+        backing: &HttpBacking,
+    ) -> Result<Url, Outcome> {
+        build_request_url(backing, invocation, &|name| self.0.get(name)).map_err(
+            |error| match error {
+                RequestUrlError::MissingVariable(name) => Outcome::MissingVariable(name),
+                RequestUrlError::Malformed(_) | RequestUrlError::NotAllowed(_) => {
+                    error::build_failure(String::new(), error.to_string())
+                }
+            },
+        )
+    }
+
+    fn resolve_headers(
+        &self,
+        templates: &[(String, PartialTemplate)],
+        url: &Url,
+    ) -> Result<HeaderMap, Outcome> {
+        let mut headers = HeaderMap::with_capacity(templates.len() + 2);
+        for (name, template) in templates {
+            let value = HeaderValue::from_str(&resolve_text(template, self.0)?);
+            let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value) else {
+                let problem = format!("the value of the header {name} contains invalid characters");
+                return Err(header_failure(url, problem));
+            };
+            headers.append(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+fn header_failure(url: &Url, problem: String) -> Outcome {
+    error::build_failure(url.origin().ascii_serialization(), problem)
+}
+
+// Reads a response, and determines the outcome of the call.
+
+/// A response that is still arriving.
+#[derive(Debug)]
+struct PendingResponse {
+    /// `None` until it was received.
+    head: Option<ResponseHead>,
+    /// The body, as far as it was received.
+    body: OutputCollector,
+}
+
+/// The status and the relevant headers of a response.
+#[derive(Debug)]
+struct ResponseHead {
+    status: u16,
+    is_success: bool,
+    /// The content encoding of the body, if any. No request accepts one.
+    encoding: Option<String>,
+    /// The minimum wait before the next request that the server requested.
+    retry_after: Option<Duration>,
+}
+
+impl PendingResponse {
+    /// Returns the result of an attempt that was canceled.
+    fn into_canceled(self, send_guard: &SendGuard, effect: Effect) -> AttemptResult {
+        let cancel_point = if send_guard.try_cancel() {
+            CancelPoint::BeforeStart
+        } else if effect == Effect::Write {
+            CancelPoint::Unknown
+        } else {
+            CancelPoint::WhileRunning
+        };
+        AttemptResult::Canceled {
+            partial_output: self.body.into_output(String::new()),
+            cancel_point,
+        }
+    }
+
+    /// Returns the result of an attempt after `read`. A failing status counts even if its body couldn't be read.
+    fn into_attempt_result(
+        self,
+        read: Result<(), HttpError>,
+        effect: Effect,
+        mask: &Mask,
+    ) -> AttemptResult {
+        let retry_after = self.head.as_ref().and_then(|head| head.retry_after);
+        let outcome = match (self.head, read) {
+            (Some(head), read) if read.is_ok() || !head.is_success => {
+                head.outcome_with_body(self.body)
+            }
+            (Some(head), Err(HttpError::EncodedBody(encoding))) => {
+                head.encoded_body_outcome(&encoding)
+            }
+            (_, Err(HttpError::Unsent(outcome))) => outcome,
+            (_, Err(HttpError::Transport(transport))) => {
+                transport_outcome(transport, self.body, effect, mask)
+            }
+            (_, Err(HttpError::TimedOut(limit))) => timeout_outcome(limit, self.body, effect),
+            (_, Ok(()) | Err(HttpError::EncodedBody(_))) => {
+                Outcome::InternalError("a response body was read before its head".to_owned())
+            }
+        };
+        AttemptResult::Finished {
+            outcome,
+            retry_after,
+        }
+    }
+}
+
+impl ResponseHead {
+    fn from_response(response: &Response, backing: &HttpBacking) -> Self {
+        let status = response.status().as_u16();
+        let is_success = backing
+            .success_status
+            .iter()
+            .any(|range| range.contains(&status));
+        Self {
+            status,
+            is_success,
+            encoding: content_encoding(response.headers()),
+            retry_after: parse_retry_after(response.headers(), SystemTime::now()),
+        }
+    }
+
+    /// Returns the outcome of the call for this head and body.
+    fn outcome_with_body(&self, body: OutputCollector) -> Outcome {
+        let ending = CallEnding::HttpStatus(self.status);
+        if self.is_success {
+            return body.into_outcome(ending, String::new);
+        }
+        Outcome::Failed {
+            output: body.into_output(String::new()),
+            ending,
+        }
+    }
+
+    fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
+        Outcome::BadOutput {
+            problem: format!("its body is encoded ({encoding}), but no encoding was requested"),
+            output: CallOutput::default(),
+            ending: CallEnding::HttpStatus(self.status),
+        }
+    }
+}
+
+/// Returns the outcome of a failed connection. A `write` request that was sent may have had its effect, so it is in
+/// doubt.
+fn transport_outcome(
+    transport: TransportError,
+    body: OutputCollector,
+    effect: Effect,
+    mask: &Mask,
+) -> Outcome {
+    let detail = mask.apply(&transport.detail).into_owned();
+    let transport = TransportError {
+        detail,
+        ..transport
+    };
+    let was_sent = matches!(
+        transport.phase,
+        TransportPhase::Response | TransportPhase::Body
+    );
+    if was_sent && effect == Effect::Write {
+        in_doubt_outcome(DoubtCause::ConnectionLost(Box::new(transport)), body)
+    } else {
+        Outcome::TransportFailed(transport)
+    }
+}
+
+fn timeout_outcome(limit: Duration, body: OutputCollector, effect: Effect) -> Outcome {
+    if effect == Effect::Write {
+        return in_doubt_outcome(DoubtCause::TimedOut(limit), body);
+    }
+    Outcome::TimedOut {
+        no_calls_started: false,
+        limit,
+        output: body.into_output(String::new()),
+    }
+}
+
+fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
+    Outcome::InDoubt {
+        cause,
+        output: body.into_output(String::new()),
+    }
+}
+
+/// Reads a body piece by piece, up to the number of bytes that `output` can use.
+///
+/// # Errors
+/// Why the body wasn't read to its end. An encoded body isn't read at all: decoding one would allow a server to expand
+/// a few bytes into many (a decompression bomb).
+async fn read_body(
+    response: &mut Response,
+    head: &ResponseHead,
+    output: &mut OutputCollector,
+    origin: &str,
+) -> Result<(), HttpError> {
+    let max_bytes = output.max_useful_bytes();
+    let too_large = || {
+        let detail = format!("the body has more than {}", format_bytes(max_bytes));
+        error::transport_error(TransportPhase::TooLarge, origin, detail)
+    };
+    let declared_length = response.content_length();
+    if head.encoding.is_none() && declared_length.is_some_and(|length| length > max_bytes) {
+        return Err(too_large());
+    }
+    let body_error =
+        |error| error::transport_error(TransportPhase::Body, origin, error::root_cause(&error));
+    let mut total = 0;
+    while let Some(piece) = response.chunk().await.map_err(body_error)? {
+        if let Some(encoding) = &head.encoding {
+            return Err(HttpError::EncodedBody(encoding.clone()));
+        }
+        total += piece.len() as u64;
+        if total > max_bytes {
+            return Err(too_large());
+        }
+        output.push(&piece);
+    }
+    Ok(())
 }

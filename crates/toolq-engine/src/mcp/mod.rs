@@ -10,7 +10,6 @@ mod http_exchange;
 mod http_transport;
 mod lister;
 mod notices;
-mod open_connection;
 mod outcome;
 mod process;
 mod restart_budget;
@@ -19,7 +18,6 @@ mod runner;
 mod sent_call;
 mod server_connections;
 mod server_life;
-mod server_pipes;
 mod structured_content;
 mod transport;
 

@@ -1,22 +1,23 @@
 //! The pipes of a server's program: messages to its stdin, lines from its stdout, and the end of its stderr.
 
-use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, mem};
 
+use redact::Mask;
+use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until, timeout};
+use toolq_core::types::Leftovers;
+use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 use crate::command::{ChildExit, ChildProcess, ParentEnds};
 use crate::control::RunControl;
 use crate::mcp::server_life::SavedStderr;
-use crate::mcp::server_pipes::{read_chunk, read_into, write_some};
 use crate::output::LeadingFile;
 use crate::timing::{DRAIN_TIMEOUT, SERVER_GRACE};
-use redact::Mask;
-use toolq_core::types::Leftovers;
-use toolq_mcp::{Frame, LineFramer, parse_messages};
 
 /// How long a line may be. A longer one fails the call that it answers.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -226,4 +227,68 @@ fn keep_tail(tail: &mut Vec<u8>, bytes: &[u8]) {
     if tail.len() > STDERR_TAIL_BYTES {
         tail.drain(..tail.len() - STDERR_TAIL_BYTES);
     }
+}
+
+// Reads and writes the pipes of a program as far as they let it, without blocking the task that serves them all.
+
+/// How many bytes are read at once.
+const READ_CHUNK_BYTES: usize = 64 << 10;
+/// How much memory is kept once all is written.
+const MAX_KEPT_BYTES: usize = 64 << 10;
+
+/// Reads what is there. Returns `None`, and closes the pipe, at its end.
+async fn read_chunk(pipe: &mut Option<Receiver>) -> Option<Vec<u8>> {
+    // A program that writes all the time must not keep the task from everything else.
+    consume_budget().await;
+    let reader = pipe.as_mut()?;
+    loop {
+        // Allocates only once there is data, since all pipes are polled whenever one of them has some.
+        if reader.readable().await.is_err() {
+            break;
+        }
+        let mut bytes = Vec::with_capacity(READ_CHUNK_BYTES);
+        match reader.try_read_buf(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(read) if read > 0 => return Some(bytes),
+            Ok(_) | Err(_) => break,
+        }
+    }
+    *pipe = None;
+    None
+}
+
+/// Reads what is there into `chunk`. Returns whether the pipe is open, and closes it at its end. Needs one system call where
+/// [`read_chunk`] needs two: a read that doesn't fill the buffer has emptied the pipe.
+async fn read_into(pipe: &mut Option<Receiver>, chunk: &mut Vec<u8>) -> bool {
+    consume_budget().await;
+    if let Some(reader) = pipe.as_mut() {
+        chunk.clear();
+        chunk.reserve(READ_CHUNK_BYTES);
+        if let Ok(1..) = reader.read_buf(chunk).await {
+            return true;
+        }
+    }
+    *pipe = None;
+    false
+}
+
+/// Writes as much as the pipe takes. Returns whether it is open: a server that has closed its stdin gets nothing more.
+async fn write_some(pipe: &mut Option<Sender>, unsent: &mut Vec<u8>) -> bool {
+    let Some(writer) = pipe else {
+        mem::take(unsent);
+        return false;
+    };
+    match writer.try_write(unsent) {
+        Ok(written) => {
+            unsent.drain(..written);
+            if unsent.is_empty() {
+                unsent.shrink_to(MAX_KEPT_BYTES);
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let _ = writer.writable().await;
+        }
+        Err(_) => *pipe = None,
+    }
+    pipe.is_some()
 }

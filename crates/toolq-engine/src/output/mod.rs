@@ -2,7 +2,6 @@
 
 mod capture;
 mod collector;
-mod content_block;
 mod output_schema;
 mod parser;
 

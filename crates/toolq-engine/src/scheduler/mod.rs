@@ -2,7 +2,6 @@
 //! the limits on their starts are in `toolq_core::schedule`.
 
 mod circuit_breaker;
-mod descriptor_limits;
 mod permits;
 mod queue;
 pub(crate) mod retry;

@@ -1,31 +1,29 @@
 //! What each tool and server needs and this machine lacks. Runs no program, and sends nothing but the beginning of connections.
 
-mod addresses;
-mod every_call;
 mod missing;
 mod places;
 mod programs;
-mod report;
-mod variables;
 
+use std::collections::BTreeMap;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
-
-use crate::commands::check::machine::addresses::{AddressBook, tool_address, url_address};
-use crate::commands::check::machine::every_call::find_missing_machine_parts;
-use crate::commands::check::machine::missing::{MissingRequirement, NeedsReport};
-use crate::commands::check::machine::places::find_missing_places;
-use crate::commands::check::machine::programs::{ProgramRole, find_missing_programs};
-use crate::commands::check::machine::variables::{
-    backing_templates, find_missing_variables, find_unset_passed_variables,
-};
-use toolq_core::os::Environment;
-use toolq_core::types::{
-    Backing, CommandBacking, ServerConfig, ServerTransport, Tool, ToolsConfig,
-};
-use toolq_engine::find_sandbox_gaps;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 pub(super) use missing::NeedsSurvey;
-pub(super) use report::{render_text, summarize};
+use toolq_core::os::Environment;
+use toolq_core::text::{escape, format_count, paint};
+use toolq_core::types::{
+    Backing, BodyTemplate, CommandBacking, PartialTemplate, ServerConfig, ServerTransport,
+    Template, TemplatePart, Tool, ToolsConfig,
+};
+use toolq_engine::find_sandbox_gaps;
+use url::Url;
+
+use crate::commands::check::machine::missing::{MissingRequirement, NeedsReport, RequirementKind};
+use crate::commands::check::machine::places::find_missing_places;
+use crate::commands::check::machine::programs::{ProgramRole, find_missing_programs};
 
 /// What the needs depend on.
 struct Surroundings<'a> {
@@ -160,4 +158,245 @@ fn survey_command(
         &find_sandbox_gaps,
     ));
     missing
+}
+
+// Addresses that something has to listen at. A connection is opened and closed; nothing is sent.
+
+/// How long all connections together may take. Looking up a name has no limit of its own.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A host and its port, as in `example.com:443`.
+type Address = String;
+
+/// What became of connecting to addresses.
+#[derive(Default)]
+struct AddressBook {
+    failures: BTreeMap<Address, String>,
+}
+
+impl AddressBook {
+    /// Connects to all addresses at the same time.
+    fn connect_to_all(addresses: impl Iterator<Item = Address>) -> Self {
+        let unknown = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
+        let mut failures: BTreeMap<Address, String> = addresses
+            .map(|address| (address, unknown.clone()))
+            .collect();
+        let (sender, replies) = mpsc::channel();
+        for address in failures.keys().cloned() {
+            let sender = sender.clone();
+            let connect = move || {
+                let result = connect(&address).map_err(|error| error.to_string());
+                // After the deadline, the receiver is gone.
+                let _ = sender.send((address, result));
+            };
+            // Without a thread, the address counts as silent.
+            let _ = thread::Builder::new().spawn(connect);
+        }
+        drop(sender);
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        while let Ok((address, result)) = replies.recv_timeout(left()) {
+            match result {
+                Ok(()) => failures.remove(&address),
+                Err(why) => failures.insert(address, why),
+            };
+        }
+        Self { failures }
+    }
+
+    /// Returns why an address can't be reached, if that is known.
+    fn find_failure(&self, address: &str) -> Option<MissingRequirement> {
+        let why = self.failures.get(address)?;
+        let message = format!("{address} can't be reached: {why}");
+        let hint = "start what should listen there, or correct the address";
+        let kind = RequirementKind::Address;
+        Some(MissingRequirement::new(kind, address, message, hint))
+    }
+}
+
+fn connect(address: &str) -> io::Result<()> {
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(_) => return Ok(()),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}
+
+/// Returns the address that a request or an agent needs, if no input decides it and all variables are set.
+fn tool_address(backing: &Backing, environment: &Environment) -> Option<Address> {
+    match backing {
+        Backing::Http(http) => url_address(http.proxy.as_ref().unwrap_or(&http.url), environment),
+        Backing::Agent(agent) => url_address(&agent.endpoint, environment),
+        Backing::Command(_) | Backing::Mcp(_) | Backing::Host | Backing::Builtin(_) => None,
+    }
+}
+
+/// Returns the address of a URL up to its first value from an input.
+fn url_address(template: &Template, environment: &Environment) -> Option<Address> {
+    let prefix = template.parts.iter().map_while(TemplatePart::as_segment);
+    let prefix = PartialTemplate(prefix.collect());
+    let url = Url::parse(&prefix.resolve(&|name| environment.get(name)).ok()?).ok()?;
+    let port = url.port_or_known_default()?;
+    Some(format!("{}:{port}", url.host_str()?))
+}
+
+// What every call needs.
+
+/// Returns what is missing for any call.
+fn find_missing_machine_parts(surroundings: &Surroundings<'_>) -> Vec<MissingRequirement> {
+    let mut missing = Vec::new();
+    if !surroundings.root.is_dir() {
+        let root = surroundings.root.display().to_string();
+        let message = format!("the root {root} isn't a directory");
+        let hint = "commands run there; create it, correct `root`, or start toolq elsewhere";
+        let kind = RequirementKind::Directory;
+        missing.push(MissingRequirement::new(kind, root, message, hint));
+    }
+    missing.extend(find_log_obstacle(surroundings.environment));
+    missing
+}
+
+/// Returns why session logs can't be written, as far as directories and permissions show.
+fn find_log_obstacle(environment: &Environment) -> Option<MissingRequirement> {
+    let kind = RequirementKind::Directory;
+    let is_named = environment
+        .get_os("TOOLQ_LOG_FILE")
+        .is_some_and(|file| !file.is_empty());
+    if is_named {
+        return None;
+    }
+    let hint = "set HOME or XDG_STATE_HOME, or name a log with --log or TOOLQ_LOG_FILE";
+    let Ok(directory) = toolq_log::sessions_dir(environment) else {
+        let message = "there is no directory for session logs: HOME isn't set";
+        return Some(MissingRequirement::new(kind, "HOME", message, hint));
+    };
+    let existing = directory.ancestors().find(|ancestor| ancestor.exists())?;
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if existing.is_dir() && rustix::fs::access(existing, access).is_ok() {
+        return None;
+    }
+    let shown = directory.display().to_string();
+    let message = format!("session logs can't be written to {shown}");
+    Some(MissingRequirement::new(kind, shown, message, hint))
+}
+
+// Environment variables.
+
+/// Returns the templates of a request, an agent or a tool of a server that variables are filled into.
+fn backing_templates(backing: &Backing) -> Vec<&Template> {
+    match backing {
+        Backing::Http(http) => http.templates(),
+        Backing::Agent(agent) => agent.templates(),
+        Backing::Mcp(mcp) => mcp
+            .arguments
+            .iter()
+            .flat_map(BodyTemplate::templates)
+            .collect(),
+        Backing::Command(_) | Backing::Host | Backing::Builtin(_) => Vec::new(),
+    }
+}
+
+/// Returns the variables without a default that are unset or empty, each once.
+fn find_missing_variables(
+    templates: &[&Template],
+    environment: &Environment,
+) -> Vec<MissingRequirement> {
+    let names = Template::missing_variables(templates, environment);
+    let missing = names.into_iter().map(|name| {
+        let message = format!("the variable {name} is unset or empty");
+        MissingRequirement::new(RequirementKind::Variable, name, message, "set it")
+    });
+    missing.collect()
+}
+
+/// Returns the variables of `pass_env` that aren't set. The program may do without them.
+fn find_unset_passed_variables(
+    command: &CommandBacking,
+    environment: &Environment,
+) -> Vec<MissingRequirement> {
+    let unset = command
+        .pass_env
+        .iter()
+        .filter(|name| environment.get_os(name).is_none());
+    let missing = unset.map(|name| {
+        let message = format!("the variable {name} isn't set");
+        let hint = "`pass_env` hands it over where it is set";
+        MissingRequirement::new(RequirementKind::Variable, name, message, hint).into_optional()
+    });
+    missing.collect()
+}
+
+// The report for people.
+
+/// SGR codes of a line's first word.
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+/// The state of what lacks nothing.
+const READY: &str = "ready";
+
+/// Renders a line per tool and server, with what it lacks below it.
+pub(in crate::commands::check) fn render_text(survey: &NeedsSurvey, color: bool) -> String {
+    let mut lines = Vec::new();
+    if !survey.machine.is_empty() {
+        lines.extend(render_needs("this machine", &survey.machine, READY, color));
+    }
+    let ready = if is_ready(&survey.machine) {
+        READY
+    } else {
+        "ready once this machine is"
+    };
+    let render = |subject: &str, report: &NeedsReport| {
+        let name = format!("{subject} {}", escape(&report.name));
+        render_needs(&name, &report.missing, ready, color)
+    };
+    lines.extend(survey.tools.iter().flat_map(|tool| render("tool", tool)));
+    let servers = survey.servers.iter();
+    lines.extend(servers.flat_map(|server| render("server", server)));
+    if lines.is_empty() {
+        lines.push("no tools".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn is_ready(missing: &[MissingRequirement]) -> bool {
+    missing.iter().all(|missing| missing.optional)
+}
+
+/// `ready` is the state of what lacks nothing.
+fn render_needs(
+    name: &str,
+    missing: &[MissingRequirement],
+    ready: &str,
+    color: bool,
+) -> Vec<String> {
+    let painted = |code: &str, text: &str| paint(text, code, color);
+    let state = if is_ready(missing) {
+        painted(if ready == READY { GREEN } else { YELLOW }, ready)
+    } else {
+        painted(RED, "not ready")
+    };
+    let mut lines = vec![format!("{name}: {state}")];
+    for missing in missing {
+        let mark = if missing.optional {
+            painted(YELLOW, "note")
+        } else {
+            painted(RED, "missing")
+        };
+        lines.push(format!("  {mark}: {}", escape(&missing.message)));
+        lines.push(format!("    {}", escape(&missing.hint)));
+    }
+    lines
+}
+
+/// Says how much is missing.
+pub(in crate::commands::check) fn summarize(survey: &NeedsSurvey) -> String {
+    match survey.missing().filter(|missing| !missing.optional).count() {
+        0 => "nothing is missing".to_owned(),
+        1 => "1 thing is missing".to_owned(),
+        missing => format!("{} are missing", format_count(missing as u64, "thing")),
+    }
 }

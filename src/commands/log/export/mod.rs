@@ -1,19 +1,19 @@
 //! `toolq log export`: a session log in another form: a page, trace events, or a recording in the form of a vendor's API.
 
-mod page;
 mod recording;
 mod trace;
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use crate::args::{ExportFormat, LogExportArguments as Arguments};
 use crate::commands::log::export::recording::{RecordingForm, export_recording};
 use crate::commands::log::export::trace::write_trace_events;
 use crate::commands::log::log_files::{read_timeline, select_logs, warn_torn};
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit, check_output_file, replace_file};
+use crate::output::{CommandError, Exit, check_output_file, replace_file, stdout};
 use crate::pages::timeline_page;
 use crate::timeline::LogTimeline;
 
@@ -32,7 +32,7 @@ pub fn export_logs(arguments: &Arguments, context: &CommandContext) -> Result<Ex
             return Err(CommandError::usage("only a page can follow a log")
                 .with_hint("add `--format html`, or leave out `--follow`"));
         }
-        return page::follow_log(only_log(&logs)?, output, context);
+        return follow_log(only_log(&logs)?, output, context);
     }
     write_export(output, &logs, context, |write_line| {
         let form = match arguments.format {
@@ -109,4 +109,63 @@ fn write_export(
 fn unwritten(path: &Path, error: &io::Error) -> CommandError {
     let message = format!("{} can't be written: {error}", path.display());
     CommandError::new(Exit::Output, message)
+}
+
+// The page of a session that may still be running: it is written again as the log grows.
+
+/// Time between two checks of a growing log. Also how often its page is loaded again.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const RELOAD_SECONDS: u32 = 1;
+
+/// Writes the page whenever the log has grown, and once more when its session has ended or its process is gone.
+///
+/// # Errors
+/// The log can't be read, or the page can't be written.
+fn follow_log(
+    path: &Path,
+    output: Option<&Path>,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let is_stdin = |path: &Path| path == Path::new("-");
+    let Some(output) = output.filter(|output| !is_stdin(output) && !is_stdin(path)) else {
+        return Err(
+            CommandError::usage("only a page in a file can follow a log")
+                .with_hint("name both: `toolq log export --format html --follow LOG -o PAGE`"),
+        );
+    };
+    check_output_file(output, [path], &context.find_tools_files())?;
+    let mut written = None;
+    loop {
+        let state = file_state(path);
+        let (timeline, torn_end) = read_timeline(path)?;
+        // Until the session has ended, a torn end is expected: its process may be in the middle of writing a record.
+        let has_ended = has_ended(&timeline);
+        if has_ended || written != Some(state) {
+            let reload_after = (!has_ended).then_some(RELOAD_SECONDS);
+            let page = timeline_page(&timeline, &path.display().to_string(), reload_after);
+            // No browser reads half of it.
+            let replaced = replace_file(output, |file| writeln!(file, "{page}"));
+            replaced.map_err(|error| unwritten(output, &error))?;
+            written = Some(state);
+        }
+        if has_ended {
+            if let Some(torn_end) = torn_end {
+                warn_torn(path, &torn_end, context);
+            }
+            return Ok(Exit::Ok);
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// Returns what changes with each record.
+fn file_state(path: &Path) -> Option<(u64, SystemTime)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
+
+/// Returns whether nothing more is going to be written.
+fn has_ended(timeline: &LogTimeline) -> bool {
+    let last = timeline.runs.last();
+    last.is_some_and(|run| run.end.is_some() || run.session.process().has_exited())
 }

@@ -10,7 +10,6 @@ mod opening;
 mod reply_line;
 mod tools_in_use;
 mod tools_loading;
-mod turn_table;
 
 use std::pin::pin;
 use std::sync::Arc;

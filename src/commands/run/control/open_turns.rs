@@ -1,15 +1,11 @@
 //! The turns that the host waits for, and the approvals that they wait for.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::mpsc;
-
-use crate::commands::run::control::message::LineId;
-use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
-use crate::commands::run::control::turn_table::{OpenTurn, TurnTable};
-use crate::output::ClientOutput;
 use redact::Mask;
+use tokio::sync::{mpsc, oneshot};
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
 use toolq_core::types::{
@@ -19,6 +15,10 @@ use toolq_core::types::{
 use toolq_engine::{
     ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, LateResult, TurnRequest,
 };
+
+use crate::commands::run::control::message::LineId;
+use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
+use crate::output::ClientOutput;
 
 /// How many turns may be in flight at once. Each holds its message.
 const MAX_OPEN_TURNS: usize = 1024;
@@ -258,5 +258,77 @@ impl OpenTurns {
         table.requests = Some(requests);
         drop(table);
         turns
+    }
+}
+
+// The turns in flight, by their numbers, with the approval question that each may wait for.
+
+#[derive(Default)]
+struct TurnTable {
+    turns: HashMap<usize, OpenTurn>,
+    next_number: usize,
+    /// `None` once no more turns are taken.
+    requests: Option<mpsc::UnboundedSender<TurnRequest>>,
+}
+
+struct OpenTurn {
+    id: LineId,
+    form: AnswerForm,
+    call_count: usize,
+    answers: Vec<CallAnswer>,
+    /// Held from a question to its reply: a reply names a call by its id, and agents may repeat ids.
+    may_ask: Arc<tokio::sync::Mutex<()>>,
+    question: Option<Question>,
+}
+
+/// A pending approval question to the host about a call.
+struct Question {
+    tool_use_id: String,
+    reply: oneshot::Sender<ApprovalReply>,
+}
+
+impl OpenTurn {
+    pub(crate) fn new(id: LineId, form: AnswerForm, call_count: usize) -> Self {
+        Self {
+            id,
+            form,
+            call_count,
+            answers: Vec::new(),
+            may_ask: Arc::default(),
+            question: None,
+        }
+    }
+}
+
+impl TurnTable {
+    /// Waits for the decision about a call of a turn from now on. Returns the id of the turn.
+    fn wait_for_decision(
+        &mut self,
+        number: usize,
+        tool_use_id: &str,
+    ) -> Option<(LineId, oneshot::Receiver<ApprovalReply>)> {
+        self.requests.as_ref()?;
+        let turn = self.turns.get_mut(&number)?;
+        let (reply, decision) = oneshot::channel();
+        turn.question = Some(Question {
+            tool_use_id: tool_use_id.to_owned(),
+            reply,
+        });
+        Some((turn.id.clone(), decision))
+    }
+
+    fn number_of(&self, id: &LineId) -> Result<usize, String> {
+        let mut turns = self.turns.iter();
+        turns
+            .find(|(_, turn)| turn.id == *id)
+            .map(|(number, _)| *number)
+            .ok_or_else(|| "no turn with this `id` is in flight".to_owned())
+    }
+
+    pub(crate) fn request(&self, request: TurnRequest) {
+        if let Some(requests) = &self.requests {
+            // The receiver is only gone once the run has ended.
+            let _ = requests.send(request);
+        }
     }
 }

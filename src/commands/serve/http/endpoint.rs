@@ -4,9 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
+    CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY, WWW_AUTHENTICATE,
+};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use redact::Mask;
 use tokio::sync::Semaphore;
 use toolq_mcp::RpcError;
 use toolq_mcp::http::{PostError, SESSION_ID_HEADER};
@@ -14,11 +19,9 @@ use toolq_mcp::server::SharedCatalog;
 
 use crate::commands::serve::http::PATH;
 use crate::commands::serve::http::access::AccessPolicy;
-use crate::commands::serve::http::cross_origin::{allow_origin, answer_preflight};
 use crate::commands::serve::http::reply::{HttpReplyBody, empty_body, full_body};
 use crate::commands::serve::http::sessions::Sessions;
 use crate::commands::serve::open_calls::OpenCalls;
-use redact::Mask;
 
 /// The supported methods. A GET would open a stream of requests to the client, and there are no such requests.
 pub(super) const METHODS: HeaderValue = HeaderValue::from_static("POST, DELETE, OPTIONS");
@@ -158,4 +161,33 @@ pub(super) fn json_response(status: StatusCode, json: Vec<u8>) -> Response<HttpR
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+// What browsers want to know before a web page of another origin may use the server.
+
+/// How long a browser may keep the answer, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+/// The headers of responses that a page may read.
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
+
+/// Answers the question of a browser whether a page of an allowed origin may send a request.
+fn answer_preflight(headers: &HeaderMap) -> Response<HttpReplyBody> {
+    let mut response = Response::new(empty_body());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let answer = response.headers_mut();
+    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    answer.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    // The origin is allowed, so it may send any header: arguments have headers with names of their own.
+    if let Some(asked) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    }
+    response
+}
+
+/// Lets a page of an allowed origin read the response.
+fn allow_origin(response: &mut Response<HttpReplyBody>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    headers.insert(VARY, HeaderValue::from_static("origin"));
 }

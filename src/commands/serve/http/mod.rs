@@ -1,17 +1,13 @@
 //! Clients over streamable HTTP: each message is a POST to one path, and its response has the answer.
 //!
-//! `connections` accepts sockets; `endpoint` decides by method, path and headers what a request is, with `access` and
-//! `cross_origin`; `post` reads messages and answers them by a `reply`. Clients of the legacy era are in `sessions`.
+//! `connections` accepts sockets; `endpoint` decides by method, path and headers what a request is, with `access`;
+//! `post` reads messages and answers them by a `reply`. Clients of the legacy era are in `sessions`.
 
 mod access;
 mod connections;
-mod cross_origin;
 mod endpoint;
-mod idle_connections;
 mod listener;
 mod post;
-mod post_headers;
-mod post_response;
 mod reply;
 mod sessions;
 

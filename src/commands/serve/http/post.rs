@@ -1,28 +1,25 @@
 //! A POST: its body is read within limits, its messages reach their client, and the answers become the response.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::Response;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::HeaderValue;
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, Response, StatusCode};
 use tokio::time::timeout;
-use toolq_mcp::http::{PostError, PostTarget, PostedBody, SESSION_ID_HEADER};
+use toolq_mcp::http::{PostError, PostHeaders, PostTarget, PostedBody, SESSION_ID_HEADER};
 use toolq_mcp::server::ServerSession;
 use toolq_mcp::{ProtocolVersion, RpcError};
 
 use crate::commands::serve::http::CLIENT_TIMEOUT;
-use crate::commands::serve::http::endpoint::{OpenEndpoint, unknown_session};
-use crate::commands::serve::http::post_headers::{AcceptedForms, RequestHeaders, require_json};
-use crate::commands::serve::http::post_response::{
-    accepted_response, event_response, whole_response,
-};
+use crate::commands::serve::http::endpoint::{OpenEndpoint, json_response, unknown_session};
 use crate::commands::serve::http::reply::{
-    ClientLifeline, HttpReplyBody, PostMessages, open_reply,
+    ClientLifeline, HttpReplyBody, PostMessages, empty_body, open_reply,
 };
 use crate::commands::serve::random_id::new_random_id;
 use crate::commands::serve::served_client::{ClientIdentity, ServedClient};
@@ -186,4 +183,109 @@ fn require_batch_version(
 fn no_room() -> PostError {
     let why = "there are too many sessions; try again later";
     PostError::new(503, RpcError::INVALID_REQUEST, why)
+}
+
+// What the headers of a POST say: the form of its body, and the forms of a response that its client takes.
+
+/// The forms of a response that a client takes.
+#[derive(Debug, Clone, Copy)]
+struct AcceptedForms {
+    json: bool,
+    events: bool,
+}
+
+/// A request's headers, for the protocol.
+struct RequestHeaders<'r>(pub(super) &'r HeaderMap);
+
+impl AcceptedForms {
+    /// Reads `Accept`, which may be missing. Weights don't matter: clients have to take both forms.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, PostError> {
+        let headers = RequestHeaders(headers);
+        let Some(value) = headers.get(ACCEPT.as_str()) else {
+            return Ok(Self {
+                json: true,
+                events: true,
+            });
+        };
+        let types: Vec<String> = value
+            .split(',')
+            .filter_map(|entry| entry.split(';').next())
+            .map(|kind| kind.trim().to_ascii_lowercase())
+            .collect();
+        let has = |names: [&str; 3]| types.iter().any(|kind| names.contains(&kind.as_str()));
+        let accepted = Self {
+            json: has(["application/json", "application/*", "*/*"]),
+            events: has(["text/event-stream", "text/*", "*/*"]),
+        };
+        if accepted.json || accepted.events {
+            return Ok(accepted);
+        }
+        let why =
+            "answers are application/json or text/event-stream; the Accept header has neither";
+        Err(PostError::new(406, RpcError::INVALID_REQUEST, why))
+    }
+}
+
+impl PostHeaders for RequestHeaders<'_> {
+    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut values = self.0.get_all(name).iter();
+        let first = String::from_utf8_lossy(values.next()?.as_bytes());
+        let rest = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        Some(rest.fold(first, |all, value| Cow::Owned(format!("{all}, {value}"))))
+    }
+}
+
+/// Browsers send a few other types without asking first.
+fn require_json(headers: &HeaderMap) -> Result<(), PostError> {
+    let kind = RequestHeaders(headers);
+    let kind = kind.get(CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let why = "the Content-Type of a message is application/json";
+    Err(PostError::new(415, RpcError::INVALID_REQUEST, why))
+}
+
+// The response to a POST: nothing, all answers at once, or a stream of events.
+
+fn accepted_response() -> Response<HttpReplyBody> {
+    let mut response = Response::new(empty_body());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+fn event_response(messages: PostMessages) -> Response<HttpReplyBody> {
+    let mut response = Response::new(messages.into_events());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies pass on each event at once.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// Waits for all messages. There are no messages for a call that its client has canceled.
+async fn whole_response(messages: PostMessages, is_batch: bool) -> Response<HttpReplyBody> {
+    let lines = messages.collect().await;
+    if lines.is_empty() {
+        return accepted_response();
+    }
+    let json = if is_batch { batch_json(&lines) } else { lines };
+    json_response(StatusCode::OK, json)
+}
+
+/// Puts the messages, each in a line, into an array.
+fn batch_json(lines: &[u8]) -> Vec<u8> {
+    let mut json = vec![b'['];
+    for line in lines.split(|byte| *byte == b'\n') {
+        if !line.is_empty() {
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            json.extend_from_slice(line);
+        }
+    }
+    json.push(b']');
+    json
 }

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::hints;
 use crate::answer::texts::limits;
 use crate::answer::texts::pieces::join_lines;
-use crate::answer::texts::signals;
 use crate::text::format_duration;
 use crate::types::{Effect, LimitKind, SpawnError, Tool};
 
 pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
-    let hint = match (code, hints::find_cause_hint(output, stderr)) {
+    let hint = match (code, find_cause_hint(output, stderr)) {
         (_, Some(hint)) => hint,
         (126, _) => {
             "a program that it needs can't be executed. Use another tool, or tell the user."
@@ -35,7 +33,7 @@ pub(crate) fn explain_signal(signal: i32, output: &str, stderr: &str) -> ErrorTe
         }
         _ => "the program crashed. Try another input or another tool.",
     };
-    let error = format!("Killed by {}.", signals::signal_name(signal));
+    let error = format!("Killed by {}.", signal_name(signal));
     ErrorText::new(error, hint).with_details(join_streams(output, stderr))
 }
 
@@ -60,7 +58,7 @@ pub(crate) fn explain_bad_output(
     output: &str,
     stderr: &str,
 ) -> ErrorText {
-    let hint = hints::find_cause_hint(output, stderr).unwrap_or(
+    let hint = find_cause_hint(output, stderr).unwrap_or(
         "the tool itself is at fault. Try another input or another tool, and tell the user about it.",
     );
     let error = format!("{name} ran, but its output doesn't match its declaration: {problem}.");
@@ -183,4 +181,119 @@ fn join_streams(output: &str, stderr: &str) -> String {
         return join_lines([stderr, output]);
     }
     join_lines(["stderr:", stderr, "stdout:", output])
+}
+
+// The names of signals.
+
+/// Returns `SIGSEGV` for 11, and `signal N` for a signal without a name here.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGSYS => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
+// Finds the cause of a failure in a program's output, and a hint for it.
+
+/// Number of bytes at the end of an output that are searched for a cause.
+const SEARCHED_BYTES: usize = 4_096;
+
+/// What programs (through strerror) and shells print when something fails, and what a model can do about it.
+const CAUSE_HINTS: [(&str, &str); 16] = [
+    (
+        "no such file or directory",
+        "nothing exists at this path. Check the spelling, or list the directory first.",
+    ),
+    (
+        "cannot find the file",
+        "nothing exists at this path. Check the spelling, or list the directory first.",
+    ),
+    (
+        "file exists",
+        "something already exists at this path. Choose another path, or remove or change what is there.",
+    ),
+    (
+        "is a directory",
+        "this path is a directory. Name a file in it, or list it.",
+    ),
+    (
+        "not a directory",
+        "part of this path is a file, not a directory. List the parent directory.",
+    ),
+    (
+        "permission denied",
+        "this isn't permitted, and calling again won't change that. Use another path or another approach, or ask the user.",
+    ),
+    (
+        "operation not permitted",
+        "this isn't permitted, and calling again won't change that. Use another path or another approach, or ask the user.",
+    ),
+    (
+        "read-only file system",
+        "nothing can be written there. Use another directory.",
+    ),
+    (
+        "no space left on device",
+        "the disk is full. Tell the user before writing more.",
+    ),
+    (
+        "command not found",
+        "a program that it needs isn't installed. Use another tool, or tell the user.",
+    ),
+    (
+        "argument list too long",
+        "the input is too long for one call. Split it.",
+    ),
+    (
+        "connection refused",
+        "nothing is listening at this address. The service may not be running: check the address, or try again later.",
+    ),
+    (
+        "could not resolve host",
+        "this host name is unknown. Check the spelling.",
+    ),
+    (
+        "name or service not known",
+        "this host name is unknown. Check the spelling.",
+    ),
+    (
+        "timed out",
+        "it took too long. Ask for less at a time, or try again later.",
+    ),
+    (
+        "too many requests",
+        "it is being called too often. Wait before calling it again.",
+    ),
+];
+
+/// Returns the hint for the first known cause at the end of `stderr`, or else of `output`.
+fn find_cause_hint(output: &str, stderr: &str) -> Option<&'static str> {
+    [stderr, output].into_iter().find_map(|text| {
+        let end = searched_tail(text).to_lowercase();
+        let (_, hint) = CAUSE_HINTS.iter().find(|(cause, _)| end.contains(cause))?;
+        Some(*hint)
+    })
+}
+
+fn searched_tail(text: &str) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
+    &text[start..]
 }

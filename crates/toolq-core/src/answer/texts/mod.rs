@@ -5,7 +5,6 @@ mod command;
 mod error_text;
 mod failure_cause;
 mod halted;
-mod hints;
 mod http;
 mod leftovers;
 mod limits;
@@ -15,7 +14,6 @@ mod outcome_text;
 mod pieces;
 mod read_output;
 mod rejected;
-mod signals;
 mod truncation;
 
 pub use failure_cause::failure_cause;

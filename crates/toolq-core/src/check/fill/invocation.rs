@@ -7,16 +7,16 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::check::fill::body;
-use crate::check::fill::command;
-use crate::check::fill::output_request;
-use crate::check::fill::request;
+use regex::bytes::{Regex, RegexBuilder};
+
 use crate::check::fill::template_values::{ProblemCollector, fill_template, value_text};
+use crate::check::fill::{body, command, request};
 use crate::json::Input;
 use crate::template::TemplateTarget;
 use crate::types::{
     AgentInvocation, Backing, BuiltinTool, CommandBacking, CommandInvocation, Invocation,
-    McpBacking, McpInvocation, PartialJson, PartialTemplate, ProblemDetail, Segment, Tool,
+    McpBacking, McpInvocation, OutputRequest, PartialJson, PartialTemplate, ProblemDetail, Segment,
+    Tool,
 };
 
 /// Builds what a call of `tool` runs; `None` if the tool has no backing.
@@ -54,7 +54,7 @@ pub(crate) fn build_invocation(
             ))])),
         }),
         Some(Backing::Builtin(BuiltinTool::ReadOutput)) => {
-            let request = output_request::read_request(input);
+            let request = read_request(input);
             Invocation::ReadOutput(Box::new(request.map_err(|problem| vec![problem])?))
         }
         Some(Backing::Host) => Invocation::Host,
@@ -101,4 +101,60 @@ fn fill_mcp(mcp: &McpBacking, input: &Input, problems: &mut ProblemCollector) ->
 fn builtin_argument(input: &Input, name: &str) -> String {
     let value = input.value_at(&[name.to_owned()]);
     value.map(|raw| value_text(raw.into())).unwrap_or_default()
+}
+
+// Reads the input of `read_output`.
+
+/// Maximum size of a compiled pattern in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Returns what a call asks for.
+///
+/// # Errors
+/// The pattern isn't a regular expression that can be matched in linear time.
+fn read_request(input: &Input) -> Result<OutputRequest, ProblemDetail> {
+    let value = input.to_value();
+    let text = |name: &str| value[name].as_str().map(str::to_owned);
+    // The schema takes any number without a fraction, such as `1e3`.
+    let number = |name: &str| {
+        let number = &value[name];
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the schema refuses negative numbers, and larger ones are beyond every output"
+        )]
+        number
+            .as_u64()
+            .or(number.as_f64().map(|number| number as u64))
+    };
+    let pattern = text("pattern").map(|pattern| compile_pattern(&pattern));
+    let pattern = pattern.transpose().map_err(|why| {
+        let message = format!("isn't a regular expression: {why}");
+        ProblemDetail::new("/pattern", message)
+    })?;
+    Ok(OutputRequest {
+        id: text("id").unwrap_or_default(),
+        offset: number("offset").unwrap_or_default(),
+        limit: number("limit"),
+        pattern,
+    })
+}
+
+/// Compiles a pattern in which `^` and `$` match at the ends of lines.
+fn compile_pattern(pattern: &str) -> Result<Regex, String> {
+    let compiled = RegexBuilder::new(pattern)
+        .multi_line(true)
+        .crlf(true)
+        .size_limit(MAX_PATTERN_BYTES)
+        .build();
+    compiled.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+        error => error
+            .to_string()
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned(),
+    })
 }

@@ -3,11 +3,8 @@
 
 mod body;
 mod command;
-mod finished_text;
 pub(crate) mod invocation;
-mod output_request;
 mod path_anchor;
 pub(crate) mod path_texts;
 mod request;
-mod sandbox;
 pub(crate) mod template_values;

@@ -6,7 +6,6 @@ mod approve;
 mod attempts;
 mod backing;
 mod file;
-mod key_hints;
 mod messages;
 mod sandbox;
 mod scalar;

@@ -1,5 +1,6 @@
 //! Resolves a whole tools.yaml: the settings of the file itself, its servers, and all tools.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,26 +8,24 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::tools_file::keys::{Defaults, ToolsFile};
-use crate::tools_file::resolve::agent_checks;
-use crate::tools_file::resolve::builtins;
+use crate::template::is_variable_name;
+use crate::tools_file::keys::{Defaults, PriceFile, PriceNumber, ToolsFile};
+use crate::tools_file::resolve::agent_tool_checks::check_agent_tool;
 use crate::tools_file::resolve::command_defaults::CommandDefaults;
 use crate::tools_file::resolve::context::CheckContext;
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::document::ToolsDocument;
-use crate::tools_file::resolve::env_file;
-use crate::tools_file::resolve::messages;
-use crate::tools_file::resolve::prices;
-use crate::tools_file::resolve::secrets;
-use crate::tools_file::resolve::server;
+use crate::tools_file::resolve::server::{self, ServersByName};
 use crate::tools_file::resolve::server_tools::ServerTools;
-use crate::tools_file::resolve::start_limits;
 use crate::tools_file::resolve::tools::{ToolParts, resolve_tools};
-use crate::tools_file::resolve::unlocked_servers;
+use crate::tools_file::resolve::{builtins, env_file, messages, start_limits, unlocked_servers};
 use crate::tools_file::source_map::SourceMap;
-use crate::tools_file::spanned::Field;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_lock::LockUse;
-use crate::types::{EnvFile, Tool, ToolsConfig};
+use crate::types::{
+    AgentBacking, Backing, EnvFile, MicroUsd, ModelPrice, PriceTable, Span, Template, Tool,
+    ToolsConfig,
+};
 
 /// Calls that run at once if the file doesn't say.
 const DEFAULT_CONCURRENCY: usize = 10;
@@ -74,7 +73,7 @@ pub(crate) fn resolve_tools_file(
     );
     let tools = ToolsConfig {
         unlocked,
-        secrets: secrets::resolve_secrets(
+        secrets: resolve_secrets(
             file,
             &command_defaults,
             &tools,
@@ -91,12 +90,12 @@ pub(crate) fn resolve_tools_file(
         messages,
         formats: file.formats.value().copied().unwrap_or_default(),
         hosts: start_limits::resolve_hosts(&file.hosts, context.diagnostics),
-        prices: prices::resolve_prices(&file.prices, context.diagnostics),
+        prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
     };
     // What servers announce can't make an agent invalid.
     if !server_tools.has_announced() {
-        agent_checks::check_agents(file, &tools, context.diagnostics);
+        check_agents(file, &tools, context.diagnostics);
     }
     tools
 }
@@ -175,4 +174,180 @@ fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) ->
         );
     }
     NonZeroUsize::new(given.value as usize).unwrap_or(default)
+}
+
+// Checks agents against the rest of the file, once all tools are known.
+
+/// Checks each agent against the tools that it lists and the prices that its budget needs.
+fn check_agents(file: &ToolsFile, tools: &ToolsConfig, diagnostics: &mut Diagnostics<'_>) {
+    for (name, entry) in file.tools.entries() {
+        let (Some(agent), Some(tool)) = (entry.value.agent.value(), tools.get(name)) else {
+            continue;
+        };
+        for (index, tool_name) in agent.tools.items().enumerate() {
+            if agent
+                .tools
+                .items()
+                .take(index)
+                .any(|other| other.value == tool_name.value)
+            {
+                let message = format!("`{}` is listed twice in `tools`", tool_name.value);
+                diagnostics.error(
+                    tool_name.span,
+                    message,
+                    "repeated here",
+                    "remove one of them",
+                );
+            } else {
+                check_agent_tool(tool, tool_name, tools, diagnostics);
+            }
+        }
+        if let (Some(usd), Some(Backing::Agent(backing))) = (
+            agent.budget.value().and_then(|budget| budget.usd.spanned()),
+            &tool.backing,
+        ) {
+            check_prices(backing, usd.span, tools, diagnostics);
+        }
+    }
+}
+
+/// Checks that the models of an agent with a budget in dollars have prices. A model that is named by a variable is
+/// looked up when it responds.
+fn check_prices(
+    backing: &AgentBacking,
+    span: Span,
+    tools: &ToolsConfig,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let models = [Some(&backing.model), backing.fallback_model.as_ref()];
+    for model in models.into_iter().flatten().filter_map(Template::sole_text) {
+        if tools.prices.for_model(model).is_none() {
+            diagnostics.error(
+                span,
+                format!("`prices` has no entry for {model}"),
+                "needs prices",
+                format!("add `prices: {{{model}: {{input: …, output: …}}}}` next to `tools`"),
+            );
+        }
+    }
+}
+
+// Resolves `prices` into whole millionths of a dollar, so that sums are exact.
+
+/// A price of more dollars per million tokens than this is a mistake.
+const MAX_PRICE_USD: f64 = 1e6;
+
+/// Returns the token prices by model name.
+fn resolve_prices(
+    file: &Field<SpannedTable<PriceFile>>,
+    diagnostics: &mut Diagnostics<'_>,
+) -> PriceTable {
+    let mut prices = BTreeMap::new();
+    for (model, entry) in file.entries() {
+        let price = &entry.value;
+        for (field, key) in [(&price.input, "input"), (&price.output, "output")] {
+            if field.is_missing() {
+                diagnostics.error(
+                    entry.key_span,
+                    format!("the price of {model} has no `{key}`"),
+                    "",
+                    format!("add `{key}: …`, in US dollars per million tokens"),
+                );
+            }
+        }
+        let mut read =
+            |field: &Field<PriceNumber>| Some(to_micro_usd(field.spanned()?, diagnostics));
+        let (input, output) = (read(&price.input), read(&price.output));
+        let price = ModelPrice {
+            input: input.unwrap_or_default(),
+            output: output.unwrap_or_default(),
+            cache_read: read(&price.cache_read),
+            cache_write: read(&price.cache_write),
+        };
+        prices.insert(model.to_owned(), price);
+    }
+    PriceTable(prices)
+}
+
+fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics<'_>) -> MicroUsd {
+    let PriceNumber(usd) = price.value;
+    if !(0.0..=MAX_PRICE_USD).contains(&usd) {
+        diagnostics.error(
+            price.span,
+            format!("{usd} isn't a valid price"),
+            "",
+            "write US dollars per million tokens: `3.00`",
+        );
+        return 0;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 to 1e12, checked above"
+    )]
+    let micro = (usd * 1e6).round() as MicroUsd;
+    micro
+}
+
+// Finds the environment variables whose values are secrets, and so are masked in all output.
+
+/// Returns the names under `secrets`, and those of the variables that are used for credentials.
+fn resolve_secrets(
+    file: &ToolsFile,
+    defaults: &CommandDefaults,
+    tools: &[Arc<Tool>],
+    servers: &ServersByName,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for name in file.secrets.items() {
+        if !is_variable_name(&name.value) {
+            diagnostics.error(
+                name.span,
+                format!(
+                    "`{}` isn't a valid name for an environment variable",
+                    name.value
+                ),
+                "",
+                "`secrets` lists the names of variables, never their values",
+            );
+        }
+        names.insert(name.value.clone());
+    }
+    let backings = tools.iter().filter_map(|tool| tool.backing.as_ref());
+    for template in backings.flat_map(confidential_templates) {
+        names.extend(template.env_names().map(str::to_owned));
+    }
+    // Also for a `probe` whose tool has no command.
+    for (_, template) in &defaults.env {
+        names.extend(template.env_names().map(str::to_owned));
+    }
+    let server_secrets = servers.values().flat_map(|server| server.secret_names());
+    names.extend(server_secrets.map(str::to_owned));
+    names.into_iter().collect()
+}
+
+/// Returns the templates whose variables are secrets.
+fn confidential_templates(backing: &Backing) -> Vec<&Template> {
+    let templates = |pairs| -> &[(String, Template)] { pairs };
+    let api_key = match backing {
+        Backing::Agent(agent) => agent.api_key.as_ref(),
+        Backing::Command(_)
+        | Backing::Http(_)
+        | Backing::Mcp(_)
+        | Backing::Builtin(_)
+        | Backing::Host => None,
+    };
+    let (one, other) = match backing {
+        Backing::Command(command) => (templates(&command.env), templates(&[])),
+        Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
+        Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
+        // The variables of a server belong to the server, not to one of its tools.
+        Backing::Mcp(_) | Backing::Builtin(_) | Backing::Host => return Vec::new(),
+    };
+    let pairs = one.iter().chain(other);
+    api_key
+        .into_iter()
+        .chain(pairs.map(|(_, template)| template))
+        .collect()
 }

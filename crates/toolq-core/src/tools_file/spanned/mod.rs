@@ -1,7 +1,6 @@
 //! Deserializes YAML nodes into typed fields that know their position. Every invalid value is reported, and no error
 //! hides another.
 
-mod access;
 mod field;
 mod field_error;
 mod node_deserializer;

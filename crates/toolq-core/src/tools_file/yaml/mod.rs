@@ -1,7 +1,6 @@
 //! Parses YAML text into a tree of nodes with their positions, or reports every syntax problem.
 
 mod indentation;
-mod long_key;
 mod parse;
 mod plain_scalar;
 mod tree;

@@ -1,25 +1,25 @@
 //! Resolves what a program is started with: from a call or a server, the settings of its tool, and the environment.
 
-use std::ffi::CString;
+use std::ffi::{CString, NulError, OsStr, OsString};
 use std::iter;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use procfence::{ProgramSandbox, ResourceLimits, SpawnRequest};
 use rustix::io::Errno;
+use toolq_core::os::Environment;
+use toolq_core::types::{
+    Call, CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SandboxInvocation,
+    StdinContent,
+};
 
 use crate::attempt::Attempt;
-use crate::command::environment::{ChildEnvironment, add_call_variables, build_environment};
 use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
 use crate::command::sandbox::{self, SandboxContext};
 use crate::command::spec::{CommandSpec, ProgramInput, not_started_outcome};
 use crate::scheduler::CallJob;
 use crate::timing::SERVER_GRACE;
-use procfence::{ProgramSandbox, ResourceLimits, SpawnRequest};
-use toolq_core::types::{
-    CommandBacking, CommandInvocation, CommandLimits, Leftovers, Outcome, SandboxInvocation,
-    StdinContent,
-};
 
 impl<'a> CommandSpec<'a> {
     /// Resolves the program of a call and everything it is started with.
@@ -173,4 +173,97 @@ fn to_resource_limits(limits: CommandLimits) -> ResourceLimits {
         processes,
         file_size,
     }
+}
+
+// The environment of a child: a few variables of toolq's own environment, those that the tool declares, and `TOOLQ_*`.
+
+/// Variables that every child inherits, in addition to those whose names begin with `LC_`.
+const INHERITED_VARIABLES: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ"];
+
+/// The variables of a child. If a name is set twice, the last value counts.
+#[derive(Debug, Default)]
+struct ChildEnvironment(Vec<(OsString, OsString)>);
+
+impl ChildEnvironment {
+    fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        let (name, value) = (name.as_ref(), value.as_ref().to_owned());
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Tells the resolver to look names up over TCP, in addition to any other options of the resolver.
+    fn add_dns_over_tcp(&mut self) {
+        const VARIABLE: &str = "RES_OPTIONS";
+        let options = self.0.iter().find(|(known, _)| known == VARIABLE);
+        let mut options = options.map_or_else(OsString::new, |(_, options)| {
+            let mut options = options.clone();
+            options.push(" ");
+            options
+        });
+        options.push("use-vc");
+        self.set(VARIABLE, options);
+    }
+
+    /// Returns the variables as `NAME=value`.
+    fn into_strings(self) -> Result<Vec<CString>, NulError> {
+        let join = |(mut name, value): (OsString, OsString)| {
+            name.push("=");
+            name.push(value);
+            CString::new(name.into_vec())
+        };
+        self.0.into_iter().map(join).collect()
+    }
+}
+
+/// Builds the environment of a program.
+///
+/// # Errors
+/// The outcome of the call that needs it, because a variable isn't set.
+fn build_environment(
+    environment: &Environment,
+    backing: Option<&CommandBacking>,
+    command: &CommandInvocation,
+) -> Result<ChildEnvironment, Outcome> {
+    let mut variables = ChildEnvironment(inherited_variables(environment));
+    for name in backing.iter().flat_map(|backing| &backing.pass_env) {
+        if let Some(value) = environment.get_os(name) {
+            variables.set(name, value);
+        }
+    }
+    for (name, template) in &command.env {
+        let value = template.resolve(&|name| environment.get(name));
+        variables.set(name, value.map_err(Outcome::MissingVariable)?);
+    }
+    Ok(variables)
+}
+
+/// Adds the variables that tell a program which call it serves.
+fn add_call_variables(variables: &mut ChildEnvironment, call: &Call, attempt: &Attempt) {
+    variables.set("TOOLQ_TOOL_NAME", call.name.replace('\0', "\u{FFFD}"));
+    variables.set("TOOLQ_TOOL_USE_ID", call.id.replace('\0', "\u{FFFD}"));
+    variables.set("TOOLQ_IDEMPOTENCY_KEY", &*attempt.idempotency_key);
+    variables.set("TOOLQ_TURN", call.turn.to_string());
+    variables.set("TOOLQ_ATTEMPT", attempt.number.to_string());
+    variables.set("TOOLQ_STATUS_FD", "3");
+    if let Some(trace) = &attempt.trace {
+        variables.set("TRACEPARENT", &trace.traceparent);
+        if let Some(state) = &trace.tracestate {
+            variables.set("TRACESTATE", state);
+        }
+    }
+}
+
+fn inherited_variables(environment: &Environment) -> Vec<(OsString, OsString)> {
+    let passes = |name: &OsStr| {
+        INHERITED_VARIABLES
+            .iter()
+            .any(|inherited| name == *inherited)
+            || name.as_bytes().starts_with(b"LC_")
+    };
+    let variables = environment.iter().filter(|(name, _)| passes(name));
+    variables
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
