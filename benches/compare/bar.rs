@@ -1,7 +1,6 @@
 //! The requirement of a row: a figure computed from two samples, and the bound that it must meet.
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::bench_program::RunSample;
 
@@ -21,16 +20,10 @@ enum FigureKind {
     Rate,
     /// toolq's time as a multiple of the rival's.
     Time,
-    /// toolq's overhead as a multiple of the rival's: the time beyond what the work itself takes.
-    Overhead(Duration),
-    /// How much longer toolq takes than the rival, in ms.
-    ExtraTime,
     /// toolq's time, in ms.
     OwnTime,
     /// toolq's peak memory, in MB.
     Memory,
-    /// MB that toolq processes per second of CPU time; the value is the size of the input in MB.
-    Throughput(f64),
     /// Calls that toolq answers per second; the value is the number of calls.
     CallRate(f64),
 }
@@ -49,16 +42,6 @@ impl PerformanceBar {
         Self::new(FigureKind::Time, bound)
     }
 
-    /// Requires at most `bound` times the rival's overhead beyond `work`, the time that the work itself takes.
-    pub fn overhead(work: Duration, bound: f64) -> Self {
-        Self::new(FigureKind::Overhead(work), bound)
-    }
-
-    /// Requires at most `bound` ms more than the rival's time.
-    pub fn extra_time(bound: f64) -> Self {
-        Self::new(FigureKind::ExtraTime, bound)
-    }
-
     /// Requires at most `bound` ms, with no rival.
     pub fn own_time(bound: f64) -> Self {
         Self::new(FigureKind::OwnTime, bound)
@@ -67,11 +50,6 @@ impl PerformanceBar {
     /// Requires at most `bound` MB of peak memory, with no rival.
     pub fn memory(bound: f64) -> Self {
         Self::new(FigureKind::Memory, bound)
-    }
-
-    /// Requires at least `bound` MB per second of toolq's CPU time, for an input of `megabytes` MB.
-    pub fn throughput(megabytes: f64, bound: f64) -> Self {
-        Self::new(FigureKind::Throughput(megabytes), bound)
     }
 
     /// Requires at least `bound` calls per second, in a run of `calls` calls.
@@ -92,14 +70,8 @@ impl PerformanceBar {
         match self.kind {
             FigureKind::Rate => theirs.ms() / ours.ms(),
             FigureKind::Time => ours.ms() / theirs.ms(),
-            FigureKind::Overhead(work) => {
-                let work = work.as_secs_f64() * 1e3;
-                (ours.ms() - work) / (theirs.ms() - work)
-            }
-            FigureKind::ExtraTime => ours.ms() - theirs.ms(),
             FigureKind::OwnTime => ours.ms(),
             FigureKind::Memory => ours.usage.peak_memory_mb,
-            FigureKind::Throughput(megabytes) => megabytes / ours.usage.cpu_time.as_secs_f64(),
             FigureKind::CallRate(calls) => calls / ours.time.as_secs_f64(),
         }
     }
@@ -107,13 +79,11 @@ impl PerformanceBar {
     /// Formats a figure for the table.
     pub fn format_figure(&self, figure: f64) -> String {
         match self.kind {
-            FigureKind::Rate | FigureKind::Time | FigureKind::Overhead(_) => {
+            FigureKind::Rate | FigureKind::Time => {
                 format!("{figure:.2} ×")
             }
-            FigureKind::ExtraTime => format!("{figure:+.1} ms"),
             FigureKind::OwnTime => format!("{figure:.1} ms"),
             FigureKind::Memory => format!("{figure:.0} MB"),
-            FigureKind::Throughput(_) => format!("{figure:.0} MB/s"),
             FigureKind::CallRate(_) => format!("{figure:.0} calls/s"),
         }
     }
@@ -139,7 +109,7 @@ impl PerformanceBar {
 
 impl FigureKind {
     fn is_more_better(self) -> bool {
-        matches!(self, Self::Rate | Self::Throughput(_) | Self::CallRate(_))
+        matches!(self, Self::Rate | Self::CallRate(_))
     }
 }
 

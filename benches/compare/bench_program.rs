@@ -1,7 +1,7 @@
 //! A program that does a row's work: how to start it, and what one run of it took.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufReader, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use memchr::memmem::Finder;
 
 use crate::Result;
-use crate::log_timing;
 use crate::resource_usage::{self, ResourceUsage};
 
 /// How much a pipe holds on Linux by default.
@@ -19,7 +18,7 @@ const PIPE_BYTES: usize = 64 << 10;
 /// The measurements of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunSample {
-    /// Duration of the timed part of the run.
+    /// From before the start until the process was waited for and all its output was read.
     pub time: Duration,
     /// Resources that the whole run used.
     pub usage: ResourceUsage,
@@ -33,20 +32,9 @@ pub struct BenchProgram {
     program: OsString,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
-    stdin: Option<PathBuf>,
     log: Option<PathBuf>,
-    timing: TimingScope,
     output_check: Option<OutputCheck>,
     install_check: Option<InstallCheck>,
-}
-
-/// Which part of a run is timed.
-#[derive(Debug, Clone, Copy)]
-enum TimingScope {
-    /// From before the start until the process was waited for and all its output was read.
-    WholeRun,
-    /// From the start of the first call to the last result, according to the session log.
-    Calls,
 }
 
 /// A text that must appear in the output once per unit of work, so that no program is fast because it does less.
@@ -78,9 +66,7 @@ impl BenchProgram {
             program: program.into(),
             arguments: Vec::new(),
             variables: Vec::new(),
-            stdin: None,
             log: None,
-            timing: TimingScope::WholeRun,
             output_check: None,
             install_check: None,
         }
@@ -98,14 +84,6 @@ impl BenchProgram {
         self
     }
 
-    /// Sets the file to use as stdin. The default is an empty stdin.
-    pub fn stdin(self, file: impl Into<PathBuf>) -> Self {
-        Self {
-            stdin: Some(file.into()),
-            ..self
-        }
-    }
-
     /// Sets an environment variable.
     pub fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.variables.push((name, value.into()));
@@ -116,14 +94,6 @@ impl BenchProgram {
     pub fn log(self, file: impl Into<PathBuf>) -> Self {
         Self {
             log: Some(file.into()),
-            ..self
-        }
-    }
-
-    /// Times only the span from the first start of a call to the last result, according to the log.
-    pub fn timed_by_log(self) -> Self {
-        Self {
-            timing: TimingScope::Calls,
             ..self
         }
     }
@@ -172,9 +142,6 @@ impl BenchProgram {
         let mut stderr = tempfile::tempfile()?;
         let mut command = self.command_with(&self.arguments);
         command.stdout(Stdio::piped()).stderr(stderr.try_clone()?);
-        if let Some(file) = &self.stdin {
-            command.stdin(File::open(file)?);
-        }
 
         let start = Instant::now();
         let mut child = command
@@ -195,16 +162,9 @@ impl BenchProgram {
                 Err(format!("{} did {count} of {} units of work", self.name, check.count).into())
             }
             _ => Ok(RunSample {
-                time: self.timed_duration(elapsed)?,
+                time: elapsed,
                 usage,
             }),
-        }
-    }
-
-    fn timed_duration(&self, elapsed: Duration) -> Result<Duration> {
-        match (self.timing, &self.log) {
-            (TimingScope::Calls, Some(log)) => log_timing::calls_duration(log),
-            _ => Ok(elapsed),
         }
     }
 

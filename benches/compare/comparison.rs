@@ -49,22 +49,6 @@ pub struct RoundMedians {
 }
 
 impl ComparisonLine {
-    /// Returns the line of a figure that the row has measured itself, of toolq alone.
-    pub fn measured(work: &'static str, bar: PerformanceBar, figure: f64) -> Self {
-        let medians = RoundMedians {
-            ours: figure,
-            theirs: None,
-            figure,
-            cpu_ratio: None,
-        };
-        Self {
-            work,
-            against: "–",
-            bar,
-            outcome: ComparisonOutcome::Measured(medians),
-        }
-    }
-
     /// Returns the line of a baseline that isn't measured; `hint` says what to install.
     pub fn skipped(work: &'static str, baseline: &Baseline, hint: &'static str) -> Self {
         Self {
@@ -198,7 +182,7 @@ impl<'a> BaselineRunner<'a> {
 }
 
 /// Returns the median: the middle figure, or the mean of the two in the middle.
-pub fn median(figures: impl Iterator<Item = f64>) -> f64 {
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

@@ -52,34 +52,6 @@ pub fn write_response_of(
     )
 }
 
-/// Writes a request of at least `bytes` bytes. All calls have results but the last message's `calls` calls.
-pub fn write_transcript(
-    out: &mut impl Write,
-    tool: &str,
-    calls: usize,
-    bytes: usize,
-) -> Result<()> {
-    let prose = PROSE.repeat(16);
-    write!(
-        out,
-        r#"{{"model":"claude-sonnet-4-5","max_tokens":1024,"messages":[{{"role":"user","content":"Read my notes."}},"#
-    )?;
-    for number in 0..bytes / prose.len() {
-        let input = call_input(number);
-        write!(
-            out,
-            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"toolu_old_{number}","name":"{tool}","input":{input}}}]}},"#
-        )?;
-        write!(
-            out,
-            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_old_{number}","content":"{prose}"}}]}},"#
-        )?;
-    }
-    write!(out, r#"{{"role":"assistant","content":["#)?;
-    write_call_blocks(out, &[tool], calls, call_input)?;
-    write!(out, "]}}]}}")
-}
-
 /// Writes at least `bytes` bytes of JSONL. Each line is a message with some text and two calls, one with a long input.
 /// Returns the number of lines.
 pub fn write_turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
@@ -102,35 +74,6 @@ pub fn write_turns(out: &mut impl Write, bytes: usize) -> Result<usize> {
         );
         writeln!(out, "{line}")?;
         written += line.len() + 1;
-        number += 1;
-    }
-    Ok(number)
-}
-
-/// Writes at least `bytes` bytes of JSONL, alternating between a message with some text and two calls, and a message
-/// with their results. Returns the number of turns.
-pub fn write_conversation(out: &mut impl Write, bytes: usize) -> Result<usize> {
-    let content = PROSE.repeat(12);
-    let mut written = 0;
-    let mut number = 0;
-    while written < bytes {
-        let input = call_input(number);
-        let turn = format!(
-            concat!(
-                r#"{{"role":"assistant","content":[{{"type":"text","text":"{text}"}},"#,
-                r#"{{"type":"tool_use","id":"toolu_{n}_a","name":"read_note","input":{input}}},"#,
-                r#"{{"type":"tool_use","id":"toolu_{n}_b","name":"write_note","input":{{"path":"a.md","content":"{content}"}}}}]}}"#,
-                "\n",
-                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_{n}_a","content":"{content}"}},"#,
-                r#"{{"type":"tool_result","tool_use_id":"toolu_{n}_b","content":"written"}}]}}"#,
-            ),
-            n = number,
-            text = PROSE,
-            input = input,
-            content = content,
-        );
-        writeln!(out, "{turn}")?;
-        written += turn.len() + 1;
         number += 1;
     }
     Ok(number)

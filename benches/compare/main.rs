@@ -12,10 +12,7 @@ mod bench_program;
 mod comparison;
 mod floors;
 mod inputs;
-mod locked_servers;
-#[path = "../../tests/cli/log/log_builder.rs"]
-mod log_builder;
-mod log_timing;
+mod locked_server;
 mod programs;
 mod resource_usage;
 mod rows;

@@ -16,11 +16,6 @@ pub fn toolq() -> BenchProgram {
         .env("TOOLQ_TOOLS", benches_path("tools.yaml"))
 }
 
-/// Returns the path of the benchmarks' tools.yaml.
-pub fn tools_path() -> PathBuf {
-    benches_path("tools.yaml")
-}
-
 /// Returns `toolq run` with everything on but events, and its log next to the input.
 pub fn toolq_run(bench: &BenchContext, jobs: usize, input: &Path) -> BenchProgram {
     let log = bench.path("session.jsonl");
@@ -38,13 +33,6 @@ pub fn toolq_plan(input: &Path) -> BenchProgram {
     toolq().args(["plan", "--format", "json"]).arg(input)
 }
 
-/// Returns a `toolq replay` that checks every call without running it.
-pub fn toolq_replay(recording: &Path) -> BenchProgram {
-    toolq()
-        .args(["replay", "--execute", "none", "--json", "-"])
-        .arg(recording)
-}
-
 /// Returns a floor: this program in another role.
 pub fn floor(name: &'static str, role: &str) -> Result<BenchProgram> {
     Ok(BenchProgram::new(name, std::env::current_exe()?).args(["floor", role]))
@@ -60,14 +48,6 @@ pub fn python(name: &'static str, script: &str, module: &str) -> BenchProgram {
     BenchProgram::new(name, bench_env_path("bin/python"))
         .arg(benches_path("floors").join(script))
         .require(["-c", &format!("import {module}")], SETUP_HINT)
-}
-
-/// Returns a Node script in `benches/floors` that needs `module`.
-pub fn node(name: &'static str, script: &str, module: &str) -> BenchProgram {
-    BenchProgram::new(name, "node")
-        .env("NODE_PATH", bench_env_path("node_modules"))
-        .arg(benches_path("floors").join(script))
-        .require(["-e", &format!("require('{module}')")], SETUP_HINT)
 }
 
 /// Returns the least that an MCP server can be, which `benches/setup` compiles.

@@ -4,8 +4,6 @@
 mod echo;
 mod posts;
 mod spawn;
-mod synced;
-mod tool_client;
 mod tools_server;
 
 use std::ffi::OsString;
@@ -18,7 +16,6 @@ use clap::Subcommand;
 use crate::Result;
 
 pub use tools_server::TOOL_NAMES;
-use tools_server::ToolsServerOptions;
 
 /// The subcommand that runs a floor.
 #[derive(Debug, Subcommand)]
@@ -45,17 +42,6 @@ pub enum FloorProgram {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Run a command, then append lines to a file, each with an fsync
-    Synced {
-        /// Number of lines
-        #[arg(long)]
-        times: usize,
-        /// The file
-        file: PathBuf,
-        /// The command
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        command: Vec<OsString>,
-    },
     /// Post each line of a file
     Posts {
         /// The server
@@ -66,20 +52,7 @@ pub enum FloorProgram {
     /// Serve HTTP, echoing the body of each request
     Echo,
     /// Serve tools by MCP, echoing the arguments of each call
-    ToolsServer(ToolsServerOptions),
-    /// Call a tool of an MCP server with each line of a file
-    ToolClient {
-        /// Number of calls without an answer at any time
-        #[arg(long, default_value = "16")]
-        in_flight: usize,
-        /// The tool
-        tool: String,
-        /// The inputs of the calls, one per line
-        lines: PathBuf,
-        /// The server
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        command: Vec<OsString>,
-    },
+    ToolsServer,
 }
 
 impl FloorCommand {
@@ -96,20 +69,9 @@ impl FloorCommand {
                 lines,
                 command,
             } => spawn::run(jobs.get(), synced.as_deref(), &lines, &command),
-            FloorProgram::Synced {
-                times,
-                file,
-                command,
-            } => synced::run(times, &file, &command),
             FloorProgram::Posts { address, lines } => posts::run(address, &lines),
             FloorProgram::Echo => echo::run(),
-            FloorProgram::ToolsServer(options) => tools_server::run(&options),
-            FloorProgram::ToolClient {
-                in_flight,
-                tool,
-                lines,
-                command,
-            } => tool_client::run(in_flight, &tool, &lines, &command),
+            FloorProgram::ToolsServer => tools_server::run(),
         }
     }
 }

@@ -4,14 +4,13 @@
 //! validated, nothing is logged, and there are no timeouts. Outputs are printed in the order of the lines.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::synced::SyncedFile;
 use crate::Result;
 
 /// A running command.
@@ -21,12 +20,22 @@ struct RunningCommand {
     stdout: ChildStdout,
 }
 
+/// A file that grows by the size of a record, with an fsync each time: the least that a durable log can cost.
+struct SyncedFile(File);
+
+impl SyncedFile {
+    fn append_synced(&mut self) -> io::Result<()> {
+        self.0.write_all(&[b'x'; 400])?;
+        self.0.sync_data()
+    }
+}
+
 /// Runs `command` for each line of `lines`, `jobs` at a time. A line is appended to `synced` at each start and end.
 ///
 /// # Errors
 /// A command can't be started or fails, or a line doesn't fit into the buffer of a pipe.
 pub fn run(jobs: usize, synced: Option<&Path>, lines: &Path, command: &[OsString]) -> Result<()> {
-    let mut synced = synced.map(SyncedFile::new).transpose()?;
+    let mut synced = synced.map(File::create).transpose()?.map(SyncedFile);
     let text = fs::read_to_string(lines)?;
     let mut waiting = text.lines().enumerate();
     let mut outputs = vec![Vec::new(); text.lines().count()];

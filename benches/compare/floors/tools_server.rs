@@ -1,10 +1,7 @@
 //! An MCP server for the rows that need one with a list of tools: each call returns its arguments, as text and as JSON.
 
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write};
-use std::thread;
-use std::time::Duration;
 
-use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -19,17 +16,6 @@ pub const TOOL_NAMES: [&str; 5] = [
     "count_notes",
     "outline_note",
 ];
-
-/// What the server does besides.
-#[derive(Debug, Args)]
-pub struct ToolsServerOptions {
-    /// How long the server takes to start, in ms
-    #[arg(long, default_value = "0")]
-    delay: u64,
-    /// Length of the text of each result, in MB, in place of the arguments
-    #[arg(long)]
-    long_result: Option<usize>,
-}
 
 /// A request or a notification.
 #[derive(Deserialize)]
@@ -51,13 +37,12 @@ struct CallParams<'t> {
 ///
 /// # Errors
 /// The client sends what isn't a message, or can't be written to.
-pub fn run(options: &ToolsServerOptions) -> Result<()> {
-    thread::sleep(Duration::from_millis(options.delay));
+pub fn run() -> Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
     let mut output = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        answer(&serde_json::from_slice(&line)?, options, &mut output)?;
+        answer(&serde_json::from_slice(&line)?, &mut output)?;
         line.clear();
         // Answers are sent together if the client has sent several requests.
         if !input.buffer().contains(&b'\n') {
@@ -67,24 +52,19 @@ pub fn run(options: &ToolsServerOptions) -> Result<()> {
     Ok(())
 }
 
-fn answer(
-    message: &ClientMessage<'_>,
-    options: &ToolsServerOptions,
-    output: &mut impl Write,
-) -> Result<()> {
+fn answer(message: &ClientMessage<'_>, output: &mut impl Write) -> Result<()> {
     let Some(id) = message.id else {
         return Ok(());
     };
     write!(output, r#"{{"jsonrpc":"2.0","id":{id},"#)?;
     let arguments = message.params.as_ref().and_then(|params| params.arguments);
-    match (message.method, options.long_result) {
-        ("initialize", _) => write!(
+    match message.method {
+        "initialize" => write!(
             output,
             r#""result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"bench","version":"1"}}}}"#
         )?,
-        ("tools/list", _) => write!(output, r#""result":{}"#, tool_list())?,
-        ("tools/call", Some(megabytes)) => write_long_result(output, megabytes)?,
-        ("tools/call", None) => write_echo(output, arguments.map_or("{}", RawValue::get))?,
+        "tools/list" => write!(output, r#""result":{}"#, tool_list())?,
+        "tools/call" => write_echo(output, arguments.map_or("{}", RawValue::get))?,
         _ => write!(output, r#""error":{{"code":-32601,"message":"unknown"}}"#)?,
     }
     output.write_all(b"}\n")?;
@@ -95,16 +75,6 @@ fn write_echo(output: &mut impl Write, arguments: &str) -> Result<()> {
     write!(output, r#""result":{{"content":[{{"type":"text","text":"#)?;
     serde_json::to_writer(&mut *output, arguments)?;
     write!(output, r#"}}],"structuredContent":{arguments}}}"#)?;
-    Ok(())
-}
-
-fn write_long_result(output: &mut impl Write, megabytes: usize) -> Result<()> {
-    let megabyte = vec![b'x'; 1_000_000];
-    write!(output, r#""result":{{"content":[{{"type":"text","text":""#)?;
-    for _ in 0..megabytes {
-        output.write_all(&megabyte)?;
-    }
-    write!(output, r#""}}]}}"#)?;
     Ok(())
 }
 

@@ -19,28 +19,13 @@ pub fn synced_cats(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
         .arg(bench.path("synced"))
         .arg(&lines)
         .arg("cat");
-    let unlogged = programs::floor("toolq without a log, plus two fsyncs per call", "synced")?
-        .env("TOOLQ_TOOLS", programs::tools_path())
-        .args(["--times", &(2 * CALLS).to_string()])
-        .arg(bench.path("synced"))
-        .args([env!("CARGO_BIN_EXE_toolq"), "run", "-j", "8", "--no-log"])
-        .arg(&response);
     let ours =
         programs::toolq_run(bench, 8, &response).expect_output(inputs::OUTPUT_MARKER, CALLS)?;
-    let baselines = [
-        Baseline::new(
-            synced.expect_output(inputs::OUTPUT_MARKER, CALLS)?,
-            PerformanceBar::time(1.5),
-        ),
-        Baseline::new(
-            unlogged.expect_output(inputs::OUTPUT_MARKER, CALLS)?,
-            PerformanceBar::time(1.0),
-        ),
-    ];
+    let synced = synced.expect_output(inputs::OUTPUT_MARKER, CALLS)?;
     compare_rounds(
         "200 durable write calls, one at a time",
         bench.rounds,
         &ours,
-        &baselines,
+        &[Baseline::new(synced, PerformanceBar::time(1.25))],
     )
 }

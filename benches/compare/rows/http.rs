@@ -25,7 +25,7 @@ pub fn ten_thousand_posts(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
     let hyper = programs::floor("raw hyper connections", "posts")?;
     let aiohttp = programs::python("aiohttp", "posts.py", "aiohttp");
     let baselines = [
-        (hyper, PerformanceBar::rate(0.3, 0.6)),
+        (hyper, PerformanceBar::rate(0.25, 0.6)),
         (aiohttp, PerformanceBar::rate(3.0, 5.0)),
     ]
     .into_iter()

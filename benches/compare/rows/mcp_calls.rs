@@ -9,7 +9,7 @@ use crate::bench_context::BenchContext;
 use crate::bench_program::BenchProgram;
 use crate::comparison::{Baseline, ComparisonLine, compare_if_installed, compare_rounds};
 use crate::inputs;
-use crate::locked_servers::{self, LockedServers};
+use crate::locked_server::{self, LockedServer};
 use crate::programs;
 
 /// Calls of a server that answers at once.
@@ -37,27 +37,27 @@ pub fn real_server(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
     let ours = toolq_echo(bench, &server, REAL_CALLS, "Echo: Who wrote")?;
     let hint = "run benches/setup, and set MCP_KIT to a directory with mcp-server-everything";
     let client = raw_client(&server, REAL_CALLS, hint)?;
-    let baselines = [Baseline::new(client, PerformanceBar::rate(0.9, 1.0))];
+    let baselines = [Baseline::new(client, PerformanceBar::rate(0.75, 1.0))];
     let work = "20,000 calls of mcp-server-everything, 16 at a time, without a log";
     compare_if_installed(work, bench.rounds, &ours, &baselines)
 }
 
 pub fn locked_server(bench: &BenchContext) -> Result<Vec<ComparisonLine>> {
-    let servers = LockedServers::create(bench, "locked", 1, &[])?;
-    let tool = locked_servers::tool_name(0);
+    let server = LockedServer::create(bench)?;
+    let tool = locked_server::tool_name();
     let calls = FLOOR_CALLS as usize;
     let response = bench.write_file("locked.json", |out| {
         inputs::write_response(out, &tool, calls)
     })?;
     let log = bench.path("session.jsonl");
-    let ours = servers
+    let ours = server
         .toolq()
         .args(["run", "-j", IN_FLIGHT, "--log"])
         .arg(&log)
         .arg(&response)
         .log(log)
         .expect_output(inputs::OUTPUT_MARKER, calls)?;
-    let mut unlogged = servers
+    let mut unlogged = server
         .toolq()
         .args(["run", "-j", IN_FLIGHT, "--no-log"])
         .arg(&response)
