@@ -2,12 +2,16 @@
 //! half a JSON value. Only a long plan is written as it is made.
 
 use std::future::pending;
+#[cfg(target_os = "linux")]
+use std::io::IoSlice;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use rustix::io::{ReadWriteFlags, pwritev2};
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 use toolq_core::exit::{CommandError, Exit};
@@ -122,6 +126,10 @@ fn write_all(stdout: &impl AsFd, mut bytes: &[u8]) -> io::Result<bool> {
     let is_file = FileType::from_raw_mode(fstat(stdout)?.st_mode).is_file();
     let piece_bytes = if is_file { usize::MAX } else { PIECE_BYTES };
     while !bytes.is_empty() {
+        if let Some(written) = write_at_once(stdout, bytes) {
+            bytes = &bytes[written..];
+            continue;
+        }
         if !stalled_reader::wait_until_writable(stdout)? {
             return Ok(false);
         }
@@ -129,6 +137,25 @@ fn write_all(stdout: &impl AsFd, mut bytes: &[u8]) -> io::Result<bool> {
         bytes = &bytes[write_piece(stdout, piece)?..];
     }
     Ok(true)
+}
+
+/// Writes what a pipe has room for at this moment, however much that is. Returns `None` if it has no room, or if that can't be known.
+/// Without it, each 4 KiB wake the reader, and `plan` of a long recording falls behind jq.
+#[cfg(target_os = "linux")]
+fn write_at_once(stdout: &impl AsFd, bytes: &[u8]) -> Option<usize> {
+    // This offset stands for the current position.
+    let written = pwritev2(
+        stdout,
+        &[IoSlice::new(bytes)],
+        u64::MAX,
+        ReadWriteFlags::NOWAIT,
+    );
+    written.ok().filter(|&written| written > 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_at_once(_: &impl AsFd, _: &[u8]) -> Option<usize> {
+    None
 }
 
 /// Writes as much of `piece` as `stdout` takes now that it is ready, and returns how much that was.
