@@ -1,7 +1,7 @@
 //! The descendants of this process: reaping, signaling and killing them.
 //!
 //! Only children and their groups are ever signaled: their pids can't be reused before this process reaps them. Deeper
-//! descendants are reparented to this process, the subreaper, when the processes above them are gone.
+//! descendants are reparented to this process, the subreaper, when the processes above them are gone. This file contains unsafe code.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -129,8 +129,7 @@ fn kill_children(children: &[Pid], brake: bool) {
     signal_processes(Signal::KILL, &members);
 }
 
-// System calls that decide which process gets CPU time, so that a reaper is faster than what it kills. This file
-// contains unsafe code.
+// Which process gets CPU time, so that a reaper is faster than what it kills.
 
 /// Keeps a process that is about to be killed from forking: it runs only when nothing else does, and, unless it is
 /// privileged, may not have more processes. Its children inherit both.

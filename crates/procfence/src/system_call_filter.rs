@@ -1,5 +1,5 @@
 //! Refuses system calls that reach beyond Landlock: sockets, the keys of the user, memory that processes
-//! share by number, and every way around this filter.
+//! share by number, and every way around this filter. This file contains unsafe code.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -147,7 +147,7 @@ fn allow_tcp_clients(program: &mut FilterProgram) -> io::Result<()> {
     Ok(())
 }
 
-// Builds and applies filters of system calls (seccomp). This file contains unsafe code.
+// How such a filter (seccomp) is built and applied.
 
 /// From here on, `x86_64` has the same calls again, for programs with short pointers (x32), with other numbers.
 const FIRST_X32_NUMBER: u32 = 0x4000_0000;
