@@ -10,7 +10,7 @@ use toolq_core::types::{
 use toolq_engine::AnswerDelivery;
 
 /// The current result of a call.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct ActualResult {
     pub(super) answer: CallAnswer,
     pub(super) duration: Duration,

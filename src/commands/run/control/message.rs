@@ -151,7 +151,16 @@ struct ListLine {
     _kind: IgnoredAny,
     #[serde(rename = "id")]
     _id: IgnoredAny,
-    format: String,
+    format: ListFormat,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ListFormat {
+    Anthropic,
+    OpenaiChat,
+    OpenaiResponses,
+    Mcp,
 }
 
 impl LineId {
@@ -217,9 +226,12 @@ impl HostMessage {
             }
             "list" => {
                 let ListLine { format, .. } = read(line)?;
-                let known = DeclarationFormat::parse(&format)
-                    .filter(|format| *format != DeclarationFormat::Markdown);
-                let format = known.ok_or_else(|| format!("there is no format `{format}`"))?;
+                let format = match format {
+                    ListFormat::Anthropic => DeclarationFormat::Anthropic,
+                    ListFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
+                    ListFormat::OpenaiResponses => DeclarationFormat::OpenAiResponses,
+                    ListFormat::Mcp => DeclarationFormat::Mcp,
+                };
                 Self::List { id, format }
             }
             "approve" => {

@@ -2,9 +2,7 @@
 
 mod answer_list;
 mod anthropic;
-mod bedrock;
 mod forms;
-mod gemini;
 mod model_content;
 mod openai;
 mod results;
