@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::log_view::table::to_json;
-
+use toolq_core::json::expect_json;
 use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
 use toolq_log::records::{CallEndRecord, ModelResponseRecord, SessionRecord};
 use toolq_log::{Corruption, Record, RecordKind};
@@ -188,7 +187,7 @@ impl CostCollector {
             agents: self.agents(prices),
             total: self.total(prices),
         };
-        to_json(&json)
+        expect_json(serde_json::to_string(&json))
     }
 }
 

@@ -23,25 +23,25 @@ impl CostCollector {
                 "agent",
                 cells(|agent| row_name(agent.agent_name.as_deref())),
             ),
-            right_aligned("turns", &cells(|agent| agent.turns_used.to_string())),
-            right_aligned("input", &cells(|agent| token_cell(agent.input_tokens))),
-            right_aligned("output", &cells(|agent| token_cell(agent.output_tokens))),
+            right_aligned("turns", cells(|agent| agent.turns_used.to_string())),
+            right_aligned("input", cells(|agent| token_cell(agent.input_tokens))),
+            right_aligned("output", cells(|agent| token_cell(agent.output_tokens))),
         ];
         // Columns that would be all zeros are left out.
         if agents.iter().any(|agent| agent.cache_read_tokens > Some(0)) {
             let cells = cells(|agent| token_cell(agent.cache_read_tokens));
-            columns.push(right_aligned("cache read", &cells));
+            columns.push(right_aligned("cache read", cells));
         }
         if agents
             .iter()
             .any(|agent| agent.cache_write_tokens > Some(0))
         {
             let cells = cells(|agent| token_cell(agent.cache_write_tokens));
-            columns.push(right_aligned("cache write", &cells));
+            columns.push(right_aligned("cache write", cells));
         }
         columns.push(right_aligned(
             "took",
-            &cells(|agent| format_duration(Duration::from_millis(agent.duration_ms))),
+            cells(|agent| format_duration(Duration::from_millis(agent.duration_ms))),
         ));
         columns.push(left_aligned(
             "cost",

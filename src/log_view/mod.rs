@@ -29,7 +29,6 @@ pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};
 pub(crate) use session_view::format_time;
 pub(crate) use stats::StatsCollector;
-pub(crate) use table::to_json;
 pub use text_layout::TextLayout;
 pub(crate) use tool_name_filter::ToolNameFilter;
 pub(crate) use whole_call::WholeCallRenderer;

@@ -6,7 +6,8 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::log_view::session_view::format_time;
-use crate::log_view::table::{left_aligned, render_rows, right_aligned, to_json};
+use crate::log_view::table::{left_aligned, render_rows, right_aligned};
+use toolq_core::json::expect_json;
 use toolq_core::text::{escape, format_bytes, format_duration, truncate_to_columns};
 
 /// Maximum width of the input's path, in columns.
@@ -75,19 +76,19 @@ pub(crate) fn sessions_table(rows: &[SessionRow], width: Option<usize>, color: b
         left_aligned("id", cells(|row| escape(&row.id).into_owned())),
         left_aligned("started (UTC)", cells(started_cell)),
         left_aligned("state", cells(|row| row.state.label().to_owned())),
-        right_aligned("errors", &cells(|row| row.errors.to_string())),
-        right_aligned("calls", &cells(own_calls_cell)),
+        right_aligned("errors", cells(|row| row.errors.to_string())),
+        right_aligned("calls", cells(own_calls_cell)),
     ];
     if rows.iter().any(|row| row.agent_calls > 0) {
         let of_agents = cells(|row| row.agent_calls.to_string());
-        columns.push(right_aligned("of agents", &of_agents));
+        columns.push(right_aligned("of agents", of_agents));
     }
     columns.extend([
         right_aligned(
             "took",
-            &cells(|row| format_duration(Duration::from_millis(row.duration_ms))),
+            cells(|row| format_duration(Duration::from_millis(row.duration_ms))),
         ),
-        right_aligned("size", &cells(|row| format_bytes(row.bytes))),
+        right_aligned("size", cells(|row| format_bytes(row.bytes))),
     ]);
     let room = |columns: &[Vec<String>]| width.map(|width| width.saturating_sub(used(columns)));
     let is_tight =
@@ -132,8 +133,10 @@ fn own_calls_cell(row: &SessionRow) -> String {
 
 /// Formats the rows as JSON, an object per line.
 pub(crate) fn sessions_json(rows: &[SessionRow]) -> String {
-    let lines: Vec<String> = rows.iter().map(to_json).collect();
-    lines.join("\n")
+    rows.iter()
+        .map(|row| expect_json(serde_json::to_string(row)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn input_cell(row: &SessionRow) -> String {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::log_view::durations::{DurationSample, DurationStats};
-use crate::log_view::table::to_json;
+use toolq_core::json::expect_json;
 use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
@@ -48,23 +48,7 @@ struct ToolCounts {
 
 /// Numbers of calls by outcome. Each call is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-struct OutcomeCounts {
-    successes: u64,
-    failures: u64,
-    in_doubt: u64,
-    unfinished: u64,
-    skipped: u64,
-    rejected: u64,
-}
-
-/// The statistics of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToolStats {
-    /// The tool's name as in the calls; `None` for all tools together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
-    /// Calls that started, however often: the sum of the next four counts.
-    pub runs: u64,
+pub struct OutcomeCounts {
     /// Calls that succeeded.
     pub successes: u64,
     /// Calls that ran and ended with an error.
@@ -77,6 +61,19 @@ pub struct ToolStats {
     pub skipped: u64,
     /// Calls that could not run, because of an unknown tool or an invalid input.
     pub rejected: u64,
+}
+
+/// The statistics of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolStats {
+    /// The tool's name as in the calls; `None` for all tools together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Calls that started, however often: the sum of the next four counts.
+    pub runs: u64,
+    /// What came of its calls.
+    #[serde(flatten)]
+    pub outcomes: OutcomeCounts,
     /// Durations of successes and failures, from the first start to the end.
     #[serde(flatten)]
     pub durations: DurationStats,
@@ -159,7 +156,7 @@ impl StatsCollector {
             tools: self.tools().collect(),
             total: self.total(),
         };
-        to_json(&json)
+        expect_json(serde_json::to_string(&json))
     }
 }
 
@@ -210,23 +207,11 @@ impl ToolCounts {
     }
 
     fn to_stats(&self, name: Option<&str>) -> ToolStats {
-        let OutcomeCounts {
-            successes,
-            failures,
-            in_doubt,
-            unfinished,
-            skipped,
-            rejected,
-        } = self.outcomes;
+        let outcomes = self.outcomes;
         ToolStats {
             tool_name: name.map(str::to_owned),
-            runs: successes + failures + in_doubt + unfinished,
-            successes,
-            failures,
-            in_doubt,
-            unfinished,
-            skipped,
-            rejected,
+            runs: outcomes.successes + outcomes.failures + outcomes.in_doubt + outcomes.unfinished,
+            outcomes,
             durations: self.durations.to_stats(),
         }
     }

@@ -16,12 +16,12 @@ struct StatsColumn {
 
 const COLUMNS: [StatsColumn; 12] = [
     required_column("runs", |tool| tool.runs.to_string()),
-    required_column("ok", |tool| tool.successes.to_string()),
-    required_column("failed", |tool| tool.failures.to_string()),
-    optional_column("in doubt", |tool| count_cell(tool.in_doubt)),
-    optional_column("unfinished", |tool| count_cell(tool.unfinished)),
-    optional_column("skipped", |tool| count_cell(tool.skipped)),
-    optional_column("rejected", |tool| count_cell(tool.rejected)),
+    required_column("ok", |tool| tool.outcomes.successes.to_string()),
+    required_column("failed", |tool| tool.outcomes.failures.to_string()),
+    optional_column("in doubt", |tool| count_cell(tool.outcomes.in_doubt)),
+    optional_column("unfinished", |tool| count_cell(tool.outcomes.unfinished)),
+    optional_column("skipped", |tool| count_cell(tool.outcomes.skipped)),
+    optional_column("rejected", |tool| count_cell(tool.outcomes.rejected)),
     required_column("total", |tool| duration_cell(tool.durations.total)),
     required_column("mean", |tool| mean_cell(tool.durations.mean)),
     required_column("p50", |tool| duration_cell(tool.durations.p50)),
@@ -85,7 +85,7 @@ impl StatsCollector {
         {
             let cells: Vec<String> = tools.iter().map(cell).collect();
             if !is_optional || cells.iter().any(|cell| !cell.is_empty()) {
-                columns.push(right_aligned(title, &cells));
+                columns.push(right_aligned(title, cells));
             }
         }
         render_rows(&columns, color)

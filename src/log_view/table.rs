@@ -1,6 +1,5 @@
 //! Formats tables with aligned columns.
 
-use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use toolq_core::text::{escape, paint, truncate_to_columns};
@@ -15,15 +14,6 @@ pub(crate) fn row_name(name: Option<&str>) -> String {
         Some(name) => truncate_to_columns(&escape(name), MAX_NAME_COLUMNS).into_owned(),
         None => "all".to_owned(),
     }
-}
-
-/// Formats a report as one line of JSON.
-#[expect(
-    clippy::expect_used,
-    reason = "serializing strings, numbers and lists can't fail"
-)]
-pub(crate) fn to_json(report: &impl Serialize) -> String {
-    serde_json::to_string(report).expect("strings and numbers have a JSON form")
 }
 
 /// Joins columns of equal length into lines. The first cells are titles. There is no trailing newline.
@@ -42,27 +32,20 @@ pub(crate) fn render_rows(columns: &[Vec<String>], color: bool) -> String {
 
 /// Returns the title and the cells, padded to the same width.
 pub(crate) fn left_aligned(title: &str, cells: Vec<String>) -> Vec<String> {
-    let cells: Vec<String> = std::iter::once(title.to_owned()).chain(cells).collect();
-    let width = cells
-        .iter()
-        .map(|cell| cell.width())
-        .max()
-        .unwrap_or_default();
-    let padded = cells.iter().map(|cell| {
-        let missing = width - cell.width();
-        format!("{cell}{:missing$}", "")
-    });
-    padded.collect()
+    aligned(title, cells, |cell, padding| format!("{cell}{padding}"))
 }
 
 /// Like [`left_aligned`], but aligned to the right.
-pub(crate) fn right_aligned(title: &str, cells: &[String]) -> Vec<String> {
-    let cells = std::iter::once(title).chain(cells.iter().map(String::as_str));
-    let cells: Vec<&str> = cells.collect();
-    let width = cells
-        .iter()
-        .map(|cell| cell.width())
-        .max()
-        .unwrap_or_default();
-    cells.iter().map(|cell| format!("{cell:>width$}")).collect()
+pub(crate) fn right_aligned(title: &str, cells: Vec<String>) -> Vec<String> {
+    aligned(title, cells, |cell, padding| format!("{padding}{cell}"))
+}
+
+fn aligned(title: &str, mut cells: Vec<String>, pad: fn(&str, &str) -> String) -> Vec<String> {
+    cells.insert(0, title.to_owned());
+    let width = cells.iter().map(|cell| cell.width()).max();
+    let width = width.unwrap_or_default();
+    for cell in &mut cells {
+        *cell = pad(cell, &" ".repeat(width - cell.width()));
+    }
+    cells
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::log_view::to_json;
 use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{details_panel, text_limit_after};
@@ -17,6 +16,7 @@ use crate::pages::row_look::RowLook;
 use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
+use toolq_core::json::expect_json;
 use toolq_core::plan::TurnPlan;
 
 /// A browser lays out this many turns or batches at once. They may have a single call each.
@@ -115,7 +115,7 @@ impl PlanPage {
         Page {
             title: "toolq plan".to_owned(),
             body,
-            data: to_json(&details),
+            data: expect_json(serde_json::to_string(&details)),
             script: concat!(include_str!("../filter.js"), include_str!("../calls.js")),
             reload_after: None,
         }

@@ -2,13 +2,15 @@
 
 mod groups;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
+use toolq_core::json::expect_json;
 use toolq_core::text::format_duration;
 use toolq_core::types::OutcomeKind;
 
-use crate::log_view::{format_time, to_json};
+use crate::log_view::format_time;
 use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{
@@ -186,7 +188,7 @@ fn calls_json(timeline: &LogTimeline) -> String {
         .calls
         .iter()
         .map(|call| (call.line, call_data(call, timeline, limit)));
-    to_json(&data.collect::<std::collections::BTreeMap<_, _>>())
+    expect_json(serde_json::to_string(&data.collect::<BTreeMap<_, _>>()))
 }
 
 fn call_data<'a>(call: &'a TimelineCall, timeline: &LogTimeline, limit: usize) -> CallDetails<'a> {
