@@ -118,6 +118,8 @@ async fn a_function_that_hangs_is_answered() {
         .map(|result| result.status.as_str())
         .collect();
     assert_eq!(statuses, ["internal_error", "in_doubt"]);
+    let text = &reply.results[0].text;
+    assert!(text.contains("panics on purpose"), "{text}");
     assert_eq!(dropped.load(SeqCst), 1);
 }
 

@@ -57,28 +57,21 @@ impl ReaperSandboxes {
         prepare_ruleset(&sandbox)
     }
 
-    /// Returns an empty temporary directory, which a variable then names: that of the last call, if possible.
+    /// Returns an empty temporary directory, which a variable then names.
     fn provide_temp_dir(&mut self, env: &mut Vec<CString>) -> io::Result<&Path> {
         let outer = PrivateTempDir::take_outer(env);
-        let usable = self.temp_dir.take().filter(|last| last.is_in(&outer));
-        let temp_dir = match usable {
-            Some(last) => last,
-            None => PrivateTempDir::create(&outer)?,
-        };
+        let temp_dir = PrivateTempDir::create(&outer)?;
         env.push(temp_dir.variable()?);
         Ok(self.temp_dir.insert(temp_dir).path())
     }
 
-    /// Removes the temporary directory of a call, or keeps it for the next call if it is empty. If processes of the
-    /// call are still running, the directory is left to them.
+    /// Removes the temporary directory of a call. If processes of the call are still running, it is left to them.
     pub(crate) fn finish_call(&mut self, is_gone: bool) {
         let Some(temp_dir) = self.temp_dir.take() else {
             return;
         };
         if !is_gone {
             temp_dir.keep();
-        } else if temp_dir.is_empty() {
-            self.temp_dir = Some(temp_dir);
         } else if let Some(remover) = &self.temp_dir_remover {
             remover.remove(temp_dir);
         }

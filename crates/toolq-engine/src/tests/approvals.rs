@@ -280,6 +280,29 @@ fn an_approver_that_stops_the_run_stops_it() {
     assert_eq!(finished, ["A? needs_approval 0", "b not_executed 0"]);
 }
 
+#[derive(Debug)]
+struct PanickingPrompt;
+
+impl ApprovalPrompt for PanickingPrompt {
+    fn ask<'a>(&'a self, _request: &'a ApprovalRequest) -> ApprovalFuture<'a> {
+        Box::pin(async { panic!("panics on purpose") })
+    }
+}
+
+#[test]
+fn an_approver_that_panics_stops_the_run() {
+    let tools = tools();
+    let approver = Approver::Person(Arc::new(PanickingPrompt));
+    let (mut engine, _attempts) = engine_with(&[&tools[0], &tools[1]], Some(approver));
+    let mut recorder = EventRecorder::default();
+    let calls = calls("A? b", &tools);
+    run_turn_with(&mut engine, calls, &mut recorder, ready(()));
+    assert_eq!(recorder.lines_for("stopped"), ["A? panics on purpose"]);
+    let mut finished = recorder.lines_for("finished");
+    finished.sort();
+    assert_eq!(finished, ["A? needs_approval 0", "b not_executed 0"]);
+}
+
 /// A question about a call that will never run doesn't need an answer.
 #[test]
 fn a_halt_withdraws_the_question() {

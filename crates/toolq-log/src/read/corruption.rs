@@ -36,10 +36,6 @@ pub enum CorruptionKind {
     InvalidRecord(String),
     #[error("expected record {expected}, found {found}: lines are missing or were moved")]
     UnexpectedSeq { expected: u64, found: u64 },
-    #[error(
-        "the line doesn't match the hash of the previous one: lines were changed, removed or moved"
-    )]
-    BrokenChain,
     #[error("format {major}.{minor} is newer than this toolq supports")]
     NewerFormat { major: u32, minor: u32 },
     #[error("records of type {} must be understood, but this toolq doesn't know them", escape(.0))]

@@ -1,4 +1,4 @@
-//! Reads a log record by record. The seal of each record, its place in the hash chain and its type are checked before
+//! Reads a log record by record. The seal of each record, its number and its type are checked before
 //! it is returned. Only one line is in memory at a time. Reading needs no lock: a log can be read while it grows.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::open::lock;
 use crate::read::corruption::{Corruption, CorruptionKind};
 use crate::read::line_extent::LineExtent;
 use crate::records::line;
-use crate::records::{FormatVersion, HashChain, Record, parse_next_record};
+use crate::records::{FormatVersion, Record, parse_next_record};
 
 /// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
@@ -28,7 +28,6 @@ pub struct RecordReader {
     record_count: u64,
     /// Byte offset of the next line.
     offset: u64,
-    chain: HashChain,
     newer_format: Option<FormatVersion>,
     is_stopped: bool,
 }
@@ -50,7 +49,6 @@ impl RecordReader {
             line: Vec::new(),
             record_count: 0,
             offset: 0,
-            chain: HashChain::new(),
             newer_format: None,
             is_stopped: false,
         }
@@ -114,11 +112,6 @@ impl RecordReader {
         self.newer_format
     }
 
-    /// Returns the state of the hash chain after the records read so far.
-    pub(crate) fn hash_chain(&self) -> &HashChain {
-        &self.chain
-    }
-
     /// Reads the next record without copying it. The record borrows the line buffer, so it must be dropped before the
     /// next one is read.
     pub fn next_borrowed(&mut self) -> Option<Result<Record<'_>, Corruption>> {
@@ -132,10 +125,14 @@ impl RecordReader {
             Err(kind) => return Some(Err(self.corruption_at_next_line(kind))),
         }
         let byte_range = self.offset..self.offset + self.line.len() as u64 + 1;
-        match parse_next_record(&self.line, self.record_count + 1, byte_range, &self.chain) {
+        match parse_next_record(
+            &self.line,
+            self.record_count + 1,
+            byte_range,
+            self.record_count,
+        ) {
             Ok((record, newer_format)) => {
                 self.newer_format = newer_format.or(self.newer_format);
-                self.chain.advance(&self.line);
                 self.offset = record.end_offset;
                 self.record_count = record.line;
                 self.is_stopped = false;

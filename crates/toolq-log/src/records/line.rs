@@ -1,9 +1,7 @@
 //! A record as a line of the file: serializing, sealing and checking it.
 //!
 //! `crc` is the last member: the CRC-32 (IEEE 802.3) of all bytes of the line before `,"crc":`, as eight hexadecimal
-//! digits. It detects torn and damaged lines. `prev` is the first sixteen hexadecimal digits of the SHA-256 of the
-//! previous line, without its line break, or zeros in the first line of a file. It detects lines that were removed or
-//! moved.
+//! digits. It detects torn and damaged lines; `seq` detects those that were removed, repeated or moved.
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
@@ -29,7 +27,6 @@ pub(crate) struct RecordHeader<'a> {
     /// Milliseconds since 1970.
     pub(crate) timestamp: u64,
     pub(crate) kind: &'a RecordKind,
-    pub(crate) prev: &'a str,
 }
 
 #[derive(Serialize)]
@@ -43,7 +40,6 @@ struct SerializedRecord<'a, C, M> {
     kind: &'a str,
     content: &'a C,
     metadata: &'a M,
-    prev: &'a str,
 }
 
 struct HyphenatedUuid(Uuid);
@@ -74,7 +70,6 @@ pub(crate) fn write_sealed_line<C: Serialize, M: Serialize>(
         kind: head.kind.name(),
         content,
         metadata,
-        prev: head.prev,
     };
     serde_json::to_writer(&mut *line, &record)?;
     escape_line_breaks(line);
@@ -99,44 +94,6 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
-/// The state of the hash chain: the number of the next record and the hash that it must refer to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HashChain {
-    pub(crate) seq: u64,
-    pub(crate) prev: String,
-}
-
-impl HashChain {
-    /// Returns the state for an empty file.
-    pub(crate) fn new() -> Self {
-        Self {
-            seq: 0,
-            prev: "0".repeat(16),
-        }
-    }
-
-    /// Advances past `line`, which must not include its line break.
-    pub(crate) fn advance(&mut self, line: &[u8]) {
-        self.seq += 1;
-        self.prev.clear();
-        HEXLOWER.encode_append(&Sha256::digest(line)[..8], &mut self.prev);
-    }
-
-    /// Checks that a record with these members comes next.
-    pub(crate) fn check_next(&self, seq: u64, prev: &str) -> Result<(), CorruptionKind> {
-        if seq != self.seq {
-            return Err(CorruptionKind::UnexpectedSeq {
-                expected: self.seq,
-                found: seq,
-            });
-        }
-        if prev != self.prev {
-            return Err(CorruptionKind::BrokenChain);
-        }
-        Ok(())
-    }
-}
-
 /// A record that borrows from its line.
 #[derive(Deserialize)]
 pub(crate) struct ParsedRecord<'a> {
@@ -151,8 +108,6 @@ pub(crate) struct ParsedRecord<'a> {
     pub(crate) content: &'a RawValue,
     #[serde(borrow)]
     pub(crate) metadata: &'a RawValue,
-    #[serde(borrow)]
-    pub(crate) prev: Cow<'a, str>,
 }
 
 /// Checks the seal of a line without its line break, and parses the record.

@@ -12,7 +12,6 @@ use crate::read::{Corruption, CorruptionKind};
 use crate::records::blob::RecordContent;
 use crate::records::kind::RecordKind;
 use crate::records::line;
-use crate::records::line::HashChain;
 use crate::records::session::FormatVersion;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
@@ -83,16 +82,21 @@ impl<'l> Record<'l> {
     }
 }
 
-/// Parses a line that must have an intact seal and continue `chain`. Also returns the result of
+/// Parses a line that must have an intact seal and be record `seq`. Also returns the result of
 /// [`check_compatibility`].
 pub(crate) fn parse_next_record<'l>(
     bytes: &'l [u8],
     line: u64,
     byte_range: Range<u64>,
-    chain: &HashChain,
+    seq: u64,
 ) -> Result<(Record<'l>, Option<FormatVersion>), CorruptionKind> {
     let parsed = line::parse_sealed_line(bytes)?;
-    chain.check_next(parsed.seq, &parsed.prev)?;
+    if parsed.seq != seq {
+        return Err(CorruptionKind::UnexpectedSeq {
+            expected: seq,
+            found: parsed.seq,
+        });
+    }
     let record = Record::from_parsed(&parsed, line, byte_range)?;
     let newer_format = check_compatibility(&record)?;
     Ok((record, newer_format))

@@ -50,10 +50,9 @@ fn record_schema() -> Value {
             "type": {"type": "string"},
             "content": true,
             "metadata": {"type": "object"},
-            "prev": {"description": "First 16 hexadecimal digits of the SHA-256 of the previous line; zeros in the first line.", "type": "string", "pattern": hex(16)},
             "crc": {"description": "CRC-32 of all bytes of the line before `,\"crc\":`, in hexadecimal.", "type": "string", "pattern": hex(8)},
         },
-        "required": ["seq", "id", "parentId", "timestamp", "type", "content", "metadata", "prev", "crc"],
+        "required": ["seq", "id", "parentId", "timestamp", "type", "content", "metadata", "crc"],
         "additionalProperties": false,
     })
 }
