@@ -1,12 +1,12 @@
 //! A directory in which toolq runs several times, and tools that record each of their effects in a file.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use toolq_log::{RecordReader, SequenceChecker};
 
 use crate::support::{CliSandbox, write_pid_file};
@@ -210,20 +210,14 @@ impl ResumeSandbox {
 
     /// Changes every record of the log, and seals it again.
     pub fn edit_log(&self, mut edit: impl FnMut(&mut Value)) {
-        let mut prev = "0".repeat(16);
         let mut text = String::new();
         for mut record in self.log_records() {
             edit(&mut record);
-            record["prev"] = json!(prev);
             record.as_object_mut().unwrap().shift_remove("crc");
             let sealed = record.to_string();
             let sealed = sealed.strip_suffix('}').unwrap();
             let crc = crc32fast::hash(sealed.as_bytes());
-            let line = format!("{sealed},\"crc\":\"{crc:08x}\"}}");
-            let digest: [u8; 8] = Sha256::digest(&line)[..8].try_into().unwrap();
-            prev = format!("{:016x}", u64::from_be_bytes(digest));
-            text += &line;
-            text.push('\n');
+            writeln!(text, "{sealed},\"crc\":\"{crc:08x}\"}}").unwrap();
         }
         self.write_file("log.jsonl", &text);
     }

@@ -2,7 +2,7 @@
 //! come in; each one becomes a record on a line of its own.
 //!
 //! ```text
-//! {"seq":7,"id":"…","parentId":"…","timestamp":1763755200000,"type":"tool_result","content":…,"metadata":{…},"prev":"…","crc":"…"}
+//! {"seq":7,"id":"…","parentId":"…","timestamp":1763755200000,"type":"tool_result","content":…,"metadata":{…},"crc":"…"}
 //! ```
 //!
 //! A record is at most 64 KiB long and is never split over two calls of write(2). Larger content is stored in a file in

@@ -6,17 +6,16 @@
     reason = "tests and benchmarks use parts of it, and may panic"
 )]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use toolq_core::os::ProcessIdentity;
 
 /// A log that is being written.
 pub struct LogBuilder {
     text: String,
-    prev: String,
     seq: u64,
     /// Milliseconds since 1970 of the next record.
     pub timestamp: u64,
@@ -38,7 +37,6 @@ impl LogBuilder {
     pub fn new() -> Self {
         Self {
             text: String::new(),
-            prev: "0".repeat(16),
             seq: 0,
             timestamp: 1_763_755_200_000,
         }
@@ -52,22 +50,17 @@ impl LogBuilder {
         content: &Value,
         metadata: &Value,
     ) -> u64 {
-        let (seq, prev) = (self.seq, &self.prev);
-        let (id, timestamp) = (record_id(seq), self.timestamp);
+        let (seq, timestamp) = (self.seq, self.timestamp);
+        let id = record_id(seq);
         let parent = parent.map_or_else(
             || "null".to_owned(),
             |seq| format!("\"{}\"", record_id(seq)),
         );
         let without_crc = format!(
-            r#"{{"seq":{seq},"id":"{id}","parentId":{parent},"timestamp":{timestamp},"type":"{kind}","content":{content},"metadata":{metadata},"prev":"{prev}""#
+            r#"{{"seq":{seq},"id":"{id}","parentId":{parent},"timestamp":{timestamp},"type":"{kind}","content":{content},"metadata":{metadata}"#
         );
         let crc = crc32fast::hash(without_crc.as_bytes());
-        let line = format!("{without_crc},\"crc\":\"{crc:08x}\"}}");
-        let digest = Sha256::digest(line.as_bytes());
-        let prefix: [u8; 8] = digest[..8].try_into().unwrap();
-        self.prev = format!("{:016x}", u64::from_be_bytes(prefix));
-        self.text.push_str(&line);
-        self.text.push('\n');
+        writeln!(self.text, "{without_crc},\"crc\":\"{crc:08x}\"}}").unwrap();
         self.seq += 1;
         seq
     }

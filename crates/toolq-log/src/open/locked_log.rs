@@ -11,7 +11,7 @@ use crate::open::lock;
 use crate::open::recover;
 use crate::open::recover::TornEnd;
 use crate::read::{Corruption, RecordReader};
-use crate::records::{FormatVersion, HashChain, Record, RecoveredRecord, SessionHeader};
+use crate::records::{FormatVersion, Record, RecoveredRecord, SessionHeader};
 use crate::resume::TaskHistory;
 use crate::write::{
     DiskFile, Journal, LogFile, LogReplica, ReplicatedFile, SessionLog, unreliable_file_system,
@@ -23,7 +23,8 @@ use toolq_core::os::{Clock, sync_parent};
 pub struct LockedLog {
     path: PathBuf,
     locked_file: File,
-    chain: HashChain,
+    /// How many records the file has.
+    record_count: u64,
     /// Size of the whole records in bytes.
     whole_bytes: u64,
     torn_end: Option<TornEnd>,
@@ -69,7 +70,7 @@ impl LockedLog {
         }
         Ok(Self {
             path: path.to_owned(),
-            chain: records.hash_chain().clone(),
+            record_count: records.record_count(),
             whole_bytes: records.offset(),
             locked_file: file,
             torn_end,
@@ -93,7 +94,7 @@ impl LockedLog {
 
     /// Returns whether the log has no records yet.
     pub fn has_no_records(&self) -> bool {
-        self.chain.seq == 0
+        self.record_count == 0
     }
 
     /// Removes the file if nothing was ever recorded in it, since no session is going to begin.
@@ -173,14 +174,14 @@ impl LockedLog {
         let Self {
             path,
             locked_file: file,
-            chain,
+            record_count,
             whole_bytes,
             torn_end,
             replica,
             ..
         } = self;
         let recovered =
-            recover::set_aside_torn_end(&path, &file, chain.seq, whole_bytes, torn_end.as_ref());
+            recover::set_aside_torn_end(&path, &file, record_count, whole_bytes, torn_end.as_ref());
         let recovered = recovered.map_err(|source| write_error(&path, source))?;
         let disk = DiskFile::new(file, &path);
         let file = match replica {
@@ -189,7 +190,7 @@ impl LockedLog {
             }
             None => LogFile::new(disk, whole_bytes),
         };
-        Ok((Journal::new(path, file, chain, clock), recovered))
+        Ok((Journal::new(path, file, record_count, clock), recovered))
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
 pub use kind::RecordKind;
 pub use late_result::LateResultRecord;
-pub(crate) use line::{HashChain, RecordHeader, sha256_hex};
+pub(crate) use line::{RecordHeader, sha256_hex};
 pub use list::ListRecord;
 pub use locks::{LockedRecord, LocksRecord};
 pub use probe::{ProbeRecord, ResolveRecord};

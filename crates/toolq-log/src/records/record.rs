@@ -84,12 +84,12 @@ impl<'l> Record<'l> {
 
 /// Parses a line that must have an intact seal and be record `seq`. Also returns the result of
 /// [`check_compatibility`].
-pub(crate) fn parse_next_record<'l>(
-    bytes: &'l [u8],
+pub(crate) fn parse_next_record(
+    bytes: &[u8],
     line: u64,
     byte_range: Range<u64>,
     seq: u64,
-) -> Result<(Record<'l>, Option<FormatVersion>), CorruptionKind> {
+) -> Result<(Record<'_>, Option<FormatVersion>), CorruptionKind> {
     let parsed = line::parse_sealed_line(bytes)?;
     if parsed.seq != seq {
         return Err(CorruptionKind::UnexpectedSeq {

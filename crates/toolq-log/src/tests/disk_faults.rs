@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use super::*;
 
-use crate::records::HashChain;
 use crate::tests::faulty_disk::{DiskFault, DiskSnapshot, DurabilityPromise, FaultyDisk};
 use crate::write::{Journal, LogFile};
 use toolq_core::types::{Effect, EmitError, TurnOrigin};
@@ -27,9 +26,8 @@ fn call_at(position: usize) -> CheckedCall {
 
 /// Begins a session on this disk.
 fn begin_on_disk(disk: &FaultyDisk, sync: SyncPolicy) -> Result<SessionLog, EmitError> {
-    let chain = HashChain::new();
     let file = LogFile::new(disk.clone(), 0);
-    let journal = Journal::new(PathBuf::from("/nowhere/log"), file, chain, fixed_clock());
+    let journal = Journal::new(PathBuf::from("/nowhere/log"), file, 0, fixed_clock());
     let settings = SessionHeader {
         sync,
         ..session_header()

@@ -9,7 +9,7 @@ use uuid::{Builder, Uuid};
 use crate::MAX_RECORD_BYTES;
 use crate::open::blob_dir_for;
 use crate::records::line;
-use crate::records::{HashChain, RecordHeader, RecordKind, StoredBlob};
+use crate::records::{RecordHeader, RecordKind, StoredBlob};
 use crate::write::blob_store::BlobStore;
 use crate::write::log_file::LogFile;
 use toolq_core::os::Clock;
@@ -22,7 +22,8 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: LogFile,
     blob_store: BlobStore,
-    chain: HashChain,
+    /// How many records the file has, with those that aren't written yet.
+    record_count: u64,
     clock: Clock,
     /// The line being composed; kept to reuse its allocation.
     line: Vec<u8>,
@@ -44,13 +45,13 @@ pub(crate) enum Durability {
 }
 
 impl Journal {
-    /// Creates a journal that continues `file`, the log at `path`, from `chain`.
-    pub(crate) fn new(path: PathBuf, file: LogFile, chain: HashChain, clock: Clock) -> Self {
+    /// Creates a journal that continues `file`, the log at `path`, which has this many records.
+    pub(crate) fn new(path: PathBuf, file: LogFile, record_count: u64, clock: Clock) -> Self {
         Self {
             blob_store: BlobStore::new(blob_dir_for(&path)),
             path,
             file,
-            chain,
+            record_count,
             clock,
             line: Vec::with_capacity(4 << 10),
             pending: Vec::with_capacity(4 << 10),
@@ -64,7 +65,7 @@ impl Journal {
 
     /// Returns how many records the file has, with those that aren't written yet.
     pub(crate) fn record_count(&self) -> u64 {
-        self.chain.seq
+        self.record_count
     }
 
     /// Returns the directory for content that is too large for a record.
@@ -88,19 +89,18 @@ impl Journal {
         let timestamp = self.now_ms();
         let id = generate_id(timestamp)?;
         let header = RecordHeader {
-            seq: self.chain.seq,
+            seq: self.record_count,
             id,
             parent,
             timestamp,
             kind,
-            prev: &self.chain.prev,
         };
         compose_line(&mut self.line, &header, content, metadata, &self.blob_store)?;
         if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
             self.write_pending()?;
         }
         self.pending.extend_from_slice(&self.line);
-        self.chain.advance(self.line.trim_ascii_end());
+        self.record_count += 1;
         Ok(id)
     }
 
