@@ -291,14 +291,16 @@ def row(name, recording):
 
 
 def main(directory):
-    status = statuses(directory)
+    # What a file is follows from the folders below this one, not from where it is.
+    os.chdir(directory)
+    status = statuses(".")
     files = {}
-    for root, _, names in os.walk(directory):
+    for root, _, names in os.walk("."):
         for name in names:
             if name.endswith((".json", ".jsonl", ".traj", *STREAMS)) and name != "calls.json":
                 path = os.path.join(root, name)
-                files[os.path.relpath(path, directory)] = read(path, status.get(path, 200))
+                files[os.path.relpath(path)] = read(path, status.get(path, 200))
     print("{" + ",\n".join(row(name, files[name]) for name in sorted(files)) + "}")
 
 
-main(os.path.abspath(sys.argv[1]))
+main(sys.argv[1])

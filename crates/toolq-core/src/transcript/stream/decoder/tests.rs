@@ -99,6 +99,39 @@ fn calls_are_emitted_as_they_arrive() {
     );
 }
 
+/// Returns the id of the message and the model that the first call of a stream is from.
+fn origin_of(data: &[&str]) -> (Option<String>, Option<String>) {
+    let mut stream = StreamDecoder::new("stream", None, 1 << 20);
+    stream.push(sse_text(data).as_bytes());
+    let origins = stream.filter_map(|event| match event {
+        StreamEvent::CallStarted { origin, .. } => Some(origin),
+        _ => None,
+    });
+    let first = origins.into_iter().next().unwrap();
+    (first.message_id, first.model)
+}
+
+#[test]
+fn a_call_is_from_the_message_and_model_that_its_stream_names() {
+    let header = r#""id":"m","model":"x""#;
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"n","input":{}}}"#;
+    let item = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","call_id":"a","name":"n","arguments":""}}"#;
+    let anthropic =
+        |header| format!(r#"{{"type":"message_start","message":{{{header},"content":[]}}}}"#);
+    let chat = format!(
+        r#"{{"object":"chat.completion.chunk",{header},"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"n","arguments":"{{}}"}}}}]}}}}]}}"#
+    );
+    let responses = format!(
+        r#"{{"type":"response.created","response":{{"object":"response",{header},"output":[]}}}}"#
+    );
+    let named = (Some("m".to_owned()), Some("x".to_owned()));
+    assert_eq!(origin_of(&[&anthropic(header), start]), named);
+    assert_eq!(origin_of(&[&chat]), named);
+    assert_eq!(origin_of(&[&responses, item]), named);
+    let unnamed = anthropic(r#""id":"","model":"""#);
+    assert_eq!(origin_of(&[&unnamed, start]), (None, None));
+}
+
 /// A stream that ends before the message does is aborted, after the same events as in the complete stream.
 #[test]
 fn a_truncated_stream_is_aborted_after_the_same_events() {
