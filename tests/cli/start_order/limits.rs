@@ -66,10 +66,10 @@ fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
 
 /// How many starts follow the first in [`a_rate_holds_in_real_time`], 100 ms apart.
 const INTERVALS: usize = full_or_short(100, 10);
-/// When the last of them is to be, 2 % later than exactly.
-const LATEST_MS: u64 = 102 * INTERVALS as u64;
+/// When the last of them is to be: 2 % late, or 50 ms if there are few, each of which a busy machine delays.
+const LATEST_MS: u64 = (100 * INTERVALS + full_or_short(200, 50)) as u64;
 
-/// In real time, no two starts are closer than the rate allows, and the rate holds within 2 %. Only the
+/// In real time, no two starts are closer than the rate allows, and the rate holds. Only the
 /// latter depends on how busy the machine is: it has several tries, and one in which a thread that only sleeps is late as well
 /// proves nothing. In `toolq-engine`, a simulated clock shows both.
 #[test]
