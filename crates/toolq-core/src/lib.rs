@@ -3,11 +3,10 @@
 //!
 //! The stages, in the order of the data flow: [`transcript`] parses calls, [`tools_file`] parses tools.yaml, [`check`]
 //! decides whether a call may run and resolves what it runs, [`plan`] arranges calls into batches, [`schedule`] says
-//! when they may start, and [`answer`] turns
-//! outcomes into results.
+//! when they may start, and [`answer`] turns outcomes into results.
 
 #[cfg(test)]
-extern crate self as toolq_core; // what `testing` calls this crate
+extern crate self as toolq_core; // what the samples below call this crate
 
 pub mod answer;
 pub mod check;

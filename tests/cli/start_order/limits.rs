@@ -66,7 +66,7 @@ fn throttled(output: &CliOutput) -> Vec<[String; 4]> {
 
 /// How many starts follow the first in [`a_rate_holds_in_real_time`], 100 ms apart.
 const INTERVALS: usize = full_or_short(100, 10);
-/// When the last of them is to be: 2 % late, or 50 ms if there are few, each of which a busy machine delays.
+/// When the last of them starts at the latest: 2 % late, or 50 ms late in the short form, where one delay weighs more.
 const LATEST_MS: u64 = (100 * INTERVALS + full_or_short(200, 50)) as u64;
 
 /// In real time, no two starts are closer than the rate allows, and the rate holds. Only the

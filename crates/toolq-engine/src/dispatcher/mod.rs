@@ -1,8 +1,8 @@
 //! The dispatcher of one turn. It alone knows which calls are waiting, running or answered, and it alone emits events.
 //!
 //! A call goes through `arrive`, `start`, `task_events` and `finish`, in this order. `effects` is the work list of what the
-//! end of a call does to others, and `halt` stops all calls. Between arrival and
-//! start, a call may wait for an approval (`approve`) or for its limits (`throttle`).
+//! end of a call does to others, and `halt` stops all calls. Between arrival and start, a call may wait for an approval
+//! (`approve`) or for its limits (`throttle`).
 
 mod admit;
 mod agent_requests;

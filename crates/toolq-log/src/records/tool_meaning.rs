@@ -22,10 +22,10 @@ const DIGEST_DIGITS: usize = 16;
 /// read: the schema, `paths`, `coerce`, the effect, the backing with its program, arguments, environment, URL and body,
 /// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
 /// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
-/// `status`, `messages`, `destructive`, `open_world`), when
-/// a call runs (`concurrency_safe`, `rules`, `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),
-/// with which credentials (`api_key`, and an agent's `headers`, which mostly hold some), how responses arrive (`cache`,
-/// a server's `protocol`, `cache`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
+/// `status`, `messages`, `destructive`, `open_world`), when a call runs (`concurrency_safe`, `rules`,
+/// `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes), with which credentials
+/// (`api_key`, and an agent's `headers`, which mostly hold some), whether an earlier result will do (`cache`), how a server
+/// is spoken to (`protocol`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
 ///
 /// Every field of a tool is named below, so that a new one has to be decided on.
 ///

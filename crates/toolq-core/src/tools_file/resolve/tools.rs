@@ -138,8 +138,8 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 static ANY_VALUE_SCHEMA: Value = Value::Bool(true);
 
 /// Returns the schema of the tool's input. If it is missing, returns one that accepts everything, so that the templates
-/// aren't reported too. If a tool passes its input to a server
-/// unchanged, its schema comes from the lock, unless the file has one.
+/// aren't reported too. If a tool passes its input to a server unchanged, its schema comes from the lock, unless the file
+/// has one.
 fn resolve_input_schema<'f>(
     name: &str,
     file: &'f Spanned<ToolFile>,
