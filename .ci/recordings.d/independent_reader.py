@@ -44,9 +44,9 @@ class Recording:
 
 def arguments(text):
     if not isinstance(text, str):
-        return text
+        return {} if text is None else text
     try:
-        return json.loads(text) if text.strip() else {}
+        return {} if text.strip() in ("", "null") else json.loads(text)
     except ValueError:
         return None
 

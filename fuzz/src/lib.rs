@@ -17,6 +17,7 @@ mod gate;
 mod json_text;
 mod json_tree;
 mod masking;
+mod mutated_streams;
 mod session_log;
 mod sse;
 mod streams;
@@ -30,6 +31,7 @@ pub use documents::documents;
 pub use gate::gate;
 pub use json_text::json_text;
 pub use masking::masking;
+pub use mutated_streams::mutated_streams;
 pub use session_log::session_log;
 pub use sse::sse;
 pub use streams::streams;
@@ -47,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("gate", gate),
     ("json_text", json_text),
     ("masking", masking),
+    ("mutated_streams", mutated_streams),
     ("session_log", session_log),
     ("sse", sse),
     ("streams", streams),

@@ -43,7 +43,9 @@ fn check_pieces(text: &[u8]) {
 fn check_message(message: &VendorMessage) {
     let (stream, document) = (message.stream(), message.document());
     let (streamed, aborted) = collect_turns(decoder_of([stream.as_bytes()]));
-    assert!(aborted.is_none(), "{aborted:?}\n{stream}");
+    // What isn't whole in the document either may be taken for what got lost.
+    let is_certain = aborted.is_none() || !message.is_whole();
+    assert!(is_certain, "{aborted:?}\n{stream}");
     let whole = decode([stream.as_bytes()]);
     assert_eq!(decode(cut_at_random(stream.as_bytes())), whole, "in pieces");
     let recording = read_recording(document.as_bytes(), None);

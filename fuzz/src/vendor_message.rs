@@ -59,6 +59,13 @@ impl VendorMessage {
         message
     }
 
+    /// Returns whether each call has a name and an input that is JSON.
+    pub(crate) fn is_whole(&self) -> bool {
+        let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+        let mut calls = self.calls.iter();
+        calls.all(|call| !call.name.is_empty() && is_json(&call.input))
+    }
+
     /// Returns the document.
     pub(crate) fn document(&self) -> String {
         let calls = self.calls.iter().map(|call| self.call_json(call));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::args::values::{DialectFlag, parse_jobs};
+use crate::args::values::{InputFormat, input_format_parser, parse_jobs};
 use toolq_core::text::parse_bytes;
 
 /// The inputs of `run` and `plan`.
@@ -15,9 +15,9 @@ pub struct InputArguments {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Input format [default: auto-detect]
-    #[arg(long, value_name = "DIALECT")]
-    pub from: Option<DialectFlag>,
-    /// Include calls that already have a result in the input
+    #[arg(long, value_name = "DIALECT", value_parser = input_format_parser())]
+    pub from: Option<InputFormat>,
+    /// Include calls that already have a result in the input, and abandoned ones
     #[arg(long)]
     pub all: bool,
     /// Largest JSON document to accept

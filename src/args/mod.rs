@@ -47,7 +47,7 @@ pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments}
 pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, OtlpFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
-    AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, DialectFlag, IdsFlag, PlanFormat,
+    AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, IdsFlag, InputFormat, PlanFormat,
     ProgressFlag, ServersFormat, ToolsFormat,
 };
 

@@ -9,8 +9,9 @@ use clap::{Args, Subcommand, ValueHint};
 use crate::args::finding::FindingFlags;
 use crate::args::input::InputArguments;
 use crate::args::log::LogFormat;
-use crate::args::values::{FormFlag, parse_ack_wait, parse_jobs};
+use crate::args::values::{answer_form_parser, parse_ack_wait, parse_jobs};
 use toolq_core::text::parse_duration;
+use toolq_core::types::AnswerForm;
 
 /// Where NATS is.
 #[derive(Debug, Args)]
@@ -48,8 +49,8 @@ pub struct SubmitArguments {
     #[arg(long)]
     pub new: bool,
     /// Format of the answers [default: that of the calls]
-    #[arg(long, value_name = "FORM")]
-    pub to: Option<FormFlag>,
+    #[arg(long, value_name = "FORM", value_parser = answer_form_parser())]
+    pub to: Option<AnswerForm>,
     /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
     #[arg(long, value_name = "N", default_value = "1")]
     pub replicas: NonZeroUsize,

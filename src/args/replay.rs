@@ -3,11 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, ValueEnum as _, ValueHint};
+use clap::{Args, ValueHint};
 
 use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
-use crate::args::values::{DialectFlag, ExecuteFlag, IdsFlag, parse_jobs};
+use crate::args::values::{ExecuteFlag, IdsFlag, InputFormat, parse_jobs, recording_format_parser};
 use crate::replay::Shard;
 use toolq_core::text::parse_bytes;
 use toolq_core::types::{IgnorePattern, TextNormalizer};
@@ -67,8 +66,8 @@ pub struct ReplayArguments {
     #[arg(long)]
     pub fail_fast: bool,
     /// Format of the recordings [default: auto-detect]
-    #[arg(long, value_name = "DIALECT", value_parser = dialect_parser())]
-    pub from: Option<DialectFlag>,
+    #[arg(long, value_name = "DIALECT", value_parser = recording_format_parser())]
+    pub from: Option<InputFormat>,
     /// Largest JSON document to accept
     #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
     pub max_document: u64,
@@ -82,16 +81,6 @@ pub struct ReplayArguments {
     pub otlp: OtlpFlags,
     #[command(flatten)]
     pub budgets: BudgetFlags,
-}
-
-/// Returns the parser of `--from`. A stream has no results to replay, so the help doesn't offer the formats of streams.
-fn dialect_parser() -> impl clap::builder::TypedValueParser<Value = DialectFlag> {
-    let values = DialectFlag::value_variants().iter().filter_map(|dialect| {
-        let value: PossibleValue = dialect.to_possible_value()?;
-        Some(value.hide(dialect.stream_vendor().is_some()))
-    });
-    PossibleValuesParser::new(values)
-        .try_map(|name| <DialectFlag as clap::ValueEnum>::from_str(&name, false))
 }
 
 /// Parses the value of `--tolerance`.

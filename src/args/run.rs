@@ -6,7 +6,8 @@ use clap::{Args, ValueHint};
 
 use crate::args::input::InputArguments;
 use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
-use crate::args::values::FormFlag;
+use crate::args::values::answer_form_parser;
+use toolq_core::types::AnswerForm;
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
@@ -19,8 +20,11 @@ pub struct RunArguments {
     #[arg(long, requires = "follow", conflicts_with = "files")]
     pub control: bool,
     /// Output format [default: mirrors the input]
-    #[arg(long, value_name = "FORM")]
-    pub to: Option<FormFlag>,
+    #[arg(long, value_name = "FORM", value_parser = answer_form_parser())]
+    pub to: Option<AnswerForm>,
+    /// Write the assistant message that a stream amounts to to this file, to send back with the results
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "follow")]
+    pub message: Option<PathBuf>,
     /// Apply a plan: approve the calls in it, and run nothing if they aren't exactly those of the input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "follow"])]
     pub plan: Option<PathBuf>,

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use crate::args::values::ToolsFormat;
+use crate::args::values::{ToolsFormat, tools_format_parser};
 
 #[derive(Debug, Args)]
 pub struct ToolsArguments {
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "anthropic")]
+    #[arg(long, value_name = "FORMAT", default_value = "anthropic", value_parser = tools_format_parser())]
     pub format: ToolsFormat,
 }

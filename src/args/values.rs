@@ -5,11 +5,12 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::replay::ExecutePolicy;
+use toolq_core::answer::DeclarationFormat;
 use toolq_core::text::parse_duration;
-use toolq_core::transcript::StreamVendor;
-use toolq_core::types::{AnswerForm, Dialect};
+use toolq_core::types::{AnswerForm, Dialect, StreamVendor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SyncFlag {
@@ -99,18 +100,35 @@ pub enum IdsFlag {
     Exact,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What `toolq tools` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsFormat {
-    Anthropic,
-    OpenaiChat,
-    OpenaiResponses,
-    Mcp,
-    /// A section to paste into a prompt
-    Markdown,
-    /// How each tool runs, for people
+    /// What a model is told about the tools.
+    Declarations(DeclarationFormat),
     Table,
-    /// The same for programs
     Json,
+}
+
+/// Returns the parser of `tools --format`.
+pub fn tools_format_parser() -> impl TypedValueParser<Value = ToolsFormat> {
+    let declarations = DeclarationFormat::ALL.map(|format| {
+        let value = PossibleValue::new(format.name());
+        match format {
+            DeclarationFormat::Markdown => value.help("A section to paste into a prompt"),
+            _ => value,
+        }
+    });
+    let listings = [
+        PossibleValue::new("table").help("How each tool runs, for people"),
+        PossibleValue::new("json").help("The same for programs"),
+    ];
+    PossibleValuesParser::new(declarations.into_iter().chain(listings)).map(|name| {
+        match DeclarationFormat::parse(&name) {
+            Some(format) => ToolsFormat::Declarations(format),
+            None if name == "table" => ToolsFormat::Table,
+            None => ToolsFormat::Json,
+        }
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -131,42 +149,68 @@ pub enum ServersFormat {
     Json,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DialectFlag {
-    Anthropic,
-    OpenaiChat,
-    OpenaiResponses,
-    ClaudeCode,
-    Codex,
-    Toolq,
-    /// A Messages API stream
-    AnthropicSse,
-    /// A chat completions or responses stream
-    OpenaiSse,
+/// What `--from` names: the documents of a dialect, or the streams of a vendor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    Document(Dialect),
+    Stream(StreamVendor),
 }
 
-impl DialectFlag {
-    /// Returns the vendor of a stream dialect.
+impl InputFormat {
+    /// Returns the vendor of a stream.
     pub fn stream_vendor(self) -> Option<StreamVendor> {
         match self {
-            Self::AnthropicSse => Some(StreamVendor::Anthropic),
-            Self::OpenaiSse => Some(StreamVendor::OpenAi),
-            _ => None,
+            Self::Document(_) => None,
+            Self::Stream(vendor) => Some(vendor),
         }
+    }
+
+    /// Returns the dialect of a document.
+    pub fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Document(dialect) => Some(dialect),
+            Self::Stream(_) => None,
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let mut dialects = Dialect::ALL.into_iter();
+        let dialect = dialects.find(|dialect| dialect.name() == name);
+        let vendor = || {
+            StreamVendor::ALL
+                .into_iter()
+                .find(|vendor| vendor.name() == name)
+        };
+        dialect
+            .map(Self::Document)
+            .or_else(|| vendor().map(Self::Stream))
     }
 }
 
-impl From<DialectFlag> for Dialect {
-    fn from(dialect: DialectFlag) -> Self {
-        match dialect {
-            DialectFlag::Anthropic | DialectFlag::AnthropicSse => Self::Anthropic,
-            DialectFlag::OpenaiChat | DialectFlag::OpenaiSse => Self::OpenAiChat,
-            DialectFlag::OpenaiResponses => Self::OpenAiResponses,
-            DialectFlag::ClaudeCode => Self::ClaudeCode,
-            DialectFlag::Codex => Self::Codex,
-            DialectFlag::Toolq => Self::Toolq,
-        }
-    }
+/// Returns the parser of `--from`.
+pub fn input_format_parser() -> impl TypedValueParser<Value = InputFormat> {
+    format_parser(true)
+}
+
+/// Returns the parser of `replay --from`. A stream has no results to replay, so the help doesn't offer the formats of streams.
+pub fn recording_format_parser() -> impl TypedValueParser<Value = InputFormat> {
+    format_parser(false)
+}
+
+fn format_parser(shows_streams: bool) -> impl TypedValueParser<Value = InputFormat> {
+    let dialects = Dialect::ALL.map(|dialect| PossibleValue::new(dialect.name()));
+    let streams = StreamVendor::ALL.map(|vendor| {
+        let help = match vendor {
+            StreamVendor::Anthropic => "A Messages API stream",
+            StreamVendor::OpenAi => "A chat completions or responses stream",
+            StreamVendor::Gemini => "A stream of Gemini's API",
+        };
+        let value = PossibleValue::new(vendor.name()).help(help);
+        value.hide(!shows_streams)
+    });
+    let values = dialects.into_iter().chain(streams);
+    PossibleValuesParser::new(values)
+        .try_map(|name| InputFormat::parse(&name).ok_or("there is no such format"))
 }
 
 /// What `toolq call` prints.
@@ -180,36 +224,38 @@ pub enum CallFormat {
     Json,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FormFlag {
-    /// An Anthropic user message
-    Message,
-    /// An array of Anthropic blocks
-    Blocks,
-    /// One block per line, each printed as soon as it and all before it are ready
-    BlockLines,
-    /// An array of `role: tool` messages
-    OpenaiChat,
-    /// An array of `function_call_output` items
-    OpenaiResponses,
-    /// An array of results for programs: with status, error, duration, and attempts
-    Results,
-    /// One such result per line, each printed as soon as it and all before it are ready
-    ResultLines,
-}
-
-impl From<FormFlag> for AnswerForm {
-    fn from(form: FormFlag) -> Self {
-        match form {
-            FormFlag::Message => Self::Message,
-            FormFlag::Blocks => Self::Blocks,
-            FormFlag::BlockLines => Self::BlockLines,
-            FormFlag::OpenaiChat => Self::OpenAiChat,
-            FormFlag::OpenaiResponses => Self::OpenAiResponses,
-            FormFlag::Results => Self::Results,
-            FormFlag::ResultLines => Self::ResultLines,
+/// Returns the parser of `--to`. A single block can only mirror another one.
+pub fn answer_form_parser() -> impl TypedValueParser<Value = AnswerForm> {
+    let help = |form| match form {
+        AnswerForm::Message => "An Anthropic user message",
+        AnswerForm::Blocks | AnswerForm::Block => "An array of Anthropic blocks",
+        AnswerForm::BlockLines => {
+            "One block per line, each printed as soon as it and all before it are ready"
         }
-    }
+        AnswerForm::OpenAiChat => "An array of `role: tool` messages",
+        AnswerForm::OpenAiResponses => "An array of `function_call_output` items",
+        AnswerForm::Gemini => "A message with `functionResponse` parts",
+        AnswerForm::Bedrock => "A message with `toolResult` blocks",
+        AnswerForm::Ollama => "An array of `role: tool` messages that name their tools",
+        AnswerForm::Results => {
+            "An array of results for programs: with status, error, duration, and attempts"
+        }
+        AnswerForm::ResultLines => {
+            "One such result per line, each printed as soon as it and all before it are ready"
+        }
+    };
+    let forms = || {
+        AnswerForm::ALL
+            .into_iter()
+            .filter(|form| *form != AnswerForm::Block)
+    };
+    let values = forms().map(move |form| PossibleValue::new(form.name()).help(help(form)));
+    PossibleValuesParser::new(values).try_map(move |name| {
+        let mut forms = forms();
+        forms
+            .find(|form| form.name() == name)
+            .ok_or("there is no such form")
+    })
 }
 
 /// Parses the value of `--http`. Names aren't resolved: what a name means may change.

@@ -102,7 +102,7 @@ fn submit_turns(arguments: &SubmitArguments, context: &CommandContext) -> Result
     let paths = paths.map(|path| path.display().to_string());
     let settings = SubmitSettings {
         tools_sha256: tools.digest,
-        form: arguments.to.map(Into::into),
+        form: arguments.to,
         is_new: arguments.new,
         replicas: arguments.replicas.get(),
     };

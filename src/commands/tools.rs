@@ -13,30 +13,6 @@ use toolq_core::answer::DeclarationFormat;
 use toolq_core::json::indent_json;
 use toolq_core::types::{DescribeResult, Tool, ToolsConfig};
 
-/// Renders the formats that show how tools run, rather than how a model sees them.
-fn render_listing(
-    tools: &ToolsConfig,
-    format: ToolsFormat,
-    context: &CommandContext,
-) -> Result<Option<String>, CommandError> {
-    Ok(match format {
-        ToolsFormat::Table => {
-            let color = context.stderr.is_stdout_colored();
-            Some(tool_listing::to_table(tools, color))
-        }
-        ToolsFormat::Json => {
-            let json = tool_listing::to_json(tools).map_err(CommandError::usage)?;
-            let is_terminal = stdout::is_terminal();
-            Some(if is_terminal {
-                indent_json(&json)
-            } else {
-                json
-            })
-        }
-        _ => None,
-    })
-}
-
 /// Says which servers have tools that aren't listed, since nothing is started for that.
 fn note_unlocked(tools: &ToolsConfig, context: &CommandContext) {
     for server in &tools.unlocked {
@@ -90,26 +66,29 @@ pub fn print_declarations(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools()?);
-    if let Some(text) = render_listing(&tools, arguments.format, context)? {
-        stdout::write_line(&text)?;
-        note_unlocked(&tools, context);
-        return Ok(Exit::Ok);
-    }
-    let exit = complete_definitions(&tools, context)?;
-    let format = match arguments.format {
-        ToolsFormat::Anthropic => DeclarationFormat::Anthropic,
-        ToolsFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
-        ToolsFormat::OpenaiResponses => DeclarationFormat::OpenAiResponses,
-        ToolsFormat::Mcp => DeclarationFormat::Mcp,
-        ToolsFormat::Markdown | ToolsFormat::Table | ToolsFormat::Json => {
-            DeclarationFormat::Markdown
+    let is_terminal = stdout::is_terminal();
+    let listing = match arguments.format {
+        ToolsFormat::Declarations(format) => {
+            let exit = complete_definitions(&tools, context)?;
+            let text = answer::render_declarations(&tools, format);
+            if is_terminal && format != DeclarationFormat::Markdown {
+                stdout::write_line(&indent_json(&text))?;
+            } else {
+                stdout::write_line(text.trim_end())?;
+            }
+            return Ok(exit);
+        }
+        ToolsFormat::Table => tool_listing::to_table(&tools, context.stderr.is_stdout_colored()),
+        ToolsFormat::Json => {
+            let json = tool_listing::to_json(&tools).map_err(CommandError::usage)?;
+            if is_terminal {
+                indent_json(&json)
+            } else {
+                json
+            }
         }
     };
-    let text = answer::render_declarations(&tools, format);
-    if stdout::is_terminal() && arguments.format != ToolsFormat::Markdown {
-        stdout::write_line(&indent_json(&text))?;
-    } else {
-        stdout::write_line(text.trim_end())?;
-    }
-    Ok(exit)
+    stdout::write_line(&listing)?;
+    note_unlocked(&tools, context);
+    Ok(Exit::Ok)
 }

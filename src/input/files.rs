@@ -1,6 +1,7 @@
 //! The inputs of `run` and `plan`: files or stdin. Unless it is a stream or `--follow` is given, an input is read to
 //! its end before anything runs.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read as _};
 use std::os::unix::fs::FileExt as _;
@@ -8,12 +9,13 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use crate::args::{DialectFlag, InputArguments};
+use crate::args::{InputArguments, InputFormat};
 use crate::input::chunk_reader::ChunkReader;
 use crate::input::follow_input::FollowInput;
 use crate::input::stdin;
 use crate::input::stream_input::StreamInput;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, StderrWriter};
+use toolq_core::text::{escape, format_count};
 use toolq_core::transcript;
 use toolq_core::transcript::{
     InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
@@ -43,13 +45,14 @@ pub fn open_inputs(
     prepare: fn(InputSource) -> InputSource,
 ) -> Result<Vec<CommandInput>, CommandError> {
     open_each(arguments, |path, name, file| {
-        let vendor = arguments.from.and_then(DialectFlag::stream_vendor);
+        let vendor = arguments.from.and_then(InputFormat::stream_vendor);
         let (prefix, is_stream) = match vendor {
             Some(_) => (Vec::new(), true),
             None => detect_stream(&file).map_err(|error| unreadable_input(&name, &error))?,
         };
-        if let Some(given) = arguments.from.filter(|_| is_stream && vendor.is_none()) {
-            return Err(stream_mismatch(&name, given.into()));
+        let given = arguments.from.and_then(InputFormat::dialect);
+        if let Some(given) = given.filter(|_| is_stream) {
+            return Err(stream_mismatch(&name, given));
         }
         if is_stream {
             let stream = StreamDecoder::new(name, vendor, arguments.max_document);
@@ -61,8 +64,7 @@ pub fn open_inputs(
         } else {
             InputSource::from_pipe(name, Cursor::new(prefix).chain(file))?
         };
-        let from = arguments.from.map(Into::into);
-        let recording = Recording::read(prepare(source), from, arguments.max_document)?;
+        let recording = Recording::read(prepare(source), given, arguments.max_document)?;
         let recording = match recording.dialect() {
             Dialect::Toolq => verify_session_log(recording, path)?.0,
             _ => recording,
@@ -72,12 +74,84 @@ pub fn open_inputs(
     })
 }
 
+/// Says what people should know about recordings before their calls run: which of them don't, and what is missing.
+/// `include_all` if calls run that have a result or were abandoned.
+pub fn print_notes<'r>(
+    recordings: impl Iterator<Item = &'r Recording> + Clone,
+    include_all: bool,
+    stderr: &StderrWriter,
+) {
+    for damage in recordings.clone().filter_map(Recording::damage) {
+        stderr.print_warning(&damage.to_string());
+    }
+    let abandoned: usize = recordings.clone().map(Recording::abandoned_calls).sum();
+    if abandoned > 0 && !include_all {
+        stderr.print_note(&abandoned_note(abandoned));
+    }
+    let kinds: BTreeSet<&str> = recordings
+        .flat_map(Recording::unknown_kinds)
+        .map(String::as_str)
+        .collect();
+    print_unknown_kinds(&kinds, stderr);
+}
+
+fn abandoned_note(calls: usize) -> String {
+    let (were, their, them) = match calls {
+        1 => ("was", "its result", "it"),
+        _ => ("were", "their results", "them"),
+    };
+    let calls = format_count(calls as u64, "call");
+    format!(
+        "{calls} {were} abandoned: the conversation went on without {their}; `--all` includes {them}"
+    )
+}
+
+/// Names what the model asked for in ways that toolq doesn't know.
+pub fn print_unknown_kinds(kinds: &BTreeSet<&str>, stderr: &StderrWriter) {
+    if !kinds.is_empty() {
+        stderr.print_note(&unknown_kinds_message(kinds));
+    }
+}
+
+/// Checks a stream without calls for what the model asked for in ways that toolq doesn't know.
+///
+/// # Errors
+/// It asked for something.
+pub fn check_unknown_kinds(
+    stream: &StreamInput,
+    stderr: &StderrWriter,
+) -> Result<(), CommandError> {
+    let kinds: BTreeSet<&str> = stream.unknown_kinds().map(|(kind, _)| kind).collect();
+    if stream.unknown_kinds().any(|(_, is_call)| is_call) {
+        return Err(CommandError::usage(unknown_kinds_message(&kinds)));
+    }
+    print_unknown_kinds(&kinds, stderr);
+    Ok(())
+}
+
+fn unknown_kinds_message(kinds: &BTreeSet<&str>) -> String {
+    let names: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("`{}`", escape(kind)))
+        .collect();
+    format!(
+        "the model asks for what toolq doesn't run: {}",
+        names.join(", ")
+    )
+}
+
+/// Returns the recordings among inputs.
+pub fn recordings(inputs: &[CommandInput]) -> impl Iterator<Item = &Recording> + Clone {
+    inputs.iter().filter_map(|input| match input {
+        CommandInput::Recording(recording) => Some(&**recording),
+        CommandInput::Stream(_) | CommandInput::Follow(_) => None,
+    })
+}
+
 /// Returns the error for a stream that `--from` calls a document of `given`.
 fn stream_mismatch(name: &str, given: Dialect) -> CommandError {
     let message = format!("{name}:1:1: this is a stream of events, but `--from` says `{given}`");
-    CommandError::usage(message).with_hint(
-        "write `--from anthropic-sse` or `--from openai-sse`, or leave it out: toolq detects the format",
-    )
+    CommandError::usage(message).with_hint("leave it out: toolq detects the format")
 }
 
 /// Opens every named input as lines to follow.
@@ -87,14 +161,14 @@ fn stream_mismatch(name: &str, given: Dialect) -> CommandError {
 pub fn open_follow_inputs(arguments: &InputArguments) -> Result<Vec<CommandInput>, CommandError> {
     if arguments
         .from
-        .and_then(DialectFlag::stream_vendor)
+        .and_then(InputFormat::stream_vendor)
         .is_some()
     {
         let failure = CommandError::usage("--follow reads JSON lines, not a stream of events");
         return Err(failure.with_hint("leave it out: streams are answered as they arrive anyway"));
     }
     open_each(arguments, |_, name, file| {
-        let from = arguments.from.map(Into::into);
+        let from = arguments.from.and_then(InputFormat::dialect);
         let follow = LineFollower::new(name, from, arguments.max_document);
         let lines = FollowInput::new(ChunkReader::new(Vec::new(), file), follow);
         Ok(CommandInput::Follow(Box::new(lines)))

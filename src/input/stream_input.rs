@@ -81,6 +81,21 @@ impl StreamInput {
         collect_turns(std::iter::from_fn(|| self.next_ready()))
     }
 
+    /// Keeps what each message amounts to.
+    pub fn keep_messages(&mut self) {
+        self.stream.keep_messages();
+    }
+
+    /// Takes what the messages amount to that have ended, each as one line of JSON.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.stream.take_messages()
+    }
+
+    /// Returns kinds of blocks that toolq doesn't run, each with whether it looks like a call.
+    pub fn unknown_kinds(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.stream.unknown_kinds()
+    }
+
     /// Returns the number of messages that have started.
     pub fn message_count(&self) -> usize {
         self.stream.message_count()

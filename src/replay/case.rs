@@ -64,6 +64,8 @@ impl CaseResult {
 pub enum IncompleteCause {
     /// The recording has no result for it.
     NoResult,
+    /// The recording has none because the conversation went on without it.
+    Abandoned,
     /// The replay was stopped before it was compared.
     Halted,
 }
@@ -131,6 +133,8 @@ pub struct ReplayTotals {
     pub differing_stale: usize,
     /// Calls that weren't compared, because the recording has no result for them.
     pub unrecorded: usize,
+    /// Calls that weren't compared, because the conversation went on without their results.
+    pub abandoned: usize,
     /// New results that were written into the recordings.
     pub updated: usize,
 }
@@ -152,6 +156,7 @@ impl ReplayTotals {
                 self.matched += 1;
             }
             CaseResult::Incomplete(IncompleteCause::NoResult) => self.unrecorded += 1,
+            CaseResult::Incomplete(IncompleteCause::Abandoned) => self.abandoned += 1,
             CaseResult::Incomplete(IncompleteCause::Halted) => {}
             CaseResult::Differs(differences) => {
                 self.differing += 1;

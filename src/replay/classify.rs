@@ -22,6 +22,9 @@ impl RecordingReplayer {
         file: &mut RecordingContext<'_>,
     ) -> Result<CaseResult, InputError> {
         let position = checked.call.position;
+        if file.recording.is_abandoned(turn, position) {
+            return Ok(CaseResult::Incomplete(IncompleteCause::Abandoned));
+        }
         match (&checked.verdict, actual) {
             (_, Some(actual)) if actual.halted => {
                 Ok(CaseResult::Incomplete(IncompleteCause::Halted))
@@ -115,7 +118,7 @@ impl RecordingReplayer {
         // A stale result isn't what the tool returns after the recorded calls, so it doesn't belong into the recording.
         if self.settings.update_recordings
             && stale_after.is_none()
-            && let Some(edit) = rewrite_reply(reply, file.recording.dialect(), &actual.answer)
+            && let Some(edit) = rewrite_reply(reply, &actual.answer)
         {
             file.edits.push(edit);
         }

@@ -50,7 +50,8 @@ impl RecordingReplayer {
                 .await;
         }
         for checked in &checked {
-            let mut actual = collector.results.remove(&checked.call.position);
+            let position = checked.repeats.unwrap_or(checked.call.position);
+            let mut actual = collector.results.get(&position).cloned();
             if let (Some(copied_tools), Some(actual)) = (&self.copied_tools, &mut actual) {
                 copied_tools.restore_paths(&mut actual.answer);
             }
@@ -61,7 +62,8 @@ impl RecordingReplayer {
             let case = ReplayCase {
                 input: &input,
                 file: file.name,
-                executed: actual.as_ref().is_some_and(|actual| !actual.halted),
+                executed: checked.repeats.is_none()
+                    && actual.as_ref().is_some_and(|actual| !actual.halted),
                 duration: actual
                     .as_ref()
                     .map_or(Duration::ZERO, |actual| actual.duration),
@@ -117,7 +119,10 @@ impl RecordingReplayer {
     ) -> Result<Vec<CheckedCall>, InputError> {
         let is_run = |checked: &&CheckedCall| match &checked.verdict {
             Verdict::Accepted(accepted) => {
-                let skipped = recording.is_skipped(turn, checked.call.position);
+                let position = checked.call.position;
+                let skipped = recording.is_skipped(turn, position)
+                    || recording.is_abandoned(turn, position)
+                    || checked.repeats.is_some();
                 policy::should_run(accepted, skipped, self.settings.execute)
             }
             Verdict::Rejected(_) => false,

@@ -10,7 +10,7 @@ use toolq_core::types::{
 use toolq_engine::AnswerDelivery;
 
 /// The current result of a call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ActualResult {
     pub(super) answer: CallAnswer,
     pub(super) duration: Duration,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::support::{CliOutput, CliSandbox, lacks};
+use crate::support::{CliOutput, CliSandbox, lacks, parse_json_lines};
 
 const TOOLS: &str = "version: 1
 tools:
@@ -407,6 +407,41 @@ fn a_plan_takes_its_estimates_from_a_log() {
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
     let both = ["plan", "--estimates", "log.jsonl", "--out", "plan.json"];
     CliSandbox::new().tools(tools).run(&both).assert_exit(2);
+}
+
+/// Calls that neither run nor are rejected are in a plan of every format: a call that was sent twice, and one that nobody waits for.
+#[test]
+fn every_plan_has_the_calls_that_do_not_run() {
+    let call =
+        |id: &str| serde_json::json!({"type": "tool_use", "id": id, "name": "say", "input": {}});
+    let model = |ids: &[&str]| serde_json::json!({"role": "assistant", "content": ids.iter().map(|id| call(id)).collect::<Vec<_>>()});
+    let said = serde_json::json!({"role": "user", "content": "go on"});
+    let request = serde_json::json!({"messages": [model(&["old"]), said, model(&["new", "new"])]});
+    let sandbox = CliSandbox::new()
+        .tools("version: 1\ntools:\n  say: {input_schema: {type: object}, command: [echo]}\n")
+        .file("in.json", request.to_string());
+    let plan = |format: &str| {
+        let ran = sandbox
+            .command(&["plan", "--format", format, "in.json"])
+            .output();
+        String::from_utf8(ran.unwrap().stdout).unwrap()
+    };
+    let text = plan("text");
+    for words in ["abandoned: ", "sent twice", "has the result of call 0"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let turns = parse_json_lines(&plan("json"));
+    let idle = |turn: usize, key: &str| turns[turn][key].clone();
+    let old = serde_json::json!([{"position": 0, "tool_use_id": "old", "tool_name": "say"}]);
+    assert_eq!(idle(0, "abandoned"), old);
+    let again =
+        serde_json::json!([{"position": 1, "tool_use_id": "new", "tool_name": "say", "of": 0}]);
+    assert_eq!(idle(1, "repeats"), again);
+    let page = plan("html");
+    for row in ["id=\"call-0-0\"", "id=\"call-1-0\"", "id=\"call-1-1\""] {
+        assert_eq!(page.matches(row).count(), 1, "{row}");
+    }
+    assert!(page.contains("abandoned: ") && page.contains("has the result of call 0"));
 }
 
 /// What a model wrote is text on the page; every call has its id and a link there.

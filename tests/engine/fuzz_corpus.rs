@@ -24,3 +24,14 @@ fn every_input_of_the_corpus_passes_its_target() {
         check(b"");
     }
 }
+
+/// Streams that were changed on their way, each by a few random choices.
+#[test]
+fn no_call_of_a_changed_stream_runs_with_what_was_not_sent_for_it() {
+    let mut random = fastrand::Rng::with_seed(36);
+    for _ in 0..8000 {
+        let data: Vec<u8> = (0..32).map(|_| random.u8(..)).collect();
+        let checked = panic::catch_unwind(|| toolq_fuzz::mutated_streams(&data));
+        assert!(checked.is_ok(), "{data:?}");
+    }
+}

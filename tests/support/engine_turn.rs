@@ -17,12 +17,12 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AcceptedCall, ApprovalPolicy, Backing, Call, CallAnswer, CallRef, CallTimeouts, CheckedCall,
-    CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError, Event, EventSink,
-    FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers, OnDoubt,
-    OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody, ResultContent,
-    ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates,
-    StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, Call, CallAnswer, CallKind, CallRef, CallTimeouts,
+    CheckedCall, CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError,
+    Event, EventSink, FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers,
+    OnDoubt, OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody,
+    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits,
+    StatusTemplates, StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -225,6 +225,7 @@ impl TestCall {
                 name: self.tool.name.as_str().into(),
                 input: Ok(input.clone()),
                 parent: None,
+                kind: CallKind::Function,
             },
             verdict: Verdict::Accepted(Box::new(AcceptedCall {
                 tool: Arc::new(self.tool),
@@ -239,6 +240,7 @@ impl TestCall {
                 probe: None,
             })),
             resume_state: ResumeState::NotStarted,
+            repeats: None,
         }
     }
 }

@@ -78,7 +78,7 @@ impl EmbeddedSession {
         let mut collector = ReplyCollector::new(recording.layout(), recording.open_turns(false));
         for (index, turn) in turns.into_iter().enumerate() {
             if turn.calls.is_empty() {
-                if turn.answered_count == 0 {
+                if turn.call_count() == 0 {
                     collector.push_empty_list();
                 }
                 continue;
@@ -142,13 +142,20 @@ impl EmbeddedSession {
                     self.engine.current()?.set_turn_origin(origin);
                     let mut collector = ReplyCollector::new(InputLayout::Document, 1);
                     collector.begin_turn(form);
-                    let error = self
+                    let (error, broken) = self
                         .run_message(turns_before + turn, source, &mut collector, &mut callback)
                         .await?;
                     reply.append(collector.into_reply());
+                    if let Some(broken) = broken {
+                        reply.problem.get_or_insert(broken.to_string());
+                    }
                     error
                 }
                 StreamEvent::Aborted { error, .. } => Some(error),
+                StreamEvent::Broken { error, .. } => {
+                    reply.problem.get_or_insert(error.to_string());
+                    None
+                }
                 StreamEvent::PartialInput(_)
                 | StreamEvent::CallComplete(_)
                 | StreamEvent::MessageEnd { .. } => None,
@@ -172,14 +179,14 @@ impl EmbeddedSession {
         source: &mut StreamReader<R>,
         collector: &mut ReplyCollector,
         callback: &mut Option<EventCallback<'_>>,
-    ) -> Result<Option<InputError>, Error> {
+    ) -> Result<(Option<InputError>, Option<InputError>), Error> {
         let engine = self.engine.current()?;
         let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, callback);
         let prior = (&*self.set.checker, &NoPriorCalls);
         let end = engine
             .run_message(number, source, prior, &mut sink, collector)
             .await;
-        Ok(end.stream_error)
+        Ok((end.stream_error, end.broken))
     }
 
     /// Notes in `reply` that the log can no longer be written.

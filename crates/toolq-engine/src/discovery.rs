@@ -16,8 +16,8 @@ use crate::state::EngineState;
 use toolq_core::check::{CallChecker, MAX_DESCRIPTION_BYTES, parse_description};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, DescribeResult, EmitError, Event, EventSink, Outcome, ResultContent,
-    Tool, ToolsConfig, TurnOrigin,
+    Call, CallAnswer, CallKind, CallRef, DescribeResult, EmitError, Event, EventSink, Outcome,
+    ResultContent, Tool, ToolsConfig, TurnOrigin,
 };
 
 /// Discovers the schemas of an engine's tools that describe themselves. It shares the engine's limits on calls at once, its
@@ -80,6 +80,7 @@ impl SchemaDiscovery {
             name: tool.name.as_str().into(),
             input: Ok(Input::empty()),
             parent: None,
+            kind: CallKind::Function,
         });
         let calls = calls.map(|call| checker.check_call(call)).collect();
         let mut describe_sink = DescribeSink { tools, sink };

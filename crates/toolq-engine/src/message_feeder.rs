@@ -31,6 +31,8 @@ pub trait MessageSource: Send {
 pub struct MessageEnd<C> {
     /// Why the stream ended in the middle of the message, if it did.
     pub stream_error: Option<InputError>,
+    /// What doesn't fit together in the message, so that some of its calls didn't run.
+    pub broken: Option<InputError>,
     /// Why the run can't continue, if a call contradicts the record of an earlier run.
     pub conflict: Option<C>,
 }
@@ -58,6 +60,7 @@ impl Engine {
             control,
             turn_number: number,
             admission: StreamAdmission::new(checker),
+            broken: None,
             sender,
             prior,
             conflict: None,
@@ -87,6 +90,8 @@ struct MessageFeeder<'f, S, P: PriorCalls> {
     turn_number: usize,
     /// Decides which calls may start.
     admission: StreamAdmission<'f>,
+    /// What doesn't fit together in the message.
+    broken: Option<InputError>,
     sender: UnboundedSender<TurnArrival>,
     prior: &'f P,
     conflict: Option<P::Conflict>,
@@ -98,6 +103,7 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         let stream_error = self.feed_message().await;
         MessageEnd {
             stream_error,
+            broken: self.broken,
             conflict: self.conflict,
         }
     }
@@ -159,6 +165,10 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
             StreamEvent::PartialInput(part) => self.send(self.partial_arrival(part)),
             StreamEvent::CallStarted { .. } => self.admission.begin(),
             StreamEvent::CallComplete(call) => self.admission.complete(self.own_call(call)),
+            StreamEvent::Broken { first, error, .. } => {
+                self.admission.break_from(first);
+                self.broken.get_or_insert(error);
+            }
             StreamEvent::MessageEnd { ending, .. } => {
                 self.admission.close(ending);
                 return MessageProgress::Complete;

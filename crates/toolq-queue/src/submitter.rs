@@ -113,7 +113,7 @@ impl QueueSession {
 
 /// A turn whose calls are all answered isn't open. One without calls is: its line is answered by an empty list.
 fn is_open(turn: &Turn) -> bool {
-    !turn.calls.is_empty() || turn.answered_count == 0
+    !turn.calls.is_empty() || turn.call_count() == 0
 }
 
 /// If it is to be submitted again, an input gets a name that no other submission has.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use toolq_core::json::{Input, InvalidInput};
-use toolq_core::types::{AnswerForm, Call, ResponseEnding, Turn, TurnOrigin};
+use toolq_core::types::{AnswerForm, Call, CallKind, ResponseEnding, Turn, TurnOrigin};
 
 /// The version of the message. A worker that knows only older ones hands the turn back.
 const MESSAGE_VERSION: u32 = 1;
@@ -34,6 +34,9 @@ pub(super) struct TurnMessage {
 struct CallMessage {
     position: usize,
     id: String,
+    /// It calls a custom tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_custom: bool,
     name: String,
     /// The input's text, digit by digit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,19 +44,6 @@ struct CallMessage {
     /// Why there is no input.
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FormName {
-    Message,
-    Blocks,
-    Block,
-    BlockLines,
-    OpenaiChat,
-    OpenaiResponses,
-    Results,
-    ResultLines,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -101,7 +91,7 @@ impl TurnMessage {
             input: Some(input.to_owned()),
             number: turn.number,
             calls: turn.calls.iter().map(CallMessage::new).collect(),
-            form: form.into(),
+            form: FormName(form),
             ending: turn.ending.into(),
             started_positions: turn.started_positions.clone(),
             in_doubt_positions: turn.in_doubt_positions.clone(),
@@ -112,12 +102,8 @@ impl TurnMessage {
 
     fn into_turn(self) -> Turn {
         let number = self.number;
-        let calls = self.calls.into_iter();
+        let calls = self.calls.into_iter().map(|call| call.into_call(number));
         Turn {
-            number,
-            calls: calls.map(|call| call.into_call(number)).collect(),
-            answered_count: 0,
-            answer_form: self.form.into(),
             ending: self.ending.into(),
             started_positions: self.started_positions,
             in_doubt_positions: self.in_doubt_positions,
@@ -127,6 +113,7 @@ impl TurnMessage {
                 model: self.model,
                 traceparent: None,
             },
+            ..Turn::of_calls(number, calls.collect(), self.form.0)
         }
     }
 }
@@ -147,6 +134,7 @@ impl CallMessage {
         Self {
             position: call.position,
             id: call.id.clone(),
+            is_custom: call.kind == CallKind::Custom,
             name: call.name.to_string(),
             input,
             invalid: invalid.map(Cow::into_owned),
@@ -167,6 +155,11 @@ impl CallMessage {
             name: self.name.into(),
             input: input.map_err(Box::new),
             parent: None,
+            kind: if self.is_custom {
+                CallKind::Custom
+            } else {
+                CallKind::Function
+            },
         }
     }
 }
@@ -174,33 +167,25 @@ impl CallMessage {
 /// Encodes [`InvalidInput::MissingName`], which readers must distinguish from the other reasons.
 const MISSING_NAME: &str = "missing-name";
 
-impl From<AnswerForm> for FormName {
-    fn from(form: AnswerForm) -> Self {
-        match form {
-            AnswerForm::Message => Self::Message,
-            AnswerForm::Blocks => Self::Blocks,
-            AnswerForm::Block => Self::Block,
-            AnswerForm::BlockLines => Self::BlockLines,
-            AnswerForm::OpenAiChat => Self::OpenaiChat,
-            AnswerForm::OpenAiResponses => Self::OpenaiResponses,
-            AnswerForm::Results => Self::Results,
-            AnswerForm::ResultLines => Self::ResultLines,
-        }
+/// A form by its name.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "&'static str")]
+struct FormName(AnswerForm);
+
+impl From<FormName> for &'static str {
+    fn from(form: FormName) -> Self {
+        form.0.name()
     }
 }
 
-impl From<FormName> for AnswerForm {
-    fn from(form: FormName) -> Self {
-        match form {
-            FormName::Message => Self::Message,
-            FormName::Blocks => Self::Blocks,
-            FormName::Block => Self::Block,
-            FormName::BlockLines => Self::BlockLines,
-            FormName::OpenaiChat => Self::OpenAiChat,
-            FormName::OpenaiResponses => Self::OpenAiResponses,
-            FormName::Results => Self::Results,
-            FormName::ResultLines => Self::ResultLines,
-        }
+impl TryFrom<String> for FormName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let mut forms = AnswerForm::ALL.into_iter();
+        let form = forms.find(|form| form.name() == name);
+        form.map(Self)
+            .ok_or_else(|| format!("there is no form {name:?}"))
     }
 }
 

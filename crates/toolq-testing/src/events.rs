@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, CacheNote, Call, CallAnswer, CallEnding, CallRef, CallReport, CallRequest,
-    CaptureStats, CheckedCall, EmitError, Event, EventSink, Outcome, ResultContent, TurnOrigin,
-    Verdict,
+    AcceptedCall, CacheNote, Call, CallAnswer, CallEnding, CallKind, CallRef, CallReport,
+    CallRequest, CaptureStats, CheckedCall, EmitError, Event, EventSink, Outcome, ResultContent,
+    TurnOrigin, Verdict,
 };
 
 /// Returns the outcome of a program that wrote `text` and exited successfully.
@@ -33,6 +33,7 @@ pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
         is_error,
         for_clients: None,
         report: CallReport::default(),
+        kind: CallKind::Function,
     }
 }
 
@@ -54,6 +55,7 @@ pub fn emit_finished(
         name: Arc::clone(&call.tool_name),
         input: Ok(Input::empty()),
         parent: call.parent.clone(),
+        kind: CallKind::Function,
     };
     sink.emit(&[Event::Finished {
         call,

@@ -15,11 +15,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, ApprovalPolicy, Backing, Call, CallTimeouts, CheckedCall, CommandInvocation,
-    Compare, Effect, EnvFile, FormatPolicy, Invocation, OnDoubt, OnFailure, OutputKind, PriceTable,
-    ProblemDetail, Rejection, RejectionReason, ResumeState, RetryPolicy, SafetyPolicy,
-    SafetySource, StartLimits, StatusTemplates, StdinContent, Template, TemplatePart, Tool,
-    ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, Call, CallKind, CallTimeouts, CheckedCall,
+    CommandInvocation, Compare, Effect, EnvFile, FormatPolicy, Invocation, OnDoubt, OnFailure,
+    OutputKind, PriceTable, ProblemDetail, Rejection, RejectionReason, ResumeState, RetryPolicy,
+    SafetyPolicy, SafetySource, StartLimits, StatusTemplates, StdinContent, Template, TemplatePart,
+    Tool, ToolsConfig, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -183,6 +183,7 @@ pub fn sample_call(position: usize, name: &str, input: &str) -> Call {
         name: name.into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        kind: CallKind::Function,
     }
 }
 
@@ -205,6 +206,7 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
         call,
         verdict,
         resume_state: ResumeState::NotStarted,
+        repeats: None,
     }
 }
 
@@ -230,6 +232,7 @@ pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
             )],
         }),
         resume_state: ResumeState::NotStarted,
+        repeats: None,
     }
 }
 

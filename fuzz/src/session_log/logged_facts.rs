@@ -8,11 +8,10 @@ use toolq_log::TaskHistory;
 use toolq_testing::{accepted_call, sample_tool};
 
 /// Statuses of a `tool_result` after which a call may still run.
-const OPEN_STATUSES: [&str; 11] = [
+const OPEN_STATUSES: [&str; 10] = [
     "unknown_tool",
     "invalid_input",
     "invalid_arguments",
-    "duplicate_id",
     "truncated",
     "response_refused",
     "path_outside_root",

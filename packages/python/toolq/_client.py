@@ -22,7 +22,7 @@ from ._messages import Message, to_json
 from ._pending import Pending
 from ._tool import Tool, as_tool
 
-DeclarationFormat = Literal["anthropic", "openai-chat", "openai-responses", "mcp"]
+DeclarationFormat = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "bedrock", "mcp"]
 """The form of declarations for a model."""
 
 PathOrText = Union[str, "os.PathLike[str]"]
@@ -118,7 +118,7 @@ class Toolq:
         return await self._plan(message)
 
     def tools(self, format: DeclarationFormat = "anthropic") -> list[Any]:
-        """Return the declarations for a model, each a dict: `anthropic`, `openai-chat`, `openai-responses` or `mcp`."""
+        """Return the declarations for a model, each a dict, as `toolq tools --format` has them."""
         self.start()
         return self._list(format).result()
 
@@ -258,7 +258,7 @@ class Toolq:
 
 
 def _tools_of(declarations: dict[str, list[Any]] | list[Any]) -> list[Any]:
-    # MCP's form is an object around the list. What the vendors' SDKs declare accepts `Any`, but no dict of anything.
+    # Bedrock's and MCP's forms are objects around the list. What the vendors' SDKs declare accepts `Any`, but no dict of anything.
     return declarations["tools"] if isinstance(declarations, dict) else declarations
 
 

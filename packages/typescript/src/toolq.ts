@@ -31,7 +31,7 @@ export interface AnswerOptions {
 }
 
 /** The forms of declarations for a model. */
-export type DeclarationFormat = "anthropic" | "openai-chat" | "openai-responses" | "mcp";
+export type DeclarationFormat = "anthropic" | "openai-chat" | "openai-responses" | "gemini" | "bedrock" | "mcp";
 
 /** What a reload has changed: names of tools. */
 export interface ToolsChange {
@@ -111,7 +111,7 @@ export class Toolq {
   async tools(format: DeclarationFormat = "anthropic"): Promise<any[]> {
     await this.start();
     const { tools } = await this.#request({ type: "list", format }, MessageError);
-    // MCP's form is an object around the list.
+    // Bedrock's and MCP's forms are objects around the list.
     return Array.isArray(tools) ? tools : (tools as { tools: unknown[] }).tools;
   }
 

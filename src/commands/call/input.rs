@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use crate::output::CommandError;
 use toolq_core::json::{Input, MAX_INPUT_BYTES};
-use toolq_core::types::{Call, CheckedCall, RejectionReason, Tool, Verdict};
+use toolq_core::types::{Call, CallKind, CheckedCall, RejectionReason, Tool, Verdict};
 
 /// Returns the call of `tool` with this input, or the one on stdin: a JSON object, or the text of the tool's only string. If there is no text and
 /// the tool requires no properties, the input is empty. `command` is how the command line of the call begins, for hints.
@@ -47,6 +47,7 @@ pub(super) fn read_call(
             }
         })?),
         parent: None,
+        kind: CallKind::Function,
     })
 }
 

@@ -37,6 +37,11 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         .as_ref()
         .map(|path| PlanWriter::new(path, arguments, &tools_file, &tools, &mask, context));
     let inputs = files::open_inputs(&arguments.input, |source| source)?;
+    files::print_notes(
+        files::recordings(&inputs),
+        arguments.input.all,
+        &context.stderr,
+    );
     let mut printer = PlanPrinter::new(arguments, tools, mask, context);
     printer.describer = describer.transpose()?;
     printer.file = file.transpose()?;

@@ -45,6 +45,8 @@ pub(super) struct PlanPrinter<'a> {
     call_count: usize,
     /// Number of calls that are left out, since the input has their results.
     answered_count: usize,
+    /// Number of calls that are left out, since the conversation went past them.
+    abandoned_count: usize,
     jobs: NonZeroUsize,
     /// Number of turns printed.
     turns_printed: usize,
@@ -77,6 +79,7 @@ impl<'a> PlanPrinter<'a> {
             unlocked: BTreeMap::new(),
             call_count: 0,
             answered_count: 0,
+            abandoned_count: 0,
             jobs: arguments.input.jobs.unwrap_or(tools.concurrency),
             tools,
             turns_printed: 0,
@@ -109,6 +112,7 @@ impl PlanPrinter<'_> {
         self.note_started(&turn)?;
         self.call_count += turn.calls.len();
         self.answered_count += turn.answered_count;
+        self.abandoned_count += turn.abandoned.len();
         let (number, format) = (self.turns_printed, self.arguments.format);
         // Only tools called directly: a plan doesn't know which tools an agent will call.
         let is_called = |tool: &Arc<Tool>| turn.calls.iter().any(|call| *call.name == *tool.name);
@@ -126,11 +130,13 @@ impl PlanPrinter<'_> {
                 .undescribed
                 .extend(undescribed.iter().map(|tool| tool.name.clone())),
         }
-        let calls = self.checker.check_turn(turn.with_number(number));
+        let turn = turn.with_number(number);
+        let abandoned = turn.abandoned.clone();
+        let calls = self.checker.check_turn(turn);
         if let Some(file) = &mut self.file {
             file.add_turn(number, &calls)?;
         }
-        let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs);
+        let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs).with_abandoned(&abandoned);
         self.has_rejected |= !plan.rejected.is_empty();
         self.turns_printed += 1;
         let document = &mut self.document;
@@ -164,9 +170,10 @@ impl PlanPrinter<'_> {
 
     /// Says why no call is planned, unless the plan of a turn does.
     fn note_why_empty(&self) {
-        let why = match (self.call_count, self.answered_count, self.turns_printed) {
-            (0, 0, 0) => "the model made no tool calls",
-            (0, 1.., _) => {
+        let left_out = (self.answered_count, self.abandoned_count);
+        let why = match (self.call_count, left_out, self.turns_printed) {
+            (0, (0, 0), 0) => "the model made no tool calls",
+            (0, (1.., _), _) => {
                 "every call already has a result in the input; `--all` plans them anyway"
             }
             _ => return,

@@ -7,7 +7,7 @@ mod replay_run;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::args::{DialectFlag, IdsFlag, ReplayArguments as Arguments};
+use crate::args::{IdsFlag, InputFormat, ReplayArguments as Arguments};
 use crate::commands::replay::on_copy::prepare_copy;
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::context::CommandContext;
@@ -29,7 +29,7 @@ pub fn replay_recordings(
 ) -> Result<Exit, CommandError> {
     if arguments
         .from
-        .and_then(DialectFlag::stream_vendor)
+        .and_then(InputFormat::stream_vendor)
         .is_some()
     {
         let failure = CommandError::usage("a stream of events has no results to replay");

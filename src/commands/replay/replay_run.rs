@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::ReplayArguments as Arguments;
+use crate::args::{InputFormat, ReplayArguments as Arguments};
 use crate::commands::replay::messages::{below_root_warning, nothing_to_compare, unwritten_report};
 use crate::context::CommandContext;
 use crate::input::files;
@@ -92,7 +92,7 @@ impl<'a> ReplayRun<'a> {
             Ok(source) => source,
             Err(failure) => return Ok(self.report_unreadable(path, &failure, context)?),
         };
-        let from = self.arguments.from.map(Into::into);
+        let from = self.arguments.from.and_then(InputFormat::dialect);
         let recording = Recording::read(source, from, self.arguments.max_document)?;
         let recording = match recording.dialect() {
             Dialect::Toolq => match files::verify_session_log(recording, path) {
@@ -101,6 +101,9 @@ impl<'a> ReplayRun<'a> {
             },
             _ => recording,
         };
+        if let Some(damage) = recording.damage() {
+            context.stderr.print_warning(&damage.to_string());
+        }
         if let Some(copy) = &self.copy {
             let control = session.engine.control();
             match copy.make(&|| control.halt_cause().is_some()) {

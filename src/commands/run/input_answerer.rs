@@ -16,7 +16,9 @@ pub(crate) struct InputAnswerer<'s, 'c> {
     /// The path of the current input.
     input_path: String,
     /// The errors of inputs that broke off.
-    failures: Vec<CommandError>,
+    pub(super) failures: Vec<CommandError>,
+    /// What the messages of streams amount to, if that is kept.
+    pub(super) messages: Vec<String>,
 }
 
 impl<'s, 'c> InputAnswerer<'s, 'c> {
@@ -27,12 +29,8 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             turns_before: 0,
             input_path: String::new(),
             failures: Vec::new(),
+            messages: Vec::new(),
         }
-    }
-
-    /// Returns the errors of inputs that broke off.
-    pub(crate) fn into_failures(self) -> Vec<CommandError> {
-        self.failures
     }
 
     /// Answers all inputs, each with its path. An input that breaks off doesn't stop the others.
@@ -70,7 +68,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
                 let turn = recording.turn(index, all)?;
                 turn.with_number(self.turns_before + index)
             };
-            match (turn.calls.is_empty(), turn.answered_count) {
+            match (turn.calls.is_empty(), turn.call_count()) {
                 (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
                 (false, _) => self.answer_turn(turn, &mut printer).await?,

@@ -3,6 +3,7 @@
 
 mod control;
 mod input_answerer;
+mod message_file;
 mod no_calls;
 mod plan_application;
 mod settings;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::args::RunArguments as Arguments;
 use crate::commands::run::input_answerer::InputAnswerer;
+use crate::commands::run::message_file::MessageFile;
 use crate::commands::run::no_calls::finish_without_calls;
 use crate::commands::run::plan_application::read_plan;
 use crate::commands::run::settings::RunSettings;
@@ -46,8 +48,14 @@ pub fn run(
         files::open_inputs(&arguments.input, InputSource::with_digest)?
     };
     let run_settings = RunSettings::from(arguments);
+    let message_file = arguments.message.as_deref();
+    let message_file = message_file
+        .map(|path| MessageFile::open(path, &mut inputs, &paths, context))
+        .transpose()?;
+    let recordings = files::recordings(&inputs);
+    files::print_notes(recordings, arguments.input.all, &context.stderr);
     if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
-        return finish_without_calls(inputs, run_settings, context);
+        return finish_without_calls(inputs, run_settings, message_file, context);
     }
     let mut settings = SessionSettings::of_run(arguments, &context.environment);
     if let Some(path) = &arguments.plan {
@@ -68,11 +76,14 @@ pub fn run(
         Box::pin(async move {
             let mut answerer = InputAnswerer::new(session, run_settings);
             let result = answerer.answer_inputs(inputs).await;
-            (result, answerer.into_failures())
+            (result, answerer.failures, answerer.messages)
         })
     });
     let has_log = settings.log.target != LogTarget::Disabled;
-    finish(session, run_settings, has_log, answered)
+    let (result, failures, messages) = answered;
+    let exit = finish(session, run_settings, has_log, (result, failures));
+    message_file.map_or(Ok(()), |file| file.write(&messages))?;
+    exit
 }
 
 /// Closes the session and returns the most severe exit. `answered` is the error that ended the run, and those of inputs

@@ -23,7 +23,7 @@ impl From<&RunArguments> for RunSettings {
         Self {
             include_answered: arguments.input.all,
             follow: arguments.follow,
-            form: arguments.to.map(Into::into),
+            form: arguments.to,
             fail_on_error: arguments.fail_on_error,
         }
     }

@@ -94,6 +94,14 @@ impl InputAnswerer<'_, '_> {
         mut stream: StreamInput,
     ) -> Result<(), CommandError> {
         stream.read_in_background().map_err(CommandError::usage)?;
+        let answered = self.answer_messages(&mut stream).await;
+        self.messages.append(&mut stream.take_messages());
+        let kinds = stream.unknown_kinds().map(|(kind, _)| kind).collect();
+        files::print_unknown_kinds(&kinds, &self.session.context.stderr);
+        answered
+    }
+
+    async fn answer_messages(&mut self, stream: &mut StreamInput) -> Result<(), CommandError> {
         let (control, turns_before) = (self.session.engine.control(), self.turns_before);
         loop {
             let event = tokio::select! {
@@ -106,10 +114,14 @@ impl InputAnswerer<'_, '_> {
                 None => return Ok(()),
                 Some(StreamEvent::CallStarted { turn, form, origin }) => {
                     self.set_turn_origin(origin);
-                    self.answer_message(&mut stream, turns_before + turn, form)
+                    self.answer_message(stream, turns_before + turn, form)
                         .await?
                 }
                 Some(StreamEvent::Aborted { error, .. }) => Some(error),
+                Some(StreamEvent::Broken { error, .. }) => {
+                    self.note_broken(error);
+                    None
+                }
                 Some(
                     StreamEvent::PartialInput(_)
                     | StreamEvent::CallComplete(_)
@@ -139,7 +151,15 @@ impl InputAnswerer<'_, '_> {
             .run_message(number, stream, parts.prior, &mut parts.sink, &mut printer)
             .await;
         self.check_output(&mut printer)?;
+        if let Some(error) = end.broken {
+            self.note_broken(error);
+        }
         end.conflict.map_or(Ok(end.stream_error), Err)
+    }
+
+    /// Keeps what is wrong with a message, which doesn't stop those after it.
+    fn note_broken(&mut self, error: InputError) {
+        self.failures.push(files::stream_failure(error, 1));
     }
 
     /// Answers each line as it arrives.

@@ -134,7 +134,7 @@ fn content_block(block: &RawValue) -> ContentBlock {
 mod tests {
     use super::*;
 
-    use toolq_core::types::{CallReport, Status};
+    use toolq_core::types::{CallKind, CallReport, Status};
 
     #[test]
     fn every_kind_of_block_reaches_the_client() {
@@ -160,6 +160,7 @@ mod tests {
                 status: Status::Failed,
                 ..CallReport::default()
             },
+            kind: CallKind::Function,
         };
         let result = serde_json::to_value(call_result(&answer, StructuredSource::None)).unwrap();
         assert_eq!(result["isError"], true);

@@ -18,7 +18,7 @@ use crate::commands::serve::served_client::{ReplyChannel, ServedClient};
 use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AnswerForm, Call, CallAnswer, CallRef, ResponseEnding, Tool, ToolsChange, Traceparent, Turn,
+    AnswerForm, Call, CallAnswer, CallKind, CallRef, Tool, ToolsChange, Traceparent, Turn,
     TurnOrigin,
 };
 use toolq_engine::{ConversationOutputs, TurnRequest};
@@ -241,21 +241,17 @@ fn structured_source(call: &ToolCall, tool: Option<&Tool>) -> StructuredSource {
 }
 
 fn one_call_turn(number: usize, call: &ToolCall, origin: TurnOrigin) -> Turn {
+    let call = Call {
+        turn: number,
+        position: 0,
+        id: format!("call_{number}"),
+        kind: CallKind::Function,
+        name: call.name.as_str().into(),
+        input: Input::parse(call.arguments.get()).map_err(Box::new),
+        parent: None,
+    };
     Turn {
-        number,
-        calls: vec![Call {
-            turn: number,
-            position: 0,
-            id: format!("call_{number}"),
-            name: call.name.as_str().into(),
-            input: Input::parse(call.arguments.get()).map_err(Box::new),
-            parent: None,
-        }],
-        answered_count: 0,
-        answer_form: AnswerForm::Block,
-        ending: ResponseEnding::Complete,
-        started_positions: Vec::new(),
-        in_doubt_positions: Vec::new(),
         origin,
+        ..Turn::of_calls(number, vec![call], AnswerForm::Block)
     }
 }

@@ -17,7 +17,7 @@ use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::json::expect_json;
-use toolq_core::plan::TurnPlan;
+use toolq_core::plan::{ABANDONED_HEADING, REPEATS_HEADING, TurnPlan};
 
 /// A browser lays out this many turns or batches at once. They may have a single call each.
 const CHUNK_HEADINGS: usize = 50;
@@ -48,6 +48,18 @@ struct BatchView {
     rows: Vec<PlannedRow>,
 }
 
+impl BatchView {
+    /// Creates the view of calls that aren't planned, if there are any.
+    fn without_safety(heading: Option<String>, rows: Vec<PlannedRow>) -> Option<Self> {
+        let heading = heading.filter(|_| !rows.is_empty())?;
+        Some(Self {
+            heading,
+            safety: String::new(),
+            rows,
+        })
+    }
+}
+
 impl PlanPage {
     /// Adds the plan of a turn.
     pub(crate) fn add_turn(&mut self, plan: &TurnPlan<'_>, mask: &Mask) {
@@ -73,13 +85,19 @@ impl PlanPage {
             self.text_bytes += row.details.text_bytes();
             rows.push(row);
         }
-        if let Some(heading) = plan.rejected_heading() {
-            batches.push(BatchView {
-                heading,
-                safety: String::new(),
-                rows,
-            });
-        }
+        batches.extend(BatchView::without_safety(plan.rejected_heading(), rows));
+        let repeats = plan.repeats.iter();
+        let repeats = repeats.map(|(call, of)| PlannedRow::of_repeat(call, *of, plan.turn, mask));
+        batches.extend(BatchView::without_safety(
+            Some(REPEATS_HEADING.to_owned()),
+            repeats.collect(),
+        ));
+        let abandoned = plan.abandoned.iter();
+        let abandoned = abandoned.map(|call| PlannedRow::of_abandoned(call, plan.turn, mask));
+        batches.extend(BatchView::without_safety(
+            Some(ABANDONED_HEADING.to_owned()),
+            abandoned.collect(),
+        ));
         self.turns.push(PlannedTurnView {
             title: plan.title(),
             duration: (!plan.batches.is_empty()).then(|| plan.duration_line(mask)),

@@ -15,6 +15,8 @@ use toolq_core::types::{Call, OutcomeKind};
 
 /// The narrowest bar that can be seen and pointed at, in percent of the turn.
 const MIN_BAR_PERCENT: f64 = 0.35;
+/// How much is shown of the input of a call that doesn't run, in bytes.
+const MAX_IDLE_INPUT_BYTES: usize = 1_000;
 const MORE: &str = "`toolq plan --format json` has more";
 
 /// A call on the page.
@@ -43,14 +45,18 @@ pub(super) enum PlannedState {
     NeedsApproval,
     Rejected,
     Skipped,
+    Repeated,
+    Abandoned,
 }
 
 impl PlannedState {
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Planned,
         Self::NeedsApproval,
         Self::Rejected,
         Self::Skipped,
+        Self::Repeated,
+        Self::Abandoned,
     ];
 
     pub(super) fn label(self) -> &'static str {
@@ -59,6 +65,8 @@ impl PlannedState {
             Self::NeedsApproval => "needs approval",
             Self::Rejected => OutcomeKind::Rejected.label(),
             Self::Skipped => OutcomeKind::Skipped.label(),
+            Self::Repeated => "sent twice",
+            Self::Abandoned => "abandoned",
         }
     }
 
@@ -69,6 +77,8 @@ impl PlannedState {
             Self::NeedsApproval => "would run once somebody approves it",
             Self::Rejected => "could not run as it was requested",
             Self::Skipped => "would be answered without running",
+            Self::Repeated => "has the result of the call that it repeats",
+            Self::Abandoned => "gets no result: the conversation went on without one",
         }
     }
 
@@ -78,6 +88,8 @@ impl PlannedState {
             Self::NeedsApproval => RowLook::new("approval", "?"),
             Self::Rejected => RowLook::new("rejected", "⊘"),
             Self::Skipped => RowLook::new("skipped", "◇"),
+            Self::Repeated => RowLook::new("skipped", "↺"),
+            Self::Abandoned => RowLook::new("skipped", "–"),
         }
     }
 }
@@ -155,6 +167,36 @@ impl PlannedRow {
         let problem = mask.apply(problems.lines().next().unwrap_or_default());
         Self {
             problem: problem.into_owned(),
+            ..Self::new(call, turn, state, &input, details, mask)
+        }
+    }
+
+    /// A call that has the result of the call at `of`.
+    pub(super) fn of_repeat(call: &Call, of: usize, turn: usize, mask: &Mask) -> Self {
+        let why = format!("has the result of call {of}");
+        Self::of_idle(call, turn, (PlannedState::Repeated, why), mask)
+    }
+
+    /// A call that gets no result.
+    pub(super) fn of_abandoned(call: &Call, turn: usize, mask: &Mask) -> Self {
+        let why = "gets no result".to_owned();
+        Self::of_idle(call, turn, (PlannedState::Abandoned, why), mask)
+    }
+
+    fn of_idle(
+        call: &Call,
+        turn: usize,
+        (state, problem): (PlannedState, String),
+        mask: &Mask,
+    ) -> Self {
+        let input = mask.apply(call.input.as_ref().map_or("", Input::text));
+        let facts = [call.id.clone(), problem.clone()];
+        let details = vec![
+            ("call", facts_line(&facts, call, mask)),
+            ("input", cut_text(&input, MAX_IDLE_INPUT_BYTES, MORE)),
+        ];
+        Self {
+            problem,
             ..Self::new(call, turn, state, &input, details, mask)
         }
     }

@@ -80,11 +80,12 @@ impl ReplayReport for JsonReport {
             matched,
             stale,
             unrecorded,
+            abandoned,
             ..
         } = totals;
         write!(
             self.out,
-            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"unrecorded":{unrecorded},"differ":["#
+            r#"{{"files":{files},"turns":{turns},"calls":{calls},"executed":{executed},"served":{served},"matched":{matched},"stale":{stale},"unrecorded":{unrecorded},"abandoned":{abandoned},"differ":["#
         )?;
         self.rows.drain_to(&mut self.out)?;
         writeln!(self.out, "]}}")?;

@@ -179,6 +179,7 @@ impl SuiteCounts {
 fn incomplete_label(cause: IncompleteCause) -> &'static str {
     match cause {
         IncompleteCause::NoResult => "the recording has no result for this call",
+        IncompleteCause::Abandoned => "the conversation went on without a result for this call",
         IncompleteCause::Halted => "the replay was stopped before this call was compared",
     }
 }

@@ -24,7 +24,7 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
         .map(|(state, number)| state.counted(number))
         .collect();
     let compared: usize = numbers.iter().map(|(_, number)| number).sum();
-    let not_compared = totals.calls - compared;
+    let not_compared = totals.calls - compared - totals.abandoned;
     if not_compared > 0 {
         let why = if not_compared == totals.unrecorded {
             " (no recorded result)"
@@ -32,6 +32,9 @@ pub fn totals_label(totals: &ReplayTotals) -> String {
             ""
         };
         parts.push(ReplayState::NotCompared.counted(not_compared) + why);
+    }
+    if totals.abandoned > 0 {
+        parts.push(format!("{} abandoned", totals.abandoned));
     }
     if parts.is_empty() {
         parts.push("nothing was compared".to_owned());

@@ -8,32 +8,48 @@ use toolq_core::types::{AnswerForm, CallAnswer, Dialect};
 
 /// Returns an edit that replaces the content of a recorded result. Returns `None` for session logs, which are never
 /// rewritten, and for results that have no place for the content.
-pub fn rewrite_reply(
-    reply: &RecordedReply,
-    dialect: Dialect,
-    actual: &CallAnswer,
-) -> Option<RecordingEdit> {
+pub fn rewrite_reply(reply: &RecordedReply, actual: &CallAnswer) -> Option<RecordingEdit> {
     let object = ParsedObject::parse(&reply.json).ok()??;
-    let text = match dialect {
-        // A session log is evidence, and its records are hash-chained.
+    let rendered = |form| render_content(form, actual);
+    let text = match reply.dialect {
+        // A session log is evidence.
         Dialect::Toolq => return None,
         Dialect::Codex => rewrite_codex(&object, actual)?,
-        _ if object.has_value("tool_use_id") => rewrite_anthropic(&object, actual)?,
-        _ if object.has_value("call_id") => with_content_at(
-            &object,
-            "output",
-            &render_content(AnswerForm::OpenAiResponses, actual)?,
+        Dialect::Anthropic | Dialect::ClaudeCode => rewrite_anthropic(&object, actual)?,
+        Dialect::OpenAiResponses => {
+            with_content_at(&object, "output", &rendered(AnswerForm::OpenAiResponses)?)
+        }
+        Dialect::Gemini => replace_part(
+            object.json(),
+            object.get("response")?,
+            &rendered(AnswerForm::Gemini)?,
         ),
-        _ => with_content_at(
-            &object,
-            "content",
-            &render_content(AnswerForm::OpenAiChat, actual)?,
-        ),
+        Dialect::Bedrock => rewrite_bedrock(&object, actual)?,
+        Dialect::OpenAiChat | Dialect::Ollama => {
+            with_content_at(&object, "content", &rendered(AnswerForm::OpenAiChat)?)
+        }
     };
     Some(RecordingEdit {
         byte_range: reply.byte_range.clone(),
         text,
     })
+}
+
+/// Rewrites a `toolResult` block: its content, and its status.
+fn rewrite_bedrock(block: &ParsedObject, actual: &CallAnswer) -> Option<String> {
+    let content = render_content(AnswerForm::Bedrock, actual)?;
+    let text = replace_part(block.json(), block.get("content")?, &content);
+    let status = if actual.is_error {
+        "\"error\""
+    } else {
+        "\"success\""
+    };
+    let block = ParsedObject::parse(&text).ok()??;
+    match block.get("status") {
+        Some(known) => Some(replace_part(block.json(), known, status)),
+        None if actual.is_error => Some(add_member(block.json(), "status", status)),
+        None => Some(text.clone()),
+    }
 }
 
 /// Rewrites a `tool_result` block: its content, and its `is_error` if that changes.
@@ -103,12 +119,26 @@ fn with_content_at(object: &ParsedObject, key: &str, content: &str) -> String {
 fn render_content(form: AnswerForm, actual: &CallAnswer) -> Option<String> {
     let rendered = answer::render_answers(form, std::slice::from_ref(actual));
     let json = JsonText::new(&rendered);
-    let object = match json.elements() {
-        Some(list) => list.first()?.object()?,
-        None => json.object()?,
+    let object = json.object();
+    let content = match form {
+        AnswerForm::Gemini => {
+            let part = first_object(&object?.get_elements("parts")?)?;
+            part.get_object("functionResponse")?.get("response")?
+        }
+        AnswerForm::Bedrock => {
+            let block = first_object(&object?.get_elements("content")?)?;
+            block.get_object("toolResult")?.get("content")?
+        }
+        _ => {
+            let result = object.or_else(|| first_object(&json.elements()?))?;
+            result.get("content").or_else(|| result.get("output"))?
+        }
     };
-    let content = object.get("content").or_else(|| object.get("output"))?;
     Some(to_json_line(content.get()).into_owned())
+}
+
+fn first_object<'a>(list: &[JsonText<'a>]) -> Option<ParsedObject<'a>> {
+    list.first()?.object()
 }
 
 /// Returns `whole` with its subslice `part` replaced by `text`.
@@ -131,10 +161,11 @@ fn add_member(whole: JsonText, key: &str, value: &str) -> String {
 mod tests {
     use super::*;
 
-    use toolq_core::types::{RecordedResult, ResultContent};
+    use toolq_core::types::{CallKind, RecordedResult, ResultContent};
 
     fn rewrite_text(dialect: Dialect, json: &str, text: &str, is_error: bool) -> String {
         let reply = RecordedReply {
+            dialect,
             byte_range: 5..9,
             json: json.to_owned(),
             result: RecordedResult {
@@ -151,8 +182,9 @@ mod tests {
             is_error,
             for_clients: None,
             report: toolq_core::types::CallReport::default(),
+            kind: CallKind::Function,
         };
-        rewrite_reply(&reply, dialect, &actual).unwrap().text
+        rewrite_reply(&reply, &actual).unwrap().text
     }
 
     /// Order, whitespace, and unknown members stay the same.
@@ -183,6 +215,16 @@ mod tests {
                 Dialect::OpenAiResponses,
                 r#"{"output":"a","call_id":"x"}"#,
                 r#"{"output":"n\"ü","call_id":"x"}"#,
+            ),
+            (
+                Dialect::Gemini,
+                r#"{"name":"f","response":{"result":[1]}}"#,
+                r#"{"name":"f","response":{"output":"n\"ü"}}"#,
+            ),
+            (
+                Dialect::Bedrock,
+                r#"{"toolUseId":"x","content":[{"json":{"a":1}}],"status":"error"}"#,
+                r#"{"toolUseId":"x","content":[{"text":"n\"ü"}],"status":"success"}"#,
             ),
             (
                 Dialect::Codex,

@@ -192,7 +192,7 @@ fn rejected_calls_go_back_to_the_model() {
 }
 
 #[test]
-fn calls_with_duplicate_ids_do_not_run() {
+fn calls_that_share_an_id_are_calls_of_their_own() {
     let mut twice = crate::support::scripted_api::tool_use_blocks(&[
         ("write", json!({"what": "x"})),
         ("write", json!({"what": "y"})),
@@ -203,7 +203,7 @@ fn calls_with_duplicate_ids_do_not_run() {
         text_response("ok"),
     ]);
     let ran = run_expert(&api, "      tools: [write]").assert_exit(0);
-    assert_eq!(ran.file("written"), None);
+    assert_eq!(ran.file("written").unwrap(), "x\ny\n");
     assert_eq!(api.messages(1)[2]["content"].as_array().unwrap().len(), 2);
 }
 

@@ -1,6 +1,6 @@
 //! Which recorded calls match, and which differ.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::replay::{
     TOOLS, differences, error_result, ok_result, recorded_turn, replay, replay_sandbox,
@@ -44,6 +44,7 @@ fn equal_results_match() {
             "matched",
             "stale",
             "unrecorded",
+            "abandoned",
             "differ"
         ]
     );
@@ -86,7 +87,7 @@ fn every_violation_of_the_current_schema_has_its_pointer() {
 /// An error of a tool that ran is not a refusal: a call that today's tools reject differs, whatever it returned then.
 #[test]
 fn an_error_of_a_tool_that_ran_hides_no_rejection() {
-    let recorded = |name: &str, input: serde_json::Value, result_text: &str| {
+    let recorded = |name: &str, input: Value, result_text: &str| {
         recorded_turn(&[("a", name, input, error_result(result_text))])
     };
     let row = |kind: &str, path: &str| (kind.to_owned(), path.to_owned());
@@ -166,7 +167,11 @@ fn a_changed_schema_is_a_difference() {
 
 #[test]
 fn a_call_without_a_result_is_missing_except_in_the_last_turn() {
-    let without_result = |id| recorded_turn(&[(id, "write", json!({"text": "x"}), None)]);
+    let message = |id: &str, name: &str, input: Value| {
+        let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
+        format!("{}\n", json!({"role": "assistant", "content": [block]}))
+    };
+    let without_result = |id| message(id, "write", json!({"text": "x"}));
     let recording = [without_result("a"), without_result("b")].concat();
     let ran = replay(&recording, &[]).assert_exit(1);
     assert_eq!(differences(&ran), [("missing".to_owned(), String::new())]);
@@ -174,10 +179,22 @@ fn a_call_without_a_result_is_missing_except_in_the_last_turn() {
     let ran = replay(&without_result("a"), &[]).assert_exit(2);
     assert_eq!(report_counts(&ran), [1, 0, 0, 0]);
     // A call that is run isn't missing.
-    let read = recorded_turn(&[("a", "read", json!({"path": "poem"}), None)]);
+    let read = message("a", "read", json!({"path": "poem"}));
     let ran = replay(&[read, without_result("b")].concat(), &[]).assert_exit(2);
     assert_eq!(report_counts(&ran), [2, 1, 0, 0]);
     assert_eq!(ran.json()["unrecorded"], 2);
+}
+
+/// Nobody waits for its result, so it neither runs nor is missing.
+#[test]
+fn a_call_that_the_conversation_went_past_is_counted_apart() {
+    let abandoned = recorded_turn(&[("a", "write", json!({"text": "x"}), None)]);
+    let said = format!("{}\n", json!({"role": "user", "content": "never mind"}));
+    let after = recorded_turn(&[("b", "write", json!({"text": "x"}), ok_result("written"))]);
+    let ran = replay(&[abandoned, said, after].concat(), &[]).assert_exit(0);
+    assert!(differences(&ran).is_empty());
+    assert_eq!(ran.json()["abandoned"], 1);
+    assert_eq!(ran.json()["matched"], 1);
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn recordings_by_dialect(result_text: &str) -> Vec<(&'static str, String)> {
     };
     let code = |kind: &str, message: Value| {
         json_line(
-            &json!({"type": kind, "uuid": "u", "sessionId": "s", "message": message, "toolUseResult": {"stdout": result_text}}),
+            &json!({"type": kind, "uuid": kind, "sessionId": "s", "message": message, "toolUseResult": {"stdout": result_text}}),
         )
     };
     vec![

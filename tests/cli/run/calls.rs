@@ -93,8 +93,27 @@ fn one_failure_affects_no_other_call() {
     assert_eq!(texts[5].0, "good");
 }
 
-/// Two keys or ids that are the same, a missing input or one that doesn't match the schema, and a path outside the
-/// root. A number is passed on with all of its digits.
+/// Also of calls that don't run.
+#[test]
+fn a_call_that_is_sent_twice_gets_its_result_twice() {
+    let call = |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {"path": id}});
+    let calls = [
+        call("a", "none"),
+        call("a", "none"),
+        call("b", "touch"),
+        call("b", "touch"),
+        call("a", "none"),
+    ];
+    let ran = toolq()
+        .stdin(json!({"role": "assistant", "content": calls}).to_string())
+        .run(&["run"])
+        .assert_exit(0);
+    let errors: Vec<bool> = ran.result_texts().iter().map(|(_, error)| *error).collect();
+    assert_eq!(errors, [true, true, false, false, true]);
+}
+
+/// Two keys that are the same, a missing input or one that doesn't match the schema, and a path outside the root. A number is
+/// passed on with all of its digits, and calls that share an id are calls of their own.
 #[test]
 fn invalid_calls_get_errors_and_valid_ones_run() {
     let input = r#"{"role":"assistant","content":[
@@ -113,7 +132,9 @@ fn invalid_calls_get_errors_and_valid_ones_run() {
     assert_eq!(texts.len(), 10);
     assert_eq!(
         texts.iter().map(|(_, error)| *error).collect::<Vec<_>>(),
-        [true, true, true, true, true, true, true, true, false, false]
+        [
+            false, false, true, true, true, true, true, true, false, false
+        ]
     );
     assert!(texts[5].0.contains("touch"), "{}", texts[5].0);
     assert!(texts[6].0.contains("/path"), "{}", texts[6].0);
@@ -127,13 +148,13 @@ fn invalid_calls_get_errors_and_valid_ones_run() {
         .iter()
         .map(|name| ran.dir.path().join(name).exists())
         .collect();
-    assert_eq!(made, [false, false, false, false, false, false, true]);
+    assert_eq!(made, [true, true, false, false, false, false, true]);
     let started = ran
         .log_records()
         .iter()
         .filter(|record| record["type"] == "tool_start")
         .count();
-    assert_eq!(started, 2, "a rejected call has no start record");
+    assert_eq!(started, 4, "a rejected call has no start record");
 }
 
 #[test]

@@ -179,7 +179,8 @@ fn a_started_call_survives_truncation() {
     );
 }
 
-/// Cuts streams after and within every event. Every call that was seen gets a result, and no write runs.
+/// Cuts streams after and within every event before the reason to stop, with which a message is whole. Every call that was seen gets a result,
+/// and no write runs.
 #[test]
 fn every_call_gets_a_result_wherever_a_stream_is_cut() {
     for vendor in Vendor::ALL {
@@ -189,9 +190,14 @@ fn every_call_gets_a_result_wherever_a_stream_is_cut() {
             ("c", "look", r#"{"name":"3"}"#),
         ];
         let events = vendor.events(&calls, false);
+        let reasons = [
+            r#""stop_reason":"tool_use""#,
+            r#""finish_reason":"tool_calls""#,
+            r#""response.completed""#,
+        ];
         let last = events
             .iter()
-            .rposition(|event| !event.contains("[DONE]"))
+            .position(|event| reasons.iter().any(|reason| event.contains(reason)))
             .unwrap();
         for cut in (1..=last).step_by(full_or_short(1, 3)) {
             let half = events[cut].len() / 2;

@@ -124,9 +124,9 @@ fn a_stream_without_calls_is_exit_5() {
     assert!(!output.has_file("state"));
 }
 
-/// A call that had started before the duplicate ID was seen keeps its result.
+/// A call that had started before keeps its result.
 #[test]
-fn a_duplicate_id_revokes_calls_that_have_not_started() {
+fn a_piece_that_does_not_fit_revokes_calls_that_have_not_started() {
     let mut run = InteractiveRun::start(&["run", "-j", "1"]);
     run.send(
         &(message_start()
@@ -135,24 +135,32 @@ fn a_duplicate_id_revokes_calls_that_have_not_started() {
     );
     run.wait_for_file("wait.1");
     run.send(
-        &(call_block(2, ("b", "look", r#"{"name":"3"}"#))
-            + &call_block(3, ("a", "look", r#"{"name":"4"}"#))
+        &(call_block(2, ("c", "look", r#"{"name":"3"}"#))
+            + &sse_event(&json!({
+                "type": "content_block_delta",
+                "index": 1,
+                "delta": {"type": "input_json_delta", "partial_json": "{}"}
+            }))
+            + &call_block(3, ("d", "look", r#"{"name":"4"}"#))
             + &message_end("tool_use")),
     );
     run.wait_until_read();
     run.create_file("1.go");
-    let output = run.close_and_wait().assert_exit(0);
-    let message = "!Not executed: another call in this turn has the same id.";
+    let output = run.close_and_wait().assert_exit(3);
+    let message = "!Not executed: the response with this call didn't arrive whole.";
     let revoked = |id: &str| format!("{id} {message}");
     assert_eq!(
         output.result_lines(),
         [
             "a waited for 1".to_owned(),
             revoked("b"),
-            revoked("b"),
-            revoked("a")
+            revoked("c"),
+            revoked("d")
         ]
     );
+    let why =
+        "the call of `look` and those after it don't run: more of its input arrives after its end";
+    assert!(output.stderr.contains(why), "{}", output.stderr);
     assert!(!output.has_file("look.2") && !output.has_file("look.3") && !output.has_file("look.4"));
 }
 

@@ -9,8 +9,8 @@ use toolq_core::check::CallChecker;
 use toolq_core::json::Input;
 use toolq_core::tools_file::parse_tools_file;
 use toolq_core::types::{
-    AnswerForm, Call, HostPattern, HttpMethod, Outcome, Template, TemplatePart, TransportCause,
-    TransportPhase, Turn, TurnOrigin, Verdict,
+    AnswerForm, Call, CallKind, HostPattern, HttpMethod, Outcome, Template, TemplatePart,
+    TransportCause, TransportPhase, Turn, Verdict,
 };
 use toolq_engine::Resolver;
 
@@ -37,17 +37,9 @@ fn check_url(checker: &mut CallChecker, url: &str) -> Result<String, String> {
         name: "fetch".into(),
         input: Input::parse(&input).map_err(Box::new),
         parent: None,
+        kind: CallKind::Function,
     };
-    let turn = Turn {
-        number: 0,
-        calls: vec![call],
-        answered_count: 0,
-        answer_form: AnswerForm::Message,
-        ending: toolq_core::types::ResponseEnding::Complete,
-        started_positions: Vec::new(),
-        in_doubt_positions: Vec::new(),
-        origin: TurnOrigin::default(),
-    };
+    let turn = Turn::of_calls(0, vec![call], AnswerForm::Message);
     match checker.check_turn(turn).remove(0).verdict {
         Verdict::Rejected(rejection) => Err(rejection.details[0].message.clone()),
         Verdict::Accepted(accepted) => match accepted.invocation {

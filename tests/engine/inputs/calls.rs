@@ -11,9 +11,11 @@ use super::{open_calls, read};
 fn answered_calls_are_left_out() {
     let block = |id: &str| TOOL_USE.replace("\"a\"", &format!("\"{id}\""));
     let result = |id: &str| format!(r#"{{"type":"tool_result","tool_use_id":"{id}"}}"#);
-    let line = |kind: &str, id: &str, block: &str| {
+    let mut lines = 0;
+    let mut line = |kind: &str, id: &str, block: &str| {
+        lines += 1;
         let role = format!(r#"{{"role":"{kind}","id":"{id}","content":[{block}]}}"#);
-        format!(r#"{{"type":"{kind}","uuid":"u","message":{role}}}"#)
+        format!(r#"{{"type":"{kind}","uuid":"{lines}","message":{role}}}"#)
     };
     let log = [
         line("assistant", "m1", &block("a")),
@@ -22,12 +24,11 @@ fn answered_calls_are_left_out() {
         line("assistant", "m1", &block("b")),
         line("user", "", &result("x")),
         line("assistant", "m3", &block("a")),
+        line("assistant", "m3", &block("y")),
+        line("user", "", &result("a")),
     ]
     .join("\n");
-    assert_eq!(
-        open_calls(&log),
-        [r#"0.1:b n {"x":1}"#, r#"2.0:a n {"x":1}"#]
-    );
+    assert_eq!(open_calls(&log), [r#"2.1:y n {"x":1}"#]);
     let recording = read(&log).unwrap();
     assert_eq!(recording.turn(0, false).unwrap().answered_count, 1);
     assert_eq!(recording.turn(0, true).unwrap().calls.len(), 2);
@@ -175,7 +176,7 @@ fn inputs_are_kept_verbatim_or_invalid() {
         (r#"" ""#, "{}"),
         (r#""{\"x\": 1}""#, r#"{"x": 1}"#),
         (r#""{""#, "!"),
-        ("null", "!"),
+        ("null", "{}"),
         (r#"{"x":1}"#, r#"{"x":1}"#),
         (r#""\ud800""#, "!"),
     ] {

@@ -108,7 +108,7 @@ fn errors_have_line_and_column() {
             "must be an object",
         ),
         (
-            "{\"role\":\"assistant\",\"content\":[\n{\"toolUse\":{\"name\":\"rm\"}}]}".to_owned(),
+            "{\"role\":\"assistant\",\"content\":[\n{\"call\":{\"name\":\"rm\"}}]}".to_owned(),
             2,
             1,
             "has no `type`",

@@ -3,7 +3,9 @@
 mod calls;
 mod hostile_inputs;
 mod input_errors;
+mod open_calls;
 mod shapes;
+mod unusual_calls;
 
 use std::io::Cursor;
 

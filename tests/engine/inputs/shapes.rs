@@ -37,6 +37,9 @@ pub fn shapes() -> Vec<InputShape> {
         anthropic_shapes(),
         chat_shapes(),
         responses_shapes(),
+        gemini_shapes(),
+        bedrock_shapes(),
+        ollama_shapes(),
         log_shapes(),
     ]
     .into_iter()
@@ -126,6 +129,69 @@ fn responses_shapes() -> Vec<InputShape> {
         shape(FUNCTION_CALL_ITEM.to_owned(), InputLayout::Document),
         shape(
             format!("{USER_MESSAGE}\n{FUNCTION_CALL_ITEM}"),
+            InputLayout::Lines,
+        ),
+    ]
+}
+
+fn gemini_shapes() -> Vec<InputShape> {
+    let shape = |text, layout| new_shape(text, Dialect::Gemini, AnswerForm::Gemini, layout);
+    let document = |text| shape(text, InputLayout::Document);
+    let part = r#"{"functionCall":{"id":"a","name":"n","args":{"x":1}}}"#;
+    let message = format!(r#"{{"role":"model","parts":[{{"text":"t"}},{part}]}}"#);
+    let user = r#"{"role":"user","parts":[{"text":"hi"}]}"#;
+    let response = format!(r#"{{"candidates":[{{"content":{message},"finishReason":"STOP"}}]}}"#);
+    vec![
+        document(response.clone()),
+        document(message.clone()),
+        document(format!(r#"{{"contents":[{user},{message}]}}"#)),
+        document(format!("[{user},{message}]")),
+        // A stream without events is an array of responses.
+        document(format!("[{response}]")),
+        document(message.replace("functionCall", "function_call")),
+        shape(format!("{user}\n{message}"), InputLayout::Lines),
+    ]
+}
+
+fn bedrock_shapes() -> Vec<InputShape> {
+    let shape = |text, layout| new_shape(text, Dialect::Bedrock, AnswerForm::Bedrock, layout);
+    let document = |text| shape(text, InputLayout::Document);
+    let block = r#"{"toolUse":{"toolUseId":"a","name":"n","input":{"x":1}}}"#;
+    let message = format!(r#"{{"role":"assistant","content":[{{"text":"t"}},{block}]}}"#);
+    let user = r#"{"role":"user","content":[{"text":"hi"}]}"#;
+    vec![
+        document(format!(
+            r#"{{"output":{{"message":{message}}},"stopReason":"tool_use"}}"#
+        )),
+        document(message.clone()),
+        document(format!(r#"{{"messages":[{user},{message}]}}"#)),
+        document(format!("[{user},{message}]")),
+        shape(format!("{user}\n{message}"), InputLayout::Lines),
+    ]
+}
+
+fn ollama_shapes() -> Vec<InputShape> {
+    let shape = |text, layout| new_shape(text, Dialect::Ollama, AnswerForm::Ollama, layout);
+    let document = |text| shape(text, InputLayout::Document);
+    let call = r#"{"id":"a","function":{"name":"n","arguments":{"x":1}}}"#;
+    let message = format!(r#"{{"role":"assistant","content":"","tool_calls":[{call}]}}"#);
+    let response =
+        format!(r#"{{"model":"m","message":{message},"done":true,"done_reason":"stop"}}"#);
+    vec![
+        document(response.clone()),
+        document(message.clone()),
+        document(format!(
+            r#"{{"messages":[{USER_MESSAGE},{message}],"stream":false}}"#
+        )),
+        document(format!("[{USER_MESSAGE},{message}]")),
+        shape(format!("{USER_MESSAGE}\n{message}"), InputLayout::Lines),
+        // Each part of a streamed response is a line.
+        shape(
+            format!(
+                "{}\n{}",
+                response.replace("true", "false"),
+                r#"{"model":"m","message":{"role":"assistant","content":""},"done":true}"#
+            ),
             InputLayout::Lines,
         ),
     ]

@@ -2,14 +2,14 @@
 //!
 //! A `write` call waits for the end of the message, because only then is it known that the message wasn't cut off; all
 //! calls after it wait too. A rejected call waits until another call follows it: if the message turns out to be cut off
-//! inside it, that is the reason to report. A released call that hasn't started can still be revoked.
+//! inside it, that is the reason to report. A released call that hasn't started can still be revoked. If the pieces of the
+//! stream don't fit together, the call that they are about doesn't run, nor does any after it.
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap};
 
-use crate::check::checker::{CallChecker, refuse_call, reject_call};
+use crate::check::checker::{CallChecker, KnownCalls, break_call, refuse_call, reject_call};
 use crate::check::rejection;
 use crate::types::{
     Call, CheckedCall, Effect, NotExecutedCause, Rejection, ResponseEnding, TurnArrival, Verdict,
@@ -21,8 +21,12 @@ pub struct StreamAdmission<'c> {
     checker: &'c CallChecker,
     /// Number of calls that have begun to arrive.
     calls_begun: usize,
-    /// The position of the first call with each id.
-    first_position_by_id: HashMap<String, usize>,
+    /// Number of calls that are complete.
+    calls_complete: usize,
+    /// The calls so far.
+    known: KnownCalls,
+    /// From this call on, it isn't certain what was sent.
+    broken_from: Option<usize>,
     /// Complete calls that may not start yet, in call order.
     waiting: VecDeque<CheckedCall>,
     ready: Vec<TurnArrival>,
@@ -34,7 +38,9 @@ impl<'c> StreamAdmission<'c> {
         Self {
             checker,
             calls_begun: 0,
-            first_position_by_id: HashMap::new(),
+            calls_complete: 0,
+            known: KnownCalls::default(),
+            broken_from: None,
             waiting: VecDeque::new(),
             ready: Vec::new(),
         }
@@ -48,14 +54,39 @@ impl<'c> StreamAdmission<'c> {
 
     /// Adds the next call in call order, whose input is now complete.
     pub fn complete(&mut self, call: Call) {
-        let checked = match self.first_position_of(&call) {
-            Some(first) => {
-                self.revoke(first, rejection::duplicate_id());
-                reject_call(call, rejection::duplicate_id())
-            }
-            None => self.checker.check_call(call),
+        let is_broken = self.broken_from.is_some_and(|first| first <= call.position);
+        let repeats = self.known.add(&call);
+        let checked = self.checker.check_call(call);
+        let checked = if is_broken {
+            break_call(checked)
+        } else {
+            CheckedCall { repeats, ..checked }
         };
+        self.calls_complete += 1;
         self.waiting.push_back(checked);
+        self.release_ready();
+    }
+
+    /// Rejects the call at `position` and all after it, whether they have arrived or not: it isn't certain what was sent.
+    pub fn break_from(&mut self, position: usize) {
+        let first = self
+            .broken_from
+            .map_or(position, |first| first.min(position));
+        self.broken_from = Some(first);
+        let released = self.calls_released();
+        self.ready
+            .extend((first..released).map(|position| TurnArrival::Revoked {
+                position,
+                rejection: rejection::not_whole(),
+            }));
+        for checked in &mut self.waiting {
+            if checked.call.position >= first {
+                if checked.verdict.accepted().is_some() {
+                    checked.verdict = Verdict::rejected(rejection::not_whole());
+                }
+                checked.repeats = None;
+            }
+        }
         self.release_ready();
     }
 
@@ -75,7 +106,7 @@ impl<'c> StreamAdmission<'c> {
 
     /// Rejects all calls that haven't started, because the message was refused.
     fn refuse_all(&mut self) {
-        let released = self.calls_begun.saturating_sub(self.waiting.len());
+        let released = self.calls_released();
         self.ready
             .extend((0..released).map(|position| TurnArrival::Revoked {
                 position,
@@ -103,34 +134,23 @@ impl<'c> StreamAdmission<'c> {
         self.ready.drain(..)
     }
 
-    /// Returns the position of the earlier call with the same id; if there is none, records this call as the first.
-    fn first_position_of(&mut self, call: &Call) -> Option<usize> {
-        match self.first_position_by_id.entry(call.id.clone()) {
-            Entry::Occupied(first) => Some(*first.get()),
-            Entry::Vacant(id) => {
-                id.insert(call.position);
-                None
-            }
-        }
+    /// Returns the number of calls that were passed on.
+    fn calls_released(&self) -> usize {
+        let first = self.waiting.front().map(|first| first.call.position);
+        first.unwrap_or(self.calls_complete)
     }
 
-    /// Rejects the call at `position`, unless it has started. This replaces an earlier reason, but never a duplicate
-    /// id: as in a message that is checked as a whole, the id takes precedence over the end of the message.
+    /// Rejects the call at `position`, unless it has started. This replaces an earlier reason.
     fn revoke(&mut self, position: usize, rejection: Rejection) {
-        let waiting = self
-            .waiting
-            .iter_mut()
-            .find(|checked| checked.call.position == position);
-        match waiting {
+        let mut waiting = self.waiting.iter_mut();
+        match waiting.find(|checked| checked.call.position == position) {
             None => self.ready.push(TurnArrival::Revoked {
                 position,
                 rejection,
             }),
-            Some(CheckedCall { verdict, .. }) => {
-                let duplicate = rejection::duplicate_id();
-                if !matches!(verdict, Verdict::Rejected(known) if **known == duplicate) {
-                    *verdict = Verdict::rejected(rejection);
-                }
+            Some(checked) => {
+                checked.verdict = Verdict::rejected(rejection);
+                checked.repeats = None;
             }
         }
     }
@@ -138,6 +158,7 @@ impl<'c> StreamAdmission<'c> {
     fn release_ready(&mut self) {
         while let Some(first) = self.waiting.front() {
             let may_start = match &first.verdict {
+                _ if first.repeats.is_some() => true,
                 Verdict::Accepted(accepted) => accepted.tool.effect != Effect::Write,
                 Verdict::Rejected(_) => self.calls_begun > first.call.position + 1,
             };

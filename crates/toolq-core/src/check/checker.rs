@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -16,9 +17,11 @@ use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::check::valid_input::validate_input;
+use crate::json::{Input, InvalidInput};
 use crate::types::{
-    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallLock, CheckedCall, LockMode,
-    Rejection, ResponseEnding, ResumeState, SafetySource, Tool, ToolsConfig, Turn, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
+    LockMode, Rejection, ResponseEnding, ResumeState, SafetySource, Tool, ToolsConfig, Turn,
+    Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -58,14 +61,15 @@ impl CallChecker {
             .or_else(|| self.declared.find(name, &self.tools.tools))
     }
 
-    /// Checks every call of a turn, in order. Calls that share an id are all rejected, and so are the last call of a
-    /// turn that was cut off, and all calls of one that was refused. Their resume states are what the input says.
+    /// Checks every call of a turn, in order. Rejected are the last call of a turn that was cut off, and all calls of one
+    /// that was refused. Their resume states are what the input says.
     pub fn check_turn(&self, mut turn: Turn) -> Vec<CheckedCall> {
-        let duplicates = find_duplicates(&turn.calls);
-        let last = turn.calls.len() + turn.answered_count;
+        let last = turn.call_count();
+        let mut known = KnownCalls::default();
+        let repeats: Vec<Option<usize>> = turn.calls.iter().map(|call| known.add(call)).collect();
         let mut calls = VecDeque::from(std::mem::take(&mut turn.calls));
         let mut checked = Vec::with_capacity(calls.len());
-        for is_duplicate in duplicates {
+        for repeats in repeats {
             let Some(call) = calls.pop_front() else {
                 break;
             };
@@ -74,25 +78,34 @@ impl CallChecker {
                 calls.shrink_to_fit();
             }
             let input_state = turn.input_state(call.position);
-            let mut call = if is_duplicate {
-                reject_call(call, rejection::duplicate_id())
-            } else {
-                match turn.ending {
-                    ResponseEnding::Refused => refuse_call(self.check_call(call)),
-                    ResponseEnding::CutOff if call.position + 1 == last => {
-                        reject_call(call, rejection::truncated())
-                    }
-                    ResponseEnding::CutOff | ResponseEnding::Complete => self.check_call(call),
+            let mut call = match turn.ending {
+                ResponseEnding::Refused => refuse_call(self.check_call(call)),
+                ResponseEnding::CutOff if call.position + 1 == last => {
+                    reject_call(call, rejection::truncated())
                 }
+                ResponseEnding::CutOff | ResponseEnding::Complete => self.check_call(call),
             };
+            let is_broken = turn
+                .broken_from
+                .is_some_and(|first| first <= call.call.position);
+            let is_cut_off =
+                turn.ending == ResponseEnding::CutOff && call.call.position + 1 == last;
+            let repeats = repeats.filter(|_| !is_broken && !is_cut_off);
+            if is_broken {
+                call = break_call(call);
+            }
             call.resume_state = state_in_input(&call.verdict, input_state);
+            call.repeats = repeats;
             checked.push(call);
         }
         checked
     }
 
     /// Checks one call, regardless of the other calls in its turn.
-    pub fn check_call(&self, call: Call) -> CheckedCall {
+    pub fn check_call(&self, mut call: Call) -> CheckedCall {
+        if call.kind == CallKind::Custom {
+            self.place_text(&mut call);
+        }
         let verdict = match self.accept_call(&call) {
             Ok(accepted) => Verdict::Accepted(Box::new(accepted)),
             Err(rejection) => Verdict::rejected(rejection),
@@ -101,10 +114,32 @@ impl CallChecker {
             call,
             verdict,
             resume_state: ResumeState::NotStarted,
+            repeats: None,
+        }
+    }
+
+    /// Makes the text of a custom tool's call the value of the only text that its tool requires, if there is just one.
+    fn place_text(&self, call: &mut Call) {
+        let Some((tool, Ok(input))) = self.tool(&call.name).zip(Some(&call.input)) else {
+            return;
+        };
+        let Some(key) = required_text(tool.input_schema()) else {
+            return;
+        };
+        if let Value::Object(members) = input.to_value()
+            && let Some(Value::String(text)) = members.values().next()
+        {
+            call.input = Input::of_text(key, text).map_err(Box::new);
         }
     }
 
     fn accept_call(&self, call: &Call) -> Result<AcceptedCall, Rejection> {
+        let input = call.input.as_ref();
+        if let Err(fault) = input
+            && let InvalidInput::UnknownKind(_) = **fault
+        {
+            return Err(rejection::unreadable_input(fault));
+        }
         // Nothing is compiled for a tool that is only expected.
         let (expected, no_schemas);
         let (tool, compiled) = if let Some(found) = self.look_up(&call.name) {
@@ -115,7 +150,6 @@ impl CallChecker {
             no_schemas = CompiledSchemas::default();
             (&expected, &no_schemas)
         };
-        let input = call.input.as_ref();
         let input = input.map_err(|invalid| rejection::unreadable_input(invalid))?;
         let valid = validate_input(tool, compiled, input, &self.tools)?;
         let limits = self.tools.path_limits();
@@ -160,13 +194,44 @@ impl CallChecker {
     }
 }
 
-/// Returns for each call whether it shares its id with another one.
-fn find_duplicates(calls: &[Call]) -> Vec<bool> {
-    let mut ids: HashMap<&str, usize> = HashMap::with_capacity(calls.len());
-    for call in calls {
-        *ids.entry(&call.id).or_default() += 1;
+/// Finds calls of a turn that were sent twice.
+#[derive(Debug, Default)]
+pub(crate) struct KnownCalls {
+    /// The calls with an id: their positions and digests of what they ask for.
+    by_id: HashMap<String, Vec<(usize, u64)>>,
+    hasher: RandomState,
+}
+
+impl KnownCalls {
+    /// Adds a call. Returns the position of an earlier one with the same id, tool and input.
+    pub fn add(&mut self, call: &Call) -> Option<usize> {
+        let asks_for = match &call.input {
+            Ok(input) => self.hasher.hash_one((&call.name, input.text())),
+            Err(fault) => self.hasher.hash_one((&call.name, fault.to_string())),
+        };
+        let known = self.by_id.entry(call.id.clone()).or_default();
+        let earlier = known.iter().find(|(_, other)| *other == asks_for);
+        let position = earlier.map(|(position, _)| *position);
+        if position.is_none() {
+            known.push((call.position, asks_for));
+        }
+        position
     }
-    calls.iter().map(|call| ids[&*call.id] > 1).collect()
+}
+
+/// Returns the name of the only text among the properties that a schema requires.
+fn required_text(schema: &Value) -> Option<&str> {
+    let names = schema
+        .get("required")?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str);
+    let is_text = |name: &&str| {
+        let property = schema.get("properties").and_then(|all| all.get(*name));
+        property.and_then(|property| property.get("type")) == Some(&Value::from("string"))
+    };
+    let mut texts = names.filter(is_text);
+    texts.next().filter(|_| texts.next().is_none())
 }
 
 /// Returns the agent that a `new_task` call hands its task to. That agent's limits apply to the call.
@@ -183,6 +248,14 @@ fn task_safety(agent: &Tool) -> (bool, SafetySource) {
     safety::decide_safety(&agent.safety, || false)
 }
 
+/// Rejects a call of which it isn't certain what was sent, unless it was already rejected for a reason of its own.
+pub(crate) fn break_call(checked: CheckedCall) -> CheckedCall {
+    match checked.verdict {
+        Verdict::Accepted(_) => reject_call(checked.call, rejection::not_whole()),
+        Verdict::Rejected(_) => checked,
+    }
+}
+
 /// Rejects a call of a response that was refused, unless it was already rejected for a reason of its own.
 pub(crate) fn refuse_call(checked: CheckedCall) -> CheckedCall {
     match checked.verdict {
@@ -197,5 +270,6 @@ pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
         call,
         verdict: Verdict::rejected(rejection),
         resume_state: ResumeState::NotStarted,
+        repeats: None,
     }
 }

@@ -47,20 +47,20 @@ pub(crate) fn unknown_tool(name: &str, tools: &ToolsConfig) -> Rejection {
     }
 }
 
-/// Rejects a call that shares its id with another call of the turn.
-pub(crate) fn duplicate_id() -> Rejection {
-    let detail = input_detail("another call in this turn has the same id");
-    Rejection {
-        reason: RejectionReason::DuplicateId,
-        details: vec![detail],
-    }
-}
-
 /// Rejects a call during which the response hit its token limit.
 pub(crate) fn truncated() -> Rejection {
     let detail = input_detail("the response hit its token limit in the middle of this call");
     Rejection {
         reason: RejectionReason::Truncated,
+        details: vec![detail],
+    }
+}
+
+/// Rejects a call of which it isn't certain what was sent: the pieces of its message don't fit together.
+pub(crate) fn not_whole() -> Rejection {
+    let detail = input_detail("the response with this call didn't arrive whole");
+    Rejection {
+        reason: RejectionReason::StreamAborted,
         details: vec![detail],
     }
 }
@@ -110,7 +110,9 @@ pub(crate) fn invalid_input(details: Vec<ProblemDetail>) -> Rejection {
 /// Rejects a call whose input couldn't be read.
 pub(crate) fn unreadable_input(fault: &InvalidInput) -> Rejection {
     let (reason, path) = match fault {
-        InvalidInput::MissingName => (RejectionReason::UnknownTool, ""),
+        InvalidInput::MissingName | InvalidInput::UnknownKind(_) => {
+            (RejectionReason::UnknownTool, "")
+        }
         InvalidInput::DuplicateKey { pointer, .. } => {
             (RejectionReason::InvalidInput, pointer.as_str())
         }

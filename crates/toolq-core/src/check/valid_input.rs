@@ -7,7 +7,7 @@ use crate::check::compiled_schemas::CompiledSchemas;
 use crate::check::rejection;
 use crate::json::Input;
 use crate::json_schema::CompiledSchema;
-use crate::types::{DescribeResult, Rejection, Tool, ToolsConfig};
+use crate::types::{DescribeResult, ProblemDetail, Rejection, Tool, ToolsConfig};
 
 /// An input that matches its schema.
 pub(crate) struct ValidInput {
@@ -69,17 +69,32 @@ pub(crate) fn validate_input(
         .coerce
         .then(|| coerce::coerce_input(&filled, &value, schema))
         .flatten();
-    match coerced {
-        Some((coerced_input, value)) => Ok(ValidInput {
+    if let Some((coerced_input, value)) = coerced {
+        return Ok(ValidInput {
             input: coerced_input,
             value,
             before_coercion: Some(input.clone()),
             is_coerced: true,
-        }),
-        None => Err(rejection::invalid_input(
-            schema.input_problems(&filled, &value),
-        )),
+        });
     }
+    let problems = schema.input_problems(&filled, &value);
+    let problems = problems_of_model(problems, &value, &input.to_value());
+    Err(rejection::invalid_input(problems))
+}
+
+/// Returns the problems without those of values that were filled in, unless there are no others.
+fn problems_of_model(
+    mut problems: Vec<ProblemDetail>,
+    filled: &Value,
+    sent: &Value,
+) -> Vec<ProblemDetail> {
+    let is_own = |problem: &ProblemDetail| {
+        filled.pointer(&problem.path).is_none() || sent.pointer(&problem.path).is_some()
+    };
+    if problems.iter().any(is_own) {
+        problems.retain(is_own);
+    }
+    problems
 }
 
 fn compile_input_schema<'c>(

@@ -7,6 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json::kind::JsonKind;
 use crate::json::strict::check_json;
 use crate::json::value::JsonText;
 
@@ -33,7 +34,7 @@ pub enum InvalidInput {
     Missing,
     /// The input is JSON, but not an object.
     #[error("the input is {0}; it must be an object")]
-    NotAnObject(&'static str),
+    NotAnObject(JsonKind),
     /// The input isn't valid JSON.
     #[error("the input is not valid JSON: {0}")]
     NotJson(String),
@@ -51,6 +52,12 @@ pub enum InvalidInput {
     /// The call has no name, or its name isn't a string.
     #[error("the call has no name")]
     MissingName,
+    /// Only a part of the input is there.
+    #[error("the input is incomplete")]
+    Incomplete,
+    /// It isn't a call of a kind that toolq runs.
+    #[error("toolq doesn't run calls of the kind {0:?}")]
+    UnknownKind(String),
     /// A session log says why the input wasn't valid, but doesn't have its text.
     #[error("{0}")]
     Recorded(String),
@@ -73,9 +80,17 @@ impl Input {
     /// The first problem found.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        check_size_and_kind(text)?;
+        check_size(text)?;
         let raw = serde_json::from_str(text);
         Self::from_raw(raw.map_err(|error| InvalidInput::NotJson(error.to_string()))?)
+    }
+
+    /// Creates the input `{KEY: TEXT}`.
+    ///
+    /// # Errors
+    /// It exceeds a limit.
+    pub(crate) fn of_text(key: &str, text: &str) -> Result<Self, InvalidInput> {
+        Self::parse(&format!("{{{}:{}}}", Value::from(key), Value::from(text)))
     }
 
     /// Like [`parse`](Self::parse), for a value that has already been parsed.
@@ -83,11 +98,16 @@ impl Input {
         let Some(raw) = value.raw() else {
             return Self::parse(value.get());
         };
-        check_size_and_kind(raw.get())?;
+        check_size(raw.get())?;
         Self::from_raw(raw)
     }
 
     fn from_raw(raw: &RawValue) -> Result<Self, InvalidInput> {
+        match JsonText::from(raw).kind() {
+            JsonKind::Object => {}
+            JsonKind::Null => return Err(InvalidInput::Missing),
+            other => return Err(InvalidInput::NotAnObject(other)),
+        }
         check_json(raw.get())?;
         Ok(Self(raw.to_owned().into()))
     }
@@ -169,24 +189,12 @@ impl<'de> serde::Deserialize<'de> for BorrowedMembers<'de> {
 #[derive(serde::Deserialize)]
 struct KeyText<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
 
-/// Rejects early what is too long or starts like another kind of value.
-fn check_size_and_kind(text: &str) -> Result<(), InvalidInput> {
-    if text.len() > MAX_INPUT_BYTES {
-        let message = format!("has {} bytes; the limit is {MAX_INPUT_BYTES}", text.len());
-        return Err(InvalidInput::TooLarge(message));
+fn check_size(text: &str) -> Result<(), InvalidInput> {
+    if text.len() <= MAX_INPUT_BYTES {
+        return Ok(());
     }
-    kind_error(text).map_or(Ok(()), Err)
-}
-
-fn kind_error(text: &str) -> Option<InvalidInput> {
-    Some(match text.as_bytes().first()? {
-        b'[' => InvalidInput::NotAnObject("an array"),
-        b'"' => InvalidInput::NotAnObject("a string"),
-        b't' | b'f' => InvalidInput::NotAnObject("a boolean"),
-        b'0'..=b'9' | b'-' => InvalidInput::NotAnObject("a number"),
-        b'n' if text == "null" => InvalidInput::Missing,
-        _ => return None,
-    })
+    let message = format!("has {} bytes; the limit is {MAX_INPUT_BYTES}", text.len());
+    Err(InvalidInput::TooLarge(message))
 }
 
 #[cfg(test)]

@@ -17,10 +17,12 @@ use crate::json::{Input, InvalidInput};
 use crate::json_schema::defaults::filler::fill_defaults;
 use crate::json_schema::library::SchemaLibrary;
 use crate::json_schema::meta_schemas::meta_schema_root;
+use crate::json_schema::references::REFERENCE_KEYWORDS;
 use crate::json_schema::schema::CompiledSchema;
 use crate::json_schema::schema_graph::{SchemaGraph, number_subschemas};
 use crate::json_schema::subschemas::Subschema;
-use crate::types::ProblemDetail;
+use crate::json_schema::validation_options::validation_options;
+use crate::types::{FormatPolicy, ProblemDetail};
 
 /// Finds the defaults of top-level properties that `schema` itself rejects: a call that relies on one is invalid.
 /// `schema` must be free of [errors](super::find_schema_errors).
@@ -32,7 +34,7 @@ pub(crate) fn find_invalid_defaults(schema: &Value) -> Vec<ProblemDetail> {
     let Ok(compiled) = CompiledSchema::compile(schema) else {
         return Vec::new();
     };
-    let Ok(Some(filled)) = compiled.fill_defaults(&Input::empty()) else {
+    let Some(filled) = compiled.fill_all_defaults() else {
         return Vec::new();
     };
     let filled = filled.to_value();
@@ -67,6 +69,8 @@ pub(crate) struct SchemaDefaults {
 struct DefaultSchema {
     /// The JSON to use if the value is missing.
     default: Option<String>,
+    /// The schema rejects its own default, which is then not filled in.
+    rejects_default: bool,
     properties: Vec<(String, usize)>,
     items: ItemSchemas,
     /// Schemas that apply to the same value: those of `allOf`, and the target of `$ref`.
@@ -87,6 +91,31 @@ enum ItemSchemas {
 fn is_in_meta_schema(subschema: &Subschema<'_>) -> bool {
     let address = subschema.base.as_str();
     meta_schema_root(address.trim_end_matches('#')).is_some()
+}
+
+/// Returns whether a schema rejects its own default. What it refers to isn't asked.
+fn rejects_own_default(schema: &Map<String, Value>, draft: Draft) -> bool {
+    let Some(default) = schema.get("default") else {
+        return false;
+    };
+    let own = Value::Object(schema.clone());
+    if has_reference(&own) {
+        return false;
+    }
+    let options = validation_options(SchemaLibrary::default(), FormatPolicy::Annotate);
+    let validator = options.with_draft(draft).build(&own);
+    validator.is_ok_and(|validator| !validator.is_valid(default))
+}
+
+/// Returns whether a keyword anywhere in `schema` refers to another schema.
+fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, value)| REFERENCE_KEYWORDS.contains(&&**key) || has_reference(value)),
+        Value::Array(items) => items.iter().any(has_reference),
+        _ => false,
+    }
 }
 
 impl SchemaDefaults {
@@ -113,7 +142,10 @@ impl SchemaDefaults {
                 if is_in_meta_schema(subschema) {
                     return DefaultSchema::default();
                 }
-                DefaultSchema::new(subschema, &numbers, replaces)
+                DefaultSchema {
+                    rejects_default: rejects_own_default(subschema.schema, draft),
+                    ..DefaultSchema::new(subschema, &numbers, replaces)
+                }
             })
             .collect();
         for (from, to) in graph.into_iter().flat_map(SchemaGraph::refs) {
@@ -127,7 +159,15 @@ impl SchemaDefaults {
     /// # Errors
     /// With its defaults, the input would exceed the limits of an input.
     pub(crate) fn fill(&self, input: &Input) -> Result<Option<Input>, InvalidInput> {
-        self.fill_except(input, &HashSet::new())
+        let rejected = |number: &usize| self.schemas[*number].rejects_default;
+        let rejected = (0..self.schemas.len()).filter(rejected).collect();
+        self.fill_except(input, &rejected)
+    }
+
+    /// Fills in all defaults where there is no value yet, even those that their own schemas reject.
+    pub(crate) fn fill_all(&self) -> Option<Input> {
+        let filled = self.fill_except(&Input::empty(), &HashSet::new());
+        filled.ok().flatten()
     }
 
     /// Fills in the missing values of `input`. Each default is tried in turn, and kept only if the input is still valid
@@ -140,7 +180,11 @@ impl SchemaDefaults {
         let with_default = |number: &usize| self.schemas[*number].default.is_some();
         let mut skipped: HashSet<usize> = (0..self.schemas.len()).filter(with_default).collect();
         let mut best = None;
-        for number in (0..self.schemas.len()).filter(with_default) {
+        let is_usable = |number: &usize| !self.schemas[*number].rejects_default;
+        for number in (0..self.schemas.len())
+            .filter(with_default)
+            .filter(is_usable)
+        {
             skipped.remove(&number);
             match self.fill_except(input, &skipped) {
                 Ok(None) => {}
@@ -192,6 +236,7 @@ impl DefaultSchema {
         };
         Self {
             default,
+            rejects_default: false,
             properties: properties
                 .filter_map(|(name, value)| Some((name.clone(), number(value)?)))
                 .collect(),

@@ -104,6 +104,11 @@ impl CompiledSchema {
         }
     }
 
+    /// Fills in all defaults where there is no value yet, even those that their own schemas reject.
+    pub(crate) fn fill_all_defaults(&self) -> Option<Input> {
+        self.defaults.as_ref()?.fill_all()
+    }
+
     /// Fills in the defaults that leave `input` valid; returns `None` if `input` isn't valid as it came. A default must
     /// not invalidate a valid input.
     pub(crate) fn fill_valid_defaults(&self, input: &Input) -> Option<Input> {

@@ -16,7 +16,7 @@ use crate::plan::turn_estimator::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::schedule::LimitedSubject;
 use crate::types::{
-    CallLock, LockMode, MaskedJson, MaskedText, ProblemDetail, StartLimits, Status,
+    Call, CallLock, LockMode, MaskedJson, MaskedText, ProblemDetail, StartLimits, Status,
 };
 use redact::Mask;
 
@@ -42,12 +42,37 @@ struct PlanJson<'a> {
     turn: usize,
     batches: BatchesJson<'a>,
     rejected: RejectedCallsJson<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repeats: Vec<IdleCallJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    abandoned: Vec<IdleCallJson<'a>>,
     estimate: EstimateJson,
+}
+
+/// A call that neither runs nor is rejected.
+#[derive(serde::Serialize)]
+struct IdleCallJson<'a> {
+    position: usize,
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
+    /// The position of the call whose result it has, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<usize>,
 }
 
 impl<'a> PlanJson<'a> {
     fn new(plan: &'a TurnPlan<'a>, mask: &'a Mask) -> Self {
+        let idle = |call: &'a Call, of| IdleCallJson {
+            position: call.position,
+            tool_use_id: MaskedText(&call.id, mask),
+            tool_name: MaskedText(&call.name, mask),
+            of,
+        };
+        let repeats = plan.repeats.iter().map(|(call, of)| idle(call, Some(*of)));
+        let abandoned = plan.abandoned.iter().map(|call| idle(call, None));
         Self {
+            repeats: repeats.collect(),
+            abandoned: abandoned.collect(),
             turn: plan.turn,
             batches: BatchesJson(&plan.batches, (plan, mask)),
             rejected: RejectedCallsJson(&plan.rejected, mask),

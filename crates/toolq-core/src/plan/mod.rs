@@ -27,4 +27,4 @@ pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
 pub use text::{PlanDetail, PlanStyle, render_plan_text, write_plan_text};
 pub use turn_estimator::{TurnEstimate, TurnEstimator};
-pub use turn_plan::{PlannedCall, TurnPlan};
+pub use turn_plan::{ABANDONED_HEADING, PlannedCall, REPEATS_HEADING, TurnPlan};

@@ -11,9 +11,9 @@ use crate::plan::folded_text::short_input;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
 use crate::plan::totals::write_totals;
-use crate::plan::turn_plan::TurnPlan;
+use crate::plan::turn_plan::{ABANDONED_HEADING, REPEATS_HEADING, TurnPlan};
 use crate::text::{escape, paint, truncate_to_columns, wrap_words};
-use crate::types::ProblemDetail;
+use crate::types::{Call, ProblemDetail};
 use redact::Mask;
 
 /// Maximum width of the name column; longer names are truncated.
@@ -82,6 +82,7 @@ pub fn write_plan_text(
     for rejected in &plan.rejected {
         write_rejected(out, rejected, style, mask)?;
     }
+    write_idle_calls(out, plan, style, mask)?;
     if plan.call_count() > 0 {
         write_totals(out, plan, style, mask)?;
     }
@@ -122,6 +123,33 @@ fn write_heading(
         write!(out, "{separator}{gap}{}", style.dim(&part))?;
     }
     writeln!(out)
+}
+
+/// Writes the calls that neither run nor are rejected: those that repeat others, and those that nobody waits for.
+fn write_idle_calls(
+    out: &mut dyn Write,
+    plan: &TurnPlan<'_>,
+    style: PlanStyle,
+    mask: &Mask,
+) -> fmt::Result {
+    let line = |call: &Call| {
+        let [name, id] = [&*call.name, &call.id].map(|text| escape(&mask.apply(text)).into_owned());
+        let name = style.truncate(&name, MAX_NAME_COLUMNS);
+        format!("  {:>3}  {name}  {}", call.position, style.dim(&id))
+    };
+    if !plan.repeats.is_empty() {
+        writeln!(out, "\n  {REPEATS_HEADING}")?;
+    }
+    for (call, of) in &plan.repeats {
+        writeln!(out, "{}  has the result of call {of}", line(call))?;
+    }
+    if !plan.abandoned.is_empty() {
+        let heading = style.wrap(ABANDONED_HEADING, "  ");
+        writeln!(out, "\n  {}", style.yellow(&heading))?;
+    }
+    plan.abandoned
+        .iter()
+        .try_for_each(|call| writeln!(out, "{}", line(call)))
 }
 
 fn write_rejected(

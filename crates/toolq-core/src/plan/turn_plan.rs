@@ -20,6 +20,12 @@ use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
 
+/// The heading above calls that repeat others.
+pub const REPEATS_HEADING: &str = "sent twice";
+
+/// The heading above calls that nobody waits for.
+pub const ABANDONED_HEADING: &str = "abandoned: the conversation went on without their results";
+
 /// What would happen to the calls of a turn.
 #[derive(Debug)]
 pub struct TurnPlan<'a> {
@@ -33,6 +39,10 @@ pub struct TurnPlan<'a> {
     pub batches: Vec<PlannedBatch<'a>>,
     /// The calls that won't run, in call order.
     pub rejected: Vec<RejectedCall<'a>>,
+    /// Calls that repeat another one and have its result, in call order, each with the position of that call.
+    pub repeats: Vec<(&'a Call, usize)>,
+    /// Calls that the conversation went past without a result. They get none.
+    pub abandoned: &'a [Call],
     /// Which calls wait for which others. `None` if no call has locks: then batches run one after another.
     pub waits: Option<CallWaits<'a>>,
     /// How long the turn is expected to take.
@@ -79,12 +89,24 @@ impl<'a> TurnPlan<'a> {
             tools,
             batches: Vec::new(),
             rejected: Vec::new(),
+            repeats: Vec::new(),
+            abandoned: &[],
             waits: None,
             estimate: TurnEstimate::default(),
         };
         let mut partition = BatchPartition::default();
         let mut skip_cause: Option<SkipCause<'a>> = None;
-        for CheckedCall { call, verdict, .. } in checked {
+        for CheckedCall {
+            call,
+            verdict,
+            repeats,
+            ..
+        } in checked
+        {
+            if let Some(of) = repeats {
+                plan.repeats.push((call, *of));
+                continue;
+            }
             match (verdict, skip_cause) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.push_rejected(call, SkipCause::Rejected(rejection));
@@ -109,9 +131,15 @@ impl<'a> TurnPlan<'a> {
         plan
     }
 
-    /// Returns the number of calls in the turn.
+    /// Adds calls that the conversation went past.
+    #[must_use]
+    pub fn with_abandoned(self, abandoned: &'a [Call]) -> Self {
+        Self { abandoned, ..self }
+    }
+
+    /// Returns the number of calls in the turn that get results.
     pub fn call_count(&self) -> usize {
-        self.planned_calls().count() + self.rejected.len()
+        self.planned_calls().count() + self.rejected.len() + self.repeats.len()
     }
 
     /// Returns the calls that will run, in call order.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject};
-use crate::transcript::build_call::{call_with_id, extract_call};
-use crate::transcript::formats::dispatch;
+use crate::transcript::formats::{dialect_of_result, format_of};
 use crate::transcript::index::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::input_error::{InputError, OffsetError};
 use crate::transcript::input_source::SpooledInput;
+use crate::transcript::raw_call::extract_call;
 use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
 
 /// Calls are read together if the gap between them is at most this many bytes.
@@ -28,6 +28,8 @@ pub type StoredContentLoader = dyn Fn(&str) -> Result<Box<RawValue>, String> + S
 /// The result of a call, and its place in the input.
 #[derive(Debug)]
 pub struct RecordedReply {
+    /// The dialect that its form shows.
+    pub dialect: Dialect,
     /// Byte range of its JSON in the input: a block, message, item, or record.
     pub byte_range: Range<u64>,
     /// That JSON, with stored content loaded.
@@ -107,8 +109,10 @@ impl BodyReader {
         let Ok(Some(object)) = ParsedObject::parse(&json) else {
             return Err(self.changed_error(entry.offset));
         };
-        let result = dispatch::parse_result(dialect, &object);
+        let dialect = dialect_of_result(dialect, &object);
+        let result = format_of(dialect).parse_result(&object);
         Ok(RecordedReply {
+            dialect,
             byte_range,
             json,
             result,
@@ -166,8 +170,8 @@ impl BodyReader {
                 Some(Ok(Some(loaded))) => loaded,
                 _ => object,
             };
-            let raw = dispatch::parse_call(dialect, &object);
-            calls.push(call_with_id(turn, call - first_of_turn, raw));
+            let raw = format_of(dialect).parse_call(&object);
+            calls.push(raw.into_call(turn, call - first_of_turn));
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Reads tool declarations made for other programs: the `tools` of a recorded request (Anthropic, `OpenAI` chat,
-//! `OpenAI` responses), an array of tools, a single tool, or an MCP server's response to `tools/list`.
+//! Reads tool declarations made for other programs: the `tools` of a recorded request of any vendor, an array of tools, a
+//! single tool, or an MCP server's response to `tools/list`.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{JsonText, ParsedObject, describe_parse_error};
+use crate::json::{JsonEdits, JsonText, ParsedObject, describe_parse_error};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::document_frames;
@@ -16,7 +16,29 @@ use crate::transcript::input_error::{InputError, OffsetError};
 use crate::transcript::input_source::InputSource;
 
 /// Keys under which vendors put the schema of a tool's input.
-const SCHEMA_KEYS: [&str; 3] = ["input_schema", "inputSchema", "parameters"];
+const SCHEMA_KEYS: [&str; 5] = [
+    "input_schema",
+    "inputSchema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+    "parameters",
+];
+
+/// Keys under which Gemini's API and its libraries put lists of tools.
+const DECLARATION_LIST_KEYS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+
+/// The types of schemas in Gemini's API, as JSON.
+const UPPERCASE_TYPES: [&str; 6] = [
+    "\"OBJECT\"",
+    "\"ARRAY\"",
+    "\"STRING\"",
+    "\"NUMBER\"",
+    "\"INTEGER\"",
+    "\"BOOLEAN\"",
+];
+
+/// How deep schemas are nested in which types are looked for.
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 const EXPECTED_INPUT: &str = "expected a request with `tools`, an array of tools, or an MCP server's response to `tools/list`";
 
@@ -93,7 +115,9 @@ impl DocumentVisitor for DeclarationCollector {
                 ListedTool::Declared(declaration) => declaration,
                 ListedTool::OfApi => {
                     let name = object.get_text("name").or_else(|| object.get_text("type"));
-                    self.found.api_tools.extend(name.map(Cow::into_owned));
+                    let key = || object.members().first().map(|(key, _)| key.clone());
+                    let name = name.or_else(key).map(Cow::into_owned);
+                    self.found.api_tools.extend(name);
                     continue;
                 }
                 ListedTool::Nameless => {
@@ -117,18 +141,40 @@ impl DocumentVisitor for DeclarationCollector {
 
 /// Returns the JSON of the tools in a document.
 fn list_tools<'a>(document: &InputDocument<'a>) -> Vec<JsonText<'a>> {
-    if let Some(tools) = document.json.elements() {
-        return tools;
-    }
-    let Some(object) = &document.object else {
-        return Vec::new();
+    let listed = match (document.json.elements(), &document.object) {
+        (Some(tools), _) => tools,
+        (None, Some(object)) => {
+            let result = object
+                .get_object("result")
+                .or_else(|| object.get_object("toolConfig"));
+            match result.as_ref().unwrap_or(object).get_elements("tools") {
+                Some(tools) => tools,
+                None if find_schema(object).is_some() || is_wrapped(object) => vec![document.json],
+                None => Vec::new(),
+            }
+        }
+        (None, None) => Vec::new(),
     };
-    let result = object.get_object("result");
-    match result.as_ref().unwrap_or(object).get_elements("tools") {
-        Some(tools) => tools,
-        None if find_schema(object).is_some() => vec![document.json],
-        None => Vec::new(),
-    }
+    listed.into_iter().flat_map(unwrap_tools).collect()
+}
+
+/// Returns the tools of an entry of a list, which may be a list itself (Gemini), or wrap a tool (Bedrock).
+fn unwrap_tools(entry: JsonText) -> Vec<JsonText> {
+    let Some(object) = entry.object() else {
+        return vec![entry];
+    };
+    let mut lists = DECLARATION_LIST_KEYS
+        .iter()
+        .filter_map(|key| object.get_elements(key));
+    lists
+        .next()
+        .or_else(|| object.get("toolSpec").map(|tool| vec![tool]))
+        .unwrap_or_else(|| vec![entry])
+}
+
+fn is_wrapped(object: &ParsedObject) -> bool {
+    let mut keys = DECLARATION_LIST_KEYS.iter().chain(&["toolSpec"]);
+    keys.any(|key| object.has_value(key))
 }
 
 /// Returns whether a response to `tools/list` is followed by another page.
@@ -152,7 +198,11 @@ fn parse_declaration<'a>(tool: &ParsedObject<'a>) -> Result<ListedTool, Document
     let function = tool.get_object("function");
     let body = function.as_ref().unwrap_or(tool);
     let schema = find_schema(body);
-    let is_own = matches!(kind.as_deref(), None | Some("function" | "custom"));
+    let is_own = match kind.as_deref() {
+        Some(kind) => matches!(kind, "function" | "custom"),
+        // Gemini's and Bedrock's own tools have only a key that says which one it is.
+        None => body.has_value("name") || body.members().len() != 1,
+    };
     if !is_own && schema.is_none() {
         return Ok(ListedTool::OfApi);
     }
@@ -167,8 +217,8 @@ fn parse_declaration<'a>(tool: &ParsedObject<'a>) -> Result<ListedTool, Document
         let value = hints.as_ref().and_then(|hints| hints.get(key));
         value.is_some_and(|value| value.get() == "true")
     };
-    let any_object = r#"{"type":"object"}"#;
-    let schema = RawValue::from_string(schema.map_or(any_object, JsonText::get).to_owned())
+    let schema = schema.map_or_else(|| r#"{"type":"object"}"#.to_owned(), with_lowercase_types);
+    let schema = RawValue::from_string(schema)
         .map_err(|error| DocumentError::new(tool.json(), error.to_string()))?;
     Ok(ListedTool::Declared(ToolDeclaration {
         name: name.into_owned(),
@@ -182,8 +232,43 @@ fn parse_declaration<'a>(tool: &ParsedObject<'a>) -> Result<ListedTool, Document
     }))
 }
 
+/// Returns a schema in which types are in lower case: Gemini's API has them in upper case, too.
+fn with_lowercase_types(schema: JsonText) -> String {
+    let mut edits = JsonEdits::new(schema.get());
+    lower_types(schema, MAX_SCHEMA_DEPTH, &mut edits);
+    edits.apply()
+}
+
+fn lower_types<'a>(value: JsonText<'a>, depth: usize, edits: &mut JsonEdits<'a>) {
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    if let Some(object) = value.object() {
+        for (key, member) in object.members() {
+            let is_type = UPPERCASE_TYPES.contains(&member.get());
+            if key == "type" && is_type {
+                edits.replace(*member, member.get().to_lowercase());
+            } else {
+                lower_types(*member, depth, edits);
+            }
+        }
+    }
+    for element in value.elements().into_iter().flatten() {
+        lower_types(element, depth, edits);
+    }
+}
+
 fn find_schema<'a>(tool: &ParsedObject<'a>) -> Option<JsonText<'a>> {
-    SCHEMA_KEYS
+    let schema = SCHEMA_KEYS
         .iter()
-        .find_map(|key| tool.get(key).filter(|schema| !schema.is_null()))
+        .find_map(|key| tool.get(key).filter(|schema| !schema.is_null()))?;
+    // Bedrock wraps it once more.
+    let wrapped = schema
+        .object()
+        .filter(|wrapper| wrapper.members().len() == 1);
+    Some(
+        wrapped
+            .and_then(|wrapper| wrapper.get("json"))
+            .unwrap_or(schema),
+    )
 }

@@ -3,11 +3,7 @@
 use crate::json::{JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::anthropic;
-use crate::transcript::formats::claude_code;
-use crate::transcript::formats::codex;
-use crate::transcript::formats::openai_chat;
-use crate::transcript::formats::openai_responses;
+use crate::transcript::formats::recognize;
 use crate::types::Dialect;
 
 /// What the form of a document says about its dialect.
@@ -17,16 +13,6 @@ enum Form {
     /// A conversation that has only text so far, which looks the same in several dialects.
     OnlyText,
     Unknown,
-}
-
-impl Form {
-    fn of_message(dialect: Option<Dialect>) -> Self {
-        dialect.map_or(Self::OnlyText, Self::Of)
-    }
-
-    fn of_part(dialect: Option<Dialect>) -> Self {
-        dialect.map_or(Self::Unknown, Self::Of)
-    }
 }
 
 /// Returns the dialect of a document, or `None` if it has no known form. A conversation that has only text so far
@@ -48,80 +34,32 @@ fn detect_form(document: &InputDocument) -> Form {
 }
 
 fn detect_object(object: &ParsedObject) -> Form {
-    if crate::transcript::formats::is_record(object) {
-        Form::Of(Dialect::Toolq)
-    } else if codex::is_log_line(object) {
-        Form::Of(Dialect::Codex)
-    } else if claude_code::is_log_line(object) {
-        Form::Of(Dialect::ClaudeCode)
-    } else if object.has_value("role") {
-        Form::of_message(detect_message(object))
-    } else if anthropic::is_message_without_role(object) {
-        Form::Of(Dialect::Anthropic)
-    } else if let Some(messages) = object.get("messages").and_then(JsonText::objects) {
-        detect_conversation(messages)
-    } else {
-        Form::of_part(detect_part(object))
+    if let Some(dialect) = recognize(object) {
+        return Form::Of(dialect);
+    }
+    match object.get("messages").and_then(JsonText::objects) {
+        _ if object.has_value("role") => Form::OnlyText,
+        Some(messages) => detect_conversation(messages),
+        None => Form::Unknown,
     }
 }
 
 fn detect_list(mut items: ObjectIter) -> Form {
-    let Some(first) = items.next() else {
-        return Form::OnlyText;
-    };
-    let Ok(first) = first else {
-        return Form::Unknown;
-    };
-    if !first.has_value("role") {
-        return Form::of_part(detect_part(&first));
-    }
-    match detect_message(&first) {
-        Some(dialect) => Form::Of(dialect),
-        None => detect_conversation(items),
+    match items.next() {
+        None => Form::OnlyText,
+        Some(Ok(first)) if first.has_value("role") => match recognize(&first) {
+            Some(dialect) => Form::Of(dialect),
+            None => detect_conversation(items),
+        },
+        Some(Ok(first)) => recognize(&first).map_or(Form::Unknown, Form::Of),
+        Some(Err(_)) => Form::Unknown,
     }
 }
 
-/// Returns the dialect of the first message that identifies one.
+/// Returns the dialect of the first message that shows one.
 fn detect_conversation(messages: ObjectIter) -> Form {
-    let mut dialects = messages
-        .flatten()
-        .filter_map(|entry| detect_message(&entry));
-    Form::of_message(dialects.next())
-}
-
-/// Detects the dialect of a content block, an item, or an object with choices or items.
-fn detect_part(object: &ParsedObject) -> Option<Dialect> {
-    let kind = object.get_text("type");
-    if kind.is_some_and(|kind| anthropic::is_block(&kind)) {
-        Some(Dialect::Anthropic)
-    } else if openai_chat::is_document(object) {
-        Some(Dialect::OpenAiChat)
-    } else {
-        openai_responses::is_document(object).then_some(Dialect::OpenAiResponses)
-    }
-}
-
-/// Returns the dialect of a message, or `None` if it has the same form in several dialects.
-fn detect_message(message: &ParsedObject) -> Option<Dialect> {
-    let Some(role) = message.get_text("role") else {
-        return detect_part(message);
-    };
-    if role == "tool" || message.has_value("tool_calls") || message.has_value("function_call") {
-        return Some(Dialect::OpenAiChat);
-    }
-    if message.get("stop_reason").is_some() {
-        return Some(Dialect::Anthropic);
-    }
-    let blocks = message.get("content").and_then(JsonText::objects);
-    let mut dialects = blocks.into_iter().flatten().flatten().filter_map(|block| {
-        Some(match &*block.get_text("type")? {
-            "input_text" | "output_text" => Dialect::OpenAiResponses,
-            "image_url" | "input_audio" => Dialect::OpenAiChat,
-            "tool_use" | "tool_result" | "thinking" | "server_tool_use" => Dialect::Anthropic,
-            _ => return None,
-        })
-    });
-    dialects.next()
+    let mut dialects = messages.flatten().filter_map(|entry| recognize(&entry));
+    dialects.next().map_or(Form::OnlyText, Form::Of)
 }
 
 /// Returns whether an unrecognized document may be one of the other lines that session logs have.

@@ -4,6 +4,8 @@
 
 use std::str::Utf8Error;
 
+use serde::de::IgnoredAny;
+
 use crate::json::{JsonText, ShallowJson, describe_parse_error};
 use crate::text::format_bytes;
 use crate::transcript::document::{DocumentOrigin, InputDocument};
@@ -28,6 +30,14 @@ pub(crate) trait DocumentVisitor {
     fn allows_torn_end(&self) -> bool {
         false
     }
+
+    /// Whether the input may end in NUL bytes, which a file has where it was being written when the power was lost.
+    fn allows_nul_end(&self) -> bool {
+        false
+    }
+
+    /// Learns that it does, from this offset on.
+    fn note_nul_end(&mut self, _offset: u64) {}
 }
 
 /// Reads `source` to its end and passes each document to `visitor`.
@@ -45,11 +55,19 @@ pub(crate) fn read_documents(
     let mut capacity = INITIAL_BUFFER_BYTES.min(max.saturating_add(1));
     loop {
         window.fill(source, capacity)?;
-        if window.should_parse(max) {
-            let parsed_bytes = window
+        if window.is_in_nul_end {
+            let passed = window.pass_nul_bytes();
+            passed.map_err(|error| source.locate(error))?;
+            if window.at_end {
+                return Ok(());
+            }
+            window.advance(window.len);
+        } else if window.should_parse(max) {
+            let parsed_bytes;
+            (parsed_bytes, window.is_in_nul_end) = window
                 .read_complete_documents(max, visitor)
                 .map_err(|error| source.locate(error))?;
-            if window.at_end {
+            if window.at_end && !window.is_in_nul_end {
                 return Ok(());
             }
             window.advance(parsed_bytes);
@@ -84,6 +102,8 @@ struct InputWindow {
     at_end: bool,
     /// Scans for the end of the document that they start with, once it was found to be incomplete.
     unfinished_document: Option<JsonEndScanner>,
+    /// Only NUL bytes may follow.
+    is_in_nul_end: bool,
 }
 
 impl InputWindow {
@@ -116,15 +136,16 @@ impl InputWindow {
         let bytes = &self.buffer[..self.len];
         let last_chance = self.at_end || bytes.len() > max;
         last_chance
+            || bytes.last() == Some(&0)
             || (self.unfinished_document.as_mut()).is_none_or(|scanner| scanner.reaches_end(bytes))
     }
 
-    /// Passes all complete documents to `visitor` and returns the number of bytes they took.
+    /// Passes all complete documents to `visitor`. Returns the number of bytes they took, and whether NUL bytes follow.
     fn read_complete_documents(
         &self,
         max: usize,
         visitor: &mut impl DocumentVisitor,
-    ) -> Result<usize, OffsetError> {
+    ) -> Result<(usize, bool), OffsetError> {
         let (text, utf8_error) = self.valid_text();
         self.check_byte_order_mark(text)?;
         let mut stream = serde_json::Deserializer::from_str(text).into_iter::<ShallowJson>();
@@ -136,17 +157,38 @@ impl InputWindow {
                     passed = stream.byte_offset();
                     self.read_document(&text[begin..passed], begin, opened, max, visitor)?;
                 }
-                Some(Err(error)) if !error.is_eof() => {
+                Some(Err(error)) if !error.is_eof() && !self.may_continue(text, &error) => {
+                    let nul = text[begin..].find('\0').map(|at| begin + at);
+                    if let Some(nul) = nul.filter(|nul| is_torn(&text[begin..*nul]))
+                        && visitor.allows_nul_end()
+                    {
+                        visitor.note_nul_end(self.input_offset(begin));
+                        return Ok((nul, true));
+                    }
                     return Err(self.not_json_error(text, begin, &error));
                 }
                 unfinished => {
                     if !(self.at_end && visitor.allows_torn_end()) {
                         self.check_rest(begin, unfinished.is_some(), utf8_error, max)?;
                     }
-                    return Ok(begin);
+                    return Ok((begin, false));
                 }
             }
         }
+    }
+
+    /// Checks that everything that is left is NUL bytes.
+    fn pass_nul_bytes(&self) -> Result<(), OffsetError> {
+        let is_filler = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+        match self.bytes().iter().position(|byte| !is_filler(byte)) {
+            Some(at) => Err(self.error_at(at, "NUL bytes stand before this", None)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an error is only that the window ends in the middle of a number.
+    fn may_continue(&self, text: &str, error: &serde_json::Error) -> bool {
+        !self.at_end && position_of(text, error) + 1 >= text.len() && text.len() == self.len
     }
 
     fn read_document<'a>(
@@ -228,12 +270,7 @@ impl InputWindow {
     }
 
     fn not_json_error(&self, text: &str, begin: usize, error: &serde_json::Error) -> OffsetError {
-        let line: usize = text
-            .split_inclusive('\n')
-            .take(error.line().saturating_sub(1))
-            .map(str::len)
-            .sum();
-        let at = (line + error.column().saturating_sub(1)).min(text.len());
+        let at = position_of(text, error).min(text.len());
         let message = describe_parse_error("the input", error);
         let error = self.error_at(at, message, foreign_format_hint(&text[begin..]));
         error.in_document_at(self.input_offset(begin))
@@ -258,6 +295,23 @@ impl InputWindow {
 }
 
 const UTF8_HINT: &str = "convert it to UTF-8, for example with `iconv -t utf-8`";
+
+/// Returns the offset in `text` at which the parser found an error.
+fn position_of(text: &str, error: &serde_json::Error) -> usize {
+    let lines = text.split_inclusive('\n');
+    let before: usize = lines
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
+    before + error.column().saturating_sub(1)
+}
+
+/// Returns whether `text` is nothing, or the beginning of a document.
+fn is_torn(text: &str) -> bool {
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let first = documents.next();
+    first.is_none_or(|read| read.is_err_and(|error| error.is_eof()))
+}
 
 /// Returns the number of bytes of JSON whitespace at the start of `text`.
 fn leading_whitespace_len(text: &str) -> usize {

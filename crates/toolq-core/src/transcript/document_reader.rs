@@ -8,7 +8,7 @@ use crate::transcript::detect::{detect_dialect, may_be_log_line, mismatch_error}
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::document_frames::DocumentVisitor;
-use crate::transcript::formats::dispatch;
+use crate::transcript::formats::format_of;
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_error::OffsetError;
 use crate::transcript::unrecognized::unrecognized_document;
@@ -30,6 +30,8 @@ pub(crate) struct DocumentReader {
     earlier_log_dialect: Option<Dialect>,
     /// The error about the first document that wasn't recognized.
     unrecognized: Option<OffsetError>,
+    /// What is missing at the end of a log.
+    pub nul_end: Option<OffsetError>,
     /// The error about the first document of another dialect than the log that was given. A log may have such lines, too.
     foreign: Option<OffsetError>,
 }
@@ -40,12 +42,13 @@ impl DocumentReader {
         Self {
             index_builder: IndexBuilder::default(),
             document_count: 0,
-            log_dialect: given_dialect.filter(|dialect| is_log(*dialect)),
+            log_dialect: given_dialect.filter(|dialect| dialect.is_log()),
             last_dialect: None,
             given_dialect,
             is_line: false,
             earlier_log_dialect: None,
             unrecognized: None,
+            nul_end: None,
             foreign: None,
         }
     }
@@ -111,7 +114,7 @@ impl DocumentReader {
         given: Dialect,
         result: Result<(), DocumentError<'a>>,
     ) -> Result<(), DocumentError<'a>> {
-        let may_be_foreign = is_log(given) && !self.is_line;
+        let may_be_foreign = given.is_log() && !self.is_line;
         if may_be_foreign && (self.foreign.is_some() || !self.index_builder.is_empty()) {
             return result;
         }
@@ -141,14 +144,14 @@ impl DocumentVisitor for DocumentReader {
         let Some(dialect) = self.dialect(document)? else {
             return Ok(());
         };
-        if is_log(dialect) && self.last_dialect.is_none() {
+        if dialect.is_log() && self.last_dialect.is_none() {
             self.log_dialect = Some(dialect);
             self.unrecognized = None;
         }
         self.last_dialect = Some(dialect);
         self.index_builder.begin_document(document.origin);
         let calls_before = self.index_builder.call_count();
-        let result = dispatch::read_document(dialect, document, &mut self.index_builder);
+        let result = format_of(dialect).read_document(document, &mut self.index_builder);
         match self.given_dialect {
             Some(given) if self.index_builder.call_count() == calls_before => {
                 self.check_given_dialect(document, given, result)
@@ -157,16 +160,19 @@ impl DocumentVisitor for DocumentReader {
         }
     }
 
+    fn allows_nul_end(&self) -> bool {
+        self.last_dialect.is_some_and(Dialect::is_log)
+    }
+
+    fn note_nul_end(&mut self, offset: u64) {
+        self.nul_end = Some(OffsetError::at(
+            offset,
+            "the file ends in NUL bytes, as after a power loss: what was written last is missing",
+        ));
+    }
+
     /// A run that was killed may leave half a record at the end of its log. Nothing depends on that record.
     fn allows_torn_end(&self) -> bool {
         self.last_dialect == Some(Dialect::Toolq)
     }
-}
-
-/// Returns whether `dialect` is a session log, whose unknown lines are skipped.
-fn is_log(dialect: Dialect) -> bool {
-    matches!(
-        dialect,
-        Dialect::ClaudeCode | Dialect::Codex | Dialect::Toolq
-    )
 }

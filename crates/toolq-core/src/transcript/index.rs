@@ -111,6 +111,27 @@ impl RecordingIndex {
         has_own_result && self.reply(call).is_some_and(|reply| !reply.skipped)
     }
 
+    /// Returns whether the conversation went on without the result of a call.
+    pub fn is_abandoned(&self, call: usize) -> bool {
+        self.replies.passed.contains(&call) && self.reply(call).is_none()
+    }
+
+    /// Returns the number of such calls.
+    pub fn abandoned_count(&self) -> usize {
+        let passed = self.replies.passed.iter();
+        passed.filter(|&&call| self.is_abandoned(call)).count()
+    }
+
+    /// Returns whether a call still needs a result.
+    pub fn is_open(&self, call: usize) -> bool {
+        !self.is_answered(call) && !self.is_abandoned(call)
+    }
+
+    /// Returns the calls that still need a result.
+    pub fn open_calls(&self) -> impl Iterator<Item = usize> {
+        (0..self.calls.len()).filter(|&call| self.is_open(call))
+    }
+
     /// Returns whether a call was started, and its end isn't recorded, or only that its run ended.
     pub fn is_started(&self, call: usize) -> bool {
         self.replies.started.contains(&call)

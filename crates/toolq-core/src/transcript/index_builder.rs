@@ -4,11 +4,18 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use crate::json::{JsonText, ParsedObject};
+use crate::transcript::chains::{Chains, UnknownKinds};
 use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::index::{CallIndexEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
-use crate::transcript::reply_pairing::ReplyPairing;
+use crate::transcript::reply_pairing::{CallName, ReplyPairing};
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
+
+/// Keys of the id of a message or response.
+pub(crate) const MESSAGE_ID_KEYS: [&str; 2] = ["id", "responseId"];
+
+/// Keys of the model that wrote it.
+pub(crate) const MODEL_KEYS: [&str; 2] = ["model", "modelVersion"];
 
 /// An index under construction. The reader of a dialect opens turns, adds calls to them, and adds results.
 #[derive(Default)]
@@ -16,6 +23,7 @@ pub(crate) struct IndexBuilder {
     turns: Vec<TurnEntry>,
     calls: Vec<CallIndexEntry>,
     pairing: ReplyPairing,
+    chains: Chains,
     /// Turns that the log names, because their calls aren't next to each other. By digest of the name.
     turns_by_name: HashMap<NonZeroU64, usize>,
     /// The turn that the model's next item belongs to, in dialects where nothing encloses a turn.
@@ -29,10 +37,25 @@ impl IndexBuilder {
     /// Starts a document: the calls and results that follow are parts of it.
     pub fn begin_document(&mut self, origin: DocumentOrigin) {
         self.document_origin = origin;
+        self.chains.begin_document();
+    }
+
+    /// Makes the document a conversation of its own, as a whole request or response is.
+    pub fn enter_document(&mut self) {
+        self.chains.enter_document();
+    }
+
+    /// Begins a line of a log that names its lines: with its name, and that of the line before it in its chain. Returns
+    /// `false` if the log had this line before.
+    pub fn enter_line(&mut self, name: &str, parent: Option<&str>, is_side: bool) -> bool {
+        let parent = parent.and_then(|parent| self.pairing.digest(parent));
+        let name = self.pairing.digest(name);
+        name.is_none_or(|name| self.chains.enter_line(name, parent, is_side))
     }
 
     /// Opens a turn and returns its number.
     pub fn open_turn(&mut self, dialect: Dialect, form: AnswerForm) -> usize {
+        self.chains.model_speaks(&self.pairing);
         self.turns.push(TurnEntry {
             dialect,
             form,
@@ -43,10 +66,11 @@ impl IndexBuilder {
         self.turns.len() - 1
     }
 
-    /// Sets the message or response that a turn comes from, which may have an `id` and a `model`.
+    /// Sets the message or response that a turn comes from, which may have an id and a model.
     pub fn set_message(&mut self, turn: usize, message: &ParsedObject<'_>) {
-        self.turns[turn].message_id = self.text_entry(message.get("id"));
-        self.turns[turn].model = self.text_entry(message.get("model"));
+        let either = |keys: [&str; 2]| keys.iter().find_map(|key| message.get(key));
+        self.turns[turn].message_id = self.text_entry(either(MESSAGE_ID_KEYS));
+        self.turns[turn].model = self.text_entry(either(MODEL_KEYS));
     }
 
     fn text_entry(&self, value: Option<JsonText<'_>>) -> TextEntry {
@@ -63,7 +87,7 @@ impl IndexBuilder {
             return turn;
         }
         let turn = self.open_turn(dialect, form);
-        if let Some(name) = self.pairing.digest_id(name) {
+        if let Some(name) = self.pairing.digest(name) {
             self.turns_by_name.insert(name, turn);
         }
         turn
@@ -71,9 +95,7 @@ impl IndexBuilder {
 
     /// Returns the turn that the log calls `name`.
     pub fn find_named_turn(&self, name: &str) -> Option<usize> {
-        self.turns_by_name
-            .get(&self.pairing.digest_id(name)?)
-            .copied()
+        self.turns_by_name.get(&self.pairing.digest(name)?).copied()
     }
 
     /// Returns the turn of the current run of the model's items, opening it at the first one.
@@ -89,26 +111,36 @@ impl IndexBuilder {
         self.running_turn = None;
     }
 
-    /// Sets whether the response ended at a token limit inside a call. A later part of the turn may change it.
-    pub fn set_cut_off(&mut self, turn: usize, cut_off: bool) {
-        self.turns[turn].ending = match self.turns[turn].ending {
-            ResponseEnding::Refused => ResponseEnding::Refused,
-            _ if cut_off => ResponseEnding::CutOff,
-            _ => ResponseEnding::Complete,
-        };
+    /// Sets how the response ended. A later part of the turn may change it, unless the response was refused.
+    pub fn set_ending(&mut self, turn: usize, ending: ResponseEnding) {
+        if self.turns[turn].ending != ResponseEnding::Refused {
+            self.turns[turn].ending = ending;
+        }
     }
 
-    /// Records that the response was refused, has failed, or was canceled. No later part of the turn changes that.
-    pub fn mark_refused(&mut self, turn: usize) {
-        self.turns[turn].ending = ResponseEnding::Refused;
-    }
-
-    /// Adds the next call of `turn`. `call` is its JSON, a part of the document; `id` is the id that results refer to.
+    /// Adds the next call of `turn`. `call` is its JSON, a part of the document. Results name its id; if it has none, its
+    /// tool, or nothing at all.
     pub fn add_call<'a>(
         &mut self,
         turn: usize,
         call: JsonText<'a>,
-        id: Option<&str>,
+        (id, tool): (Option<&str>, Option<&str>),
+    ) -> Result<(), DocumentError<'a>> {
+        match (id, tool) {
+            (Some(id), _) => self.add_named_call(turn, call, &[CallName::Id(id)]),
+            (None, Some(tool)) => {
+                self.add_named_call(turn, call, &[CallName::Tool(tool), CallName::Next])
+            }
+            (None, None) => self.add_named_call(turn, call, &[CallName::Next]),
+        }
+    }
+
+    /// Like [`add_call`](Self::add_call), for a call that a result may refer to by any of `names`.
+    pub fn add_named_call<'a>(
+        &mut self,
+        turn: usize,
+        call: JsonText<'a>,
+        names: &[CallName],
     ) -> Result<(), DocumentError<'a>> {
         let too_large = |_| {
             DocumentError::new(
@@ -116,13 +148,26 @@ impl IndexBuilder {
                 "the input is too large: calls are limited to 4 GiB, and turns to 2^32",
             )
         };
+        let turn = u32::try_from(turn).map_err(too_large)?;
         self.calls.push(CallIndexEntry {
             offset: self.document_origin.offset_of(call),
             len: u32::try_from(call.get().len()).map_err(too_large)?,
-            turn: u32::try_from(turn).map_err(too_large)?,
+            turn,
         });
-        self.pairing.add_call(id);
+        let call = self.pairing.add_call(turn, names);
+        self.chains.add_call(call);
         Ok(())
+    }
+
+    /// Records that the model's message has a block of a kind that toolq doesn't run; `is_call` says whether it looks like a
+    /// call.
+    pub fn add_unknown_kind(&mut self, kind: &str, is_call: bool) {
+        self.chains.add_unknown_kind(kind, is_call);
+    }
+
+    /// Records that a block of a kind that toolq doesn't run was answered.
+    pub fn answer_unknown_kind(&mut self, kind: &str) {
+        self.chains.answer_unknown_kind(kind);
     }
 
     /// Returns the number of calls so far.
@@ -130,9 +175,29 @@ impl IndexBuilder {
         self.calls.len()
     }
 
-    /// Adds the result of the call `id`. `json` is its JSON, a part of the document.
-    pub fn add_result(&mut self, id: &str, json: JsonText<'_>) {
-        self.add_reply(id, json, false);
+    /// Adds the result of the call with this id, or else of the next one of this tool, or else of the next one. `json` is its
+    /// JSON, a part of the document.
+    pub fn add_result(&mut self, (id, tool): (Option<&str>, Option<&str>), json: JsonText<'_>) {
+        self.chains.others_speak();
+        let names = [id.map(CallName::Id), tool.map(CallName::Tool)];
+        let names: Vec<CallName> = names.into_iter().flatten().collect();
+        let names = if names.is_empty() {
+            &[CallName::Next]
+        } else {
+            &*names
+        };
+        self.add_reply(names, json, false);
+    }
+
+    /// Records that a user's message without a person's text begins.
+    pub fn others_speak(&mut self) {
+        self.chains.others_speak();
+    }
+
+    /// Records that the conversation goes on without the results that it hasn't got: a person said something, or the log says
+    /// that it was interrupted.
+    pub fn go_past_calls(&mut self) {
+        self.chains.go_past_calls(&self.pairing);
     }
 
     /// Records that the call `id` was started.
@@ -158,14 +223,15 @@ impl IndexBuilder {
         self.pairing.resolve_doubt(id, reply);
     }
 
-    /// Records that the call `id` didn't run. `json` is the record that says so.
-    pub fn mark_skipped(&mut self, id: &str, json: JsonText<'_>) {
-        self.add_reply(id, json, true);
+    /// Adds the result of the call `id` from toolq's own log, whose calls don't depend on what comes after them; `skipped` if
+    /// it says that the call didn't run.
+    pub fn add_logged_result(&mut self, id: &str, json: JsonText<'_>, skipped: bool) {
+        self.add_reply(&[CallName::Id(id)], json, skipped);
     }
 
-    fn add_reply(&mut self, id: &str, json: JsonText<'_>, skipped: bool) {
+    fn add_reply(&mut self, names: &[CallName], json: JsonText<'_>, skipped: bool) {
         let reply = self.reply_entry(json, skipped);
-        self.pairing.add_result(id, reply);
+        self.pairing.add_result(names, reply);
     }
 
     fn reply_entry(&self, json: JsonText<'_>, skipped: bool) -> ReplyEntry {
@@ -189,8 +255,11 @@ impl IndexBuilder {
         self.turns.is_empty() && !self.has_request
     }
 
-    /// Returns the finished index.
-    pub fn finish(self) -> RecordingIndex {
-        RecordingIndex::new(self.turns, self.calls, self.pairing.finish())
+    /// Returns the finished index, and the unknown kinds that nothing answered.
+    pub fn finish(self) -> (RecordingIndex, UnknownKinds) {
+        let (passed, unknown_kinds) = self.chains.finish();
+        let replies = self.pairing.finish(passed);
+        let index = RecordingIndex::new(self.turns, self.calls, replies);
+        (index, unknown_kinds)
     }
 }

@@ -15,6 +15,11 @@ pub(crate) struct JsonEndScanner {
 }
 
 impl JsonEndScanner {
+    /// Returns how far it has scanned: to the end of the document, once that was reached.
+    pub fn scanned_bytes(&self) -> usize {
+        self.scanned_bytes
+    }
+
     /// Continues the scan through `bytes`, which is the document so far, and returns whether it has its end.
     pub fn reaches_end(&mut self, bytes: &[u8]) -> bool {
         while let Some(rest) = bytes

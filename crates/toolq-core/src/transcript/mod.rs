@@ -3,7 +3,7 @@
 //! Pure: nothing here runs a call or knows what a tool does.
 
 mod body_reader;
-mod build_call;
+mod chains;
 mod declarations;
 mod detect;
 mod document;
@@ -28,14 +28,15 @@ mod unrecognized;
 
 pub use body_reader::{RecordedReply, StoredContentLoader};
 pub use declarations::{ToolDeclaration, ToolDeclarations, read_declarations};
-pub use formats::anthropic::invalid_input_object;
+pub use formats::invalid_input_object;
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};
+pub use raw_call::is_generated_id;
 pub use recording::Recording;
 pub use response::parse_response;
 pub use response_error::ResponseError;
 pub use stream::{
-    PartialCall, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent, StreamVendor,
-    collect_turns, complete_partial_json, is_event_stream,
+    PartialCall, SseDecoder, SseError, SseEvent, StreamDecoder, StreamEvent, collect_turns,
+    complete_partial_json, is_event_stream,
 };

@@ -3,12 +3,26 @@
 use std::fs::File;
 
 use crate::transcript::body_reader::{BodyReader, RecordedReply, StoredContentLoader};
+use crate::transcript::chains::UnknownKinds;
 use crate::transcript::document_frames;
 use crate::transcript::document_reader::DocumentReader;
 use crate::transcript::index::{RecordingIndex, ReplyEntry};
-use crate::transcript::input_error::InputError;
+use crate::transcript::input_error::{InputError, OffsetError};
 use crate::transcript::input_source::InputSource;
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
+
+/// Returns the error for a document that asks for something that toolq doesn't know, and for nothing else.
+fn unknown_kinds_error(kinds: &UnknownKinds) -> OffsetError {
+    let names: Vec<String> = kinds
+        .keys()
+        .map(|kind| format!("`{}`", kind.escape_debug()))
+        .collect();
+    let message = format!(
+        "the model asks for what toolq doesn't run: {}",
+        names.join(", ")
+    );
+    OffsetError::at(0, message).hint("calls are read in the formats that `--from` names")
+}
 
 /// An input that was read to its end. Memory use is a few bytes per call, whatever the size of the bodies.
 pub struct Recording {
@@ -17,6 +31,10 @@ pub struct Recording {
     dialect: Dialect,
     layout: InputLayout,
     sha256: String,
+    /// Unknown kinds of blocks that the model's last messages have, some of which may be calls.
+    unknown_kinds: Vec<String>,
+    /// What is missing at its end, if something is.
+    damage: Option<InputError>,
 }
 
 impl Recording {
@@ -33,10 +51,10 @@ impl Recording {
     ) -> Result<Self, InputError> {
         let mut reader = DocumentReader::new(given_dialect);
         document_frames::read_documents(&mut source, max_document, &mut reader)?;
-        match reader.take_error() {
-            Some(error) => Err(source.locate(error)),
-            None => Ok(Self::from_reader(source, reader)),
+        if let Some(error) = reader.take_error() {
+            return Err(source.locate(error));
         }
+        Self::from_reader(source, reader)
     }
 
     /// Like [`read`](Self::read), for one line of a larger input, which may have no model response.
@@ -51,20 +69,30 @@ impl Recording {
     ) -> Result<Self, InputError> {
         let mut reader = DocumentReader::for_line(given_dialect, earlier_log_dialect);
         document_frames::read_documents(&mut source, max_document, &mut reader)?;
-        match reader.take_unrecognized() {
-            Some(error) => Err(source.locate(error)),
-            None => Ok(Self::from_reader(source, reader)),
+        if let Some(error) = reader.take_unrecognized() {
+            return Err(source.locate(error));
         }
+        Self::from_reader(source, reader)
     }
 
-    fn from_reader(mut source: InputSource, reader: DocumentReader) -> Self {
+    /// Creates the recording of what was read.
+    ///
+    /// # Errors
+    /// It is a single document that asks for something, but only in ways that toolq doesn't know.
+    fn from_reader(mut source: InputSource, reader: DocumentReader) -> Result<Self, InputError> {
         let has_several = reader.document_count > 1 || reader.log_dialect.is_some();
-        let index = reader.index_builder.finish();
+        let (index, unknown_kinds) = reader.index_builder.finish();
+        let asks_unknown = !has_several && unknown_kinds.values().any(|is_call| *is_call);
+        if asks_unknown && index.open_calls().next().is_none() {
+            return Err(source.locate(unknown_kinds_error(&unknown_kinds)));
+        }
         let detected = reader
             .log_dialect
             .or(index.dialect())
             .or(reader.last_dialect);
-        Self {
+        Ok(Self {
+            unknown_kinds: unknown_kinds.into_keys().collect(),
+            damage: reader.nul_end.map(|end| source.locate(end)),
             dialect: detected.unwrap_or(Dialect::Anthropic),
             layout: if has_several {
                 InputLayout::Lines
@@ -74,7 +102,7 @@ impl Recording {
             index,
             sha256: source.take_sha256(),
             bodies: BodyReader::new(source.into_spooled()),
-        }
+        })
     }
 
     /// Sets the loader of content that the log keeps in separate files. It's called when the content is requested.
@@ -134,12 +162,33 @@ impl Recording {
         self.index.len()
     }
 
+    /// Returns unknown kinds of blocks that the model's last messages have, some of which may be calls.
+    pub fn unknown_kinds(&self) -> &[String] {
+        &self.unknown_kinds
+    }
+
+    /// Returns what is missing at its end, if something is. What stands before it was read.
+    pub fn damage(&self) -> Option<&InputError> {
+        self.damage.as_ref()
+    }
+
+    /// Returns the number of calls without a result without which the conversation went on.
+    pub fn abandoned_calls(&self) -> usize {
+        self.index.abandoned_count()
+    }
+
+    /// Returns whether a call is one of them.
+    pub fn is_abandoned(&self, turn: usize, position: usize) -> bool {
+        let call = self.index.calls_of_turn(turn).nth(position);
+        call.is_some_and(|call| self.index.is_abandoned(call))
+    }
+
     /// Returns whether it has no model response: a request that hasn't been sent yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of calls without a result in the recording, or of all calls with `include_answered`.
+    /// Returns the number of open calls, or of all calls with `include_answered`.
     pub fn open_calls(&self, include_answered: bool) -> usize {
         (0..self.len())
             .map(|turn| self.open_calls_of_turn(turn, include_answered))
@@ -154,11 +203,11 @@ impl Recording {
     }
 
     fn open_calls_of_turn(&self, turn: usize, include_answered: bool) -> usize {
-        let is_open = |&call: &usize| include_answered || !self.index.is_answered(call);
+        let is_open = |&call: &usize| include_answered || self.index.is_open(call);
         self.index.calls_of_turn(turn).filter(is_open).count()
     }
 
-    /// Reads a turn with the inputs of its calls. Calls that have a result in the recording are counted but left out,
+    /// Reads a turn with the inputs of its calls. Calls that have a result in the recording, or were abandoned, are left out,
     /// unless `include_answered`.
     ///
     /// # Errors
@@ -169,13 +218,19 @@ impl Recording {
     pub fn turn(&self, number: usize, include_answered: bool) -> Result<Turn, InputError> {
         let entry = self.index.turn(number);
         let range = self.index.calls_of_turn(number);
-        let is_left_out = |call: usize| !include_answered && self.index.is_answered(call);
-        let wanted: Vec<usize> = range.clone().filter(|&call| !is_left_out(call)).collect();
+        let chosen = |is_wanted: &dyn Fn(usize) -> bool| {
+            let calls = range.clone().filter(|&call| is_wanted(call));
+            calls.collect::<Vec<usize>>()
+        };
+        let wanted = chosen(&|call| include_answered || self.index.is_open(call));
+        let abandoned = chosen(&|call| !include_answered && self.index.is_abandoned(call));
         let calls = self.bodies.read_calls(&self.index, number, &wanted)?;
         Ok(Turn {
             number,
-            answered_count: range.len() - wanted.len(),
+            answered_count: range.len() - wanted.len() - abandoned.len(),
+            abandoned: self.bodies.read_calls(&self.index, number, &abandoned)?,
             answer_form: entry.form,
+            broken_from: None,
             ending: match entry.ending {
                 ResponseEnding::CutOff
                     if wanted.last().is_none_or(|&last| last + 1 != range.end) =>

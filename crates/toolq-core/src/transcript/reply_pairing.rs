@@ -1,8 +1,10 @@
 //! Pairs the results in a recording with their calls.
 //!
-//! A result belongs to the nearest call before it that has the same id and no result yet: recordings reuse ids in later
-//! turns, and results may be in a different order than their calls.
+//! A result belongs to the nearest turn before it that has a call with the same id and no result yet, and there to the first
+//! such call: recordings reuse ids in later turns, and results may be in a different order than their calls. Some APIs have
+//! no ids; there, names or nothing but the order tell calls apart.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU64;
@@ -18,6 +20,8 @@ pub(crate) struct CallReplies {
     pub started: HashSet<usize>,
     /// Calls whose result says that they may or may not have run.
     pub in_doubt: HashSet<usize>,
+    /// Calls that the conversation went past.
+    pub passed: HashSet<usize>,
 }
 
 impl CallReplies {
@@ -33,21 +37,42 @@ impl CallReplies {
             replies: order.iter().map(reply).collect(),
             started: moved(&self.started),
             in_doubt: moved(&self.in_doubt),
+            passed: moved(&self.passed),
         }
     }
 }
 
-/// Pairs results with calls as they're added. To stay small, it stores ids as digests under a random key, and drops
+/// What a result says about the call that it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CallName<'a> {
+    /// Its id.
+    Id(&'a str),
+    /// The name of its tool.
+    Tool(&'a str),
+    /// Nothing: it is the next one in order.
+    Next,
+}
+
+/// The calls with one name that have no result yet, in the last turn with such calls.
+#[derive(Debug)]
+struct OpenCalls {
+    turn: u32,
+    first: u32,
+    last: u32,
+}
+
+/// Pairs results with calls as they're added. To stay small, it stores names as digests under a random key, and drops
 /// those of finished calls.
 #[derive(Default)]
 pub(crate) struct ReplyPairing {
-    id_hasher: RandomState,
+    hasher: RandomState,
     /// Number of calls so far.
     call_count: u32,
-    /// The last open call with each id.
-    last_open_call: HashMap<NonZeroU64, u32>,
-    /// For an open call, the previous open call with the same id.
-    previous_open_call: HashMap<u32, u32>,
+    open_calls: HashMap<NonZeroU64, OpenCalls>,
+    /// For a call under a name: the next one with that name in the same turn.
+    next_calls: HashMap<(NonZeroU64, u32), u32>,
+    /// For the first call of a turn under a name: those of an earlier turn.
+    earlier_calls: HashMap<(NonZeroU64, u32), OpenCalls>,
     /// Indexed by call. Ends at the last call that has a result.
     replies: Vec<Option<ReplyEntry>>,
     /// Calls that were started, and whose end isn't recorded, or only that their run ended. Only toolq's own session log records starts.
@@ -57,99 +82,171 @@ pub(crate) struct ReplyPairing {
 }
 
 impl ReplyPairing {
-    /// Returns the digest of `id`.
-    pub fn digest_id(&self, id: &str) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.id_hasher.hash_one(id))
+    /// Returns the digest of a text that names something in the input.
+    pub fn digest(&self, text: &str) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.hasher.hash_one(text))
     }
 
-    /// Adds the next call. No result can refer to a call without an id.
-    pub fn add_call(&mut self, id: Option<&str>) {
+    fn digest_name(&self, name: CallName) -> Option<NonZeroU64> {
+        match name {
+            CallName::Id(id) => self.digest(id),
+            CallName::Tool(tool) => NonZeroU64::new(self.hasher.hash_one(("tool", tool))),
+            CallName::Next => NonZeroU64::new(self.hasher.hash_one(("", ""))),
+        }
+    }
+
+    /// Adds the next call, of `turn`, and returns its number. Results may refer to it by any of `names`.
+    pub fn add_call(&mut self, turn: u32, names: &[CallName]) -> u32 {
         let call = self.call_count;
         self.call_count += 1;
-        let Some(id) = id.and_then(|id| self.digest_id(id)) else {
+        for name in names {
+            let Some(name) = self.digest_name(*name) else {
+                continue;
+            };
+            let alone = OpenCalls {
+                turn,
+                first: call,
+                last: call,
+            };
+            match self.open_calls.entry(name) {
+                Entry::Vacant(place) => {
+                    place.insert(alone);
+                }
+                Entry::Occupied(mut known) if known.get().turn == turn => {
+                    self.next_calls.insert((name, known.get().last), call);
+                    known.get_mut().last = call;
+                }
+                Entry::Occupied(mut known) => {
+                    let earlier = known.insert(alone);
+                    self.earlier_calls.insert((name, call), earlier);
+                }
+            }
+        }
+        call
+    }
+
+    /// Returns the call that a result with this name belongs to. Calls that have a result under another name are passed over.
+    fn find_call(&mut self, name: NonZeroU64) -> Option<u32> {
+        loop {
+            let call = self.open_calls.get(&name)?.first;
+            let reply = self.replies.get(call as usize).copied().flatten();
+            let is_over = reply.is_some_and(|reply| !reply.skipped)
+                && !self.started_calls.contains(&(call as usize));
+            if !is_over {
+                return Some(call);
+            }
+            self.close_first(name);
+        }
+    }
+
+    /// Removes the first of the open calls with this name.
+    fn close_first(&mut self, name: NonZeroU64) {
+        let Entry::Occupied(mut known) = self.open_calls.entry(name) else {
             return;
         };
-        if let Some(previous) = self.last_open_call.insert(id, call) {
-            self.previous_open_call.insert(call, previous);
+        let first = known.get().first;
+        let earlier = self.earlier_calls.remove(&(name, first));
+        match (self.next_calls.remove(&(name, first)), earlier) {
+            (Some(next), earlier) => {
+                known.get_mut().first = next;
+                let earlier = earlier.map(|earlier| ((name, next), earlier));
+                self.earlier_calls.extend(earlier);
+            }
+            (None, Some(earlier)) => {
+                known.insert(earlier);
+            }
+            (None, None) => {
+                known.remove();
+            }
         }
+    }
+
+    /// Returns whether a call has a result.
+    pub fn has_reply(&self, call: usize) -> bool {
+        self.replies.get(call).is_some_and(Option::is_some)
     }
 
     /// Records that the call `id` was started.
     pub fn mark_started(&mut self, id: &str) {
-        let call = self
-            .digest_id(id)
-            .and_then(|id| self.last_open_call.get(&id));
-        self.started_calls.extend(call.map(|call| *call as usize));
+        let call = self.digest(id).and_then(|id| self.find_call(id));
+        self.started_calls.extend(call.map(|call| call as usize));
     }
 
     /// Adds a result that says that the run ended while the call `id` was running. A later run may start it again.
     pub fn mark_interrupted(&mut self, id: &str, reply: ReplyEntry) {
-        let call = self.store_reply(id, reply).map(|(_, call)| call as usize);
-        self.started_calls.extend(call);
+        let call = self.digest(id).and_then(|id| self.store_reply(id, reply));
+        self.started_calls.extend(call.map(|call| call as usize));
     }
 
     /// Adds a result that says that the call `id` may or may not have run.
     pub fn mark_in_doubt(&mut self, id: &str, reply: ReplyEntry) {
-        let digest = self.digest_id(id);
-        let call = digest.and_then(|id| Some((id, *self.last_open_call.get(&id)?)));
-        self.in_doubt_calls.extend(call);
-        self.add_result(id, reply);
+        if let Some(digest) = self.digest(id)
+            && let Some(call) = self.find_call(digest)
+        {
+            self.in_doubt_calls.insert(digest, call);
+            self.add_result(&[CallName::Id(id)], reply);
+        }
     }
 
     /// Resolves the doubt about the call `id`: with a `reply`, it's done and has this result; without one, it's open
     /// again.
     pub fn resolve_doubt(&mut self, id: &str, reply: Option<ReplyEntry>) {
-        if let Some(digest) = self.digest_id(id)
-            && let Some(call) = self.in_doubt_calls.remove(&digest)
-        {
+        let Some(digest) = self.digest(id) else {
+            return;
+        };
+        if let Some(call) = self.in_doubt_calls.remove(&digest) {
             self.replies[call as usize] = None;
-            self.last_open_call.insert(digest, call);
+            let alone = OpenCalls {
+                turn: u32::MAX,
+                first: call,
+                last: call,
+            };
+            self.open_calls.insert(digest, alone);
         }
         if let Some(reply) = reply {
-            return self.add_result(id, reply);
-        }
-        let call = self
-            .digest_id(id)
-            .and_then(|id| self.last_open_call.get(&id));
-        if let Some(call) = call {
-            self.started_calls.remove(&(*call as usize));
+            self.add_result(&[CallName::Id(id)], reply);
+        } else if let Some(call) = self.find_call(digest) {
+            self.started_calls.remove(&(call as usize));
         }
     }
 
-    /// Adds a result of the call `id`.
-    pub fn add_result(&mut self, id: &str, reply: ReplyEntry) {
-        let Some((id, call)) = self.store_reply(id, reply) else {
-            return;
-        };
-        self.started_calls.remove(&(call as usize));
-        if reply.skipped {
+    /// Adds a result of the call with the first of `names` that there is.
+    pub fn add_result(&mut self, names: &[CallName], reply: ReplyEntry) {
+        let digests: Vec<NonZeroU64> = names
+            .iter()
+            .filter_map(|name| self.digest_name(*name))
+            .collect();
+        for name in digests {
+            let Some(call) = self.store_reply(name, reply) else {
+                continue;
+            };
+            self.started_calls.remove(&(call as usize));
+            if !reply.skipped {
+                self.close_first(name);
+            }
             return;
         }
-        match self.previous_open_call.remove(&call) {
-            Some(previous) => self.last_open_call.insert(id, previous),
-            None => self.last_open_call.remove(&id),
-        };
     }
 
-    /// Stores a result of the last open call with this id, and returns that call with the digest of its id.
-    fn store_reply(&mut self, id: &str, reply: ReplyEntry) -> Option<(NonZeroU64, u32)> {
-        let id = self.digest_id(id)?;
-        let call = *self.last_open_call.get(&id)?;
+    /// Stores a result of the call with this name, and returns that call.
+    fn store_reply(&mut self, name: NonZeroU64, reply: ReplyEntry) -> Option<u32> {
+        let call = self.find_call(name)?;
         let index = call as usize;
         if self.replies.len() <= index {
             self.replies.resize(index + 1, None);
         }
         self.replies[index] = Some(reply);
-        Some((id, call))
+        Some(call)
     }
 
-    /// Returns what is known about the calls.
-    pub fn finish(self) -> CallReplies {
+    /// Returns what is known about the calls, besides those that were `passed`.
+    pub fn finish(self, passed: HashSet<usize>) -> CallReplies {
         let in_doubt = self.in_doubt_calls.into_values();
         CallReplies {
             replies: self.replies,
             started: self.started_calls,
             in_doubt: in_doubt.map(|call| call as usize).collect(),
+            passed,
         }
     }
 }
@@ -167,10 +264,11 @@ mod tests {
     /// Replays `steps` and returns a mark per call: `x` has a result, `?` one that says that it is in doubt, `<` was
     /// started, `.` is open.
     ///
-    /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id; `<a` starts the call, `~a`
-    /// interrupts it, `?a` puts it in doubt, `!a` resolves that it wasn't done.
+    /// Steps: `a` is a call with that id, `A` its result, `_` a call without an id, and `|` begins a turn; `<a` starts the
+    /// call, `~a` interrupts it, `?a` puts it in doubt, `!a` resolves that it wasn't done.
     fn reply_marks(steps: &str) -> String {
         let mut pairing = ReplyPairing::default();
+        let mut turn = 0;
         let mut steps = steps.chars();
         while let Some(step) = steps.next() {
             let mut id = || steps.next().unwrap().to_string();
@@ -179,22 +277,20 @@ mod tests {
                 '~' => pairing.mark_interrupted(&id(), REPLY),
                 '?' => pairing.mark_in_doubt(&id(), REPLY),
                 '!' => pairing.resolve_doubt(&id(), None),
-                '_' => pairing.add_call(None),
-                'A'..='Z' => pairing.add_result(&step.to_lowercase().to_string(), REPLY),
-                _ => pairing.add_call(Some(&step.to_string())),
+                '|' => turn += 1,
+                '_' => drop(pairing.add_call(turn, &[])),
+                'A'..='Z' => {
+                    pairing.add_result(&[CallName::Id(&step.to_lowercase().to_string())], REPLY);
+                }
+                _ => drop(pairing.add_call(turn, &[CallName::Id(&step.to_string())])),
             }
         }
-        let CallReplies {
-            replies,
-            started,
-            in_doubt,
-        } = pairing.finish();
-        let calls = replies
-            .len()
-            .max(started.iter().max().map_or(0, |last| last + 1));
-        let mark = |call| match replies.get(call) {
-            Some(Some(_)) if in_doubt.contains(&call) => '?',
-            _ if started.contains(&call) => '<',
+        let found = pairing.finish(HashSet::new());
+        let last_started = found.started.iter().max();
+        let calls = (found.replies.len()).max(last_started.map_or(0, |last| last + 1));
+        let mark = |call| match found.replies.get(call) {
+            Some(Some(_)) if found.in_doubt.contains(&call) => '?',
+            _ if found.started.contains(&call) => '<',
             Some(Some(_)) => 'x',
             _ => '.',
         };
@@ -202,23 +298,43 @@ mod tests {
     }
 
     #[test]
-    fn a_result_belongs_to_the_nearest_call_before_it() {
+    fn a_result_belongs_to_the_nearest_turn_and_there_to_the_first_call() {
         assert_eq!(reply_marks("ab"), "", "no result at all");
         assert_eq!(reply_marks("abBA"), "xx", "in a different order");
         assert_eq!(reply_marks("aAbcB"), "xx", "between the calls of a turn");
-        assert_eq!(reply_marks("aAaA"), "xx", "a reused id");
-        assert_eq!(reply_marks("aaA"), ".x", "the nearest");
-        assert_eq!(
-            reply_marks("aaAA"),
-            "xx",
-            "two calls with one id, two results"
-        );
+        assert_eq!(reply_marks("aA|aA"), "xx", "a reused id");
+        assert_eq!(reply_marks("a|aA"), ".x", "the nearest turn");
+        assert_eq!(reply_marks("a|aAA"), "xx", "and the one before");
+        assert_eq!(reply_marks("aaA"), "x", "the first of a turn");
+        assert_eq!(reply_marks("a|aabAA|aA"), ".xx.x", "and the next");
         assert_eq!(
             reply_marks("Aa"),
             "",
             "a result never comes before its call"
         );
         assert_eq!(reply_marks("a_AA"), "x", "a second result is ignored");
+    }
+
+    /// Without ids, the names of tools tell calls apart, and within one name their order.
+    #[test]
+    fn calls_without_ids_have_results_in_order() {
+        let mut pairing = ReplyPairing::default();
+        for (id, tool) in [(None, "f"), (Some("i"), "g"), (None, "f"), (None, "h")] {
+            let id = id.map(CallName::Id);
+            let names = [CallName::Tool(tool), CallName::Next];
+            pairing.add_call(0, &[id.as_slice(), &names].concat());
+        }
+        let reply = |offset| ReplyEntry { offset, ..REPLY };
+        pairing.add_result(&[CallName::Id("i")], reply(1));
+        pairing.add_result(&[CallName::Id("unknown"), CallName::Tool("f")], reply(2));
+        pairing.add_result(&[CallName::Next], reply(3));
+        pairing.add_result(&[CallName::Tool("g")], reply(4));
+        let found = pairing.finish(HashSet::new());
+        let offsets = found
+            .replies
+            .iter()
+            .map(|reply| reply.map(|reply| reply.offset));
+        assert_eq!(offsets.collect::<Vec<_>>(), [Some(2), Some(1), Some(3)]);
     }
 
     #[test]

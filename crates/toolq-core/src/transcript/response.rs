@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
-use crate::transcript::build_call::{call_with_id, extract_call};
 use crate::transcript::document::{DocumentOrigin, InputDocument};
-use crate::transcript::formats::{anthropic, dispatch};
+use crate::transcript::formats::{format_of, returnable_content};
 use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::extract_call;
 use crate::transcript::response_error::{ResponseError, find_choice_error, find_error};
 use crate::transcript::response_usage::complete_usage;
-use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn, TurnOrigin};
+use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn};
 
 /// Maximum number of calls in a response, far more than any model makes. A call takes much more memory than its bytes
 /// in the body, so a limit on the body's size isn't enough.
@@ -89,9 +89,10 @@ fn build_turn(
         object: Some(object),
         origin,
     };
-    dispatch::read_document(dialect, &document, &mut builder)
+    format_of(dialect)
+        .read_document(&document, &mut builder)
         .map_err(|error| ResponseError::Unreadable(error.message))?;
-    let index = builder.finish();
+    let (index, _) = builder.finish();
     if index.len() != 1 {
         return Err(ResponseError::unreadable("it isn't exactly one message"));
     }
@@ -99,19 +100,13 @@ fn build_turn(
     let calls = index.calls_of_turn(0).enumerate();
     let calls = calls.filter_map(|(position, call)| {
         let object = extract_call(body, index.call(call), 0)?;
-        let raw = dispatch::parse_call(dialect, &object);
-        Some(call_with_id(turn_number, position, raw))
+        let raw = format_of(dialect).parse_call(&object);
+        Some(raw.into_call(turn_number, position))
     });
     let entry = index.turn(0);
     Ok(Turn {
-        number: turn_number,
-        calls: calls.collect(),
-        answered_count: 0,
-        started_positions: Vec::new(),
-        in_doubt_positions: Vec::new(),
-        answer_form: entry.form,
         ending: entry.ending,
-        origin: TurnOrigin::default(),
+        ..Turn::of_calls(turn_number, calls.collect(), entry.form)
     })
 }
 
@@ -144,7 +139,7 @@ fn parse_anthropic(object: &ParsedObject) -> MessageParts {
         Some("refusal") => (StopReason::Refused, None),
         word => complete_stop(word, &["end_turn", "tool_use", "stop_sequence"]),
     };
-    let returned = anthropic::returnable_content(content);
+    let returned = returnable_content(content);
     let message = format!("{{\"role\":\"assistant\",\"content\":{returned}}}");
     let texts: Vec<String> = texts.collect();
     Ok((to_raw_value(&message), texts.join("\n"), stop))

@@ -3,7 +3,7 @@
 use crate::json::ParsedObject;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::stream::StreamVendor;
+use crate::types::StreamVendor;
 
 /// Maximum number of keys of an unrecognized object that an error names.
 const MAX_SHOWN_KEYS: usize = 6;
@@ -43,7 +43,7 @@ pub(crate) fn vendor_mismatch_error<'a>(
     found: StreamVendor,
     given: StreamVendor,
 ) -> DocumentError<'a> {
-    let (found, given) = (found.flag(), given.flag());
+    let (found, given) = (found.name(), given.name());
     let message = format!("this has the form of `{found}`, but `--from` says `{given}`");
     let hint = format!("write `--from {found}`, or leave it out: toolq detects the format");
     DocumentError::new(event.json(), message).with_hint(hint)
@@ -69,7 +69,7 @@ pub(crate) fn unrecognized_event<'a>(event: &ParsedObject<'a>) -> DocumentError<
         describe_object(event)
     );
     DocumentError::new(event.json(), message).with_hint(
-        "expected events of Anthropic's Messages API, or of OpenAI's chat completions or responses",
+        "expected events of Anthropic's Messages API, of OpenAI's chat completions or responses, or of Gemini",
     )
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use crate::types::call::CallKind;
 use crate::types::status::Status;
 
 /// The content of a result.
@@ -40,6 +41,8 @@ pub struct ClientContent {
 pub struct CallAnswer {
     /// The id of the call.
     pub tool_use_id: String,
+    /// How the input of the call was written.
+    pub kind: CallKind,
     /// The name that the call requested.
     pub tool_name: String,
     /// What the model reads.

@@ -16,10 +16,14 @@ pub struct Turn {
     pub calls: Vec<Call>,
     /// Number of calls left out here because the input already holds their results.
     pub answered_count: usize,
+    /// Calls left out here because the conversation went on without their results.
+    pub abandoned: Vec<Call>,
     /// The form to answer in, which mirrors the form of the turn.
     pub answer_form: AnswerForm,
     /// How the response ended.
     pub ending: ResponseEnding,
+    /// The position of the first call of which it isn't certain what was sent. It doesn't run, nor does any after it.
+    pub broken_from: Option<usize>,
     /// Positions of calls that started but didn't end, or only because their run did, if the input is a session log.
     pub started_positions: Vec<usize>,
     /// Positions of calls that are in doubt, if the input is a session log that says so.
@@ -54,6 +58,17 @@ pub enum ResponseEnding {
     Refused,
 }
 
+impl ResponseEnding {
+    /// Returns how a response ended, given whether its last part is a call: a limit anywhere else cut off no call.
+    #[must_use]
+    pub(crate) fn after(self, last_is_call: bool) -> Self {
+        match self {
+            Self::CutOff if !last_is_call => Self::Complete,
+            ending => ending,
+        }
+    }
+}
+
 /// What the input says about a call, if it is a session log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputState {
@@ -66,6 +81,27 @@ pub enum InputState {
 }
 
 impl Turn {
+    /// Creates a turn of which only these calls are known.
+    pub fn of_calls(number: usize, calls: Vec<Call>, answer_form: AnswerForm) -> Self {
+        Self {
+            number,
+            calls,
+            answered_count: 0,
+            abandoned: Vec::new(),
+            answer_form,
+            ending: ResponseEnding::Complete,
+            broken_from: None,
+            started_positions: Vec::new(),
+            in_doubt_positions: Vec::new(),
+            origin: TurnOrigin::default(),
+        }
+    }
+
+    /// Returns the number of its calls, including those that are left out here.
+    pub fn call_count(&self) -> usize {
+        self.calls.len() + self.answered_count + self.abandoned.len()
+    }
+
     /// Returns what the input says about the call at `position`.
     pub fn input_state(&self, position: usize) -> InputState {
         if self.in_doubt_positions.contains(&position) {
@@ -81,14 +117,24 @@ impl Turn {
     #[must_use]
     pub fn with_number(mut self, number: usize) -> Self {
         self.number = number;
-        for call in &mut self.calls {
+        for call in self.calls.iter_mut().chain(&mut self.abandoned) {
             call.turn = number;
         }
         self
     }
 }
 
-/// One `tool_use` block (Anthropic), `tool_calls` entry (OpenAI chat) or `function_call` item (`OpenAI` responses).
+/// How the model writes the input of a call, and how the call is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallKind {
+    /// As a JSON object.
+    #[default]
+    Function,
+    /// As text, for a custom tool of `OpenAI`'s APIs.
+    Custom,
+}
+
+/// What a model's message asks for: a `tool_use` block, a `tool_calls` entry, a `function_call` item or part, and so on.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The number of its turn. Every agent counts its turns from 0.
@@ -98,6 +144,8 @@ pub struct Call {
     /// The id from the input. A missing id is derived from turn, position, name, and input, so it is the same on every
     /// run.
     pub id: String,
+    /// How its input was written.
+    pub kind: CallKind,
     /// The requested name, which may not be the name of any tool. The calls of a turn share it.
     pub name: Arc<str>,
     /// The input, or why it is invalid.

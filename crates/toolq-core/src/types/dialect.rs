@@ -1,4 +1,4 @@
-//! The wire formats that toolq reads and writes.
+//! The wire formats that toolq reads and writes, with the names by which flags know them.
 
 use std::fmt;
 
@@ -13,6 +13,12 @@ pub enum Dialect {
     OpenAiChat,
     /// OpenAI responses: `function_call` items, answered by `call_id`.
     OpenAiResponses,
+    /// Gemini: `functionCall` parts.
+    Gemini,
+    /// Amazon Bedrock's Converse API: `toolUse` blocks.
+    Bedrock,
+    /// Ollama: `tool_calls`, with arguments as objects.
+    Ollama,
     /// A Claude Code session log: JSONL with one content block per line.
     ClaudeCode,
     /// A Codex rollout: JSONL of `response_item` lines.
@@ -23,10 +29,13 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect, in the order of the documentation.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Anthropic,
         Self::OpenAiChat,
         Self::OpenAiResponses,
+        Self::Gemini,
+        Self::Bedrock,
+        Self::Ollama,
         Self::ClaudeCode,
         Self::Codex,
         Self::Toolq,
@@ -38,10 +47,18 @@ impl Dialect {
             Self::Anthropic => "anthropic",
             Self::OpenAiChat => "openai-chat",
             Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+            Self::Ollama => "ollama",
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
             Self::Toolq => "toolq",
         }
+    }
+
+    /// Whether it is a program's session log, which has lines that only that program knows.
+    pub fn is_log(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::Codex | Self::Toolq)
     }
 }
 
@@ -61,6 +78,40 @@ impl fmt::Display for Dialect {
     }
 }
 
+/// The vendor of a stream of events, whose APIs may have several dialects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamVendor {
+    /// The Messages API.
+    Anthropic,
+    /// Chat completions and responses.
+    OpenAi,
+    /// `streamGenerateContent`.
+    Gemini,
+}
+
+impl StreamVendor {
+    /// Every vendor, in the order of the documentation.
+    pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Gemini];
+
+    /// The value that `--from` accepts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic-sse",
+            Self::OpenAi => "openai-sse",
+            Self::Gemini => "gemini-sse",
+        }
+    }
+
+    /// Returns the vendor whose streams have messages of `dialect`.
+    pub(crate) fn of_dialect(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::OpenAiChat | Dialect::OpenAiResponses => Self::OpenAi,
+            Dialect::Gemini => Self::Gemini,
+            _ => Self::Anthropic,
+        }
+    }
+}
+
 /// The form of the results of one turn. It mirrors the form of the calls, unless `--to` overrides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerForm {
@@ -76,6 +127,12 @@ pub enum AnswerForm {
     OpenAiChat,
     /// An array of `function_call_output` items.
     OpenAiResponses,
+    /// `{"role":"user","parts":[{"functionResponse":…}]}`
+    Gemini,
+    /// `{"role":"user","content":[{"toolResult":…}]}`
+    Bedrock,
+    /// An array of `{"role":"tool",…}` messages that name their tool.
+    Ollama,
     /// An array of results with their statuses, for programs.
     Results,
     /// One such result per line, each written as soon as it and all earlier ones are available.
@@ -83,6 +140,38 @@ pub enum AnswerForm {
 }
 
 impl AnswerForm {
+    /// Every form, in the order of the documentation.
+    pub const ALL: [Self; 11] = [
+        Self::Message,
+        Self::Blocks,
+        Self::Block,
+        Self::BlockLines,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Gemini,
+        Self::Bedrock,
+        Self::Ollama,
+        Self::Results,
+        Self::ResultLines,
+    ];
+
+    /// The value that `--to` accepts. A single block can only mirror another one.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Blocks => "blocks",
+            Self::Block => "block",
+            Self::BlockLines => "block-lines",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+            Self::Ollama => "ollama",
+            Self::Results => "results",
+            Self::ResultLines => "result-lines",
+        }
+    }
+
     /// Returns whether each result is a line of its own.
     pub fn has_line_per_result(self) -> bool {
         matches!(self, Self::BlockLines | Self::ResultLines)

@@ -59,11 +59,11 @@ pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, Ap
 pub use argument_list::ArgumentList;
 pub use backing::{Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource};
 pub use cache_policy::{CacheNote, CachePolicy, KeptResult};
-pub use call::{Call, CallKey, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
+pub use call::{Call, CallKey, CallKind, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
 pub use call_ending::{CallEnding, DoubtCause};
 pub use call_output::{CacheHit, CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};
-pub use dialect::{AnswerForm, Dialect, InputLayout};
+pub use dialect::{AnswerForm, Dialect, InputLayout, StreamVendor};
 pub use env_file::EnvFile;
 pub use event::Event;
 pub use event_sink::{EmitError, EventSink};

@@ -90,8 +90,6 @@ statuses! {
     InvalidInput = "invalid_input",
     /// Rejected: the arguments are not a JSON object.
     InvalidArguments = "invalid_arguments",
-    /// Rejected: another call of the turn has the same id.
-    DuplicateId = "duplicate_id",
     /// Rejected: the response was cut off inside this call.
     Truncated = "truncated",
     /// Rejected: the response with this call was refused, failed or canceled.
@@ -112,7 +110,6 @@ impl Status {
             Self::UnknownTool
                 | Self::InvalidInput
                 | Self::InvalidArguments
-                | Self::DuplicateId
                 | Self::Truncated
                 | Self::ResponseRefused
                 | Self::PathOutsideRoot

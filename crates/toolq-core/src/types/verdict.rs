@@ -20,6 +20,9 @@ pub struct CheckedCall {
     pub verdict: Verdict,
     /// What earlier runs recorded about it. A check knows only what the input says.
     pub resume_state: ResumeState,
+    /// The position of the call of this turn that it repeats: with the same id, tool and input. Only that one runs, and both
+    /// have its result.
+    pub repeats: Option<usize>,
 }
 
 /// What a model requested, and what that means.
@@ -170,8 +173,6 @@ pub enum RejectionReason {
     InvalidArguments,
     /// The tool failed to describe its input, or its schema can't be used.
     UnusableTool,
-    /// Another call of the turn has the same id.
-    DuplicateId,
     /// The response hit a token limit inside this call.
     Truncated,
     /// The stream broke off inside this call.
@@ -195,7 +196,6 @@ impl RejectionReason {
             Self::UnknownTool => Status::UnknownTool,
             Self::InvalidInput | Self::UnusableTool => Status::InvalidInput,
             Self::InvalidArguments => Status::InvalidArguments,
-            Self::DuplicateId => Status::DuplicateId,
             Self::Truncated | Self::StreamAborted => Status::Truncated,
             Self::ResponseRefused => Status::ResponseRefused,
             Self::PathOutsideRoot | Self::OwnFile => Status::PathOutsideRoot,

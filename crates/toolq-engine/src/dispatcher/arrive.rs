@@ -19,7 +19,10 @@ impl Dispatcher<'_> {
     /// Handles one arrival.
     pub(crate) fn handle_arrival(&mut self, arrival: TurnArrival) {
         match arrival {
-            TurnArrival::Call(checked) => self.enqueue_call(*checked),
+            TurnArrival::Call(checked) => {
+                self.queue.keep_answers();
+                self.enqueue_call(*checked);
+            }
             TurnArrival::PartialInput {
                 call,
                 input_so_far: text,
@@ -41,6 +44,13 @@ impl Dispatcher<'_> {
 
     /// Appends a call to the queue.
     pub(super) fn enqueue_call(&mut self, checked: CheckedCall) {
+        if let Some(position) = checked.repeats {
+            let call_ref = Arc::new(CallRef::new(&checked.call, None));
+            self.queue.push(call_ref, CallState::Repeats(position));
+            // The call that it repeats may have been answered before.
+            self.deliver_answers();
+            return;
+        }
         let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
         let is_completion = checked.verdict.is_completion();
         let batch = match (&checked.verdict, self.skip_cause(is_completion)) {
@@ -64,6 +74,7 @@ impl Dispatcher<'_> {
             call,
             verdict,
             resume_state,
+            ..
         } = checked;
         let request = |accepted| CallRequest {
             call: &call,

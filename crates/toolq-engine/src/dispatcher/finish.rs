@@ -96,7 +96,7 @@ impl Dispatcher<'_> {
                 let stats = self.leave_gate(number, &run, &call_ref, outcome);
                 (Arc::clone(&run.job), stats)
             }
-            CallState::Finishing | CallState::Answered(_) => return,
+            CallState::Finishing | CallState::Answered(_) | CallState::Repeats(_) => return,
         };
         debug!(
             id = call_ref.tool_use_id,

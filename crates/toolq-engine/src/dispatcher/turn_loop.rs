@@ -128,7 +128,10 @@ impl<'e> Dispatcher<'e> {
     }
 
     /// Begins with these calls. No others arrive before them.
-    pub(crate) fn with_calls(self, calls: Vec<CheckedCall>) -> Self {
+    pub(crate) fn with_calls(mut self, calls: Vec<CheckedCall>) -> Self {
+        if calls.iter().any(|call| call.repeats.is_some()) {
+            self.queue.keep_answers();
+        }
         Self {
             known_calls: calls,
             ..self

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,11 +29,13 @@ pub(crate) enum CallState {
     Finishing,
     /// It has its answer, which can't be delivered before those of earlier calls.
     Answered(Box<CallAnswer>),
+    /// It repeats the call at this position, and has its answer, too.
+    Repeats(usize),
 }
 
 impl CallState {
     fn is_finished(&self) -> bool {
-        matches!(self, Self::Finishing | Self::Answered(_))
+        matches!(self, Self::Finishing | Self::Answered(_) | Self::Repeats(_))
     }
 
     /// Returns whether the call may have had an effect in an earlier run, because its tool's probe hasn't finished.
@@ -41,7 +43,7 @@ impl CallState {
         match self {
             Self::Waiting(job) => job.needs_probe,
             Self::Running(run) => run.is_probing,
-            Self::Finishing | Self::Answered(_) => false,
+            Self::Finishing | Self::Answered(_) | Self::Repeats(_) => false,
         }
     }
 }
@@ -51,9 +53,16 @@ impl CallState {
 pub(crate) struct CallQueue {
     delivered_count: usize,
     entries: VecDeque<QueueEntry>,
+    /// Answers that later calls may have, too, by position. `None` if no later call can repeat one.
+    kept: Option<HashMap<usize, CallAnswer>>,
 }
 
 impl CallQueue {
+    /// Keeps answers from now on, because a later call may repeat one.
+    pub(crate) fn keep_answers(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
     /// Appends a call and returns its number.
     pub(crate) fn push(&mut self, call: Arc<CallRef>, state: CallState) -> usize {
         self.entries.push_back(QueueEntry { call, state });
@@ -136,18 +145,20 @@ impl CallQueue {
 
     /// Removes and returns the next call in call order, if it has its answer.
     pub(crate) fn pop_answered(&mut self) -> Option<(Arc<CallRef>, CallAnswer)> {
-        if !matches!(self.entries.front()?.state, CallState::Answered(_)) {
-            return None;
-        }
-        let QueueEntry {
-            call,
-            state: CallState::Answered(answer),
-        } = self.entries.pop_front()?
-        else {
-            return None;
+        let answer = match &self.entries.front()?.state {
+            CallState::Repeats(position) => Some(self.kept.as_ref()?.get(position)?.clone()),
+            CallState::Answered(_) => None,
+            _ => return None,
         };
+        let QueueEntry { call, state } = self.entries.pop_front()?;
         self.delivered_count += 1;
-        Some((call, *answer))
+        if let CallState::Answered(answer) = state {
+            if let Some(kept) = &mut self.kept {
+                kept.insert(call.position, (*answer).clone());
+            }
+            return Some((call, *answer));
+        }
+        Some((call, answer?))
     }
 
     /// Returns the numbers from the first to the last undelivered call of the batch of this call. The calls of a batch

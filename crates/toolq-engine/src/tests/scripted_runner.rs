@@ -19,10 +19,11 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Environment;
 use toolq_core::types::{
-    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallOutput, CallRef, CallTimeouts,
-    CaptureStats, CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt, OnFailure,
-    Outcome, OutputKind, Rejection, RejectionReason, ResultContent, ResumeState, RetryPolicy,
-    SafetyPolicy, SafetySource, StartLimits, StatusTemplates, Tool, ToolsConfig, Verdict,
+    AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallKind, CallOutput, CallRef,
+    CallTimeouts, CaptureStats, CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt,
+    OnFailure, Outcome, OutputKind, Rejection, RejectionReason, ResultContent, ResumeState,
+    RetryPolicy, SafetyPolicy, SafetySource, StartLimits, StatusTemplates, Tool, ToolsConfig,
+    Verdict,
 };
 
 /// Attempts that wait for the test, by the id of their call.
@@ -238,6 +239,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             name: tool.name.as_str().into(),
             input: Ok(input.clone()),
             parent: None,
+            kind: CallKind::Function,
         },
         verdict: Verdict::Accepted(Box::new(AcceptedCall {
             tool: Arc::new(tool.clone()),
@@ -252,6 +254,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             probe: None,
         })),
         resume_state: ResumeState::NotStarted,
+        repeats: None,
     }
 }
 

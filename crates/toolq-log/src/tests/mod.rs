@@ -35,8 +35,8 @@ use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    CallOutput, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome, ResultContent,
-    TurnOrigin, Verdict,
+    CallKind, CallOutput, CallRef, CheckedCall, Event, EventSink, NotExecutedCause, Outcome,
+    ResultContent, TurnOrigin, Verdict,
 };
 use toolq_testing::{
     accepted_call, call_with_estimate, emit_finished, emit_turn, hostile_text, rejected_call,
@@ -455,6 +455,7 @@ fn content_blocks_keep_their_form() {
         is_error: false,
         for_clients: None,
         report: toolq_core::types::CallReport::default(),
+        kind: CallKind::Function,
     };
     let finished = Event::Finished {
         call: &call,

@@ -14,7 +14,7 @@ use crate::output::CommandError;
 use toolq_core::answer::render_answers;
 use toolq_core::json::{Input, expect_json};
 use toolq_core::transcript::{InputError, Recording, invalid_input_object};
-use toolq_core::types::{AnswerForm, Call, CallAnswer, CallReport, Dialect};
+use toolq_core::types::{AnswerForm, Call, CallAnswer, CallKind, CallReport, Dialect};
 
 /// The API whose messages a recording has.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,7 @@ fn recorded_answer(
         is_error: reply.result.is_error.unwrap_or_default(),
         for_clients: None,
         report: CallReport::default(),
+        kind: CallKind::Function,
     }))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::args::RunArguments;
+use crate::args::{InputFormat, RunArguments};
 use crate::commands::run::control::host_calls::{Delivery, HostCalls};
 use crate::commands::run::control::host_lines::{HostLine, HostLines};
 use crate::commands::run::control::message::{HostMessage, LineId, MessageError};
@@ -56,10 +56,10 @@ impl<'a> LineHandler<'a> {
             jobs: arguments.input.jobs,
             messages: LineFollower::new(
                 "message",
-                arguments.input.from.map(Into::into),
+                arguments.input.from.and_then(InputFormat::dialect),
                 arguments.input.max_document,
             ),
-            form: arguments.to.map(Into::into),
+            form: arguments.to,
             include_answered: arguments.input.all,
             has_bad_line: false,
         }

@@ -151,16 +151,7 @@ struct ListLine {
     _kind: IgnoredAny,
     #[serde(rename = "id")]
     _id: IgnoredAny,
-    format: ListFormat,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ListFormat {
-    Anthropic,
-    OpenaiChat,
-    OpenaiResponses,
-    Mcp,
+    format: String,
 }
 
 impl LineId {
@@ -226,12 +217,9 @@ impl HostMessage {
             }
             "list" => {
                 let ListLine { format, .. } = read(line)?;
-                let format = match format {
-                    ListFormat::Anthropic => DeclarationFormat::Anthropic,
-                    ListFormat::OpenaiChat => DeclarationFormat::OpenAiChat,
-                    ListFormat::OpenaiResponses => DeclarationFormat::OpenAiResponses,
-                    ListFormat::Mcp => DeclarationFormat::Mcp,
-                };
+                let known = DeclarationFormat::parse(&format)
+                    .filter(|format| *format != DeclarationFormat::Markdown);
+                let format = known.ok_or_else(|| format!("there is no format `{format}`"))?;
                 Self::List { id, format }
             }
             "approve" => {

@@ -18,6 +18,10 @@ pub enum DeclarationFormat {
     OpenAiChat,
     /// `tools` of a responses request.
     OpenAiResponses,
+    /// `tools` of a request to Gemini.
+    Gemini,
+    /// `toolConfig` of a Converse request.
+    Bedrock,
     /// The result of MCP's `tools/list`.
     Mcp,
     /// A prompt section.
@@ -26,10 +30,12 @@ pub enum DeclarationFormat {
 
 impl DeclarationFormat {
     /// All formats, in the order of the documentation.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Anthropic,
         Self::OpenAiChat,
         Self::OpenAiResponses,
+        Self::Gemini,
+        Self::Bedrock,
         Self::Mcp,
         Self::Markdown,
     ];
@@ -40,9 +46,16 @@ impl DeclarationFormat {
             Self::Anthropic => "anthropic",
             Self::OpenAiChat => "openai-chat",
             Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
             Self::Mcp => "mcp",
             Self::Markdown => "markdown",
         }
+    }
+
+    /// Returns the format of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
@@ -56,6 +69,12 @@ pub fn render_declarations(tools: &ToolsConfig, format: DeclarationFormat) -> St
         DeclarationFormat::Anthropic => declare_all(anthropic_declaration).to_string(),
         DeclarationFormat::OpenAiChat => declare_all(openai_chat_declaration).to_string(),
         DeclarationFormat::OpenAiResponses => declare_all(openai_responses_declaration).to_string(),
+        DeclarationFormat::Gemini => {
+            json!([{ "functionDeclarations": declare_all(gemini_declaration) }]).to_string()
+        }
+        DeclarationFormat::Bedrock => {
+            json!({ "tools": declare_all(bedrock_declaration) }).to_string()
+        }
         DeclarationFormat::Mcp => json!({ "tools": declare_all(mcp_declaration) }).to_string(),
         DeclarationFormat::Markdown => markdown::render_section(&known),
     }
@@ -93,6 +112,19 @@ fn openai_responses_declaration(tool: &Tool) -> Value {
     declaration["parameters"] = tool.input_schema().clone();
     declaration["strict"] = false.into();
     declaration
+}
+
+/// `parameters` would take only a part of JSON Schema.
+fn gemini_declaration(tool: &Tool) -> Value {
+    let mut declaration = declare_name(tool);
+    declaration["parametersJsonSchema"] = tool.input_schema().clone();
+    declaration
+}
+
+fn bedrock_declaration(tool: &Tool) -> Value {
+    let mut spec = declare_name(tool);
+    spec["inputSchema"] = json!({ "json": tool.input_schema() });
+    json!({ "toolSpec": spec })
 }
 
 /// Returns the schema of the tool's own output, or else of the structured content that its server answers with.

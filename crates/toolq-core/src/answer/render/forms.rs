@@ -10,6 +10,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::answer::render::anthropic;
+use crate::answer::render::bedrock;
+use crate::answer::render::gemini;
+use crate::answer::render::model_content;
 use crate::answer::render::openai;
 use crate::answer::render::results;
 use crate::json::expect_json;
@@ -41,12 +44,15 @@ pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
         (AnswerForm::Results, _) => to_compact_json(&results::build_rows(answers)),
         (AnswerForm::OpenAiChat, _) => to_compact_json(&openai::build_messages(answers)),
         (AnswerForm::OpenAiResponses, _) => to_compact_json(&openai::build_outputs(answers)),
+        (AnswerForm::Gemini, _) => to_compact_json(&gemini::build_message(answers)),
+        (AnswerForm::Bedrock, _) => to_compact_json(&bedrock::build_message(answers)),
+        (AnswerForm::Ollama, _) => to_compact_json(&openai::build_named_messages(answers)),
     }
 }
 
 /// Converts content to text, for forms that only carry text.
 pub fn content_as_text(content: &ResultContent) -> Cow<'_, str> {
-    openai::content_text(content)
+    model_content::content_text(content)
 }
 
 fn to_compact_json(value: &impl Serialize) -> String {

@@ -2,7 +2,9 @@
 
 mod answer_list;
 mod anthropic;
+mod bedrock;
 mod forms;
+mod gemini;
 mod model_content;
 mod openai;
 mod results;

@@ -77,6 +77,7 @@ pub fn build_answer(
     };
     CallAnswer {
         tool_use_id: call.id.clone(),
+        kind: call.kind,
         tool_name: call.name.to_string(),
         content: mask_content(content, mask),
         is_error: outcome.is_error(),

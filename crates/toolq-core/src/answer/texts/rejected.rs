@@ -21,8 +21,7 @@ pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
         | RejectionReason::PathOutsideRoot
         | RejectionReason::OwnFile => MessageKey::InvalidInput,
         RejectionReason::UnusableTool => MessageKey::Unavailable,
-        RejectionReason::DuplicateId
-        | RejectionReason::Truncated
+        RejectionReason::Truncated
         | RejectionReason::StreamAborted
         | RejectionReason::ResponseRefused
         | RejectionReason::TooDeep
@@ -65,10 +64,6 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
             name,
             details,
             "no tool can change toolq's own rules and records. Use another path, or tell the user what you want to change there.",
-        ),
-        RejectionReason::DuplicateId => ErrorText::new(
-            format!("Not executed: {first}."),
-            "call it again; each call needs its own id.",
         ),
         RejectionReason::TooDeep => ErrorText::new(
             format!("Not executed: {first}."),

@@ -7,7 +7,7 @@ use super::*;
 
 use crate::json::Input;
 use crate::testing::{tool_with_schema, tools_with_root};
-use crate::types::{AnswerForm, Tool, Turn, TurnOrigin};
+use crate::types::{AnswerForm, CallKind, Tool, Turn};
 
 fn checker() -> CallChecker {
     let object = json!({"type": "object", "additionalProperties": false});
@@ -31,6 +31,7 @@ fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
         name: name.into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        kind: CallKind::Function,
     }
 }
 
@@ -64,7 +65,8 @@ fn drain_labels(admission: &mut StreamAdmission) -> String {
 }
 
 /// Runs a script and returns what is released after each step. `r0` is a complete call with id 0, `x0` one whose input
-/// isn't JSON; `.` ends the message, `~` ends it cut off, `!` refused; `/` breaks it off, and `/3` does so inside a call with id 3.
+/// isn't JSON; `.` ends the message, `~` ends it cut off, `!` refused; `/` breaks it off, and `/3` does so inside a call
+/// with id 3; `#1` says that it didn't arrive whole from the call at position 1 on.
 fn run_script(script: &str) -> Vec<String> {
     let checker = checker();
     let mut admission = StreamAdmission::new(&checker);
@@ -75,6 +77,7 @@ fn run_script(script: &str) -> Vec<String> {
             (".", _) => admission.close(ResponseEnding::Complete),
             ("~", _) => admission.close(ResponseEnding::CutOff),
             ("!", _) => admission.close(ResponseEnding::Refused),
+            ("#", first) => admission.break_from(first.parse().unwrap()),
             ("/", "") => admission.abort(Vec::new()),
             ("/", id) => {
                 admission.begin();
@@ -130,14 +133,45 @@ fn no_call_of_a_refused_message_runs() {
 #[test]
 fn a_released_call_can_be_revoked() {
     assert_eq!(run_script("r0 ~"), ["r0", "-0!truncated"]);
+    assert_eq!(run_script("r0 r1 ~"), ["r0", "r1", "-1!truncated"]);
+}
+
+/// Neither the call of which it isn't certain what was sent, nor any after it.
+#[test]
+fn what_did_not_arrive_whole_does_not_run() {
     assert_eq!(
-        run_script("r0 r0 ~"),
-        ["r0", "-0!duplicate_id", "r0!duplicate_id"]
+        run_script("r0 w1 r2 #1 r3 u4 ."),
+        [
+            "r0",
+            "",
+            "",
+            "w1!truncated",
+            "r2!truncated",
+            "r3!truncated",
+            "u4!unknown_tool"
+        ]
     );
     assert_eq!(
-        run_script("w0 r0 ~"),
-        ["", "w0!duplicate_id", "r0!duplicate_id"]
+        run_script("r0 r1 #0 r2 ."),
+        ["r0", "r1", "-0!truncated -1!truncated", "", "r2!truncated"]
     );
+}
+
+/// A call that is sent twice runs once, and calls of their own that share an id both run.
+#[test]
+fn a_call_that_is_sent_again_repeats_the_first() {
+    let checker = checker();
+    let mut admission = StreamAdmission::new(&checker);
+    for (position, name) in ["read", "write", "read"].into_iter().enumerate() {
+        admission.begin();
+        admission.complete(call(position, name, "0", "{}"));
+    }
+    admission.close(ResponseEnding::Complete);
+    let repeats = admission.drain_ready().map(|arrival| match arrival {
+        TurnArrival::Call(checked) => checked.repeats,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(repeats.collect::<Vec<_>>(), [None, None, Some(0)]);
 }
 
 proptest! {
@@ -176,7 +210,7 @@ proptest! {
                 other => prop_assert!(false, "{:?}", other),
             }
         }
-        let turn = Turn { number: 0, calls, answered_count: 0, answer_form: AnswerForm::Message, ending, started_positions: Vec::new(), in_doubt_positions: Vec::new(), origin: TurnOrigin::default() };
+        let turn = Turn { ending, ..Turn::of_calls(0, calls, AnswerForm::Message) };
         let whole: Vec<String> = checker.check_turn(turn).iter().map(verdict_label).collect();
         prop_assert_eq!(judged.iter().map(verdict_label).collect::<Vec<_>>(), whole);
     }

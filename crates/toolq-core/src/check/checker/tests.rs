@@ -7,7 +7,7 @@ use super::*;
 use crate::json::Input;
 use crate::linear_time::assert_linear_time;
 use crate::testing::{tool_with_backing, tool_with_schema, tools_with_root};
-use crate::types::{AnswerForm, SafetyPolicy, SafetyRule, SafetySource, TurnOrigin};
+use crate::types::{AnswerForm, CallKind, SafetyPolicy, SafetyRule, SafetySource};
 
 fn checker() -> CallChecker {
     let schema = json!({"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
@@ -38,16 +38,12 @@ fn turn_of(calls: &[(&str, &str, &str)], ending: ResponseEnding) -> Turn {
         name: (*name).into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        kind: CallKind::Function,
     };
+    let calls = calls.iter().enumerate().map(call).collect();
     Turn {
-        number: 0,
-        calls: calls.iter().enumerate().map(call).collect(),
-        answered_count: 0,
-        answer_form: AnswerForm::Blocks,
         ending,
-        started_positions: Vec::new(),
-        in_doubt_positions: Vec::new(),
-        origin: TurnOrigin::default(),
+        ..Turn::of_calls(0, calls, AnswerForm::Blocks)
     }
 }
 
@@ -100,13 +96,39 @@ fn every_call_gets_a_verdict() {
             "invalid_input /n: must be integer, not string; /m: is not allowed; known: n",
             "invalid_arguments : the input is an array; it must be an object",
             "invalid_input : the key \"n\" appears twice in one object",
-            "duplicate_id : another call in this turn has the same id",
-            "duplicate_id : another call in this turn has the same id",
+            r#"{"n":1} false by default"#,
+            r#"{"n":2} false by default"#,
             "invalid_arguments : the input is not valid JSON: EOF while parsing a value at line 1 column 0",
             "unknown_tool : the call has no name; : known: count, bash, read, look, save",
             "truncated : the response hit its token limit in the middle of this call",
         ]
     );
+}
+
+/// One id twice is one call if tool and input are the same, too, and two calls otherwise.
+#[test]
+fn a_call_that_was_sent_twice_repeats_the_first() {
+    let calls = [
+        ("f", "count", r#"{"n":1}"#),
+        ("f", "count", r#"{"n":2}"#),
+        ("f", "save", r#"{"n":1}"#),
+        ("g", "count", r#"{"n":1}"#),
+        ("f", "count", r#"{"n":1}"#),
+        ("f", "count", r#"{"n":2}"#),
+    ];
+    let checked = checker().check_turn(turn_of(&calls, ResponseEnding::Complete));
+    let repeats: Vec<Option<usize>> = checked.iter().map(|call| call.repeats).collect();
+    assert_eq!(repeats, [None, None, None, None, Some(0), Some(1)]);
+    // A call that was cut off, or of which it isn't certain what was sent, isn't known to be the same.
+    let checked = checker().check_turn(turn_of(&calls, ResponseEnding::CutOff));
+    assert_eq!(checked[5].repeats, None);
+    let broken = Turn {
+        broken_from: Some(4),
+        ..turn_of(&calls, ResponseEnding::Complete)
+    };
+    let checked = checker().check_turn(broken);
+    assert_eq!(checked[4].repeats, None);
+    assert!(checked[4].verdict.accepted().is_none() && checked[3].verdict.accepted().is_some());
 }
 
 #[test]
@@ -200,6 +222,7 @@ fn calls_are_checked_in_linear_time() {
             name: "count".into(),
             input: input.clone(),
             parent: None,
+            kind: CallKind::Function,
         };
         let calls = (0..count).map(call).collect();
         let turn = Turn {

@@ -234,6 +234,11 @@ pub(crate) fn find_schema_problem(schema: &Value) -> Option<String> {
                 .to_owned(),
         );
     }
-    let is_object = schema.get("type").is_some_and(|kind| kind == "object");
-    (!is_object).then(|| "it isn't for objects".to_owned())
+    let takes_objects = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(kind) => kind == "object",
+        // What it refers to says so.
+        None => schema.get("$ref").is_some(),
+    };
+    (!takes_objects).then(|| "it isn't for objects".to_owned())
 }

@@ -3,47 +3,84 @@
 use crate::json::{InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentResult;
-use crate::transcript::formats::call_input::parse_input;
-use crate::transcript::formats::plain_result::plain_result;
+use crate::transcript::formats::Format;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::RawCall;
+use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
 
 /// Keys that every record has, besides `parentId`.
 const RECORD_KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
 
-/// Returns whether an object is a record of such a log.
-pub fn is_record(object: &ParsedObject) -> bool {
-    object.get("parentId").is_some() && RECORD_KEYS.iter().all(|key| object.has_value(key))
-}
+/// A session log.
+pub(crate) struct SessionLog;
 
-/// Reads a record into the index.
-pub fn read_document<'a>(
-    document: &InputDocument<'a>,
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    let Some(record) = &document.object else {
-        return Ok(());
-    };
-    let kind = record.get_unique_text("type")?;
-    let id = record.get_unique_text("id")?;
-    let parent = record.get_unique_text("parentId")?;
-    match (kind.as_deref(), id, parent) {
-        // The calls of an agent's turn aren't calls of the input: if needed, the agent makes them again.
-        (Some("turn"), ..) if is_agent_turn(record) => Ok(()),
-        (Some("turn"), Some(id), _) => {
-            builder.open_named_turn(&id, Dialect::Toolq, AnswerForm::Message);
-            Ok(())
+impl Format for SessionLog {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        object.get("parentId").is_some() && RECORD_KEYS.iter().all(|key| object.has_value(key))
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        let Some(record) = &document.object else {
+            return Ok(());
+        };
+        let kind = record.get_unique_text("type")?;
+        let id = record.get_unique_text("id")?;
+        let parent = record.get_unique_text("parentId")?;
+        match (kind.as_deref(), id, parent) {
+            // The calls of an agent's turn aren't calls of the input: if needed, the agent makes them again.
+            (Some("turn"), ..) if is_agent_turn(record) => Ok(()),
+            (Some("turn"), Some(id), _) => {
+                builder.open_named_turn(&id, Dialect::Toolq, AnswerForm::Message);
+                Ok(())
+            }
+            (Some("tool_call"), Some(id), Some(parent)) => match builder.find_named_turn(&parent) {
+                Some(turn) => builder.add_call(turn, document.json, (Some(&*id), None)),
+                None => Ok(()),
+            },
+            (Some(kind), _, Some(parent)) => {
+                read_call_record(kind, &parent, (record, document.json), builder);
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        (Some("tool_call"), Some(id), Some(parent)) => match builder.find_named_turn(&parent) {
-            Some(turn) => builder.add_call(turn, document.json, Some(&*id)),
-            None => Ok(()),
-        },
-        (Some(kind), _, Some(parent)) => {
-            read_call_record(kind, &parent, (record, document.json), builder);
-            Ok(())
+    }
+
+    fn parse_call(&self, record: &ParsedObject) -> RawCall {
+        let metadata = record.get_object("metadata");
+        let id = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.get_text("tool_use_id"));
+        let Some(content) = record.get_object("content") else {
+            return RawCall::new(id, None, Ok(crate::json::Input::empty()));
+        };
+        let fault = metadata.and_then(|metadata| metadata.get_text("input_fault"));
+        let input = match (content.get("input").filter(|input| !input.is_null()), fault) {
+            (None, Some(fault)) => Err(InvalidInput::Recorded(fault.into_owned())),
+            (input, _) => parse_input(input),
+        };
+        // Metadata has only part of a long id.
+        let id = content.get_text("id").or(id);
+        RawCall::new(id, content.get_text("name"), input)
+    }
+
+    fn parse_result(&self, record: &ParsedObject) -> RecordedResult {
+        let metadata = record.get_object("metadata");
+        let is_error = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.get("is_error"));
+        let status = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.get_text("status"));
+        RecordedResult {
+            is_error: is_error.map(|is_error| is_error.get() == "true"),
+            skipped: record.get_text("type").as_deref() == Some("tool_skipped"),
+            rejected: Some(status.is_some_and(|status| Status::from(&*status).is_rejected())),
+            ..plain_result(record.get("content"))
         }
-        _ => Ok(()),
     }
 }
 
@@ -72,50 +109,14 @@ fn read_call_record(
     match kind {
         "tool_start" => builder.mark_started(id),
         "tool_result" if is_interrupted(record) => builder.mark_interrupted(id, json),
-        "tool_result" => builder.add_result(id, json),
+        "tool_result" => builder.add_logged_result(id, json, false),
         "tool_in_doubt" => builder.mark_in_doubt(id, json),
-        "tool_skipped" => builder.mark_skipped(id, json),
+        "tool_skipped" => builder.add_logged_result(id, json, true),
         "resolve" => {
             let metadata = record.get_object("metadata");
             let done = metadata.and_then(|metadata| metadata.get("done").map(JsonText::get));
             builder.resolve_doubt(id, json, done == Some("true"));
         }
         _ => {}
-    }
-}
-
-/// Parses a `tool_call` record.
-pub fn parse_call(record: &ParsedObject) -> RawCall {
-    let metadata = record.get_object("metadata");
-    let id = metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get_text("tool_use_id"));
-    let Some(content) = record.get_object("content") else {
-        return RawCall::new(id, None, Ok(crate::json::Input::empty()));
-    };
-    let fault = metadata.and_then(|metadata| metadata.get_text("input_fault"));
-    let input = match (content.get("input").filter(|input| !input.is_null()), fault) {
-        (None, Some(fault)) => Err(InvalidInput::Recorded(fault.into_owned())),
-        (input, _) => parse_input(input),
-    };
-    // Metadata has only part of a long id.
-    let id = content.get_text("id").or(id);
-    RawCall::new(id, content.get_text("name"), input)
-}
-
-/// Parses a `tool_result`, `tool_in_doubt`, or `tool_skipped` record.
-pub fn parse_result(record: &ParsedObject) -> RecordedResult {
-    let metadata = record.get_object("metadata");
-    let is_error = metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get("is_error"));
-    let status = metadata
-        .as_ref()
-        .and_then(|metadata| metadata.get_text("status"));
-    RecordedResult {
-        is_error: is_error.map(|is_error| is_error.get() == "true"),
-        skipped: record.get_text("type").as_deref() == Some("tool_skipped"),
-        rejected: Some(status.is_some_and(|status| Status::from(&*status).is_rejected())),
-        ..plain_result(record.get("content"))
     }
 }

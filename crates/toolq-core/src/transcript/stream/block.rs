@@ -2,129 +2,99 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Input, InvalidInput, MAX_INPUT_BYTES};
-use crate::transcript::build_call::call_with_id;
-use crate::transcript::json_end_scanner::JsonEndScanner;
-use crate::transcript::raw_call::RawCall;
-use crate::types::Call;
+use crate::json::{Input, InvalidInput, ParsedObject};
+use crate::transcript::raw_call::{RawCall, parse_arguments_text};
+use crate::transcript::stream::call_input::CallInput;
+use crate::transcript::stream::message_record::BlockRecord;
+use crate::types::{Call, CallKind};
 
-/// A partial input is emitted again once it has grown by more than one part in this many. Each event repeats the whole
-/// input so far, so this keeps the sum of all events a small multiple of the input.
-const GROWTH_DIVISOR: usize = 16;
+/// What a block is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// A call that gets a result.
+    Call(CallKind),
+    /// Something else that has an input, such as a call that the API runs.
+    Input,
+    /// Something that has no input.
+    #[default]
+    Other,
+}
 
 /// A block that is arriving.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
+    pub kind: BlockKind,
     /// The index by which the API refers to it.
     pub index: Option<u64>,
-    pub is_call: bool,
+    /// The name by which the API refers to it.
+    pub key: Option<String>,
     /// Id of a call. `None` if it's missing or not a string.
     pub id: Option<String>,
     /// Name of a call. `None` if it's missing or not a string.
     pub name: Option<String>,
-    /// The input in case no piece arrives.
-    pub initial_input: Option<String>,
-    /// An error that makes the call invalid, regardless of the input that arrives.
-    pub input_error: Option<InvalidInput>,
+    pub input: CallInput,
+    /// What makes the call invalid, regardless of the input that arrives.
+    pub fault: Option<InvalidInput>,
     /// Its position among the calls of its message, if it's a call.
     pub position: usize,
-    /// No more pieces may follow: if it's a call, it may already have been handed out.
+    /// Its end has come: no more pieces may follow.
     pub is_complete: bool,
-    /// The JSON of its input so far.
-    input: String,
-    end_scanner: JsonEndScanner,
-    /// The input has its end.
-    has_end: bool,
-    /// Length of the input when it was last emitted, in bytes.
-    emitted_bytes: usize,
-}
-
-/// A call whose input has grown.
-pub(crate) struct GrownInput {
-    pub id: String,
-    pub name: String,
-    pub input_so_far: String,
+    /// Number of the first block of its group: blocks of which each began while another one was open. A piece of one may be in
+    /// the input of another.
+    pub group: usize,
+    /// What goes back to the API, if that is kept.
+    pub record: Option<Box<BlockRecord>>,
 }
 
 impl Block {
-    /// Creates a call without input.
-    pub fn call(index: Option<u64>, id: Option<String>, name: Option<String>) -> Self {
+    /// Creates a block without anything but its kind and index.
+    pub fn new(kind: BlockKind, index: Option<u64>) -> Self {
         Self {
+            kind,
             index,
-            is_call: true,
-            id,
-            name,
+            input: CallInput::new(kind == BlockKind::Call(CallKind::Custom), None),
             ..Self::default()
         }
     }
 
-    /// Creates a block that isn't a call.
-    pub fn other(index: Option<u64>) -> Self {
+    /// Sets the id and the name. Empty ones count as missing.
+    #[must_use]
+    pub fn called(self, id: Option<Cow<str>>, name: Option<Cow<str>>) -> Self {
         Self {
-            index,
-            ..Self::default()
+            id: id.map(Cow::into_owned),
+            name: name.map(Cow::into_owned),
+            ..self
         }
     }
 
-    /// Returns whether it has a name and the end of its input.
-    pub fn seems_complete(&self) -> bool {
-        self.name.is_some() && self.has_end
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, BlockKind::Call(_))
     }
 
-    /// Adds a piece of the input. Returns `false` if the call was already complete.
-    pub fn append_input(&mut self, piece: &str) -> bool {
-        if self.is_complete {
-            return piece.trim().is_empty();
-        }
-        self.input.push_str(piece);
-        self.has_end |= self.end_scanner.reaches_end(self.input.as_bytes());
-        true
-    }
-
-    /// Replaces the input by its complete text.
-    pub fn replace_input(&mut self, text: &str) {
-        text.clone_into(&mut self.input);
-    }
-
-    /// Returns the input so far of a call, if it has grown by enough since the last time.
-    /// Calls without an id or a name are skipped: there would be nothing to report them under.
-    pub fn grown_input(&mut self) -> Option<GrownInput> {
-        let has_grown = self.input.len() > self.emitted_bytes + self.emitted_bytes / GROWTH_DIVISOR;
-        let (id, name) = (self.id.as_ref()?, self.name.as_ref()?);
-        if !has_grown || self.input.len() > MAX_INPUT_BYTES {
-            return None;
-        }
-        self.emitted_bytes = self.input.len();
-        Some(GrownInput {
-            id: id.clone(),
-            name: name.clone(),
-            input_so_far: self.input.clone(),
-        })
-    }
-
-    /// Returns the text of its input. Pieces that are only whitespace don't count.
-    fn input_text(&self) -> &str {
-        match &self.initial_input {
-            _ if !self.input.trim().is_empty() => &self.input,
-            Some(initial_input) => initial_input,
-            None => "{}",
-        }
-    }
-
-    /// Returns the call that it would be if it had arrived in one piece.
+    /// Returns the call, as far as it has arrived.
     pub fn to_call(&self, turn: usize) -> Call {
         let text = |text: &Option<String>| text.clone().map(Cow::Owned);
-        let input = match &self.input_error {
-            Some(error) => Err(error.clone()),
-            None => Input::parse(self.input_text()),
+        let (id, name) = (text(&self.id), text(&self.name));
+        let call = match (&self.fault, self.kind) {
+            (Some(fault), BlockKind::Call(CallKind::Custom)) => {
+                RawCall::custom(id, name, Err(fault.clone()))
+            }
+            (None, BlockKind::Call(CallKind::Custom)) => {
+                RawCall::custom(id, name, Ok(self.input.text()))
+            }
+            (Some(fault), _) => RawCall::new(id, name, Err(fault.clone())),
+            (None, _) => RawCall::new(id, name, self.parse_input()),
         };
-        let raw = RawCall::new(text(&self.id), text(&self.name), input);
-        call_with_id(turn, self.position, raw)
+        call.into_call(turn, self.position)
     }
 
-    /// Drops the input of a call that was handed out.
-    pub fn drop_input(&mut self) {
-        self.input = String::new();
-        self.initial_input = None;
+    /// Parses the input. None is the same as an empty object.
+    pub fn parse_input(&self) -> Result<Input, InvalidInput> {
+        parse_arguments_text(self.input.text())
+    }
+
+    /// Keeps what goes back to the API. `start` is the JSON that the block begins with.
+    pub fn keep_record(&mut self, start: &ParsedObject) {
+        self.record = Some(Box::new(BlockRecord::new(start)));
     }
 }

@@ -1,27 +1,23 @@
 //! Decodes a stream of server-sent events: bytes in as they arrive, events about messages and calls out as soon as
 //! they're known.
 //!
-//! A state machine that does no I/O itself. Its events don't depend on where the bytes are cut. While a message is
+//! It does no I/O itself. Its events don't depend on where the bytes are cut. While a message is
 //! open, its dialect applies to all events; between messages the dialect is detected again, so that streams of
 //! different vendors can be concatenated.
 
-mod event_error;
-mod failure;
 #[cfg(test)]
 mod tests;
 
-use crate::json::ParsedObject;
+use crate::json::{ParsedObject, describe_parse_error};
 use crate::text::format_bytes;
 use crate::transcript::document_error::DocumentError;
-use crate::transcript::formats::dispatch;
-use crate::transcript::input_error::InputError;
-use crate::transcript::stream::decoder::event_error::EventError;
+use crate::transcript::formats::{event_dialect, stream_format_of};
+use crate::transcript::input_error::{InputError, LineCol};
 use crate::transcript::stream::event::StreamEvent;
-use crate::transcript::stream::message_tracker::MessageTracker;
-use crate::transcript::stream::sse::{SseDecoder, SseEvent};
-use crate::transcript::stream::vendor::StreamVendor;
+use crate::transcript::stream::messages::Messages;
+use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
 use crate::transcript::unrecognized;
-use crate::types::{Call, Dialect};
+use crate::types::{Call, Dialect, StreamVendor};
 
 /// Decodes a stream. Iterate over it for its events.
 #[derive(Debug)]
@@ -29,7 +25,7 @@ pub struct StreamDecoder {
     name: String,
     vendor: Option<StreamVendor>,
     sse_decoder: SseDecoder,
-    tracker: MessageTracker,
+    messages: Messages,
     /// Whether anything in it was an event.
     has_events: bool,
     /// The dialect of the open message, or of the last one.
@@ -38,9 +34,53 @@ pub struct StreamDecoder {
     message_bytes: u64,
     /// Maximum size of a message, in bytes.
     max_message_bytes: u64,
+    /// What is wrong with the first event that no dialect has, before any that one has. It may mean nothing.
+    unrecognized: Option<InputError>,
     /// Why the rest can't be read.
     failure: Option<InputError>,
     is_finished: bool,
+}
+
+/// What is wrong with an event, and how far from the beginning of its data.
+struct EventError {
+    message: String,
+    hint: Option<String>,
+    column: usize,
+}
+
+impl From<DocumentError<'_>> for EventError {
+    fn from(error: DocumentError<'_>) -> Self {
+        Self {
+            message: error.message,
+            hint: error.hint,
+            column: 0,
+        }
+    }
+}
+
+impl From<&str> for EventError {
+    fn from(message: &str) -> Self {
+        Self {
+            message: message.to_owned(),
+            hint: None,
+            column: 0,
+        }
+    }
+}
+
+impl From<serde_json::Error> for EventError {
+    fn from(error: serde_json::Error) -> Self {
+        let is_first_line = error.line() == 1;
+        Self {
+            message: describe_parse_error("the event", &error),
+            hint: None,
+            column: if is_first_line {
+                error.column().saturating_sub(1)
+            } else {
+                0
+            },
+        }
+    }
 }
 
 impl StreamDecoder {
@@ -51,18 +91,36 @@ impl StreamDecoder {
         vendor: Option<StreamVendor>,
         max_message_bytes: u64,
     ) -> Self {
+        let name = name.into();
         Self {
-            name: name.into(),
+            messages: Messages::new(name.clone()),
+            name,
             vendor,
             sse_decoder: SseDecoder::new(max_message_bytes),
-            tracker: MessageTracker::default(),
             has_events: false,
             dialect: None,
             message_bytes: 0,
             max_message_bytes,
+            unrecognized: None,
             failure: None,
             is_finished: false,
         }
+    }
+
+    /// Keeps what each message amounts to, from now on.
+    pub fn keep_messages(&mut self) {
+        self.messages.keeps_records = true;
+    }
+
+    /// Takes what the messages amount to that have ended, each as one line of JSON: what goes back to the API with the results.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages.records)
+    }
+
+    /// Returns kinds of blocks that toolq doesn't run, each with whether it looks like a call.
+    pub fn unknown_kinds(&self) -> impl Iterator<Item = (&str, bool)> {
+        let kinds = self.messages.unknown_kinds.iter();
+        kinds.map(|(kind, is_call)| (kind.as_str(), *is_call))
     }
 
     /// Adds the next bytes of the stream.
@@ -76,7 +134,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Ends the stream. It fails if the stream has no message or ends in the middle of one.
+    /// Ends the stream. It fails if the stream has no message, or ends in the middle of one that hasn't said why it ends.
     pub fn finish(&mut self) {
         match self.sse_decoder.finish() {
             _ if self.failure.is_some() || self.is_finished => return,
@@ -84,35 +142,38 @@ impl StreamDecoder {
             Ok(None) => {}
             Err(error) => self.fail_with_sse_error(error),
         }
-        let message = if self.tracker.is_open() {
-            "the stream ends in the middle of a message"
-        } else if self.tracker.message_count() == 0 {
-            return self.fail_without_message();
-        } else {
+        if self.failure.is_some() {
             return;
-        };
-        self.fail_at_line(message);
+        }
+        if self.messages.has_stopped() {
+            self.messages.close();
+        } else if self.messages.is_open() {
+            self.fail_at_line("the stream ends in the middle of a message");
+        } else if self.messages.count() == 0 {
+            self.fail_without_message();
+        }
     }
 
     /// Stops decoding and returns the calls that started and weren't reported as complete.
     pub fn abort(&mut self) -> Vec<Call> {
         self.is_finished = true;
-        self.tracker.abort()
+        self.messages.abort()
     }
 
     /// Returns the number of messages that have started so far.
     pub fn message_count(&self) -> usize {
-        self.tracker.message_count()
+        self.messages.count()
     }
 
     /// Handles an event. The `last` one may have been cut off.
     fn handle_event(&mut self, data: &SseEvent, last: bool) {
         self.has_events = true;
+        let (line, column) = (data.line, data.column);
+        self.messages.set_place(LineCol { line, column });
         if let Err(error) = self.read_event(data, last) {
-            let column = data.column + error.column;
-            self.set_failure(data.line, column, error);
+            self.set_failure(line, column + error.column, error);
         }
-        self.message_bytes = if self.tracker.is_open() {
+        self.message_bytes = if self.messages.is_open() {
             self.message_bytes + data.text.len() as u64
         } else {
             0
@@ -120,8 +181,7 @@ impl StreamDecoder {
         if self.message_bytes > self.max_message_bytes {
             let limit = format_bytes(self.max_message_bytes);
             let message = format!("the message is larger than {limit}");
-            let error = EventError::new(message);
-            self.set_failure(data.line, 1, error);
+            self.set_failure(line, 1, EventError::from(&*message));
         }
     }
 
@@ -132,54 +192,111 @@ impl StreamDecoder {
         }
         if text == "[DONE]" {
             if self.dialect == Some(Dialect::OpenAiChat) {
-                self.tracker.end_message();
+                self.messages.close();
             }
-            self.tracker.forget_last_closed();
+            self.messages.forget_last_closed();
             return Ok(());
         }
-        let object = match ParsedObject::parse(text) {
-            Ok(Some(object)) => object,
-            Ok(None) => {
-                return Err(EventError::new("the event is not a JSON object"));
-            }
+        match ParsedObject::parse(text) {
+            Ok(Some(object)) => Ok(self.handle_object(&object, data)?),
+            // Other values, such as `null`, keep connections alive.
+            Ok(None) => Ok(()),
             // A `[DONE]` that was cut off after the last message isn't needed.
-            Err(_) if last && !self.tracker.is_open() && "[DONE]".starts_with(text) => {
-                return Ok(());
-            }
+            Err(_) if last && !self.messages.is_open() && "[DONE]".starts_with(text) => Ok(()),
             Err(error) if last && error.is_eof() => {
-                let message = "the stream ends in the middle of an event";
-                return Err(EventError::new(message));
+                Err("the stream ends in the middle of an event".into())
             }
-            Err(error) => return Err(EventError::invalid_json(&error)),
-        };
-        self.handle_object(&object).map_err(EventError::unexpected)
+            Err(error) => Err(error.into()),
+        }
     }
 
-    fn handle_object<'a>(&mut self, object: &ParsedObject<'a>) -> Result<(), DocumentError<'a>> {
+    fn handle_object<'a>(
+        &mut self,
+        object: &ParsedObject<'a>,
+        data: &SseEvent,
+    ) -> Result<(), DocumentError<'a>> {
         if object.has_value("error") || object.get_unique_text("type")?.as_deref() == Some("error")
         {
             return Err(unrecognized::stream_error(object));
         }
-        if !self.tracker.is_open() {
-            let found = dispatch::event_dialect(object);
+        if !self.messages.is_open() || self.messages.has_stopped() {
+            let found = event_dialect(object);
             let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
             match vendors {
                 Some((found, given)) if found != given && self.dialect.is_none() => {
                     return Err(unrecognized::vendor_mismatch_error(object, found, given));
                 }
                 Some((found, given)) if found != given => {}
-                _ => self.dialect = found.or(self.dialect),
+                _ if found.is_some() && found != self.dialect => {
+                    self.messages.close();
+                    self.dialect = found;
+                }
+                _ => {}
             }
         }
-        match self.dialect {
-            Some(dialect) => dispatch::read_event(dialect, object, &mut self.tracker),
-            None if object
-                .get_text("type")
-                .is_some_and(|kind| matches!(&*kind, "ping" | "keepalive")) =>
-            {
-                Ok(())
+        if let Some(format) = self.dialect.and_then(stream_format_of) {
+            return format.read_event(object, &mut self.messages);
+        }
+        if self.unrecognized.is_none() {
+            let error = unrecognized::unrecognized_event(object).into();
+            self.unrecognized = Some(self.error_at(data.line, data.column, error));
+        }
+        Ok(())
+    }
+
+    /// Ends the stream because its remaining bytes can't be read.
+    pub fn fail_with_io_error(&mut self, error: &std::io::Error) {
+        self.fail_at_line(&format!("can't read the rest of the stream: {error}"));
+    }
+
+    fn fail_with_sse_error(&mut self, error: SseError) {
+        let (line, message) = match error {
+            SseError::NotUtf8 { line } => (line, "invalid UTF-8".to_owned()),
+            SseError::TooLarge { line } => {
+                let limit = format_bytes(self.max_message_bytes);
+                (line, format!("the event is larger than {limit}"))
             }
-            None => Err(unrecognized::unrecognized_event(object)),
+        };
+        self.set_failure(line, 1, EventError::from(&*message));
+    }
+
+    fn fail_at_line(&mut self, message: &str) {
+        let line = self.sse_decoder.line_number();
+        self.set_failure(line, 1, message.into());
+    }
+
+    /// Ends an input in which no message began: because it has no events at all, if it was only said to be a stream.
+    fn fail_without_message(&mut self) {
+        if self.unrecognized.is_some() {
+            self.failure = self.unrecognized.take();
+            return;
+        }
+        let Some(given) = self.vendor.filter(|_| !self.has_events) else {
+            return self.fail_at_line("the stream has no model response");
+        };
+        let given = given.name();
+        let message = format!("this isn't a stream of events, but `--from` says `{given}`");
+        let error = EventError {
+            hint: Some("leave it out: toolq detects the format".to_owned()),
+            ..EventError::from(&*message)
+        };
+        self.set_failure(1, 1, error);
+    }
+
+    /// Ends decoding with an error, unless there was one before.
+    fn set_failure(&mut self, line: usize, column: usize, error: EventError) {
+        if self.failure.is_none() {
+            self.failure = Some(self.error_at(line, column, error));
+        }
+    }
+
+    fn error_at(&self, line: usize, column: usize, error: EventError) -> InputError {
+        InputError {
+            input_name: self.name.clone(),
+            position: Some(LineCol { line, column }),
+            message: error.message,
+            hint: error.hint,
+            errno: None,
         }
     }
 }
@@ -189,15 +306,15 @@ impl Iterator for StreamDecoder {
     type Item = StreamEvent;
 
     fn next(&mut self) -> Option<StreamEvent> {
-        let event = self.tracker.next_event();
+        let event = self.messages.next_event();
         if event.is_some() || self.is_finished {
             return event;
         }
         let error = self.failure.clone()?;
         self.is_finished = true;
-        let unfinished = self.tracker.abort();
+        let unfinished_calls = self.messages.abort();
         Some(StreamEvent::Aborted {
-            unfinished_calls: unfinished,
+            unfinished_calls,
             error,
         })
     }

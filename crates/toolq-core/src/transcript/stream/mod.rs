@@ -2,20 +2,18 @@
 //! they're certain.
 
 mod block;
-mod collect_turns;
+mod call_input;
 mod decoder;
 mod event;
-mod message_tracker;
-mod open_message;
+mod message_record;
+mod messages;
 mod partial_json;
 mod sse;
-mod vendor;
 
-pub(crate) use block::Block;
-pub use collect_turns::collect_turns;
+pub(crate) use block::{Block, BlockKind};
+pub(crate) use call_input::{Arrival, CallInput};
 pub use decoder::StreamDecoder;
-pub use event::{PartialCall, StreamEvent};
-pub(crate) use message_tracker::MessageTracker;
+pub use event::{PartialCall, StreamEvent, collect_turns};
+pub(crate) use messages::{Messages, call_kind};
 pub use partial_json::complete_partial_json;
 pub use sse::{SseDecoder, SseError, SseEvent, is_event_stream};
-pub use vendor::StreamVendor;

@@ -3,7 +3,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::answer::render::forms::render_answers;
-use crate::types::{AnswerForm, CallAnswer, CallReport, ResultContent, Status};
+use crate::types::{AnswerForm, CallAnswer, CallKind, CallReport, ResultContent, Status};
 
 const FORMS: [AnswerForm; 6] = [
     AnswerForm::Message,
@@ -22,6 +22,7 @@ fn answer(id: &str, content: ResultContent) -> CallAnswer {
         is_error: false,
         for_clients: None,
         report: CallReport::default(),
+        kind: CallKind::Function,
     }
 }
 

@@ -4,20 +4,16 @@
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::call_input::parse_input;
-use crate::transcript::formats::plain_result::plain_result;
+use crate::transcript::formats::Format;
+use crate::transcript::formats::conversation::{
+    add_unknown_kind, add_unknown_members, has_speech, is_said, read_objects,
+};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::RawCall;
-use crate::types::{AnswerForm, Dialect, RecordedResult};
-
-/// Stop reasons of a message that was cut off by a limit.
-const CUT_OFF_REASONS: [&str; 2] = ["max_tokens", "model_context_window_exceeded"];
-
-/// The stop reason of a message that the model, or a filter of its API, refused.
-pub const REFUSAL_REASON: &str = "refusal";
+use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
+use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of content blocks, other than those that end in `tool_result`.
-const BLOCK_TYPES: [&str; 10] = [
+const BLOCK_TYPES: [&str; 11] = [
     "text",
     "thinking",
     "redacted_thinking",
@@ -28,16 +24,112 @@ const BLOCK_TYPES: [&str; 10] = [
     "document",
     "search_result",
     "container_upload",
+    "compaction",
 ];
 
+/// Types of content blocks that only this dialect has.
+const OWN_BLOCK_TYPES: [&str; 5] = [
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+];
+
+/// The Messages API.
+pub(crate) struct Anthropic;
+
+impl Format for Anthropic {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        if !object.has_value("role") {
+            let kind = object.get_text("type");
+            return kind.is_some_and(|kind| is_block(&kind)) || is_message_without_role(object);
+        }
+        let is_own = |block: &ParsedObject| {
+            let kind = block.get_text("type");
+            kind.is_some_and(|kind| OWN_BLOCK_TYPES.contains(&&*kind))
+        };
+        object.get("stop_reason").is_some()
+            || object.get("content").is_some_and(|content| {
+                let blocks = content.objects().into_iter().flatten().flatten();
+                blocks.into_iter().any(|block| is_own(&block))
+            })
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        if let Some(items) = document.json.objects() {
+            builder.enter_document();
+            return read_list(items, builder);
+        }
+        let Some(object) = &document.object else {
+            return Err(DocumentError::not_an_object("a message", document.json));
+        };
+        if let Some(history) = object.get_unique("messages")? {
+            builder.enter_document();
+            builder.mark_request();
+            let messages = history
+                .objects()
+                .ok_or_else(|| DocumentError::not_an_array("messages", history))?;
+            return read_messages(messages, builder);
+        }
+        if is_response(object) {
+            builder.enter_document();
+        }
+        if object.has_value("role") {
+            read_message(object, builder)
+        } else if is_message_without_role(object) {
+            let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
+            read_assistant_message(object, turn, builder)
+        } else {
+            builder.enter_document();
+            read_block(object, builder)
+        }
+    }
+
+    fn parse_call(&self, block: &ParsedObject) -> RawCall {
+        let input = block.get("input");
+        let input = broken_input(input).map_or_else(|| parse_input(input), Err);
+        RawCall::new(block.get_text("id"), block.get_text("name"), input)
+            .reject_duplicate_keys(block)
+    }
+
+    fn parse_result(&self, block: &ParsedObject) -> RecordedResult {
+        let is_error = block
+            .get("is_error")
+            .is_some_and(|json| json.get() == "true");
+        RecordedResult {
+            is_error: Some(is_error),
+            ..plain_result(block.get("content"))
+        }
+    }
+}
+
+/// Returns whether a message is a whole response.
+fn is_response(message: &ParsedObject) -> bool {
+    message.get("stop_reason").is_some() || message.get_text("type").as_deref() == Some("message")
+}
+
+/// Returns how a response with this stop reason ended.
+pub(crate) fn ending(reason: &str) -> ResponseEnding {
+    match reason {
+        "max_tokens" | "model_context_window_exceeded" => ResponseEnding::CutOff,
+        "refusal" | "error" => ResponseEnding::Refused,
+        _ => ResponseEnding::Complete,
+    }
+}
+
 /// Returns whether a value with this `type` is a content block.
-pub fn is_block(kind: &str) -> bool {
+pub(crate) fn is_block(kind: &str) -> bool {
     BLOCK_TYPES.contains(&kind) || kind.ends_with("tool_result")
 }
 
 /// Returns whether an object is an assistant's message that lacks its `role`: it has a stop reason, or an array of
 /// content blocks.
-pub fn is_message_without_role(object: &ParsedObject) -> bool {
+fn is_message_without_role(object: &ParsedObject) -> bool {
     let kind = object.get_text("type");
     if object.has_value("role") || kind.is_some_and(|kind| kind != "message") {
         return false;
@@ -48,34 +140,6 @@ pub fn is_message_without_role(object: &ParsedObject) -> bool {
     };
     object.has_value("stop_reason")
         || blocks.is_some_and(|mut blocks| blocks.next().is_none_or(is_content_block))
-}
-
-/// Reads a document into the index.
-pub fn read_document<'a>(
-    document: &InputDocument<'a>,
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    if let Some(items) = document.json.objects() {
-        return read_list(items, builder);
-    }
-    let Some(object) = &document.object else {
-        return Err(DocumentError::not_an_object("a message", document.json));
-    };
-    match object.get_unique("messages")? {
-        Some(history) => {
-            builder.mark_request();
-            let messages = history
-                .objects()
-                .ok_or_else(|| DocumentError::not_an_array("messages", history))?;
-            read_messages(messages, builder)
-        }
-        None if object.has_value("role") => read_message(object, builder),
-        None if is_message_without_role(object) => {
-            let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
-            read_assistant_message(object, turn, builder)
-        }
-        None => read_block(object, builder),
-    }
 }
 
 /// Reads an array of messages or of content blocks.
@@ -95,9 +159,8 @@ fn read_messages<'a>(
     messages: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
-    messages.into_iter().try_for_each(|object| {
-        let object = object.map_err(|other| DocumentError::not_an_object("a message", other))?;
-        read_message(&object, builder)
+    read_objects(messages, "a message", |message| {
+        read_message(message, builder)
     })
 }
 
@@ -120,15 +183,17 @@ fn read_block<'a>(block: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docum
 }
 
 fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
-    if message.get_unique_text("role")?.as_deref() != Some("assistant") {
-        return read_results(message, builder);
+    match message.get_unique_text("role")?.as_deref() {
+        Some("assistant") => {
+            let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
+            read_assistant_message(message, turn, builder)
+        }
+        role => read_other_message(message, role == Some("user"), builder),
     }
-    let turn = builder.open_turn(Dialect::Anthropic, AnswerForm::Message);
-    read_assistant_message(message, turn, builder)
 }
 
 /// Adds the calls of an assistant message, or of part of one, to its turn.
-pub fn read_assistant_message<'a>(
+pub(crate) fn read_assistant_message<'a>(
     message: &ParsedObject<'a>,
     turn: usize,
     builder: &mut IndexBuilder,
@@ -141,35 +206,37 @@ pub fn read_assistant_message<'a>(
     }
     let content = content_blocks(message)?.into_iter().flatten();
     let ends_in_call = add_blocks(content, turn, builder)?;
-    builder.set_cut_off(turn, is_cut_off_reason(&reason) && ends_in_call);
-    if reason == REFUSAL_REASON {
-        builder.mark_refused(turn);
-    }
+    add_unknown_members(message, &[], builder);
+    let ending = ending(&reason).after(ends_in_call);
+    builder.set_ending(turn, ending);
     Ok(())
 }
 
-/// Returns whether a message with this stop reason was cut off.
-pub fn is_cut_off_reason(reason: &str) -> bool {
-    CUT_OFF_REASONS.contains(&reason)
-}
-
-/// Adds the results in a user message.
-pub fn read_results<'a>(
+/// Reads a message of anybody but the model: its results, and whether a person says something in it.
+pub(crate) fn read_other_message<'a>(
     message: &ParsedObject<'a>,
+    is_person: bool,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
+    builder.others_speak();
     for block in content_blocks(message)?.into_iter().flatten().flatten() {
         if block.get_unique_text("type")?.as_deref() == Some("tool_result") {
             add_result(&block, builder);
         }
     }
+    let says = |block: &ParsedObject| match block.get_text("type").as_deref() {
+        Some("text") => block.get("text").is_some_and(is_said),
+        kind => matches!(kind, Some("image" | "document")),
+    };
+    if is_person && has_speech(message.get("content"), says) {
+        builder.go_past_calls();
+    }
     Ok(())
 }
 
 fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) {
-    if let Some(id) = block.get_text("tool_use_id") {
-        builder.add_result(&id, block.json());
-    }
+    let id = block.get_text("tool_use_id");
+    builder.add_result((id.as_deref(), None), block.json());
 }
 
 /// Returns the blocks of a message, or `None` if it has a text instead.
@@ -195,11 +262,12 @@ fn add_blocks<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    blocks.into_iter().try_fold(false, |_, block| {
-        let block =
-            block.map_err(|other| DocumentError::not_an_object("a content block", other))?;
-        add_block(&block, turn, builder)
-    })
+    let mut ends_in_call = false;
+    read_objects(blocks, "a content block", |block| {
+        ends_in_call = add_block(block, turn, builder)?;
+        Ok(())
+    })?;
+    Ok(ends_in_call)
 }
 
 /// Adds a block if it's a call or a result, and returns whether it's a call.
@@ -211,34 +279,20 @@ fn add_block<'a>(
     let kind = block.get_unique_text("type")?;
     let kind =
         kind.ok_or_else(|| DocumentError::new(block.json(), "a content block has no `type`"))?;
-    if kind == "tool_use" {
-        builder.add_call(turn, block.json(), block.get_text("id").as_deref())?;
-    } else if kind == "tool_result" {
-        add_result(block, builder);
+    match &*kind {
+        "tool_use" => {
+            let (id, name) = (block.get_text("id"), block.get_text("name"));
+            builder.add_call(turn, block.json(), (id.as_deref(), name.as_deref()))?;
+        }
+        "tool_result" => add_result(block, builder),
+        kind if is_block(kind) => {}
+        kind => add_unknown_kind(kind, block, builder),
     }
     Ok(kind == "tool_use")
-}
-
-/// Parses a `tool_use` block.
-pub fn parse_call(block: &ParsedObject) -> RawCall {
-    let input = block.get("input");
-    let input = broken_input(input).map_or_else(|| parse_input(input), Err);
-    RawCall::new(block.get_text("id"), block.get_text("name"), input).reject_duplicate_keys(block)
 }
 
 /// Returns what is wrong with a streamed input that isn't valid JSON. In a body, it's a string.
 fn broken_input(input: Option<JsonText>) -> Option<InvalidInput> {
     let text = input?.to_text().filter(|text| text.starts_with('{'))?;
     Input::parse(&text).err()
-}
-
-/// Parses a `tool_result` block.
-pub fn parse_result(block: &ParsedObject) -> RecordedResult {
-    let is_error = block
-        .get("is_error")
-        .is_some_and(|json| json.get() == "true");
-    RecordedResult {
-        is_error: Some(is_error),
-        ..plain_result(block.get("content"))
-    }
 }

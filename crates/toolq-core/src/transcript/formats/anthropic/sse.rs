@@ -1,123 +1,160 @@
 //! Streams of Anthropic's Messages API. Events refer to a block by its `index`; the stop reason of a message arrives in
 //! a `message_delta` shortly before its end.
 
-use crate::json::{InvalidInput, JsonText, ParsedObject};
+use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::anthropic;
-use crate::transcript::formats::call_input::add_input_piece;
-use crate::transcript::stream::{Block, MessageTracker};
-use crate::types::AnswerForm;
+use crate::transcript::formats::StreamFormat;
+use crate::transcript::formats::anthropic::{Anthropic, ending, is_block};
+use crate::transcript::formats::conversation::may_be_call;
+use crate::transcript::stream::{Block, BlockKind, CallInput, Messages};
+use crate::types::{AnswerForm, CallKind, Dialect};
 
-/// Returns whether only this dialect has such an event.
-pub fn is_event(event: &ParsedObject) -> bool {
-    let kind = event.get_text("type");
-    kind.is_some_and(|kind| kind.starts_with("content_block_") || kind.starts_with("message_"))
-}
+/// Members of a delta that don't belong to its block: its type, and what is put together elsewhere.
+const DELTA_KEYS: [&str; 3] = ["type", "partial_json", "citation"];
 
-/// Reads one event. Unknown types are ignored, as the API's documentation asks of clients.
-pub fn read_event<'a>(
-    event: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
-    match event.get_unique_text("type")?.as_deref() {
-        Some("message_start") => return start_message(event, messages),
-        Some("content_block_start" | "content_block_delta" | "message_delta")
-            if !messages.is_open() =>
-        {
-            return Err(DocumentError::new(
-                event.json(),
-                "the event is outside of a message",
-            ));
-        }
-        Some("content_block_start") => return start_block(event, messages),
-        Some("content_block_delta") => return add_piece(event, messages),
-        Some("content_block_stop") => {
-            if let Some(block) = find_block(event, messages)? {
-                messages.complete_block(block);
+impl StreamFormat for Anthropic {
+    fn is_event(&self, event: &ParsedObject) -> bool {
+        let kind = event.get_text("type");
+        kind.is_some_and(|kind| kind.starts_with("content_block_") || kind.starts_with("message_"))
+    }
+
+    /// Unknown types are ignored, as the API's documentation asks of clients.
+    fn read_event<'a>(
+        &self,
+        event: &ParsedObject<'a>,
+        messages: &mut Messages,
+    ) -> DocumentResult<'a> {
+        match event.get_unique_text("type")?.as_deref() {
+            Some("message_start") => start_message(event, messages),
+            Some("content_block_start" | "content_block_delta" | "message_delta")
+                if !messages.is_open() =>
+            {
+                Err(DocumentError::new(
+                    event.json(),
+                    "the event is outside of a message",
+                ))
             }
-        }
-        Some("message_delta") => {
-            let delta = event.get_unique("delta")?.and_then(JsonText::object);
-            let reason = delta.as_ref().map(|delta| delta.get_unique("stop_reason"));
-            let reason = reason.transpose()?.flatten();
-            if let Some(text) = reason.and_then(JsonText::to_text) {
-                messages.set_cut_off(anthropic::is_cut_off_reason(&text));
-                if text == anthropic::REFUSAL_REASON {
-                    messages.mark_refused();
+            Some("content_block_start") => start_block(event, messages),
+            Some("content_block_delta") => add_delta(event, messages),
+            Some("content_block_stop") => {
+                // The end of a block that never began means nothing.
+                if let Some(block) = find_block(event, messages)? {
+                    messages.end_block(block);
                 }
+                Ok(())
             }
+            Some("message_delta") => {
+                let delta = event.get_unique("delta")?.and_then(JsonText::object);
+                let reason = delta
+                    .as_ref()
+                    .map(|delta| delta.get_unique_text("stop_reason"));
+                if let Some(reason) = reason.transpose()?.flatten() {
+                    messages.stop(ending(&reason));
+                }
+                Ok(())
+            }
+            Some("message_stop") => {
+                messages.close();
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        Some("message_stop") => messages.end_message(),
-        _ => {}
     }
-    Ok(())
 }
 
-fn start_message<'a>(
-    event: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
+fn start_message<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     if messages.is_open() {
-        let text = "another message begins before the end of this one";
-        return Err(DocumentError::new(event.json(), text));
+        if !messages.has_stopped() {
+            let text = "another message begins before the end of this one";
+            return Err(DocumentError::new(event.json(), text));
+        }
+        messages.close();
     }
-    messages.open_message(AnswerForm::Message, String::new());
-    if let Some(message) = event.get_object("message") {
-        messages.set_origin(&message);
-    }
+    let header = event.get_object("message");
+    messages.open(Dialect::Anthropic, AnswerForm::Message, header.as_ref());
     Ok(())
 }
 
-fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
+fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     let index = block_index(event)?;
     let start = event
         .get_unique("content_block")?
         .and_then(JsonText::object);
     let start = start
         .ok_or_else(|| DocumentError::new(event.json(), "the event has no `content_block`"))?;
-    let block = if start.get_unique_text("type")?.as_deref() == Some("tool_use") {
-        let text = |key| start.get_text(key).map(Into::into);
-        let input = start.get("input").filter(|input| !input.is_null());
-        let mut call = Block::call(index, text("id"), text("name"));
-        call.initial_input = input.map(|input| input.get().to_owned());
-        call.input_error = start.duplicate_key().map(InvalidInput::duplicate_key);
-        call
-    } else {
-        Block::other(index)
+    let kind = start.get_unique_text("type")?.unwrap_or_default();
+    let (id, name) = (start.get_text("id"), start.get_text("name"));
+    let block = match &*kind {
+        "tool_use" if is_begun(index, (id.as_deref(), name.as_deref()), messages) => return Ok(()),
+        "tool_use" => {
+            let kind = BlockKind::Call(CallKind::Function);
+            let input = start.get("input").map(JsonText::get);
+            Block {
+                input: CallInput::new(false, input),
+                fault: start.duplicate_key().map(InvalidInput::duplicate_key),
+                ..Block::new(kind, index).called(id, name)
+            }
+        }
+        "text" | "thinking" | "redacted_thinking" => Block::new(BlockKind::Other, index),
+        kind if kind.ends_with("tool_result") => Block::new(BlockKind::Other, index),
+        kind => {
+            if !is_block(kind) {
+                messages.add_unknown_kind(kind, may_be_call(kind, &start));
+            }
+            Block::new(BlockKind::Input, index)
+        }
     };
-    messages.begin_block(block);
+    messages.begin(block, &start);
     Ok(())
 }
 
-fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
+/// Returns whether the open block at this index is the same call, whose beginning was sent twice.
+fn is_begun(
+    index: Option<u64>,
+    (id, name): (Option<&str>, Option<&str>),
+    messages: &Messages,
+) -> bool {
+    let known = index.and_then(|index| messages.block(messages.find_index(index)?));
+    id.is_some()
+        && known.is_some_and(|known| {
+            !known.is_complete && known.id.as_deref() == id && known.name.as_deref() == name
+        })
+}
+
+fn add_delta<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     let block = find_block(event, messages)?;
-    let delta = event.get_unique("delta")?.and_then(JsonText::object);
-    let (Some(number), Some(delta)) = (block, delta) else {
+    let Some(delta) = event.get_unique("delta")?.and_then(JsonText::object) else {
         return Ok(());
     };
-    let Some(json) = delta.get_unique("partial_json")? else {
-        return Ok(());
-    };
-    let piece = json.to_text().ok_or_else(|| {
-        let message = "`partial_json` must be a string without lone surrogates";
-        DocumentError::new(json, message)
-    })?;
-    add_input_piece(event, number, &piece, messages)
+    let record = block.and_then(|block| messages.block_mut(block)?.record.as_mut());
+    if let Some(record) = record {
+        record.add_members(&delta, &DELTA_KEYS);
+        if let Some(citation) = delta.get("citation") {
+            record.add_element("citations", citation);
+        }
+    }
+    match delta.get_unique("partial_json")? {
+        Some(piece) if piece.kind() != JsonKind::String && !piece.is_null() => {
+            let message = "`partial_json` must be a string";
+            Err(DocumentError::new(piece, message))
+        }
+        Some(piece) if !piece.is_null() => {
+            messages.add_piece(block, piece);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the number of the block that an event is about. Without an `index`, that can only be the one that is open.
 fn find_block<'a>(
     event: &ParsedObject<'a>,
-    messages: &MessageTracker,
+    messages: &Messages,
 ) -> Result<Option<usize>, DocumentError<'a>> {
-    if let Some(index) = block_index(event)? {
-        return Ok(messages.find_block(index));
-    }
-    let message = "the event has no `index`, and more than one block is open, or none";
-    let block = messages.only_open_block();
-    block
-        .map(Some)
-        .ok_or_else(|| DocumentError::new(event.json(), message))
+    Ok(match block_index(event)? {
+        Some(index) => messages.find_index(index),
+        None => messages.only_open_block(),
+    })
 }
 
 /// Returns the index of the block that an event is about. Some servers leave it out.

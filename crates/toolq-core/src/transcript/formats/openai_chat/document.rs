@@ -1,68 +1,111 @@
 //! Documents of `OpenAI` chat completions: a response, a message, an array of messages, or a request. Also the
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
-use std::borrow::Cow;
-
-use crate::json::{Input, JsonKind, JsonText, ObjectIter, ParsedObject};
+use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::call_input::parse_arguments;
-use crate::transcript::formats::plain_result::plain_result;
+use crate::transcript::formats::Format;
+use crate::transcript::formats::conversation::{
+    add_unknown_members, alternatives_error, has_speech, is_said, objects_at, read_objects,
+};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::RawCall;
-use crate::types::{AnswerForm, Dialect, RecordedResult};
+use crate::transcript::raw_call::{
+    RawCall, expect_text, non_empty_text, parse_arguments, plain_result,
+};
+use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of the messages in a request or a trajectory.
 const HISTORY_KEYS: [&str; 3] = ["messages", "traj", "history"];
 
-/// The finish reason of a response that a filter of the API refused.
-pub const REFUSAL_REASON: &str = "content_filter";
+/// What a list of messages or calls must have.
+const EXPECTED: &str = "a message or tool call";
 
-/// Returns whether only this dialect has such an object.
-pub fn is_document(object: &ParsedObject) -> bool {
-    let has_array = |key| {
-        object
-            .get(key)
-            .is_some_and(|list| list.kind() == JsonKind::Array)
-    };
-    object.has_value("choices") || has_array("traj") || has_array("history")
+/// Chat completions.
+pub(crate) struct OpenAiChat;
+
+impl Format for OpenAiChat {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        let is_array = |list: JsonText| list.kind() == JsonKind::Array;
+        let has_array = |key| object.get(key).is_some_and(is_array);
+        if !object.has_value("role") {
+            return object.has_value("choices") || has_array("traj") || has_array("history");
+        }
+        let is_own = |part: ParsedObject| {
+            let kind = part.get_text("type");
+            kind.is_some_and(|kind| matches!(&*kind, "image_url" | "input_audio"))
+        };
+        object.get_text("role").as_deref() == Some("tool")
+            || ["tool_calls", "function_call"]
+                .iter()
+                .any(|key| object.has_value(key))
+            || objects_at(object, "content").any(is_own)
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        if let Some(items) = document.json.objects() {
+            builder.enter_document();
+            return read_objects(items, EXPECTED, |item| read_value(item, builder));
+        }
+        match &document.object {
+            Some(object) => read_value(object, builder),
+            None => Err(DocumentError::not_an_object("a message", document.json)),
+        }
+    }
+
+    fn parse_call(&self, call: &ParsedObject) -> RawCall {
+        let id = non_empty_text(call, "id");
+        if let Some(custom) = call.get_object("custom") {
+            let text = custom.get("input").map_or(Ok("".into()), expect_text);
+            let text = text.as_deref().map_err(InvalidInput::clone);
+            return RawCall::custom(id, non_empty_text(&custom, "name"), text)
+                .reject_duplicate_keys(&custom)
+                .reject_duplicate_keys(call);
+        }
+        let Some(function) = call.get_object("function") else {
+            let kind = call.get_text("type").unwrap_or_default();
+            let kind = InvalidInput::UnknownKind(kind.into_owned());
+            return RawCall::new(id, Some("".into()), Err(kind));
+        };
+        let arguments = parse_arguments(function.get("arguments"));
+        RawCall::new(id, non_empty_text(&function, "name"), arguments)
+            .reject_duplicate_keys(&function)
+            .reject_duplicate_keys(call)
+    }
+
+    fn parse_result(&self, message: &ParsedObject) -> RecordedResult {
+        plain_result(message.get("content"))
+    }
 }
 
-/// Reads a document into the index.
-pub fn read_document<'a>(
-    document: &InputDocument<'a>,
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    if let Some(mut items) = document.json.objects() {
-        return items.try_for_each(|item| read_value(&expect_object(item)?, builder));
+/// Returns how a response with this finish reason ended.
+pub(crate) fn ending(reason: &str) -> ResponseEnding {
+    match reason {
+        "length" => ResponseEnding::CutOff,
+        "content_filter" | "error" => ResponseEnding::Refused,
+        _ => ResponseEnding::Complete,
     }
-    match &document.object {
-        Some(object) => read_value(object, builder),
-        None => Err(DocumentError::not_an_object("a message", document.json)),
-    }
-}
-
-/// Returns the object, or an error for any other value.
-pub fn expect_object<'a>(
-    item: Result<ParsedObject<'a>, JsonText<'a>>,
-) -> Result<ParsedObject<'a>, DocumentError<'a>> {
-    item.map_err(|other| DocumentError::not_an_object("a message or tool call", other))
 }
 
 /// Reads a response, a message, or an object with messages.
 fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     if object.has_value("choices") {
+        builder.enter_document();
         return read_response(object, builder);
     }
     if object.has_value("role") {
         return read_message(object, builder);
     }
-    let Some(mut history) = find_history(object)? else {
+    let Some(history) = find_history(object)? else {
         let text = "this isn't a response, message, or request";
         return Err(DocumentError::new(object.json(), text));
     };
+    builder.enter_document();
     builder.mark_request();
-    history.try_for_each(|entry| read_message(&expect_object(entry)?, builder))
+    read_objects(history, EXPECTED, |entry| read_message(entry, builder))
 }
 
 /// Returns the messages of a request or a trajectory.
@@ -77,16 +120,21 @@ fn find_history<'a>(
     Ok(None)
 }
 
-/// Reads the first choice of a response. The others are alternative responses to the same request.
+/// Reads the choice of a response that has calls, or else the first one.
 fn read_response<'a>(
     response: &ParsedObject<'a>,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
     let choices = response.get_unique("choices")?.unwrap_or(response.json());
-    let choice = choices
-        .objects()
-        .and_then(|mut choices| choices.next()?.ok())
+    let found: Vec<ParsedObject> = choices.objects().into_iter().flatten().flatten().collect();
+    let mut calling = found.iter().filter(|choice| has_calls(choice));
+    let choice = calling
+        .next()
+        .or(found.first())
         .ok_or_else(|| DocumentError::new(choices, "`choices` has no choice"))?;
+    if let Some(other) = calling.next() {
+        return Err(alternatives_error(other.json()));
+    }
     let message = choice
         .get_unique("message")?
         .and_then(JsonText::object)
@@ -94,37 +142,51 @@ fn read_response<'a>(
             DocumentError::new(choice.json(), "the choice has no `message`")
                 .with_hint("a single chunk of a stream isn't enough: pass the complete response")
         })?;
-    let reason = choice.get_unique_text("finish_reason")?;
-    let turn = add_turn(&message, reason.as_deref() == Some("length"), builder)?;
+    let reason = choice.get_unique_text("finish_reason")?.unwrap_or_default();
+    let turn = add_turn(&message, ending(&reason), builder)?;
     builder.set_message(turn, response);
-    if reason.as_deref() == Some(REFUSAL_REASON) {
-        builder.mark_refused(turn);
+    if choice.has_value("error") || response.has_value("error") {
+        builder.set_ending(turn, ResponseEnding::Refused);
     }
     Ok(())
 }
 
+fn has_calls(choice: &ParsedObject) -> bool {
+    let message = choice.get_object("message");
+    message.is_some_and(|message| objects_at(&message, "tool_calls").next().is_some())
+}
+
 fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     match message.get_unique_text("role")?.as_deref() {
-        Some("assistant") => add_turn(message, false, builder).map(drop),
-        Some("tool") => {
+        Some("assistant") => add_turn(message, ResponseEnding::Complete, builder).map(drop),
+        Some("tool" | "function") => {
             add_results(message, builder);
+            Ok(())
+        }
+        Some("user") => {
+            builder.others_speak();
+            let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
+            if has_speech(message.get("content"), says) {
+                builder.go_past_calls();
+            }
             Ok(())
         }
         _ => Ok(()),
     }
 }
 
-/// Adds a turn with the calls of one message, and returns its number. Calls follow the text, so a `cut_off` message was
-/// cut in its last call.
+/// Adds a turn with the calls of one message, and returns its number. Calls follow the text, so a message that was cut off
+/// was cut in its last call.
 fn add_turn<'a>(
     message: &ParsedObject<'a>,
-    cut_off: bool,
+    ending: ResponseEnding,
     builder: &mut IndexBuilder,
 ) -> Result<usize, DocumentError<'a>> {
     let turn = builder.open_turn(Dialect::OpenAiChat, AnswerForm::OpenAiChat);
     if has_refusal(message) {
-        builder.mark_refused(turn);
+        builder.set_ending(turn, ResponseEnding::Refused);
     }
+    add_unknown_members(message, &["tool_calls", "function_call"], builder);
     let Some(calls) = message
         .get_unique("tool_calls")?
         .filter(|calls| !calls.is_null())
@@ -134,11 +196,17 @@ fn add_turn<'a>(
     let calls = calls
         .objects()
         .ok_or_else(|| DocumentError::not_an_array("tool_calls", calls))?;
-    for call in calls {
-        let call = expect_object(call)?;
-        builder.add_call(turn, call.json(), call.get_text("id").as_deref())?;
-        builder.set_cut_off(turn, cut_off);
-    }
+    let mut has_calls = false;
+    read_objects(calls, EXPECTED, |call| {
+        has_calls = true;
+        let tool = ["function", "custom"]
+            .iter()
+            .find_map(|kind| call.get_object(kind));
+        let tool = tool.as_ref().and_then(|tool| tool.get_text("name"));
+        let id = non_empty_text(call, "id");
+        builder.add_call(turn, call.json(), (id.as_deref(), tool.as_deref()))
+    })?;
+    builder.set_ending(turn, ending.after(has_calls));
     Ok(turn)
 }
 
@@ -162,31 +230,12 @@ pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> 
 
 /// Adds a `tool` message as the result of its call, or of several calls (SWE-agent).
 fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
-    let several = message.get_elements("tool_call_ids").unwrap_or_default();
-    let one = message.get("tool_call_id");
-    for id in several.into_iter().chain(one).filter_map(JsonText::to_text) {
-        builder.add_result(&id, message.json());
+    for id in message.get_elements("tool_call_ids").unwrap_or_default() {
+        builder.add_result((id.to_text().as_deref(), None), message.json());
     }
-}
-
-/// Parses an entry of `tool_calls`.
-pub fn parse_call(call: &ParsedObject) -> RawCall {
-    let id = non_empty_text(call, "id");
-    let Some(function) = call.get_object("function") else {
-        return RawCall::new(id, None, Ok(Input::empty()));
-    };
-    let arguments = parse_arguments(function.get("arguments"));
-    RawCall::new(id, non_empty_text(&function, "name"), arguments)
-        .reject_duplicate_keys(&function)
-        .reject_duplicate_keys(call)
-}
-
-/// Returns a text. An empty text counts as missing, because some servers send one instead of leaving it out.
-fn non_empty_text<'a>(object: &ParsedObject<'a>, key: &str) -> Option<Cow<'a, str>> {
-    object.get_text(key).filter(|text| !text.is_empty())
-}
-
-/// Parses a `tool` message.
-pub fn parse_result(message: &ParsedObject) -> RecordedResult {
-    plain_result(message.get("content"))
+    if message.get("tool_call_ids").is_none() || message.has_value("tool_call_id") {
+        let id = non_empty_text(message, "tool_call_id");
+        let tool = message.get_text("name").filter(|_| id.is_none());
+        builder.add_result((id.as_deref(), tool.as_deref()), message.json());
+    }
 }

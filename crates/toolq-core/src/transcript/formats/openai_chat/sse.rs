@@ -1,73 +1,114 @@
 //! Streams of chat completions: chunks that refer to a call by its `index`.
 //!
-//! Servers differ: calls arrive whole or in pieces; some servers repeat ids and names, some use index 0 for every call,
-//! and some send another chunk after the last one, or a new id with every chunk. Nothing marks the end of a call but the
+//! Servers differ: calls arrive whole or in pieces; some servers repeat ids, names or whole calls, some use index 0 for every
+//! call, and some send another chunk after the last one, or a new id with every chunk. Nothing marks the end of a call but the
 //! start of the next one, or the finish reason.
 
-use crate::json::{JsonKind, JsonText, ObjectIter, ParsedObject};
+use std::borrow::Cow;
+
+use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::call_input::add_input_piece;
-use crate::transcript::formats::openai_chat;
-use crate::transcript::stream::{Block, MessageTracker};
+use crate::transcript::formats::StreamFormat;
+use crate::transcript::formats::conversation::{
+    alternatives_error, find_unknown_members, objects_at, read_objects,
+};
+use crate::transcript::formats::openai_chat::{
+    OpenAiChat, ending, has_refusal, reject_legacy_call,
+};
+use crate::transcript::raw_call::non_empty_text;
+use crate::transcript::stream::{Arrival, Block, Messages, call_kind};
 use crate::transcript::unrecognized;
-use crate::types::AnswerForm;
+use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
-/// Returns whether only this dialect has such an event.
-pub fn is_event(event: &ParsedObject) -> bool {
-    event.has_value("choices")
+/// Members of a delta that aren't copied to the message: what is put together elsewhere.
+const DELTA_KEYS: [&str; 3] = ["role", "tool_calls", "function_call"];
+
+impl StreamFormat for OpenAiChat {
+    fn is_event(&self, event: &ParsedObject) -> bool {
+        event.has_value("choices")
+    }
+
+    /// A chunk has pieces of several choices only if the request asked for them. Calls may stand in one of them.
+    fn read_event<'a>(
+        &self,
+        chunk: &ParsedObject<'a>,
+        messages: &mut Messages,
+    ) -> DocumentResult<'a> {
+        let choices = chunk.get_unique("choices")?.and_then(JsonText::objects);
+        for choice in choices.into_iter().flatten().flatten() {
+            read_choice(chunk, &choice, messages)?;
+        }
+        Ok(())
+    }
 }
 
-/// Returns the first choice of a chunk. The others are alternative responses to the same request.
-fn first_choice<'a>(
+fn read_choice<'a>(
     chunk: &ParsedObject<'a>,
-) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
-    let choices = chunk.get_unique("choices")?.and_then(JsonText::objects);
-    let mut choices = choices.into_iter().flatten().flatten();
-    let is_first =
-        |choice: &ParsedObject| choice.get("index").is_none_or(|index| index.get() == "0");
-    Ok(choices.find(is_first))
-}
-
-/// Reads the first choice of a chunk.
-pub fn read_event<'a>(
-    chunk: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
+    choice: &ParsedObject<'a>,
+    messages: &mut Messages,
 ) -> DocumentResult<'a> {
-    let Some(choice) = first_choice(chunk)? else {
-        return Ok(());
-    };
     let delta = choice.get_unique("delta")?.and_then(JsonText::object);
     if !belongs_to_message(chunk, delta.as_ref(), messages)? {
         return Ok(());
     }
+    let index = choice
+        .get("index")
+        .and_then(|index| index.get().parse().ok())
+        .unwrap_or(0);
     if let Some(delta) = &delta {
-        openai_chat::reject_legacy_call(delta)?;
-        if openai_chat::has_refusal(delta) {
-            messages.mark_refused();
+        reject_legacy_call(delta)?;
+        if has_refusal(delta) {
+            messages.refine_ending(ResponseEnding::Refused);
         }
-        for piece in call_pieces(delta)?.into_iter().flatten() {
-            read_call_piece(&openai_chat::expect_object(piece)?, messages)?;
+        for kind in find_unknown_members(delta, &DELTA_KEYS) {
+            messages.add_unknown_kind(&kind, true);
+        }
+        read_calls(choice, delta, index, messages)?;
+        if let Some(record) = messages.record().filter(|_| index == 0) {
+            record.add_members(delta, &DELTA_KEYS);
         }
     }
-    let reason = choice.get_unique("finish_reason")?;
-    match reason.and_then(JsonText::to_text).as_deref() {
+    match choice.get_unique_text("finish_reason")?.as_deref() {
         // Some servers send an empty reason until there is one.
         None | Some("") => {}
-        Some("error") => return Err(unrecognized::stream_error(&choice)),
-        Some(text) => {
-            messages.set_cut_off(text == "length");
-            if text == openai_chat::REFUSAL_REASON {
-                messages.mark_refused();
+        Some("error") => return Err(unrecognized::stream_error(choice)),
+        Some(reason) => {
+            // Another choice may still bring the calls.
+            let is_other = messages.has_calls() && messages.choice() != Some(index);
+            if !is_other {
+                messages.stop(ending(reason));
+                messages.set_stopped_choice(index);
             }
-            messages.end_message();
+            // The input of a call that has none so far may come later, and another choice may have calls.
+            if messages.has_calls() && !is_other && !messages.has_uncertain_calls() {
+                messages.close();
+            }
         }
     }
     Ok(())
 }
 
-fn call_pieces<'a>(delta: &ParsedObject<'a>) -> Result<Option<ObjectIter<'a>>, DocumentError<'a>> {
-    let pieces = delta.get_unique("tool_calls")?;
-    Ok(pieces.and_then(JsonText::objects))
+fn read_calls<'a>(
+    choice: &ParsedObject<'a>,
+    delta: &ParsedObject<'a>,
+    index: u64,
+    messages: &mut Messages,
+) -> DocumentResult<'a> {
+    let Some(pieces) = delta.get_unique("tool_calls")?.and_then(JsonText::objects) else {
+        return Ok(());
+    };
+    read_objects(pieces, "a tool call", |piece| {
+        match messages.choice() {
+            Some(known) if known != index => return Err(alternatives_error(choice.json())),
+            Some(_) => {}
+            None if messages.has_stopped() && messages.stopped_choice() == Some(index) => {
+                let message = "a call after the end of its message";
+                return Err(DocumentError::new(choice.json(), message));
+            }
+            None => messages.set_choice(index),
+        }
+        read_call_piece(piece, messages)
+    })
 }
 
 /// Returns whether a chunk belongs to the open message. Opens a message if none is open. After the end of a message,
@@ -78,19 +119,23 @@ fn call_pieces<'a>(delta: &ParsedObject<'a>) -> Result<Option<ObjectIter<'a>>, D
 fn belongs_to_message<'a>(
     chunk: &ParsedObject<'a>,
     delta: Option<&ParsedObject<'a>>,
-    messages: &mut MessageTracker,
+    messages: &mut Messages,
 ) -> Result<bool, DocumentError<'a>> {
-    let id = chunk.get_unique_text("id")?;
-    let name = id.as_deref().unwrap_or_default();
-    let has_role = delta.is_some_and(|delta| delta.has_value("role"));
-    let has_calls = delta.map(call_pieces).transpose()?.flatten().is_some();
+    let id = non_empty_text(chunk, "id");
+    let has_role = delta.is_some_and(|delta| non_empty_text(delta, "role").is_some());
+    let has_calls = delta.is_some_and(|delta| objects_at(delta, "tool_calls").next().is_some());
     let failure = |message| Err(DocumentError::new(chunk.json(), message));
-    if messages.is_open() {
-        if !has_role || messages.open_message_id() == name {
+    if let Some(open) = messages.open_id() {
+        let is_same = id.is_none() || open.is_empty() || id.as_deref() == Some(open);
+        if !has_role || is_same {
             return Ok(true);
         }
-        return failure("another message begins before the end of this one");
+        if !messages.has_stopped() {
+            return failure("another message begins before the end of this one");
+        }
+        messages.close();
     }
+    let name = id.as_deref().unwrap_or_default();
     if messages.last_closed_id() == Some(name) {
         if has_calls {
             return failure("a call after the end of its message");
@@ -100,102 +145,189 @@ fn belongs_to_message<'a>(
     if messages.last_closed_id().is_some() && !has_role && !has_calls {
         return Ok(false);
     }
-    messages.open_message(AnswerForm::OpenAiChat, name.to_owned());
-    messages.set_origin(chunk);
+    messages.open(Dialect::OpenAiChat, AnswerForm::OpenAiChat, Some(chunk));
     Ok(true)
 }
 
-/// Reads an entry of `tool_calls`.
-fn read_call_piece<'a>(
-    call: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
-    let function = call.get_object("function");
-    for object in [Some(call), function.as_ref()].into_iter().flatten() {
-        if let Some(key) = object.duplicate_key() {
-            let message = format!(
-                "the key `{}` appears twice in one object",
-                key.escape_debug()
-            );
-            return Err(DocumentError::new(object.json(), message));
-        }
-    }
-    let non_empty = |text: Option<std::borrow::Cow<str>>| {
-        text.filter(|text| !text.is_empty())
-            .map(Into::<String>::into)
-    };
-    let id = non_empty(call.get_text("id"));
-    let member = |name| function.as_ref().and_then(|function| function.get(name));
-    let name = non_empty(member("name").and_then(JsonText::to_text));
-    let arguments = member("arguments").filter(|arguments| !arguments.is_null());
-    let index = call.get("index").and_then(|index| index.get().parse().ok());
-    let may_begin = name.is_some() && arguments.is_some_and(has_arguments);
-    let at = find_call(index, id.as_deref(), may_begin, messages).unwrap_or_else(|| {
-        complete_last_call(messages);
-        let block = Block::call(index, id.clone(), name.clone());
-        messages.begin_block(block)
-    });
-    if let Some(call) = messages.call_mut(at).filter(|call| !call.is_complete) {
-        call.id = call.id.take().or(id);
-        call.name = call.name.take().or(name);
-    }
-    match arguments {
-        None => Ok(()),
-        Some(json) if json.kind() == JsonKind::String => {
-            let piece = json
-                .to_text()
-                .ok_or_else(|| DocumentError::new(json, "`arguments` has a lone surrogate"))?;
-            add_input_piece(call, at, &piece, messages)
-        }
-        // Some servers send an object, which is complete.
-        Some(json) => add_input_piece(call, at, json.get(), messages),
-    }
-}
-
-/// Returns the position of the call that a piece belongs to, or `None` if the piece starts a new call. `may_begin` says
-/// whether it has everything that a new call needs.
-fn find_call(
+/// An entry of `tool_calls`.
+struct CallPiece<'p, 'a> {
+    entry: &'p ParsedObject<'a>,
+    is_custom: bool,
     index: Option<u64>,
-    id: Option<&str>,
-    may_begin: bool,
-    messages: &mut MessageTracker,
-) -> Option<usize> {
-    let at = match index {
-        Some(index) => messages.find_call(index),
-        None => messages.last_block(),
-    }?;
-    let known = messages.call_mut(at)?;
-    let begins = may_begin && known.seems_complete();
-    (!begins_another_call((known.id.as_deref(), id), begins)).then_some(at)
+    id: Option<Cow<'a, str>>,
+    name: Option<Cow<'a, str>>,
+    input: Option<JsonText<'a>>,
 }
 
-/// Marks the last call as complete because another one starts, unless the end of its input is yet to come: some servers
-/// alternate between calls.
-fn complete_last_call(messages: &mut MessageTracker) {
-    let last = messages.last_block();
-    if let Some(last) = last
-        && messages
-            .call_mut(last)
-            .is_some_and(|call| call.seems_complete())
-    {
-        messages.complete_block(last);
+impl<'p, 'a> CallPiece<'p, 'a> {
+    fn new(entry: &'p ParsedObject<'a>) -> Result<Self, DocumentError<'a>> {
+        let custom = entry.get_object("custom");
+        let is_custom = custom.is_some();
+        let function = custom.or_else(|| entry.get_object("function"));
+        for object in [Some(entry), function.as_ref()].into_iter().flatten() {
+            if let Some(key) = object.duplicate_key() {
+                let key = key.escape_debug();
+                let message = format!("the key `{key}` appears twice in one object");
+                return Err(DocumentError::new(object.json(), message));
+            }
+        }
+        let input = if is_custom { "input" } else { "arguments" };
+        let input = function.as_ref().and_then(|function| function.get(input));
+        Ok(Self {
+            entry,
+            is_custom,
+            index: entry
+                .get("index")
+                .and_then(|index| index.get().parse().ok()),
+            id: non_empty_text(entry, "id"),
+            name: function
+                .as_ref()
+                .and_then(|function| non_empty_text(function, "name")),
+            input: input.filter(|input| !input.is_null() && input.get() != "\"\""),
+        })
+    }
+
+    /// Returns the input if it could be that of a whole call.
+    fn whole_input(&self) -> Option<Cow<'a, str>> {
+        let text = match self.input? {
+            input if input.kind() == JsonKind::String => input.to_text()?,
+            input => input.get().into(),
+        };
+        let is_whole = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+        (is_whole && text.trim_start().starts_with('{')).then_some(text)
     }
 }
 
-/// Returns whether a piece starts a new call instead of continuing the known one with its index.
-///
-/// `ids` are those of the known call and of the piece. If both have one, the ids decide. Otherwise `may_begin` does: the
-/// piece has a name and arguments, and the arguments of the known call have their end.
-fn begins_another_call(ids: (Option<&str>, Option<&str>), may_begin: bool) -> bool {
-    match ids {
-        (Some(known), Some(id)) => known != id,
-        (_, None) | (None, Some(_)) => may_begin,
+/// What a piece means for the call that its place refers to.
+enum Piece {
+    /// It belongs to this call.
+    Of(usize),
+    /// It repeats this call.
+    Again,
+    /// It begins another call.
+    New,
+    /// There is no such call, and it doesn't begin one.
+    Stray,
+}
+
+fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
+    let piece = CallPiece::new(entry)?;
+    let number = match place_piece(&piece, messages) {
+        Piece::Again => return Ok(()),
+        Piece::Stray => {
+            messages.break_uncertain("a piece of a call belongs to no call");
+            return Ok(());
+        }
+        Piece::Of(number) => number,
+        Piece::New => {
+            end_last_call(messages);
+            let block = Block::new(call_kind(piece.is_custom), piece.index);
+            messages.begin(block, piece.entry)
+        }
+    };
+    let is_anonymous = messages.block(number).is_some_and(|known| {
+        known.id.is_none() && known.name.is_none() && known.input.arrival() == Arrival::Part
+    });
+    if is_anonymous && (piece.id.is_some() || piece.name.is_some()) {
+        // Its first pieces may be those of another call, under a wrong index.
+        messages.break_at(number, "its input began before anything said whose it is");
+    }
+    if let (Some(block), Some(id)) = (messages.block_mut(number), &piece.id) {
+        block.id.get_or_insert_with(|| id.clone().into_owned());
+        messages.add_call_id(number, id);
+    }
+    messages.set_name(number, piece.name.clone());
+    match piece.input {
+        Some(input) if input.kind() == JsonKind::String => {
+            messages.add_piece(Some(number), input);
+        }
+        // Some servers send an object, which is whole.
+        Some(input) => messages.add_json_piece(number, input),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Finds out which call a piece belongs to.
+fn place_piece(piece: &CallPiece, messages: &Messages) -> Piece {
+    let by_index = piece.index.and_then(|index| messages.find_index(index));
+    let by_id = piece.id.as_deref().and_then(|id| messages.find_call_id(id));
+    let at = by_index.and_then(|at| messages.block(at));
+    let has_known_id =
+        at.is_some_and(|at| at.id.is_some() && at.id.as_deref() == piece.id.as_deref());
+    let is_named = piece.name.is_some();
+    match (by_index, by_id) {
+        (Some(at), _) if has_known_id => continue_call(at, piece, messages),
+        // The id belongs to another call than the index: nothing says which is right.
+        (Some(at), Some(other)) if at != other => Piece::Stray,
+        // A new id with a name at a known index begins a call. Without a name, the call goes on under another id.
+        (Some(_), None) if is_named && piece.id.is_some() && at.is_some_and(is_begun) => Piece::New,
+        (Some(at), _) => continue_call(at, piece, messages),
+        (None, Some(_)) if is_named && piece.index.is_some() => Piece::New,
+        (None, Some(other)) => continue_call(other, piece, messages),
+        (None, None) => place_new_piece(piece, messages),
     }
 }
 
-/// Returns whether arguments are more than whitespace.
-fn has_arguments(arguments: JsonText) -> bool {
-    arguments
-        .to_text()
-        .is_none_or(|text| !text.trim().is_empty())
+/// Returns whether another id and another name can't belong to a call: it has some of its own, or all of its input.
+fn is_begun(call: &Block) -> bool {
+    let is_whole = call.input.arrival() == Arrival::Whole;
+    match (&call.id, &call.name) {
+        (Some(_), Some(_)) => true,
+        (None, None) => false,
+        (_, _) => is_whole,
+    }
+}
+
+/// Finds out what a piece means whose index and id are both new, or missing.
+fn place_new_piece(piece: &CallPiece, messages: &Messages) -> Piece {
+    let is_named = piece.name.is_some();
+    if piece.index.is_some() || piece.id.is_some() {
+        // A call may get its name later.
+        return if is_named || piece.index.is_some() {
+            Piece::New
+        } else {
+            Piece::Stray
+        };
+    }
+    match messages.last_block() {
+        None => Piece::New,
+        Some(last) if is_named => continue_call(last, piece, messages),
+        Some(_) => messages.only_open_block().map_or(Piece::Stray, Piece::Of),
+    }
+}
+
+/// Finds out whether a piece goes on with a call whose place it has, repeats it, or begins another one: some servers send
+/// whole calls, all in the same place and without ids.
+fn continue_call(number: usize, piece: &CallPiece, messages: &Messages) -> Piece {
+    let Some(known) = messages.block(number) else {
+        return Piece::New;
+    };
+    let (Arrival::Whole, Some(input)) = (known.input.arrival(), piece.whole_input()) else {
+        return Piece::Of(number);
+    };
+    let has_same_name = piece.name.is_none() || piece.name.as_deref() == known.name.as_deref();
+    let has_same_id = piece.id.is_none() || piece.id.as_deref() == known.id.as_deref();
+    if has_same_name && has_same_id && known.input.is_already(&input) {
+        return Piece::Again;
+    }
+    // After an empty input, another one could be the real one.
+    let is_placeholder = has_same_name && known.input.is_already("{}");
+    if piece.name.is_some() && piece.id.is_none() && known.id.is_none() && !is_placeholder {
+        return Piece::New;
+    }
+    Piece::Of(number)
+}
+
+/// Ends the last call because another one begins, unless the end of its input is yet to come: some servers alternate between
+/// calls.
+fn end_last_call(messages: &mut Messages) {
+    if let Some(last) = messages.last_block() {
+        let known = messages.block(last);
+        let is_whole = known
+            .is_some_and(|known| known.name.is_some() && known.input.arrival() == Arrival::Whole);
+        if is_whole {
+            messages.end_block(last);
+        }
+    }
 }

@@ -1,14 +1,138 @@
 //! Documents of the `OpenAI` responses API: a response, a request, an array of items, or a single item. Calls are
 //! separate items, so a turn is a run of consecutive items from the model.
 
-use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::call_input::parse_arguments;
-use crate::transcript::formats::plain_result::plain_result;
+use crate::transcript::formats::Format;
+use crate::transcript::formats::conversation::{
+    has_speech, is_said, may_be_call, objects_at, read_objects,
+};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::RawCall;
-use crate::types::{AnswerForm, Dialect, RecordedResult};
+use crate::transcript::raw_call::{RawCall, expect_text, parse_arguments, plain_result};
+use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
+
+/// Types of items that are no calls, or whose calls the API runs.
+const API_ITEMS: [&str; 12] = [
+    "message",
+    "program",
+    "reasoning",
+    "item_reference",
+    "compaction",
+    "compaction_summary",
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+];
+
+/// Types of calls for other programs than toolq. A response without other calls is no error.
+const FOREIGN_CALLS: [&str; 6] = [
+    "computer_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "tool_search_call",
+    "mcp_approval_request",
+];
+
+/// The Responses API.
+pub(crate) struct OpenAiResponses;
+
+impl Format for OpenAiResponses {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        if object.has_value("role") {
+            let is_own = |part: ParsedObject| {
+                let kind = part.get_text("type");
+                kind.is_some_and(|kind| matches!(&*kind, "input_text" | "output_text"))
+            };
+            return objects_at(object, "content").any(is_own);
+        }
+        let kind_of = |key| object.get(key).map(JsonText::kind);
+        match object.get_text("type") {
+            Some(kind) => is_item(&kind),
+            None => {
+                object.get_text("object").as_deref() == Some("response")
+                    || kind_of("output") == Some(JsonKind::Array)
+                    || matches!(kind_of("input"), Some(JsonKind::Array | JsonKind::String))
+            }
+        }
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        if let Some(found) = document.json.objects() {
+            return read_items(found, builder);
+        }
+        let Some(object) = &document.object else {
+            return Err(DocumentError::not_an_object("an item", document.json));
+        };
+        if object.has_value("type") || object.has_value("role") {
+            return read_item(object, builder);
+        }
+        if let Some(output) = object.get_unique("output")? {
+            return read_response(object, output, builder);
+        }
+        let Some(input) = object.get_unique("input")? else {
+            let message = "this isn't a response, request, or item";
+            return Err(DocumentError::new(document.json, message));
+        };
+        builder.mark_request();
+        read_items(input.objects().into_iter().flatten(), builder)
+    }
+
+    /// Results refer to the `call_id` of an item; its `id` identifies the item itself.
+    fn parse_call(&self, item: &ParsedObject) -> RawCall {
+        let (id, name) = (item.get_text("call_id"), item.get_text("name"));
+        let call = if item.get_text("type").as_deref() == Some(CUSTOM_CALL) {
+            let text = item.get("input").map_or(Ok("".into()), expect_text);
+            RawCall::custom(id, name, text.as_deref().map_err(InvalidInput::clone))
+        } else {
+            RawCall::new(id, name, parse_arguments(item.get("arguments")))
+        };
+        call.reject_duplicate_keys(item)
+    }
+
+    fn parse_result(&self, item: &ParsedObject) -> RecordedResult {
+        plain_result(item.get("output"))
+    }
+}
+
+/// The type of the call of a custom tool.
+pub(crate) const CUSTOM_CALL: &str = "custom_tool_call";
+
+/// Returns whether a value with this `type` is a call that toolq runs.
+pub(crate) fn is_call(kind: &str) -> bool {
+    kind == "function_call" || kind == CUSTOM_CALL
+}
+
+/// What an item is that isn't a call that toolq runs.
+pub(crate) enum OtherItem<'k> {
+    /// Nothing that asks for anything, or something that the API runs itself.
+    Api,
+    /// The answer to an item of this type.
+    Answer(&'k str),
+    /// A request that toolq doesn't run. It is an error if nothing else is there and it `may_be_call` without being known.
+    Unknown { may_be_call: bool },
+}
+
+/// Returns what an item with this `type` is that isn't a call that toolq runs.
+pub(crate) fn classify_item<'k>(kind: &'k str, item: &ParsedObject) -> OtherItem<'k> {
+    let is_run_by_api = item.get_text("execution").as_deref() == Some("server");
+    match kind.strip_suffix("_output") {
+        _ if item.has_value("role") || API_ITEMS.contains(&kind) || is_run_by_api => OtherItem::Api,
+        Some(answered) => OtherItem::Answer(answered),
+        None if kind == "mcp_approval_response" => OtherItem::Answer("mcp_approval_request"),
+        None => OtherItem::Unknown {
+            may_be_call: !FOREIGN_CALLS.contains(&kind) && may_be_call(kind, item),
+        },
+    }
+}
 
 /// Returns whether a value with this `type` is an item of a conversation.
 fn is_item(kind: &str) -> bool {
@@ -17,151 +141,134 @@ fn is_item(kind: &str) -> bool {
         || kind.ends_with("_call_output")
 }
 
-/// Returns whether only this dialect has such an object.
-pub fn is_document(object: &ParsedObject) -> bool {
-    let kind_of = |key| object.get(key).map(JsonText::kind);
-    match object.get_text("type") {
-        Some(kind) => is_item(&kind),
-        None => {
-            object.get_text("object").as_deref() == Some("response")
-                || kind_of("output") == Some(JsonKind::Array)
-                || matches!(kind_of("input"), Some(JsonKind::Array | JsonKind::String))
-        }
-    }
-}
-
-/// Reads a document into the index.
-pub fn read_document<'a>(
-    document: &InputDocument<'a>,
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    if let Some(found) = document.json.objects() {
-        return read_items(found, builder);
-    }
-    let Some(object) = &document.object else {
-        return Err(DocumentError::not_an_object("an item", document.json));
-    };
-    if object.has_value("type") || object.has_value("role") {
-        return read_item(object, builder);
-    }
-    if let Some(output) = object.get_unique("output")? {
-        return read_response(object, output, builder);
-    }
-    let Some(input) = object.get_unique("input")? else {
-        let message = "this isn't a response, request, or item";
-        return Err(DocumentError::new(document.json, message));
-    };
-    builder.mark_request();
-    read_items(input.objects().into_iter().flatten(), builder)
-}
-
 /// Reads a response. Its output is one turn, even if the API ran tools of its own in between.
 fn read_response<'a>(
     response: &ParsedObject<'a>,
     output: JsonText<'a>,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
-    let has_call = has_call(output);
+    builder.enter_document();
+    let has_call = objects_at(response, "output").any(|item| {
+        let kind = item.get_text("type");
+        kind.is_some_and(|kind| is_call(&kind))
+    });
     let output = output
         .objects()
         .ok_or_else(|| DocumentError::not_an_array("output", output))?;
+    let error = response.get("error").filter(|error| !error.is_null());
     // A response that failed after it made calls is answered, so that the conversation can continue.
-    if let Some(error) = response.get("error").filter(|error| !error.is_null())
-        && !has_call
-    {
+    if let Some(error) = error.filter(|_| !has_call) {
         return Err(DocumentError::new(error, "the API returned an error"));
     }
     let turn = builder.open_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
     builder.set_message(turn, response);
     let mut ends_in_call = false;
-    for item in output {
-        ends_in_call = add_call(&expect_item(item)?, turn, builder)?;
-    }
+    read_objects(output, EXPECTED, |item| {
+        ends_in_call = add_part(item, turn, builder)?;
+        Ok(())
+    })?;
     let status = response.get_unique_text("status")?.unwrap_or_default();
-    if status == "incomplete" {
-        builder.set_cut_off(turn, ends_in_call);
-    }
-    if matches!(&*status, "failed" | "cancelled") || is_filtered(response) {
-        builder.mark_refused(turn);
+    match ending(&status, response) {
+        ResponseEnding::Complete if error.is_some() => {
+            builder.set_ending(turn, ResponseEnding::Refused);
+        }
+        ResponseEnding::Complete => {}
+        ending => builder.set_ending(turn, ending.after(ends_in_call)),
     }
     Ok(())
 }
 
-/// Returns whether a filter of the API ended this response.
-pub fn is_filtered(response: &ParsedObject) -> bool {
+/// Returns how a response with this status ended.
+pub(crate) fn ending(status: &str, response: &ParsedObject) -> ResponseEnding {
     let details = response.get_object("incomplete_details");
-    let reason = details
-        .as_ref()
-        .and_then(|details| details.get_text("reason"));
-    reason.as_deref() == Some("content_filter")
+    let reason = details.and_then(|details| details.get_text("reason"));
+    match status {
+        "failed" | "cancelled" => ResponseEnding::Refused,
+        _ if reason.as_deref() == Some("content_filter") => ResponseEnding::Refused,
+        "incomplete" => ResponseEnding::CutOff,
+        _ => ResponseEnding::Complete,
+    }
 }
 
-/// Returns whether a list of items has a call.
-fn has_call(output: JsonText) -> bool {
-    let items = output.objects().into_iter().flatten().flatten();
-    items
-        .into_iter()
-        .any(|item| item.get_text("type").as_deref() == Some("function_call"))
-}
+/// What a list of items must have.
+const EXPECTED: &str = "an item";
 
+/// Reads a conversation.
 fn read_items<'a>(
     items: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
     builder: &mut IndexBuilder,
 ) -> DocumentResult<'a> {
+    builder.enter_document();
     builder.close_running_turn();
-    for next in items {
-        read_item(&expect_item(next)?, builder)?;
+    read_objects(items, EXPECTED, |item| read_item(item, builder))?;
+    builder.close_running_turn();
+    Ok(())
+}
+
+/// Reads one item of a conversation.
+pub(crate) fn read_item<'a>(
+    item: &ParsedObject<'a>,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let role = item.get_unique_text("role")?;
+    let kind = item.get_unique_text("type")?.unwrap_or_default();
+    match role.as_deref() {
+        None | Some("assistant") if !is_result(&kind) => {
+            let turn =
+                builder.open_running_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
+            return add_part(item, turn, builder).map(drop);
+        }
+        Some("user") => {
+            builder.others_speak();
+            let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
+            if has_speech(item.get("content"), says) {
+                builder.go_past_calls();
+            }
+        }
+        _ if is_result(&kind) => add_result(item, builder),
+        _ => {}
     }
     builder.close_running_turn();
     Ok(())
 }
 
-fn expect_item<'a>(
-    item: Result<ParsedObject<'a>, JsonText<'a>>,
-) -> Result<ParsedObject<'a>, DocumentError<'a>> {
-    item.map_err(|other| DocumentError::not_an_object("an item", other))
+/// Returns whether an item of this type answers a call that toolq runs.
+fn is_result(kind: &str) -> bool {
+    kind.strip_suffix("_output").is_some_and(is_call)
 }
 
-/// Reads one item of a conversation.
-pub fn read_item<'a>(item: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
-    let is_not_from_model = item
-        .get_unique_text("role")?
-        .is_some_and(|role| role != "assistant");
-    let is_result = item.get_unique_text("type")?.as_deref() == Some("function_call_output");
-    if is_not_from_model || is_result {
-        builder.close_running_turn();
-        if let Some(id) = item.get_text("call_id").filter(|_| is_result) {
-            builder.add_result(&id, item.json());
-        }
-        return Ok(());
-    }
-    let turn = builder.open_running_turn(Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
-    add_call(item, turn, builder).map(drop)
+fn add_result(item: &ParsedObject, builder: &mut IndexBuilder) {
+    let id = item.get_text("call_id");
+    builder.add_result((id.as_deref(), None), item.json());
 }
 
-/// Adds `item` to its turn if it's a call, and returns whether it's one.
-fn add_call<'a>(
+/// Adds an item to the model's turn, and returns whether it's a call.
+fn add_part<'a>(
     item: &ParsedObject<'a>,
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    let is_call = item.get_unique_text("type")?.as_deref() == Some("function_call");
+    let kind = item.get_unique_text("type")?.unwrap_or_default();
+    let is_call = is_call(&kind);
     if is_call {
-        builder.add_call(turn, item.json(), item.get_text("call_id").as_deref())?;
+        let (id, name) = (item.get_text("call_id"), item.get_text("name"));
+        builder.add_call(turn, item.json(), (id.as_deref(), name.as_deref()))?;
+    } else if is_result(&kind) {
+        // The API ran the call itself.
+        add_result(item, builder);
+    } else {
+        match classify_item(&kind, item) {
+            OtherItem::Api => {}
+            OtherItem::Answer(answered) => builder.answer_unknown_kind(answered),
+            OtherItem::Unknown { may_be_call } => builder.add_unknown_kind(&kind, may_be_call),
+        }
     }
     let incomplete = item.get_unique_text("status")?.as_deref() == Some("incomplete");
-    builder.set_cut_off(turn, is_call && incomplete);
+    let ending = if incomplete && is_call {
+        ResponseEnding::CutOff
+    } else {
+        ResponseEnding::Complete
+    };
+    builder.set_ending(turn, ending);
     Ok(is_call)
-}
-
-/// Parses a `function_call` item. Results refer to its `call_id`; its `id` identifies the item itself.
-pub fn parse_call(item: &ParsedObject) -> RawCall {
-    let arguments = parse_arguments(item.get("arguments"));
-    RawCall::new(item.get_text("call_id"), item.get_text("name"), arguments)
-        .reject_duplicate_keys(item)
-}
-
-/// Parses a `function_call_output` item.
-pub fn parse_result(item: &ParsedObject) -> RecordedResult {
-    plain_result(item.get("output"))
 }

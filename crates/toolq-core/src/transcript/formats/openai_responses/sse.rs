@@ -1,101 +1,308 @@
-//! Streams of the `OpenAI` responses API. Events refer to an item by its `output_index`, and the last event of an item
-//! repeats it completely.
+//! Streams of the `OpenAI` responses API. Events refer to an item by its id, or else by its `output_index`. The last event of
+//! an item repeats it completely, and the last event of a response all of them; some servers send only some of these.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_error::{DocumentError, DocumentResult};
-use crate::transcript::formats::call_input::add_input_piece;
-use crate::transcript::formats::openai_responses;
-use crate::transcript::stream::{Block, MessageTracker};
-use crate::types::AnswerForm;
+use crate::transcript::formats::StreamFormat;
+use crate::transcript::formats::openai_responses::{
+    CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
+};
+use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, call_kind};
+use crate::transcript::unrecognized;
+use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
-/// Returns whether only this dialect has such an event.
-pub fn is_event(event: &ParsedObject) -> bool {
-    event
-        .get_text("type")
-        .is_some_and(|kind| kind.starts_with("response."))
-}
+impl StreamFormat for OpenAiResponses {
+    fn is_event(&self, event: &ParsedObject) -> bool {
+        let kind = event.get_text("type");
+        kind.is_some_and(|kind| kind.starts_with("response."))
+    }
 
-/// Reads one event. Events that aren't about calls or the start or end of a response are ignored.
-pub fn read_event<'a>(
-    event: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
-    let kind = event.get_unique_text("type")?;
-    let kind = kind
-        .as_deref()
-        .and_then(|kind| kind.strip_prefix("response."));
-    match kind {
-        Some("created" | "queued" | "in_progress") => start_response(event, messages),
-        Some(_) if !messages.is_open() => Ok(()),
-        Some("output_item.added") => add_item(event, messages),
-        Some("output_item.done") => finish_item(event, messages),
-        Some("function_call_arguments.delta") => add_piece(event, messages),
-        Some("function_call_arguments.done") => match messages.find_call(item_index(event)?) {
-            Some(call) => replace_arguments(event, call, messages),
-            None => Ok(()),
-        },
-        Some("completed") => {
-            messages.end_message();
-            Ok(())
+    /// Events that aren't about calls or the start or end of a response are ignored.
+    fn read_event<'a>(
+        &self,
+        event: &ParsedObject<'a>,
+        messages: &mut Messages,
+    ) -> DocumentResult<'a> {
+        let kind = event.get_unique_text("type")?;
+        let kind = kind
+            .as_deref()
+            .and_then(|kind| kind.strip_prefix("response."));
+        if let Some(kind) = kind
+            && !messages.is_open()
+            && !open_unannounced(kind, event, messages)?
+        {
+            return Ok(());
         }
-        Some("incomplete") => {
-            messages.set_cut_off(true);
-            let response = event.get_unique("response")?.and_then(JsonText::object);
-            if response.as_ref().is_some_and(openai_responses::is_filtered) {
-                messages.mark_refused();
+        match kind {
+            Some("created" | "queued" | "in_progress") => start_response(event, messages),
+            Some("output_item.added") => begin_item(event, messages),
+            Some("output_item.done") => end_item(event, messages),
+            Some("function_call_arguments.delta" | "custom_tool_call_input.delta") => {
+                add_piece(event, messages)
             }
-            messages.end_message();
-            Ok(())
+            Some("function_call_arguments.done") => set_input(event, "arguments", messages),
+            Some("custom_tool_call_input.done") => set_input(event, "input", messages),
+            Some("failed" | "cancelled") => Err(failure_error(event)),
+            Some(status @ ("completed" | "incomplete")) => end_response(status, event, messages),
+            _ => Ok(()),
         }
-        Some("failed" | "cancelled") => Err(failure_error(event)),
-        _ => Ok(()),
     }
 }
 
-fn start_response<'a>(
+/// Opens a response whose beginning didn't arrive, and returns whether the event means something where none was open.
+///
+/// # Errors
+/// The event is about an item, and comes after the end of its response.
+fn open_unannounced<'a>(
+    kind: &str,
     event: &ParsedObject<'a>,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
+    messages: &mut Messages,
+) -> Result<bool, DocumentError<'a>> {
+    let has_prefix = |prefixes: &[&str]| prefixes.iter().any(|prefix| kind.starts_with(prefix));
+    if has_prefix(&["created", "queued", "in_progress"]) {
+        return Ok(true);
+    }
+    let is_first = messages.count() == 0;
+    if has_prefix(&["failed", "cancelled"]) {
+        return Ok(is_first);
+    }
+    let is_about_item = has_prefix(&["output_item", "function_call", "custom_tool_call"]);
+    if is_about_item && !is_first {
+        let text = "the event is outside of a response";
+        return Err(DocumentError::new(event.json(), text));
+    }
+    let opens = is_first && (is_about_item || has_prefix(&["completed", "incomplete"]));
+    if opens {
+        let header = event.get_object("response");
+        let (dialect, form) = (Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
+        messages.open(dialect, form, header.as_ref());
+    }
+    Ok(opens)
+}
+
+fn start_response<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     let response = event.get_unique("response")?.and_then(JsonText::object);
     let id = response
         .as_ref()
-        .map(|response| response.get_unique_text("id"));
-    let id = id.transpose()?.flatten();
-    let name = id.as_deref().unwrap_or_default();
-    if !messages.is_open() {
-        messages.open_message(AnswerForm::OpenAiResponses, name.to_owned());
-        if let Some(response) = &response {
-            messages.set_origin(response);
+        .and_then(|response| response.get_text("id"));
+    match messages.open_id() {
+        Some(open) if open.is_empty() || open == id.as_deref().unwrap_or_default() => Ok(()),
+        Some(_) => {
+            let text = "another response begins before the end of this one";
+            Err(DocumentError::new(event.json(), text))
         }
-    } else if messages.open_message_id() != name {
-        let text = "another response begins before the end of this one";
-        return Err(DocumentError::new(event.json(), text));
+        None => {
+            let (dialect, form) = (Dialect::OpenAiResponses, AnswerForm::OpenAiResponses);
+            messages.open(dialect, form, response.as_ref());
+            Ok(())
+        }
+    }
+}
+
+/// Ends a response. Its last event may have items that no other event had.
+fn end_response<'a>(
+    status: &str,
+    event: &ParsedObject<'a>,
+    messages: &mut Messages,
+) -> DocumentResult<'a> {
+    if let Some(response) = event.get_unique("response")?.and_then(JsonText::object) {
+        let output = response.get_unique("output")?;
+        for item in output
+            .and_then(JsonText::objects)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            read_whole_item(&item, None, messages)?;
+        }
+        let items = output.and_then(JsonText::elements).unwrap_or_default();
+        if let Some(record) = messages.record().filter(|_| !items.is_empty()) {
+            record.set_parts(items);
+        }
+        match ending(status, &response) {
+            // An item may have said that it is incomplete.
+            ResponseEnding::Complete => {}
+            ending => messages.refine_ending(ending),
+        }
+    }
+    messages.close();
+    Ok(())
+}
+
+fn begin_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
+    let (item, index) = (event_item(event)?, output_index(event)?);
+    let known = find_item(Some(&item), index, messages);
+    let is_known = known
+        .and_then(|known| messages.block(known))
+        .is_some_and(|block| {
+            let id = item.get_text("call_id");
+            block.is_call()
+                && !block.is_complete
+                && id.is_some()
+                && block.id.as_deref() == id.as_deref()
+        });
+    if !is_known {
+        begin_block(&item, index, messages)?;
     }
     Ok(())
 }
 
-fn add_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
-    let index = item_index(event)?;
-    let item = event_item(event)?;
-    begin_item(&item, index, messages).map(drop)
+/// Starts a block for an item and returns its number.
+fn begin_block<'a>(
+    item: &ParsedObject<'a>,
+    index: Option<u64>,
+    messages: &mut Messages,
+) -> Result<usize, DocumentError<'a>> {
+    let kind = item.get_unique_text("type")?.unwrap_or_default();
+    let is_custom = kind == CUSTOM_CALL;
+    let mut block = if is_call(&kind) {
+        let initial = item.get(if is_custom { "input" } else { "arguments" });
+        let initial = initial.and_then(|initial| match initial.kind() {
+            JsonKind::String => initial.to_text(),
+            _ => Some(initial.get().into()),
+        });
+        Block {
+            input: CallInput::new(is_custom, initial.as_deref()),
+            ..Block::new(call_kind(is_custom), index)
+                .called(item.get_text("call_id"), item.get_text("name"))
+        }
+    } else {
+        match classify_item(&kind, item) {
+            OtherItem::Api => {}
+            OtherItem::Answer(answered) => drop(messages.unknown_kinds.remove(answered)),
+            OtherItem::Unknown { may_be_call } => messages.add_unknown_kind(&kind, may_be_call),
+        }
+        let has_input = kind.ends_with("_call");
+        Block::new(
+            if has_input {
+                BlockKind::Input
+            } else {
+                BlockKind::Other
+            },
+            index,
+        )
+    };
+    block.key = item.get_text("id").map(Into::into);
+    Ok(messages.begin(block, item))
 }
 
-/// Reads a complete item, which overrides the pieces that arrived before.
-fn finish_item<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
-    let index = item_index(event)?;
-    let item = event_item(event)?;
-    if !is_call(&item)? {
+/// Reads the last event of an item, which has all of it.
+fn end_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
+    let (item, index) = (event_item(event)?, output_index(event)?);
+    if let Some(record) = messages.record() {
+        record.add_part(item.json());
+    }
+    read_whole_item(&item, index, messages)
+}
+
+/// Reads an item as a whole. It overrides the pieces that arrived before.
+fn read_whole_item<'a>(
+    item: &ParsedObject<'a>,
+    index: Option<u64>,
+    messages: &mut Messages,
+) -> DocumentResult<'a> {
+    let kind = item.get_unique_text("type")?.unwrap_or_default();
+    let known = find_item(Some(item), index, messages);
+    let number = match known.filter(|known| is_same_call(*known, item, messages)) {
+        Some(known) => known,
+        None => begin_block(item, index, messages)?,
+    };
+    if is_call(&kind) {
+        let key = if kind == CUSTOM_CALL {
+            "input"
+        } else {
+            "arguments"
+        };
+        if let Some(input) = item.get_unique(key)?.filter(|input| !input.is_null()) {
+            messages.set_input(number, input);
+        } else {
+            messages.set_input(number, JsonText::new("\"\""));
+        }
+        messages.set_name(number, item.get_text("name"));
+        if let Some(block) = messages
+            .block_mut(number)
+            .filter(|block| !block.is_complete)
+        {
+            block.fault = item.duplicate_key().map(InvalidInput::duplicate_key);
+        }
+        let is_cut_off = item.get_unique_text("status")?.as_deref() == Some("incomplete");
+        messages.refine_ending(if is_cut_off {
+            ResponseEnding::CutOff
+        } else {
+            ResponseEnding::Complete
+        });
+    }
+    messages.end_block(number);
+    Ok(())
+}
+
+/// Returns whether a block is the item, which it isn't if both are calls with ids of their own.
+fn is_same_call(number: usize, item: &ParsedObject, messages: &Messages) -> bool {
+    let Some(block) = messages.block(number) else {
+        return false;
+    };
+    let kind = item.get_text("type").unwrap_or_default();
+    let (known, id) = (block.id.as_deref(), item.get_text("call_id"));
+    is_call(&kind) == block.is_call() && (known.is_none() || id.is_none() || known == id.as_deref())
+}
+
+fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
+    let Some(delta) = event.get_unique("delta")?.filter(|delta| !delta.is_null()) else {
         return Ok(());
+    };
+    if delta.kind() != JsonKind::String {
+        return Err(DocumentError::new(delta, "`delta` must be a string"));
     }
-    let call = messages.find_call(index);
-    let call = call.map_or_else(|| begin_item(&item, index, messages), Ok)?;
-    replace_arguments(&item, call, messages)?;
-    messages.set_cut_off(item.get_unique_text("status")?.as_deref() == Some("incomplete"));
-    if let Some(call) = messages.call_mut(call) {
-        call.input_error = item.duplicate_key().map(InvalidInput::duplicate_key);
-    }
-    messages.complete_block(call);
+    let number = find_event_item(event, messages)?;
+    messages.add_piece(number, delta);
     Ok(())
+}
+
+/// Sets the input that the last event of an input has.
+fn set_input<'a>(
+    event: &ParsedObject<'a>,
+    key: &str,
+    messages: &mut Messages,
+) -> DocumentResult<'a> {
+    let Some(input) = event.get_unique(key)?.filter(|input| !input.is_null()) else {
+        return Ok(());
+    };
+    match find_event_item(event, messages)? {
+        Some(number) => {
+            messages.set_input(number, input);
+            messages.set_name(number, event.get_text("name"));
+        }
+        None => messages.break_uncertain("an input belongs to no item"),
+    }
+    Ok(())
+}
+
+fn find_event_item<'a>(
+    event: &ParsedObject<'a>,
+    messages: &Messages,
+) -> Result<Option<usize>, DocumentError<'a>> {
+    let index = output_index(event)?;
+    let by_id = event
+        .get_text("item_id")
+        .and_then(|id| messages.find_key(&id));
+    Ok(by_id.or_else(|| match index {
+        Some(index) => messages.find_index(index),
+        None => messages.only_open_block(),
+    }))
+}
+
+/// Returns the number of the block of an item: by its id, or by that of its call, or else by its index.
+fn find_item(
+    item: Option<&ParsedObject>,
+    index: Option<u64>,
+    messages: &Messages,
+) -> Option<usize> {
+    let id = |key| item.and_then(|item| item.get_text(key));
+    let by_id = id("id").and_then(|id| messages.find_key(&id));
+    let by_call = || id("call_id").and_then(|id| messages.find_call_id(&id));
+    by_id
+        .or_else(by_call)
+        .or_else(|| messages.find_index(index?))
 }
 
 fn event_item<'a>(event: &ParsedObject<'a>) -> Result<ParsedObject<'a>, DocumentError<'a>> {
@@ -103,70 +310,23 @@ fn event_item<'a>(event: &ParsedObject<'a>) -> Result<ParsedObject<'a>, Document
     item.ok_or_else(|| DocumentError::new(event.json(), "the event has no `item`"))
 }
 
-fn is_call<'a>(item: &ParsedObject<'a>) -> Result<bool, DocumentError<'a>> {
-    Ok(item.get_unique_text("type")?.as_deref() == Some("function_call"))
-}
-
-/// Starts a block for an item and returns its number.
-fn begin_item<'a>(
-    item: &ParsedObject<'a>,
-    index: u64,
-    messages: &mut MessageTracker,
-) -> Result<usize, DocumentError<'a>> {
-    let text = |key| item.get_text(key).map(Into::into);
-    let block = if is_call(item)? {
-        Block::call(Some(index), text("call_id"), text("name"))
-    } else {
-        Block::other(Some(index))
-    };
-    Ok(messages.begin_block(block))
-}
-
-fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut MessageTracker) -> DocumentResult<'a> {
-    let (Some(call), Some(delta)) = (
-        messages.find_call(item_index(event)?),
-        event.get_unique("delta")?,
-    ) else {
-        return Ok(());
-    };
-    let piece = delta
-        .to_text()
-        .ok_or_else(|| DocumentError::new(delta, "`delta` must be a string"))?;
-    add_input_piece(event, call, &piece, messages)
-}
-
-/// Replaces the arguments of a call by the complete ones in `object`.
-fn replace_arguments<'a>(
-    object: &ParsedObject<'a>,
-    call: usize,
-    messages: &mut MessageTracker,
-) -> DocumentResult<'a> {
-    let Some(arguments) = object.get_unique("arguments")? else {
-        return Ok(());
-    };
-    match arguments.kind() {
-        JsonKind::String => {
-            let text = arguments.to_text();
-            let text = text
-                .ok_or_else(|| DocumentError::new(arguments, "`arguments` has a lone surrogate"))?;
-            messages.replace_input(call, &text);
-        }
-        _ => messages.replace_input(call, arguments.get()),
-    }
-    Ok(())
-}
-
-/// Returns the index of the item that an event is about.
-fn item_index<'a>(event: &ParsedObject<'a>) -> Result<u64, DocumentError<'a>> {
-    let index = event
+/// Returns the index of the item that an event is about. Some servers leave it out.
+fn output_index<'a>(event: &ParsedObject<'a>) -> Result<Option<u64>, DocumentError<'a>> {
+    let Some(index) = event
         .get_unique("output_index")?
-        .and_then(|index| index.get().parse().ok());
-    index.ok_or_else(|| DocumentError::new(event.json(), "the event has no `output_index`"))
+        .filter(|index| !index.is_null())
+    else {
+        return Ok(None);
+    };
+    let number = index.get().parse();
+    number
+        .map(Some)
+        .map_err(|_| DocumentError::new(index, "`output_index` must be a number"))
 }
 
 fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
     match event.get("response").and_then(JsonText::object) {
-        Some(response) => crate::transcript::unrecognized::stream_error(&response),
+        Some(response) => unrecognized::stream_error(&response),
         None => DocumentError::new(event.json(), "the response failed"),
     }
 }

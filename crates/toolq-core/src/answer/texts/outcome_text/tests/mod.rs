@@ -15,8 +15,8 @@ use crate::answer::texts::outcome_text::{AnswerWording, build_answer};
 use crate::json::Input;
 use crate::testing::{sample_template, tool_with_schema};
 use crate::types::{
-    Backing, BudgetLimit, Call, CallAnswer, CallEnding, CallOutput, CaptureStats, CommandBacking,
-    CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,
+    Backing, BudgetLimit, Call, CallAnswer, CallEnding, CallKind, CallOutput, CaptureStats,
+    CommandBacking, CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,
     NotExecutedCause, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
     ResultContent, SpawnError, StdinSource, Tool, TransportCause, TransportError, TransportPhase,
 };
@@ -30,6 +30,7 @@ fn call(name: &str) -> Call {
         name: name.into(),
         input: Ok(Input::empty()),
         parent: None,
+        kind: CallKind::Function,
     }
 }
 

@@ -21,7 +21,6 @@ fn rejections_name_every_problem() {
         rejected(RejectionReason::InvalidArguments, &[("", "the input is a string; it must be an object")]),
         rejected(RejectionReason::PathOutsideRoot, &[("/path", "Path must be within working directory")]),
         rejected(RejectionReason::OwnFile, &[("/path", "Path must not lead to tools.yaml, which belongs to toolq: only tools that read may open it")]),
-        rejected(RejectionReason::DuplicateId, &[("", "another call in this turn has the same id")]),
         rejected(RejectionReason::Truncated, &[("", "the response hit its token limit in the middle of this call")]),
     ]), @"
         Invalid input for search; it was not run:
@@ -40,9 +39,6 @@ fn rejections_name_every_problem() {
         Invalid input for search; it was not run:
         - /path: Path must not lead to tools.yaml, which belongs to toolq: only tools that read may open it
         Hint: no tool can change toolq's own rules and records. Use another path, or tell the user what you want to change there.
-        ---
-        Not executed: another call in this turn has the same id.
-        Hint: call it again; each call needs its own id.
         ---
         Not executed: the response hit its token limit in the middle of this call, so its input may be incomplete.
         Hint: call it again with a shorter input, or split it into several smaller calls.

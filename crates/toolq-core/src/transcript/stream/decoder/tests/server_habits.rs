@@ -86,7 +86,7 @@ fn an_event_without_an_index_is_about_the_open_block() {
     // The piece could belong to either call.
     let events = [&*first, &second, &piece];
     let read = read_events(&anthropic_message(&events));
-    assert!(read.unwrap_err().contains("no `index`"));
+    assert!(read.unwrap_err().contains("belongs to no block"));
 }
 
 #[test]
@@ -109,19 +109,56 @@ fn an_input_that_is_missing_is_empty() {
 #[test]
 fn an_input_that_is_not_json_is_reported_as_such() {
     let call = call_start(r#""index":0,"#, r#""id":"a","name":"n","input":{}"#);
-    for (piece, expected) in [
-        ("{\"x\":", "a n the input is not valid JSON: EOF"),
-        ("[1]", "a n the input is an array"),
-    ] {
+    let read = |piece| {
         let piece = input_piece(r#""index":0,"#, piece);
-        let read = read_events(&anthropic_message(&[&call, &piece]));
-        let calls = read.unwrap();
-        assert!(calls.starts_with(expected), "{calls}");
+        read_events(&anthropic_message(&[&call, &piece]))
+    };
+    let calls = read("[1]").unwrap();
+    assert!(calls.starts_with("a n the input is an array"), "{calls}");
+    let calls = read("{x}").unwrap();
+    assert!(
+        calls.starts_with("a n the input is not valid JSON"),
+        "{calls}"
+    );
+    let error = read("{\"x\":").unwrap_err();
+    assert!(error.ends_with("its input never came whole"), "{error}");
+}
+
+/// A piece may be in the wrong input only if another block was open.
+#[test]
+fn a_broken_input_concerns_other_calls_only_if_they_arrived_at_the_same_time() {
+    let starts =
+        ["a", "b"].map(|id| call_start(&index_of(id), &format!(r#""id":"{id}","name":"n""#)));
+    let stops = ["a", "b"].map(|id| {
+        let index = index_of(id);
+        format!(r#"{{"type":"content_block_stop",{index}"x":0}}"#)
+    });
+    let piece = |id, piece| input_piece(&index_of(id), piece);
+    for broken in [r#"{"x":"#, "{x}", "{}}", "{}{}"] {
+        let (first, second) = (piece("a", broken), piece("b", "{}"));
+        let apart = [
+            &starts[0], &first, &stops[0], &starts[1], &second, &stops[1],
+        ];
+        let calls = read_events(&anthropic_message(&apart.map(String::as_str))).unwrap();
+        assert!(calls.contains("not valid JSON"), "{calls}");
+        assert!(calls.ends_with(", b n {}"), "{calls}");
+        let mixed = [
+            &starts[0], &starts[1], &second, &stops[1], &first, &stops[0],
+        ];
+        let error = read_events(&anthropic_message(&mixed.map(String::as_str)));
+        assert!(
+            error.unwrap_err().starts_with("the call of `n`"),
+            "{broken}"
+        );
     }
 }
 
+fn index_of(id: &str) -> String {
+    format!(r#""index":{},"#, u8::from(id == "b"))
+}
+
 #[test]
-fn a_late_piece_is_an_error_unless_it_is_whitespace() {
+fn a_late_piece_is_an_error_unless_it_is_white_space() {
     let index = r#""index":0,"#;
     let call = call_start(index, r#""id":"a","name":"n","input":{}"#);
     let stop = r#"{"type":"content_block_stop","index":0}"#;
@@ -136,7 +173,7 @@ fn a_late_piece_is_an_error_unless_it_is_whitespace() {
     let read = read_events(&events("\n"));
     assert_eq!(read.unwrap(), "a n {}");
     let read = read_events(&events("{}"));
-    assert!(read.unwrap_err().contains("already complete"));
+    assert!(read.unwrap_err().ends_with("arrives after its end"));
 }
 
 #[test]
@@ -195,18 +232,38 @@ fn done_ends_a_message_without_a_finish_reason() {
     }
 }
 
+/// The choices of a response are alternatives.
 #[test]
-fn only_the_first_choice_counts() {
-    let other = call_chunk("1", CALL).replace("\"index\":0,\"delta\"", "\"index\":1,\"delta\"");
-    let other = other.replace("\"a\"", "\"z\"");
-    let events = [
-        other.clone(),
-        call_chunk("1", CALL),
-        other,
-        chunk("1", "", FINISH),
-    ];
-    let read = read_events(&events);
-    assert_eq!(read.unwrap(), r#"a n {"x":1}"#);
+fn calls_may_stand_in_any_one_choice() {
+    let in_second = |chunk: &str| chunk.replace("\"index\":0,\"delta\"", "\"index\":1,\"delta\"");
+    let (call, finish) = (call_chunk("1", CALL), chunk("1", "", FINISH));
+    let text = chunk("1", r#""content":"hm""#, r#","finish_reason":"stop""#);
+    let done = "[DONE]".to_owned();
+    for events in [
+        [
+            in_second(&call),
+            text.clone(),
+            in_second(&finish),
+            done.clone(),
+        ],
+        [
+            text.clone(),
+            in_second(&call),
+            in_second(&finish),
+            done.clone(),
+        ],
+        [call.clone(), in_second(&text), finish.clone(), done.clone()],
+        [in_second(&text), call.clone(), finish.clone(), done.clone()],
+    ] {
+        assert_eq!(
+            read_events(&events).unwrap(),
+            r#"a n {"x":1}"#,
+            "{events:?}"
+        );
+    }
+    let events = [call.clone(), in_second(&call), finish, done];
+    let error = read_events(&events).unwrap_err();
+    assert!(error.contains("alternatives"), "{error}");
 }
 
 #[test]
@@ -240,6 +297,30 @@ fn pieces_of_calls_may_alternate() {
     events.push(chunk("1", "", FINISH));
     let read = read_events(&events);
     assert_eq!(read.unwrap(), r#"a n {"x":1}, b n {}"#);
+}
+
+/// Arguments may come before the name of their call, if they are whole: a part of them may be another call's, under a wrong index.
+/// So may what is behind the end of an input.
+#[test]
+fn pieces_that_may_be_those_of_another_call_break_the_message() {
+    let named = |id: &str| format!(r#""index":1,"id":"{id}","function":{{"name":"n"}}"#);
+    let piece = |text: &str| {
+        let text = Value::from(text);
+        format!(r#""index":1,"function":{{"arguments":{text}}}"#)
+    };
+    let read = |calls: &[String]| {
+        let calls = calls.iter().map(|call| call_chunk("c", call));
+        let end = chunk("c", "", FINISH);
+        read_events(&calls.chain([end]).collect::<Vec<_>>())
+    };
+    assert_eq!(read(&[piece("{}"), named("b")]).unwrap(), "b n {}");
+    for calls in [
+        vec![piece("{\"to\":"), named("b"), piece("{}"), piece("}")],
+        vec![named("b"), piece("{}"), piece("}")],
+    ] {
+        let error = read(&calls).unwrap_err();
+        assert!(error.starts_with("the call of `"), "{error}");
+    }
 }
 
 /// A call without an id gets the same one as in the equivalent document.
@@ -293,6 +374,29 @@ fn an_api_error_is_the_same_wherever_it_stands() {
             "{error}"
         );
     }
+}
+
+/// Its beginning may be missing, or everything but its end.
+#[test]
+fn a_response_may_lack_its_beginning() {
+    let item = r#"{"type":"function_call","call_id":"a","name":"n","arguments":"{\"x\":1}"}"#;
+    let done = format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}}}"#);
+    let end = |output: &str| {
+        format!(r#"{{"type":"response.completed","response":{{"id":"r","output":[{output}]}}}}"#)
+    };
+    for events in [
+        vec![end(item)],
+        vec![done.clone(), end("")],
+        vec![done.clone(), end(item)],
+    ] {
+        assert_eq!(
+            read_events(&events).unwrap(),
+            r#"a n {"x":1}"#,
+            "{events:?}"
+        );
+    }
+    let error = read_events(&[end(""), done]).unwrap_err();
+    assert!(error.contains("outside of a response"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! Renders the message with `functionResponse` parts. A text is under `output`, or under `error` if the call failed.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::answer::render::answer_list::AnswerList;
+use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
+use crate::transcript::is_generated_id;
+use crate::types::CallAnswer;
+
+/// The message that carries the results.
+#[derive(Serialize)]
+pub struct FunctionMessage<'a> {
+    role: &'static str,
+    parts: AnswerList<'a, ResultPart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResultPart<'a> {
+    function_response: FunctionResponse<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    /// Most calls have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Response,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<MediaPart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Response {
+    Output(String),
+    Error(String),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MediaPart<'a> {
+    inline_data: InlineData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: Cow<'a, str>,
+    data: Cow<'a, str>,
+}
+
+/// Builds the message that carries all results.
+pub fn build_message(answers: &[CallAnswer]) -> FunctionMessage<'_> {
+    FunctionMessage {
+        role: "user",
+        parts: AnswerList::new(answers, |answer| ResultPart {
+            function_response: build_response(answer),
+        }),
+    }
+}
+
+fn build_response(answer: &CallAnswer) -> FunctionResponse<'_> {
+    let mut texts = Vec::new();
+    let mut parts = Vec::new();
+    for part in content_parts(&answer.content) {
+        match part {
+            ContentPart::Text(text) => texts.push(text),
+            ContentPart::Image(Media::Data(mime_type, data))
+            | ContentPart::Document {
+                media: Media::Data(mime_type, data),
+                ..
+            } => parts.push(MediaPart {
+                inline_data: InlineData { mime_type, data },
+            }),
+            ContentPart::Image(media) | ContentPart::Document { media, .. } => {
+                texts.push(omitted_label(&media).into());
+            }
+        }
+    }
+    let text = texts.join("\n");
+    FunctionResponse {
+        id: Some(&*answer.tool_use_id).filter(|id| !is_generated_id(id)),
+        name: &answer.tool_name,
+        response: if answer.is_error {
+            Response::Error(text)
+        } else {
+            Response::Output(text)
+        },
+        parts,
+    }
+}

@@ -1,0 +1,197 @@
+//! Documents of Amazon Bedrock's Converse API: a response, a message, an array of messages, or a request. The only key of a
+//! content block says what it is.
+
+use crate::json::{JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::Format;
+use crate::transcript::formats::conversation::{
+    add_unknown_kind, is_said, objects_at, read_objects,
+};
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
+use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
+
+/// Kinds of content blocks, besides calls and results.
+const BLOCK_KEYS: [&str; 10] = [
+    "text",
+    "image",
+    "document",
+    "video",
+    "audio",
+    "guardContent",
+    "cachePoint",
+    "reasoningContent",
+    "citationsContent",
+    "searchResult",
+];
+
+/// What a list of messages or blocks must have.
+const EXPECTED: &str = "a message or content block";
+
+/// The Converse API.
+pub(crate) struct Bedrock;
+
+impl Format for Bedrock {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        let is_block = |block: &ParsedObject| {
+            !block.has_value("type")
+                && ["toolUse", "toolResult", "text"]
+                    .iter()
+                    .any(|key| block.has_value(key))
+        };
+        let is_message = || {
+            object.has_value("role")
+                && !object.has_value("tool_calls")
+                && objects_at(object, "content").any(|block| is_block(&block))
+        };
+        let is_call = || {
+            object
+                .get_object("toolUse")
+                .is_some_and(|call| call.has_value("toolUseId"))
+        };
+        response_message(object).is_some() || is_message() || is_call()
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        if let Some(items) = document.json.objects() {
+            builder.enter_document();
+            builder.close_running_turn();
+            read_objects(items, EXPECTED, |item| read_value(item, builder))?;
+            builder.close_running_turn();
+            return Ok(());
+        }
+        match &document.object {
+            Some(object) => read_value(object, builder),
+            None => Err(DocumentError::not_an_object("a message", document.json)),
+        }
+    }
+
+    fn parse_call(&self, call: &ParsedObject) -> RawCall {
+        let input = parse_input(call.get("input"));
+        RawCall::new(call.get_text("toolUseId"), call.get_text("name"), input)
+            .reject_duplicate_keys(call)
+    }
+
+    fn parse_result(&self, result: &ParsedObject) -> RecordedResult {
+        let is_error = result.get_text("status").as_deref() == Some("error");
+        let blocks = result.get_elements("content").unwrap_or_default();
+        let only = |key| match blocks.as_slice() {
+            [block] => block.object()?.get(key),
+            _ => None,
+        };
+        RecordedResult {
+            is_error: Some(is_error),
+            ..plain_result(only("text").or(only("json")).or(result.get("content")))
+        }
+    }
+}
+
+fn response_message<'a>(object: &ParsedObject<'a>) -> Option<ParsedObject<'a>> {
+    object.get_object("output")?.get_object("message")
+}
+
+fn ending(reason: &str) -> ResponseEnding {
+    match reason {
+        "max_tokens" | "model_context_window_exceeded" => ResponseEnding::CutOff,
+        "guardrail_intervened"
+        | "content_filtered"
+        | "malformed_model_output"
+        | "malformed_tool_use" => ResponseEnding::Refused,
+        _ => ResponseEnding::Complete,
+    }
+}
+
+/// Reads a response, a message, a request, or a block.
+fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    if let Some(message) = response_message(object) {
+        builder.enter_document();
+        let turn = builder.open_turn(Dialect::Bedrock, AnswerForm::Bedrock);
+        let ends_in_call = read_blocks(&message, turn, builder)?;
+        let reason = object.get_unique_text("stopReason")?.unwrap_or_default();
+        builder.set_ending(turn, ending(&reason).after(ends_in_call));
+        return Ok(());
+    }
+    if let Some(messages) = object.get_unique("messages")?.and_then(JsonText::objects) {
+        builder.enter_document();
+        builder.mark_request();
+        return read_objects(messages, EXPECTED, |message| read_message(message, builder));
+    }
+    if object.has_value("role") {
+        return read_message(object, builder);
+    }
+    let turn = builder.open_running_turn(Dialect::Bedrock, AnswerForm::Bedrock);
+    read_block(object, turn, builder).map(drop)
+}
+
+fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    if message.get_unique_text("role")?.as_deref() == Some("assistant") {
+        let turn = builder.open_turn(Dialect::Bedrock, AnswerForm::Bedrock);
+        return read_blocks(message, turn, builder).map(drop);
+    }
+    builder.others_speak();
+    for block in objects_at(message, "content") {
+        add_result(&block, builder);
+    }
+    let says = |block: ParsedObject| {
+        let kinds = ["image", "document", "video", "audio"];
+        block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
+    };
+    if objects_at(message, "content").any(says) {
+        builder.go_past_calls();
+    }
+    Ok(())
+}
+
+/// Adds the calls and results of a message to the model's turn, and returns whether it ends in a call.
+fn read_blocks<'a>(
+    message: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    let content = message.get_unique("content")?.and_then(JsonText::objects);
+    let mut ends_in_call = false;
+    read_objects(content.into_iter().flatten(), "a content block", |block| {
+        ends_in_call = read_block(block, turn, builder)?;
+        Ok(())
+    })?;
+    Ok(ends_in_call)
+}
+
+/// Adds a block if it's a call or a result, and returns whether it's a call. The API runs some calls itself.
+fn read_block<'a>(
+    block: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    if let Some(call) = block.get_object("toolUse") {
+        if call
+            .get_text("type")
+            .is_some_and(|kind| kind.starts_with("server"))
+        {
+            return Ok(false);
+        }
+        let (id, name) = (call.get_text("toolUseId"), call.get_text("name"));
+        builder.add_call(turn, call.json(), (id.as_deref(), name.as_deref()))?;
+        return Ok(true);
+    }
+    let is_known = add_result(block, builder) || BLOCK_KEYS.iter().any(|key| block.has_value(key));
+    if let (false, Some((kind, _))) = (is_known, block.members().first()) {
+        add_unknown_kind(kind, block, builder);
+    }
+    Ok(false)
+}
+
+/// Adds the result that a block has, if it has one.
+fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) -> bool {
+    let Some(result) = block.get_object("toolResult") else {
+        return false;
+    };
+    let id = result.get_text("toolUseId");
+    builder.add_result((id.as_deref(), None), result.json());
+    true
+}

@@ -1,0 +1,94 @@
+//! What the readers of several dialects have in common.
+
+use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::index_builder::IndexBuilder;
+
+/// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
+pub(crate) fn read_objects<'a>(
+    objects: impl IntoIterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
+    what: &str,
+    mut read: impl FnMut(&ParsedObject<'a>) -> DocumentResult<'a>,
+) -> DocumentResult<'a> {
+    objects.into_iter().try_for_each(|object| {
+        read(&object.map_err(|other| DocumentError::not_an_object(what, other))?)
+    })
+}
+
+/// Returns the objects of the array at `key`, and none if there is no such array.
+pub(crate) fn objects_at<'a>(
+    object: &ParsedObject<'a>,
+    key: &str,
+) -> impl Iterator<Item = ParsedObject<'a>> + use<'a> {
+    let list = object.get(key).and_then(JsonText::objects);
+    list.into_iter().flatten().flatten()
+}
+
+/// Returns whether a text says something.
+pub(crate) fn is_said(text: JsonText) -> bool {
+    text.to_text().is_none_or(|text| !text.trim().is_empty())
+}
+
+/// Returns whether a person says something in the content of a message: a text, or an array of which `says` finds a part that
+/// does.
+pub(crate) fn has_speech(content: Option<JsonText>, says: impl Fn(&ParsedObject) -> bool) -> bool {
+    content.is_some_and(|content| match content.kind() {
+        JsonKind::String => is_said(content),
+        JsonKind::Array => {
+            let parts = content.objects().into_iter().flatten();
+            parts.flatten().any(|part| says(&part))
+        }
+        _ => false,
+    })
+}
+
+/// Records a block or item of a kind that toolq doesn't know.
+pub(crate) fn add_unknown_kind(kind: &str, block: &ParsedObject, builder: &mut IndexBuilder) {
+    builder.add_unknown_kind(kind, may_be_call(kind, block));
+}
+
+/// Records what other programs call the calls of a model's message, if it has some under keys that its dialect doesn't have.
+pub(crate) fn add_unknown_members(
+    message: &ParsedObject,
+    known: &[&str],
+    builder: &mut IndexBuilder,
+) {
+    for kind in find_unknown_members(message, known) {
+        builder.add_unknown_kind(&kind, true);
+    }
+}
+
+/// Returns the keys under which a message seems to have calls, but for the `known` ones, and such types of `parts`.
+pub(crate) fn find_unknown_members(message: &ParsedObject, known: &[&str]) -> Vec<String> {
+    let parts = objects_at(message, "parts").filter_map(|part| {
+        let kind = part.get_text("type")?.into_owned();
+        may_be_call(&kind, &part).then_some(kind)
+    });
+    let members = message.members().iter().filter(|(key, value)| {
+        let name = key.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let is_empty = value.is_null() || matches!(value.get(), "[]" | "{}");
+        let is_call = has(&["tool", "function"]) && has(&["call", "use", "invocation"]);
+        is_call && !is_empty && !known.contains(&&**key)
+    });
+    parts
+        .chain(members.map(|(key, _)| key.to_string()))
+        .collect()
+}
+
+/// Returns whether a block of an unknown kind may ask for something: by its kind, or by what it has.
+pub(crate) fn may_be_call(kind: &str, block: &ParsedObject) -> bool {
+    let has_kind = |words: &[&str]| words.iter().any(|word| kind.to_lowercase().contains(word));
+    let has_arguments = || {
+        let keys = ["input", "args", "arguments", "action", "parameters"];
+        keys.iter().any(|key| block.get(key).is_some())
+    };
+    !has_kind(&["result", "output", "response"])
+        && (has_kind(&["call", "tool", "function", "request"]) || has_arguments())
+}
+
+/// Returns the error for several alternative answers with calls.
+pub(crate) fn alternatives_error(place: JsonText<'_>) -> DocumentError<'_> {
+    let message = "calls stand in two choices, which are alternatives";
+    DocumentError::new(place, message).with_hint("ask the model for a single choice")
+}

@@ -1,0 +1,134 @@
+//! Documents of Ollama's chat API: a response or the lines of a streamed one, a message, an array of messages, or a request.
+//! Unlike in chat completions, arguments are objects, and calls need no ids: results name their tools.
+
+use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
+use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::formats::Format;
+use crate::transcript::formats::conversation::{is_said, objects_at, read_objects};
+use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
+use crate::transcript::reply_pairing::CallName;
+use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
+
+/// What a list of messages or calls must have.
+const EXPECTED: &str = "a message or tool call";
+
+/// Ollama's chat API.
+pub(crate) struct Ollama;
+
+impl Format for Ollama {
+    fn recognizes(&self, object: &ParsedObject) -> bool {
+        if !object.has_value("role") {
+            return object.has_value("done") && object.get_object("message").is_some();
+        }
+        let has_object = |call: ParsedObject| {
+            let function = call.get_object("function");
+            let arguments = function.and_then(|function| function.get("arguments"));
+            !call.has_value("type")
+                && arguments.is_some_and(|arguments| arguments.kind() == JsonKind::Object)
+        };
+        object.has_value("tool_name") || objects_at(object, "tool_calls").any(has_object)
+    }
+
+    fn read_document<'a>(
+        &self,
+        document: &InputDocument<'a>,
+        builder: &mut IndexBuilder,
+    ) -> DocumentResult<'a> {
+        if let Some(items) = document.json.objects() {
+            builder.enter_document();
+            return read_objects(items, EXPECTED, |item| read_value(item, builder));
+        }
+        match &document.object {
+            Some(object) => read_value(object, builder),
+            None => Err(DocumentError::not_an_object("a message", document.json)),
+        }
+    }
+
+    fn parse_call(&self, call: &ParsedObject) -> RawCall {
+        let id = non_empty_text(call, "id");
+        let Some(function) = call.get_object("function") else {
+            return RawCall::new(id, None, parse_optional_input(None));
+        };
+        let arguments = parse_optional_input(function.get("arguments"));
+        RawCall::new(id, non_empty_text(&function, "name"), arguments)
+            .reject_duplicate_keys(&function)
+            .reject_duplicate_keys(call)
+    }
+
+    fn parse_result(&self, message: &ParsedObject) -> RecordedResult {
+        plain_result(message.get("content"))
+    }
+}
+
+/// Reads a response, a message, or a request.
+fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    if object.has_value("role") {
+        return read_message(object, builder);
+    }
+    if let Some(messages) = object.get_unique("messages")?.and_then(JsonText::objects) {
+        builder.enter_document();
+        builder.mark_request();
+        return read_objects(messages, EXPECTED, |message| read_message(message, builder));
+    }
+    let Some(message) = object.get_object("message") else {
+        let text = "this isn't a response, message, or request";
+        return Err(DocumentError::new(object.json(), text));
+    };
+    builder.enter_document();
+    // A streamed response is a line for each part, up to the one that is done.
+    let turn = builder.open_running_turn(Dialect::Ollama, AnswerForm::Ollama);
+    builder.set_message(turn, object);
+    add_calls(&message, turn, builder)?;
+    if object.get_text("done_reason").as_deref() == Some("length") {
+        builder.set_ending(turn, ResponseEnding::CutOff);
+    }
+    if object.get("done").is_some_and(|done| done.get() == "true") {
+        builder.close_running_turn();
+    }
+    Ok(())
+}
+
+fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
+    match message.get_unique_text("role")?.as_deref() {
+        Some("assistant") => {
+            let turn = builder.open_turn(Dialect::Ollama, AnswerForm::Ollama);
+            return add_calls(message, turn, builder);
+        }
+        Some("tool") => {
+            let id = non_empty_text(message, "tool_call_id");
+            let tool = non_empty_text(message, "tool_name").or(non_empty_text(message, "name"));
+            builder.add_result((id.as_deref(), tool.as_deref()), message.json());
+        }
+        Some("user") => {
+            builder.others_speak();
+            if message.get("content").is_some_and(is_said) || message.has_value("images") {
+                builder.go_past_calls();
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Adds the calls of a message to its turn.
+fn add_calls<'a>(
+    message: &ParsedObject<'a>,
+    turn: usize,
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let calls = message
+        .get_unique("tool_calls")?
+        .and_then(JsonText::objects);
+    read_objects(calls.into_iter().flatten(), EXPECTED, |call| {
+        let function = call.get_object("function");
+        let tool = function
+            .and_then(|function| function.get_text("name"))
+            .unwrap_or_default();
+        let id = non_empty_text(call, "id");
+        let names = [CallName::Tool(&tool), CallName::Next];
+        let id = id.as_deref().map(CallName::Id);
+        builder.add_named_call(turn, call.json(), &[id.as_slice(), &names].concat())
+    })
+}

@@ -1,0 +1,261 @@
+//! What has arrived of a call's input.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::json::{InvalidInput, JsonText, MAX_INPUT_BYTES};
+use crate::transcript::json_end_scanner::JsonEndScanner;
+
+/// A partial input is reported again once it has grown by more than one part in this many. Each report repeats the whole
+/// input so far, so this keeps the sum of all reports a small multiple of the input.
+const GROWTH_DIVISOR: usize = 16;
+
+/// How much of an input is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Nothing but white space.
+    Nothing,
+    /// A part of it.
+    Part,
+    /// All of it.
+    Whole,
+    /// More than one input.
+    TooMuch,
+}
+
+/// An input that arrives in pieces, as a whole, or both.
+#[derive(Debug, Default)]
+pub(crate) struct CallInput {
+    /// It may be any text, not only JSON.
+    is_text: bool,
+    /// The pieces so far.
+    pieces: String,
+    /// The first half of a character whose other half begins the next piece: a surrogate, escaped.
+    half: String,
+    end_scanner: JsonEndScanner,
+    /// The pieces have the end of a JSON value.
+    has_end: bool,
+    /// The input that the call began with, which counts if nothing follows.
+    initial: Option<String>,
+    /// The whole input as its last event has it.
+    last: Option<String>,
+    /// Length of the pieces when they were last reported, in bytes.
+    reported_bytes: usize,
+}
+
+impl CallInput {
+    /// Creates an input that the call began with, if it did.
+    pub fn new(is_text: bool, initial: Option<&str>) -> Self {
+        let is_placeholder = |text: &str| {
+            let letters = text.split_ascii_whitespace().collect::<String>();
+            matches!(&*letters, "" | "{}" | "null")
+        };
+        Self {
+            is_text,
+            initial: initial
+                .filter(|text| !is_placeholder(text))
+                .map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a piece, which is a string. Pieces may end in the middle of a character.
+    ///
+    /// # Errors
+    /// A half of a character has no other half.
+    pub fn add_piece(&mut self, piece: JsonText) -> Result<(), InvalidInput> {
+        let lone_surrogate = || InvalidInput::NotJson("a lone surrogate".to_owned());
+        let inner = piece.get().trim_start_matches('"');
+        let inner = inner.strip_suffix('"').unwrap_or(inner);
+        let joined = std::mem::take(&mut self.half) + inner;
+        let (whole, half) = joined.split_at(joined.len() - trailing_half(&joined));
+        half.clone_into(&mut self.half);
+        let quoted = format!("\"{whole}\"");
+        let text = JsonText::new(&quoted)
+            .to_text()
+            .ok_or_else(lone_surrogate)?;
+        self.pieces.push_str(&text);
+        self.has_end = self.has_end || self.end_scanner.reaches_end(self.pieces.as_bytes());
+        Ok(())
+    }
+
+    /// Adds a piece that is JSON of its own.
+    pub fn add_json(&mut self, json: &str) {
+        self.pieces.push_str(json);
+        self.has_end = self.has_end || self.end_scanner.reaches_end(self.pieces.as_bytes());
+    }
+
+    /// Sets the whole input, or nothing if the text is empty and there is one. Returns `false` if it was another one before.
+    #[must_use]
+    pub fn set_last(&mut self, text: &str) -> bool {
+        let arrival = self.arrival();
+        if text.trim().is_empty() && arrival != Arrival::Nothing {
+            return true;
+        }
+        let is_same = arrival != Arrival::Whole || is_same(self.text(), text);
+        self.last.get_or_insert_with(|| text.to_owned());
+        is_same
+    }
+
+    /// Returns whether this is the whole input that is there already.
+    pub fn is_already(&self, text: &str) -> bool {
+        self.arrival() == Arrival::Whole && is_same(self.text(), text)
+    }
+
+    /// Returns how much is there.
+    pub fn arrival(&self) -> Arrival {
+        let pieces = self.pieces.trim();
+        if self.last.is_some() {
+            Arrival::Whole
+        } else if !self.half.is_empty() {
+            Arrival::Part
+        } else if pieces.is_empty() {
+            match &self.initial {
+                Some(_) => Arrival::Whole,
+                None => Arrival::Nothing,
+            }
+        } else if self.is_text || !pieces.starts_with(['{', '[', '"']) {
+            // Anything but an object is invalid however long it is.
+            Arrival::Whole
+        } else if !self.has_end {
+            Arrival::Part
+        } else if self.pieces.as_bytes()[self.end_scanner.scanned_bytes()..]
+            .trim_ascii()
+            .is_empty()
+        {
+            Arrival::Whole
+        } else {
+            Arrival::TooMuch
+        }
+    }
+
+    /// Returns whether one of the last events of the call had the whole input.
+    pub fn is_given_whole(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Returns whether the input is text, or valid JSON.
+    pub fn is_valid(&self) -> bool {
+        self.is_text || serde_json::from_str::<IgnoredAny>(self.text()).is_ok()
+    }
+
+    /// Returns the text of the input: the last whole one, or else the pieces, or else what the call began with.
+    pub fn text(&self) -> &str {
+        match (&self.last, &self.initial) {
+            (Some(last), _) => last,
+            (None, _) if !self.pieces.trim().is_empty() => &self.pieces,
+            (None, Some(initial)) => initial,
+            (None, None) => "",
+        }
+    }
+
+    /// Returns the pieces so far, if they have grown by enough since the last time.
+    pub fn take_growth(&mut self) -> Option<String> {
+        let reported = self.reported_bytes;
+        let has_grown = self.pieces.len() > reported + reported / GROWTH_DIVISOR;
+        if !has_grown || self.pieces.len() > MAX_INPUT_BYTES || self.is_text {
+            return None;
+        }
+        self.reported_bytes = self.pieces.len();
+        Some(self.pieces.clone())
+    }
+}
+
+/// Returns whether two inputs are the same, apart from white space and how characters are escaped.
+fn is_same(one: &str, other: &str) -> bool {
+    let parse = |text| serde_json::from_str::<Value>(text).ok();
+    // Parsed numbers may have lost digits.
+    let are_equal = || parse(one).is_some_and(|one| Some(one) == parse(other));
+    one.trim() == other.trim() || (outside_strings(one) == outside_strings(other) && are_equal())
+}
+
+/// Returns JSON without its strings and white space.
+fn outside_strings(json: &str) -> String {
+    let mut in_string = false;
+    let mut is_escaped = false;
+    let is_kept = |letter: &char| {
+        if in_string {
+            in_string = is_escaped || *letter != '"';
+            is_escaped = !is_escaped && *letter == '\\';
+            return false;
+        }
+        in_string = *letter == '"';
+        !letter.is_ascii_whitespace()
+    };
+    json.chars().filter(is_kept).collect()
+}
+
+/// Returns the length of the first half of a surrogate pair that an escaped text ends in.
+fn trailing_half(text: &str) -> usize {
+    const ESCAPE_BYTES: usize = 6;
+    let Some(at) = text.len().checked_sub(ESCAPE_BYTES) else {
+        return 0;
+    };
+    let Some((before, digits)) = text.get(at..).and_then(|end| {
+        let digits = end.strip_prefix("\\u")?;
+        Some((&text[..at], digits))
+    }) else {
+        return 0;
+    };
+    let is_high = matches!(u16::from_str_radix(digits, 16), Ok(0xD800..0xDC00));
+    // A backslash before it would make it the text of an escape.
+    let backslashes = before.len() - before.trim_end_matches('\\').len();
+    if is_high && backslashes % 2 == 0 {
+        ESCAPE_BYTES
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_pieces(pieces: &[&str]) -> Result<CallInput, InvalidInput> {
+        let mut input = CallInput::default();
+        for piece in pieces {
+            input.add_piece(JsonText::new(&format!("\"{piece}\"")))?;
+        }
+        Ok(input)
+    }
+
+    #[test]
+    fn halves_of_a_character_are_joined() {
+        for pieces in [
+            vec![r#"{\"a\":\"\ud83d"#, r#"\ude00\"}"#],
+            vec![r#"{\"a\":\"\ud83d"#, "", r#"\ude00\"}"#],
+            vec![r#"{\"a\":\"\ud83d\ude00\"}"#],
+        ] {
+            let input = of_pieces(&pieces).unwrap();
+            assert_eq!(
+                (input.text(), input.arrival()),
+                ("{\"a\":\"😀\"}", Arrival::Whole)
+            );
+        }
+        assert!(of_pieces(&[r#"{\"a\":\"\ud83d"#, "x\\\"}"]).is_err());
+        assert_eq!(
+            of_pieces(&[r#"{\"a\":\"\ud83d"#]).unwrap().arrival(),
+            Arrival::Part
+        );
+        // An escaped backslash, and four digits that look like a half.
+        assert_eq!(of_pieces(&[r"\\ud83d", "x"]).unwrap().text(), r"\ud83dx");
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_known() {
+        let arrival = |pieces: &[&str]| of_pieces(pieces).unwrap().arrival();
+        assert_eq!(arrival(&["", " "]), Arrival::Nothing);
+        assert_eq!(arrival(&["{", " "]), Arrival::Part);
+        assert_eq!(arrival(&["{", "}", " "]), Arrival::Whole);
+        assert_eq!(arrival(&["{", "}", " {", "}"]), Arrival::TooMuch);
+        assert_eq!(arrival(&["nu", "ll"]), Arrival::Whole);
+        let mut input = CallInput::new(false, Some("{ }"));
+        assert_eq!(input.arrival(), Arrival::Nothing);
+        assert!(input.set_last("{\"a\": 1}") && input.set_last("{\"a\":1}"));
+        assert!(!input.set_last("{\"a\":2}"));
+        assert_eq!(
+            CallInput::new(false, Some("{\"a\":1}")).arrival(),
+            Arrival::Whole
+        );
+    }
+}

@@ -1,0 +1,498 @@
+//! The messages of a stream as they arrive: a state machine that every piece must fit.
+//!
+//! The decoders of the vendors translate their events into its few operations. Whatever doesn't fit makes it uncertain what was
+//! sent: then the call that this is about doesn't run, nor does any after it.
+
+mod wholeness;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::chains::{UnknownKinds, add_kinds};
+use crate::transcript::index_builder::{MESSAGE_ID_KEYS, MODEL_KEYS};
+use crate::transcript::input_error::LineCol;
+use crate::transcript::stream::block::{Block, BlockKind};
+use crate::transcript::stream::call_input::Arrival;
+use crate::transcript::stream::event::{PartialCall, StreamEvent};
+use crate::transcript::stream::message_record::MessageRecord;
+use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, TurnOrigin};
+
+/// The messages of a stream: the open one, and the events that are to be reported.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// Number of messages so far.
+    count: usize,
+    open: Option<OpenMessage>,
+    /// The id of the last message that was closed, unless it can't go on anymore.
+    last_closed_id: Option<String>,
+    events: VecDeque<StreamEvent>,
+    /// The display name of the stream.
+    name: String,
+    /// Where the event is that is being read.
+    place: Option<LineCol>,
+    /// Kinds of blocks that toolq doesn't know, each with whether it looks like a call.
+    pub unknown_kinds: UnknownKinds,
+    /// What messages amount to is kept.
+    pub keeps_records: bool,
+    /// What closed messages amount to.
+    pub records: Vec<String>,
+}
+
+/// A message that is still arriving.
+#[derive(Debug)]
+struct OpenMessage {
+    dialect: Dialect,
+    form: AnswerForm,
+    id: String,
+    origin: TurnOrigin,
+    blocks: Vec<Block>,
+    /// Position in `blocks` of the last block with each index, and with each key.
+    by_index: HashMap<u64, usize>,
+    by_key: HashMap<String, usize>,
+    /// Position in `blocks` of the last call with each id.
+    by_call_id: HashMap<String, usize>,
+    call_count: usize,
+    /// Number of blocks that aren't complete.
+    open_blocks: usize,
+    /// Number of blocks that were reported.
+    reported_blocks: usize,
+    /// Number of blocks of which it was judged whether their inputs came whole.
+    judged_blocks: usize,
+    /// Number of the block with which the last group begins.
+    last_group: usize,
+    /// From this call on, it isn't certain what was sent.
+    broken_from: Option<usize>,
+    /// The alternative that has calls, and the last one that has ended.
+    choice: Option<u64>,
+    stopped_choice: Option<u64>,
+    ending: ResponseEnding,
+    /// It has said why it ends.
+    has_stopped: bool,
+    record: Option<MessageRecord>,
+}
+
+impl Messages {
+    /// Creates the messages of the stream called `name`.
+    pub fn new(name: String) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the number of messages so far.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Sets where the next event is.
+    pub fn set_place(&mut self, place: LineCol) {
+        self.place = Some(place);
+    }
+
+    /// Returns the id of the open message, or `None` if none is open. It is empty if the message has no id.
+    pub fn open_id(&self) -> Option<&str> {
+        Some(&self.open.as_ref()?.id)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Returns the id of the last message that was closed, unless it can't go on anymore.
+    pub fn last_closed_id(&self) -> Option<&str> {
+        self.last_closed_id.as_deref()
+    }
+
+    /// Forgets the last message: later events can't belong to it.
+    pub fn forget_last_closed(&mut self) {
+        self.last_closed_id = None;
+    }
+
+    /// Returns whether the open message has said why it ends.
+    pub fn has_stopped(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|message| message.has_stopped)
+    }
+
+    /// Returns whether the open message has calls.
+    pub fn has_calls(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|message| message.call_count > 0)
+    }
+
+    /// Returns whether the open message has calls of which not all is known: without a piece of an input, or a name.
+    pub fn has_uncertain_calls(&self) -> bool {
+        self.open.as_ref().is_some_and(|message| {
+            let mut calls = message.blocks.iter().filter(|block| block.is_call());
+            calls.any(|call| call.name.is_none() || call.input.arrival() == Arrival::Nothing)
+        })
+    }
+
+    /// Opens a message. `header` may have its id and model.
+    pub fn open(&mut self, dialect: Dialect, form: AnswerForm, header: Option<&ParsedObject>) {
+        let text = |keys: [&str; 2]| {
+            let texts = keys.iter().filter_map(|key| header?.get_text(key));
+            texts.map(Cow::into_owned).find(|text| !text.is_empty())
+        };
+        let origin = TurnOrigin {
+            message_id: text(MESSAGE_ID_KEYS),
+            model: text(MODEL_KEYS),
+            ..TurnOrigin::default()
+        };
+        self.count += 1;
+        self.open = Some(OpenMessage {
+            dialect,
+            form,
+            id: origin.message_id.clone().unwrap_or_default(),
+            origin,
+            blocks: Vec::new(),
+            by_index: HashMap::new(),
+            by_key: HashMap::new(),
+            by_call_id: HashMap::new(),
+            call_count: 0,
+            open_blocks: 0,
+            reported_blocks: 0,
+            judged_blocks: 0,
+            last_group: 0,
+            broken_from: None,
+            choice: None,
+            stopped_choice: None,
+            ending: ResponseEnding::Complete,
+            has_stopped: false,
+            record: self.keeps_records.then(MessageRecord::default),
+        });
+    }
+
+    /// Returns what goes back to the API, if that is kept.
+    pub fn record(&mut self) -> Option<&mut MessageRecord> {
+        self.open.as_mut()?.record.as_mut()
+    }
+
+    /// Returns the number of the last block with this index.
+    pub fn find_index(&self, index: u64) -> Option<usize> {
+        self.open.as_ref()?.by_index.get(&index).copied()
+    }
+
+    /// Returns the number of the last block with this key.
+    pub fn find_key(&self, key: &str) -> Option<usize> {
+        self.open.as_ref()?.by_key.get(key).copied()
+    }
+
+    /// Returns the number of the last call with this id.
+    pub fn find_call_id(&self, id: &str) -> Option<usize> {
+        self.open.as_ref()?.by_call_id.get(id).copied()
+    }
+
+    /// Lets a call be found under this id.
+    pub fn add_call_id(&mut self, number: usize, id: &str) {
+        if let Some(message) = &mut self.open {
+            message.by_call_id.insert(id.to_owned(), number);
+        }
+    }
+
+    /// Returns the alternative that has calls, of those that the message may have.
+    pub fn choice(&self) -> Option<u64> {
+        self.open.as_ref()?.choice
+    }
+
+    pub fn set_choice(&mut self, choice: u64) {
+        if let Some(message) = &mut self.open {
+            message.choice = Some(choice);
+        }
+    }
+
+    /// Returns the last alternative that has ended.
+    pub fn stopped_choice(&self) -> Option<u64> {
+        self.open.as_ref()?.stopped_choice
+    }
+
+    pub fn set_stopped_choice(&mut self, choice: u64) {
+        if let Some(message) = &mut self.open {
+            message.stopped_choice = Some(choice);
+        }
+    }
+
+    /// Records that a message has a block of a kind that toolq doesn't run; `is_call` says whether it looks like a call.
+    pub fn add_unknown_kind(&mut self, kind: &str, is_call: bool) {
+        add_kinds(&mut self.unknown_kinds, [(kind.to_owned(), is_call)]);
+    }
+
+    /// Returns the number of the block that isn't complete, if there is just one.
+    pub fn only_open_block(&self) -> Option<usize> {
+        let message = self
+            .open
+            .as_ref()
+            .filter(|message| message.open_blocks == 1)?;
+        message.blocks.iter().rposition(|block| !block.is_complete)
+    }
+
+    /// Returns the number of the last block.
+    pub fn last_block(&self) -> Option<usize> {
+        self.open.as_ref()?.blocks.len().checked_sub(1)
+    }
+
+    pub fn block(&self, number: usize) -> Option<&Block> {
+        self.open.as_ref()?.blocks.get(number)
+    }
+
+    pub fn block_mut(&mut self, number: usize) -> Option<&mut Block> {
+        self.open.as_mut()?.blocks.get_mut(number)
+    }
+
+    /// Begins a block and returns its number. `start` is the JSON that it begins with.
+    pub fn begin(&mut self, mut block: Block, start: &ParsedObject) -> usize {
+        self.judge_inputs(None);
+        let replaced = block.index.and_then(|index| self.find_index(index));
+        // Without a key, only the index leads to it.
+        let is_cut = |known: &Block| {
+            let is_whole = known.input.arrival() == Arrival::Whole;
+            known.is_call() && known.key.is_none() && !known.is_complete && !is_whole
+        };
+        if let Some(number) = replaced.filter(|number| self.block(*number).is_some_and(is_cut)) {
+            self.break_at(
+                number,
+                "another block takes its place before its input came whole",
+            );
+        }
+        let turn = self.turn();
+        let Some(message) = &mut self.open else {
+            return 0;
+        };
+        if message.record.is_some() {
+            block.keep_record(start);
+        }
+        let number = message.blocks.len();
+        if message.open_blocks == 0 {
+            message.last_group = number;
+        }
+        block.group = message.last_group;
+        if block.is_call() {
+            block.position = message.call_count;
+            message.call_count += 1;
+            let (form, origin) = (message.form, message.origin.clone());
+            let started = StreamEvent::CallStarted { turn, form, origin };
+            self.events.push_back(started);
+        }
+        message
+            .by_index
+            .extend(block.index.map(|index| (index, number)));
+        message
+            .by_key
+            .extend(block.key.clone().map(|key| (key, number)));
+        message
+            .by_call_id
+            .extend(block.id.clone().map(|id| (id, number)));
+        message.open_blocks += 1;
+        message.blocks.push(block);
+        self.report_calls(false);
+        number
+    }
+
+    /// Adds a piece of an input to the block with this number; `None` if it fits none. An empty piece means nothing.
+    pub fn add_piece(&mut self, number: Option<usize>, piece: JsonText) {
+        if piece.get() == "\"\"" {
+            return;
+        }
+        let Some((number, block)) =
+            number.and_then(|number| Some((number, self.block_mut(number)?)))
+        else {
+            return self.break_uncertain("a piece of an input belongs to no block");
+        };
+        match block.kind {
+            BlockKind::Other => {
+                self.break_uncertain("a piece of an input belongs to a block that has none");
+            }
+            _ if block.is_complete => {
+                if piece.to_text().is_none_or(|text| !text.trim().is_empty()) {
+                    self.break_at(number, "more of its input arrives after its end");
+                }
+            }
+            _ => match block.input.add_piece(piece) {
+                Ok(()) => self.report_growth(number),
+                Err(fault) => {
+                    block.fault.get_or_insert(fault);
+                    self.break_at(number, "a character of its input is only half there");
+                }
+            },
+        }
+    }
+
+    /// Adds a piece of an input that is JSON of its own.
+    pub fn add_json_piece(&mut self, number: usize, piece: JsonText) {
+        let Some(block) = self.block_mut(number) else {
+            return;
+        };
+        if block.is_complete {
+            self.break_at(number, "more of its input arrives after its end");
+        } else {
+            block.input.add_json(piece.get());
+            self.report_growth(number);
+        }
+    }
+
+    /// Sets the whole input of a call, as one of its last events has it.
+    pub fn set_input(&mut self, number: usize, input: JsonText) {
+        let Some(block) = self.block_mut(number).filter(|block| block.is_call()) else {
+            return;
+        };
+        let text = if input.kind() == JsonKind::String {
+            input.to_text()
+        } else {
+            Some(input.get().into())
+        };
+        let Some(text) = text else {
+            block.fault = Some(InvalidInput::NotJson("a lone surrogate".to_owned()));
+            return self.break_at(number, "a character of its input is only half there");
+        };
+        if !block.input.set_last(&text) {
+            self.break_at(number, "it has two different inputs");
+        }
+    }
+
+    /// Sets the name of a call. Empty names mean nothing.
+    pub fn set_name(&mut self, number: usize, name: Option<Cow<str>>) {
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return;
+        };
+        let Some(block) = self.block_mut(number) else {
+            return;
+        };
+        let known = block.name.get_or_insert_with(|| name.clone().into_owned());
+        if *known != *name {
+            self.break_at(number, "it has two different names");
+        }
+    }
+
+    /// Ends a block: no more pieces follow.
+    pub fn end_block(&mut self, number: usize) {
+        let Some(message) = &mut self.open else {
+            return;
+        };
+        let block = message
+            .blocks
+            .get_mut(number)
+            .filter(|block| !block.is_complete);
+        if let Some(block) = block {
+            block.is_complete = true;
+            message.open_blocks -= 1;
+            self.report_calls(false);
+        }
+    }
+
+    /// Records why the message ends. A later event may say something else, unless it was refused.
+    pub fn stop(&mut self, ending: ResponseEnding) {
+        if let Some(message) = &mut self.open {
+            message.has_stopped = true;
+            self.refine_ending(ending);
+        }
+    }
+
+    /// Records how the message ends, without saying that it does.
+    pub fn refine_ending(&mut self, ending: ResponseEnding) {
+        if let Some(message) = &mut self.open
+            && message.ending != ResponseEnding::Refused
+        {
+            message.ending = ending;
+        }
+    }
+
+    /// Closes the open message: none of its calls gets more pieces.
+    pub fn close(&mut self) {
+        let Some(message) = &mut self.open else {
+            return;
+        };
+        let ends_in_call = message.blocks.last().is_some_and(Block::is_call);
+        let ending = message.ending.after(ends_in_call);
+        if ending != ResponseEnding::Refused {
+            self.judge_inputs(Some(ending));
+        }
+        self.report_calls(true);
+        let turn = self.turn();
+        let Some(message) = self.open.take() else {
+            return;
+        };
+        let record = message.record.as_ref();
+        let record = record.map(|record| record.to_json(message.dialect, &message.blocks));
+        self.records.extend(record);
+        self.events
+            .push_back(StreamEvent::MessageEnd { turn, ending });
+        self.last_closed_id = Some(message.id);
+    }
+
+    /// Drops the open message and returns its calls that weren't reported.
+    pub fn abort(&mut self) -> Vec<Call> {
+        let turn = self.turn();
+        let message = self.open.take();
+        message.map_or_else(Vec::new, |message| {
+            let rest = message.blocks[message.reported_blocks..].iter();
+            let calls = rest.filter(|block| block.is_call());
+            calls.map(|call| call.to_call(turn)).collect()
+        })
+    }
+
+    /// Returns the next event to report.
+    pub fn next_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+
+    /// Reports the calls that are certain, in call order. One that had no piece is so only at the end of its message.
+    fn report_calls(&mut self, at_end: bool) {
+        let turn = self.turn();
+        let Some(message) = &mut self.open else {
+            return;
+        };
+        while let Some(block) = message.blocks.get(message.reported_blocks) {
+            let is_certain = message.is_settled(message.reported_blocks)
+                || message.judged_blocks > message.reported_blocks;
+            let has_input = block.input.arrival() != Arrival::Nothing;
+            if block.is_call() && !at_end && !(is_certain && has_input) {
+                return;
+            }
+            message.reported_blocks += 1;
+            if block.is_call() {
+                let call = block.to_call(turn);
+                self.events.push_back(StreamEvent::CallComplete(call));
+            }
+        }
+    }
+
+    fn report_growth(&mut self, number: usize) {
+        let turn = self.turn();
+        let Some(block) = self.block_mut(number) else {
+            return;
+        };
+        // Without an id or a name, there is nothing to report it under.
+        let (Some(id), Some(name)) = (block.id.clone(), block.name.clone()) else {
+            return;
+        };
+        let position = block.position;
+        if let Some(input_so_far) = block.input.take_growth() {
+            self.events
+                .push_back(StreamEvent::PartialInput(PartialCall {
+                    turn,
+                    position,
+                    id,
+                    name,
+                    input_so_far,
+                }));
+        }
+    }
+
+    /// Returns the number of the open message.
+    fn turn(&self) -> usize {
+        self.count.saturating_sub(1)
+    }
+}
+
+/// Returns the kind of a call.
+pub(crate) fn call_kind(is_custom: bool) -> BlockKind {
+    BlockKind::Call(if is_custom {
+        CallKind::Custom
+    } else {
+        CallKind::Function
+    })
+}

@@ -1,0 +1,126 @@
+//! What makes it uncertain what was sent: from the call on that this is about, no call of the message runs.
+
+use crate::transcript::input_error::InputError;
+use crate::transcript::stream::block::Block;
+use crate::transcript::stream::call_input::Arrival;
+use crate::transcript::stream::event::StreamEvent;
+use crate::transcript::stream::messages::{Messages, OpenMessage};
+use crate::types::{Dialect, ResponseEnding};
+
+impl OpenMessage {
+    /// Returns the position of the first call of which not all is known.
+    fn first_uncertain(&self) -> Option<usize> {
+        let is_uncertain =
+            |block: &&Block| !block.is_complete || block.input.arrival() == Arrival::Nothing;
+        let mut calls = self.blocks.iter().filter(|block| block.is_call());
+        calls.find(is_uncertain).map(|block| block.position)
+    }
+
+    /// Returns whether a block's input can have no piece of another: no other block was open at the same time, or an event had the
+    /// whole input.
+    fn is_apart(&self, number: usize) -> bool {
+        let block = &self.blocks[number];
+        let next = self.blocks.get(number + 1);
+        let is_alone = block.group == number && next.is_none_or(|next| next.group != number);
+        is_alone || block.input.is_given_whole()
+    }
+
+    /// Returns whether an input is what the model sent, even if it's no valid JSON: its end has come, and it has all of its own
+    /// pieces.
+    pub(super) fn is_settled(&self, number: usize) -> bool {
+        self.blocks[number].is_complete && self.is_apart(number)
+    }
+
+    /// Returns why pieces of an input may be missing, or in another one.
+    fn find_fault(&self, number: usize) -> Option<&'static str> {
+        let block = &self.blocks[number];
+        let arrival = block.input.arrival();
+        match arrival {
+            Arrival::Nothing => (block.is_call() && self.dialect == Dialect::OpenAiResponses)
+                .then_some("its input never came"),
+            _ if block.is_call() && block.name.is_none() => {
+                Some("pieces of an input belong to a call without a name")
+            }
+            _ if self.is_settled(number) => None,
+            Arrival::Part => Some("its input never came whole"),
+            Arrival::TooMuch => Some("it has more than one input"),
+            Arrival::Whole => (!self.is_apart(number) && !block.input.is_valid())
+                .then_some("an input is mixed up with others"),
+        }
+    }
+}
+
+impl Messages {
+    /// Makes it uncertain what was sent from this block on.
+    pub fn break_at(&mut self, number: usize, why: &str) {
+        let Some(message) = &self.open else {
+            return;
+        };
+        let calls_before = message
+            .blocks
+            .iter()
+            .take(number)
+            .filter(|block| block.is_call());
+        let first = calls_before.count();
+        self.break_from(first, why);
+    }
+
+    /// Makes it uncertain what was sent from the first call on of which not all is known.
+    pub fn break_uncertain(&mut self, why: &str) {
+        let Some(message) = &self.open else {
+            return;
+        };
+        let first = message.first_uncertain().unwrap_or(message.call_count);
+        self.break_from(first, why);
+    }
+
+    fn break_from(&mut self, first: usize, why: &str) {
+        let turn = self.turn();
+        let Some(message) = &mut self.open else {
+            return;
+        };
+        if message.broken_from.is_some_and(|known| known <= first) {
+            return;
+        }
+        message.broken_from = Some(first);
+        let mut calls = message.blocks.iter().filter(|block| block.is_call());
+        let about = calls.nth(first).map_or(String::new(), |call| {
+            let name = call.name.as_deref().unwrap_or("?").escape_debug();
+            format!("the call of `{name}` and those after it don't run: ")
+        });
+        let error = InputError {
+            input_name: self.name.clone(),
+            position: self.place,
+            message: format!("{about}{why}"),
+            hint: None,
+            errno: None,
+        };
+        self.events
+            .push_back(StreamEvent::Broken { turn, first, error });
+    }
+
+    /// Judges the inputs of blocks whose group has no open block anymore. At the end of the message, that is all of them; `ending`
+    /// says how it ended.
+    pub(super) fn judge_inputs(&mut self, ending: Option<ResponseEnding>) {
+        while let Some(message) = &mut self.open
+            && let number = message.judged_blocks
+            && let Some(block) = message.blocks.get(number)
+            && (ending.is_some() || message.open_blocks == 0 || block.group < message.last_group)
+        {
+            message.judged_blocks += 1;
+            let is_last = message.judged_blocks == message.blocks.len();
+            let is_cut_off = is_last && ending == Some(ResponseEnding::CutOff);
+            let is_broken = message
+                .broken_from
+                .is_some_and(|first| first <= block.position);
+            if !is_cut_off
+                && !is_broken
+                && let Some(why) = message.find_fault(number)
+            {
+                let mut group = block.group..number;
+                let first = group.find(|&earlier| !message.is_settled(earlier));
+                self.break_at(first.unwrap_or(number), why);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Which calls a conversation still waits for.
+
+use super::{read, turns};
+
+/// The messages of a conversation in one dialect. `MODEL` calls the tool `n` with the id `ID`, and `RESULT` answers that.
+struct Messages {
+    model: &'static str,
+    result: &'static str,
+    person: &'static str,
+    /// A request with these messages.
+    request: &'static str,
+}
+
+const MESSAGES: [Messages; 5] = [
+    Messages {
+        model: r#"{"role":"assistant","content":[{"type":"tool_use","id":"ID","name":"n","input":{}}]}"#,
+        result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"ID","content":"r"}]}"#,
+        person: r#"{"role":"user","content":"never mind"}"#,
+        request: r#"{"messages":[MESSAGES]}"#,
+    },
+    Messages {
+        model: r#"{"role":"assistant","tool_calls":[{"id":"ID","type":"function","function":{"name":"n","arguments":"{}"}}]}"#,
+        result: r#"{"role":"tool","tool_call_id":"ID","content":"r"}"#,
+        person: r#"{"role":"user","content":"never mind"}"#,
+        request: r#"{"messages":[MESSAGES]}"#,
+    },
+    Messages {
+        model: r#"{"type":"function_call","call_id":"ID","name":"n","arguments":"{}"}"#,
+        result: r#"{"type":"function_call_output","call_id":"ID","output":"r"}"#,
+        person: r#"{"role":"user","content":"never mind"}"#,
+        request: r#"{"input":[MESSAGES]}"#,
+    },
+    Messages {
+        model: r#"{"role":"model","parts":[{"functionCall":{"id":"ID","name":"n","args":{}}}]}"#,
+        result: r#"{"role":"user","parts":[{"functionResponse":{"id":"ID","name":"n","response":{"output":"r"}}}]}"#,
+        person: r#"{"role":"user","parts":[{"text":"never mind"}]}"#,
+        request: r#"{"contents":[MESSAGES]}"#,
+    },
+    Messages {
+        model: r#"{"role":"assistant","content":[{"toolUse":{"toolUseId":"ID","name":"n","input":{}}}]}"#,
+        result: r#"{"role":"user","content":[{"toolResult":{"toolUseId":"ID","content":[{"text":"r"}]}}]}"#,
+        person: r#"{"role":"user","content":[{"text":"never mind"}]}"#,
+        request: r#"{"messages":[MESSAGES]}"#,
+    },
+];
+
+/// Returns the ids of the calls that are open and of those that were abandoned, in conversations of `steps` in every dialect, as
+/// a request and as lines. A lower-case letter is a call with that id, an upper-case one its result, and `.` what a person says.
+fn find_open(steps: &str) -> (String, String) {
+    let mut found = Vec::new();
+    for messages in &MESSAGES {
+        let message = |step: char| match step {
+            '.' => messages.person.to_owned(),
+            'A'..='Z' => messages
+                .result
+                .replace("ID", &step.to_lowercase().to_string()),
+            id => messages.model.replace("ID", &id.to_string()),
+        };
+        let all: Vec<String> = steps.chars().map(message).collect();
+        let request = messages.request.replace("MESSAGES", &all.join(","));
+        for text in [request, all.join("\n")] {
+            let recording = read(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            let turns = turns(&recording);
+            let open = turns.iter().flat_map(|turn| &turn.calls);
+            let abandoned = turns.iter().flat_map(|turn| &turn.abandoned);
+            let open: String = open.map(|call| call.id.as_str()).collect();
+            let abandoned: String = abandoned.map(|call| call.id.as_str()).collect();
+            assert_eq!(recording.abandoned_calls(), abandoned.len(), "{text}");
+            found.push(((open, abandoned), text));
+        }
+    }
+    let (first, _) = found[0].clone();
+    for (other, text) in found {
+        assert_eq!(other, first, "{steps}: {text}");
+    }
+    first
+}
+
+#[test]
+fn the_same_calls_are_open_in_every_dialect() {
+    for (steps, open, abandoned) in [
+        ("a", "a", ""),
+        (".a", "a", ""),
+        ("aA", "", ""),
+        // A person goes on, or the model behind somebody else.
+        ("a.", "", "a"),
+        ("a.b", "b", "a"),
+        ("aA.b", "b", ""),
+        ("ab.c", "c", "ab"),
+        // Consecutive messages of the model are one request, of which some results may be there.
+        ("ab", "ab", ""),
+        ("abB", "a", ""),
+        ("abA.", "", "b"),
+        ("abAcC", "", "b"),
+        // A result may come late.
+        ("a.bAB", "", ""),
+    ] {
+        let found = find_open(steps);
+        assert_eq!(found, (open.to_owned(), abandoned.to_owned()), "{steps}");
+    }
+}
+
+/// What a log marks as its own isn't what a person says, and a side chain is a conversation of its own.
+#[test]
+fn what_a_session_log_adds_abandons_nothing() {
+    let line = |uuid: &str, rest: &str| format!(r#"{{"uuid":"{uuid}",{rest}}}"#);
+    let call = |id: &str| {
+        format!(
+            r#""type":"assistant","message":{{"id":"m{id}","role":"assistant","content":[{{"type":"tool_use","id":"{id}","name":"n","input":{{}}}}]}}"#
+        )
+    };
+    let says = r#""type":"user","message":{"role":"user","content":"go on"}"#;
+    for (second, open) in [
+        (line("2", says), ""),
+        (line("2", &format!(r#""isMeta":true,{says}"#)), "a"),
+        (line("2", &format!(r#""isSidechain":true,{says}"#)), "a"),
+    ] {
+        let text = [line("1", &call("a")), second].join("\n");
+        let recording = read(&text).unwrap();
+        let open_calls: String = turns(&recording)
+            .iter()
+            .flat_map(|turn| &turn.calls)
+            .map(|call| call.id.as_str())
+            .collect();
+        assert_eq!(open_calls, open, "{text}");
+    }
+    // A line that is in the log twice is one line.
+    let text = [line("1", &call("a")), line("1", &call("a"))].join("\n");
+    let calls: usize = turns(&read(&text).unwrap())
+        .iter()
+        .map(|turn| turn.calls.len())
+        .sum();
+    assert_eq!(calls, 1);
+}
+
+/// Zeros at the end of a log are what a crash left of its last line.
+#[test]
+fn zeros_at_the_end_of_a_log_are_a_torn_end() {
+    let line = r#"{"type":"assistant","uuid":"u","message":{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]}}"#;
+    let text = format!("{line}\n\0\0\0\0");
+    let recording = read(&text).unwrap();
+    assert_eq!(turns(&recording)[0].calls.len(), 1);
+    assert!(recording.damage().is_some());
+}

@@ -1,0 +1,85 @@
+//! Calls of every kind that a vendor knows: custom tools, any one of several choices, and kinds that toolq doesn't run.
+
+use toolq_core::types::{AnswerForm, CallKind};
+
+use super::{open_calls, read, read_error, turns};
+
+#[test]
+fn the_text_of_a_custom_tool_is_its_input() {
+    let chat = r#"{"role":"assistant","tool_calls":[{"id":"a","type":"custom","custom":{"name":"n","input":"x = 1"}}]}"#;
+    let item = r#"{"type":"custom_tool_call","id":"i","call_id":"a","name":"n","input":"x = 1"}"#;
+    for (text, form) in [
+        (chat, AnswerForm::OpenAiChat),
+        (item, AnswerForm::OpenAiResponses),
+    ] {
+        assert_eq!(open_calls(text), [r#"0.0:a n {"input":"x = 1"}"#], "{text}");
+        let turn = turns(&read(text).unwrap()).remove(0);
+        assert_eq!(
+            (turn.answer_form, turn.calls[0].kind),
+            (form, CallKind::Custom)
+        );
+    }
+    let answered =
+        format!(r#"[{item},{{"type":"custom_tool_call_output","call_id":"a","output":"1"}}]"#);
+    assert!(open_calls(&answered).is_empty());
+}
+
+/// Choices are alternatives, so calls may stand in one of them.
+#[test]
+fn calls_may_stand_in_any_one_choice() {
+    let chat = [
+        r#"{"message":{"role":"assistant","content":"t"}}"#,
+        r#"{"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n","arguments":"{}"}}]}}"#,
+    ];
+    let gemini = [
+        r#"{"content":{"role":"model","parts":[{"text":"t"}]}}"#,
+        r#"{"content":{"role":"model","parts":[{"functionCall":{"id":"a","name":"n","args":{}}}]}}"#,
+    ];
+    for (key, [text, call]) in [("choices", chat), ("candidates", gemini)] {
+        let document = |choices: [&str; 2]| format!(r#"{{"{key}":[{}]}}"#, choices.join(","));
+        for choices in [[call, text], [text, call]] {
+            assert_eq!(
+                open_calls(&document(choices)),
+                ["0.0:a n {}"],
+                "{choices:?}"
+            );
+        }
+        let (.., message) = read_error(document([call, call]));
+        assert!(message.contains("alternatives"), "{message}");
+    }
+}
+
+/// They are named. Alone, they are an error unless their vendor has such calls, and never silence.
+#[test]
+fn kinds_of_calls_that_toolq_does_not_run_are_named() {
+    let item = r#"{"type":"computer_call","call_id":"c","action":{"type":"click"}}"#;
+    let call = r#"{"type":"function_call","call_id":"a","name":"n","arguments":"{}"}"#;
+    let answer = r#"{"type":"computer_call_output","call_id":"c","output":{}}"#;
+    let server = r#"{"type":"tool_search_call","call_id":null,"execution":"server"}"#;
+    let found = r#"{"type":"tool_search_output","call_id":null,"execution":"server"}"#;
+    for (items, kinds) in [
+        (vec![item, call], vec!["computer_call"]),
+        (vec![item], vec!["computer_call"]),
+        (vec![item, answer, call], vec![]),
+        // What the API ran answers no call.
+        (vec![call, server, found], vec![]),
+    ] {
+        let recording = read(format!("[{}]", items.join(","))).unwrap();
+        assert_eq!(recording.unknown_kinds(), kinds, "{items:?}");
+        let calls = items.iter().filter(|item| **item == call).count();
+        assert_eq!(
+            (recording.len(), recording.open_calls(false)),
+            (1, calls),
+            "{items:?}"
+        );
+    }
+    for text in [
+        r#"{"role":"assistant","content":[{"type":"tool-call","toolCallId":"a","toolName":"n","input":{}}]}"#.to_owned(),
+        r#"{"role":"model","parts":[{"functionCalling":{"name":"n","args":{}}}]}"#.to_owned(),
+        r#"{"role":"assistant","content":[{"toolInvocation":{"name":"n","input":{}}},{"text":"t"}]}"#.to_owned(),
+        r#"{"role":"assistant","content":"","toolCalls":[{"name":"n"}]}"#.to_owned(),
+    ] {
+        let (.., message) = read_error(&text);
+        assert!(message.contains("toolq doesn't run"), "{message}: {text}");
+    }
+}
