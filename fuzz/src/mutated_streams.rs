@@ -37,8 +37,7 @@ type Request = (String, String);
 /// A stream that the first bytes select, changed by the others.
 pub fn mutated_streams(data: &[u8]) {
     let mut choices = Choices::new(data);
-    let vendor = *choices.pick(&[Vendor::Anthropic, Vendor::Chat, Vendor::Responses]);
-    let mut stream = SentStream::from_choices(vendor, &mut choices);
+    let mut stream = SentStream::from_choices(&mut choices);
     let sent = stream.requests();
     let whole = Received::new(&stream.events);
     assert_eq!(whole.ran, sent, "unchanged: {}", stream.text());
@@ -56,13 +55,17 @@ pub fn mutated_streams(data: &[u8]) {
     );
 }
 
-/// A call as the model sent it. Its input is unlike that of all others.
+/// A call as the model sent it. Its input is unlike that of all others, or empty.
 struct SentCall {
     id: String,
+    /// By which pieces refer to it.
+    index: usize,
     name: &'static str,
     input: String,
-    /// Where the input is split.
-    split: usize,
+    /// Where the input is split. An empty one isn't sent.
+    split: Option<usize>,
+    /// Each piece of a chat completion has its id.
+    repeats_id: bool,
 }
 
 /// The events of a stream.
@@ -73,20 +76,27 @@ struct SentStream {
 }
 
 impl SentStream {
-    fn from_choices(vendor: Vendor, choices: &mut Choices<'_>) -> Self {
+    fn from_choices(choices: &mut Choices<'_>) -> Self {
+        let vendor = *choices.pick(&[Vendor::Anthropic, Vendor::Chat, Vendor::Responses]);
         let count = 1 + choices.below(3);
+        // Some servers give all calls one index, but then only a piece tells where one begins.
+        let has_one_index = vendor == Vendor::Chat && choices.below(4) == 0;
+        let repeats_id = choices.flag() && !has_one_index;
+        let alternates = choices.flag() && !has_one_index;
         let call = |number: usize| {
             let name = *choices.pick(&NAMES);
             let text = *choices.pick(&TEXTS);
             let input = json!({"to": format!("{text}{number}")}).to_string();
             let ends: Vec<usize> = input.char_indices().map(|(at, _)| at).skip(1).collect();
             let split = *choices.pick(&ends);
-            let id = format!("call_{number}");
+            let is_empty = !has_one_index && choices.below(4) == 0;
             SentCall {
-                id,
+                id: format!("call_{number}"),
+                index: if has_one_index { 0 } else { number },
                 name,
-                input,
-                split,
+                input: if is_empty { "{}".to_owned() } else { input },
+                split: (!is_empty).then_some(split),
+                repeats_id,
             }
         };
         let calls: Vec<SentCall> = (0..count).map(call).collect();
@@ -95,7 +105,7 @@ impl SentStream {
             Vendor::Chat => chat_events(&calls),
             Vendor::Responses => responses_events(&calls),
         };
-        let of_calls = if choices.flag() {
+        let of_calls = if alternates {
             alternate(of_calls)
         } else {
             of_calls.concat()
@@ -127,8 +137,8 @@ impl SentStream {
         let has_end = self.vendor != Vendor::Chat;
         let count = self.events.len() - usize::from(has_end);
         let at = choices.below(count);
-        match choices.below(8) {
-            0 => drop(self.events.remove(at)),
+        match choices.below(9) {
+            0 => self.drop_event(at),
             1 => {
                 let event = self.events.remove(at);
                 let to = choices.below(count);
@@ -139,6 +149,11 @@ impl SentStream {
             4 => self.change_id(at, choices),
             5 => self.split_name(at, choices),
             6 => self.move_input(choices),
+            7 => {
+                self.move_input(choices);
+                let at = choices.below(self.events.len());
+                self.renumber(at, choices);
+            }
             _ => {}
         }
         if choices.flag() && !self.events.is_empty() {
@@ -150,6 +165,15 @@ impl SentStream {
             let at = choices.below(self.events.len() + 1);
             let events = [json!(null), json!([]), json!({"type": "ping"})];
             self.events.insert(at, choices.pick(&events).clone());
+        }
+    }
+
+    /// Drops an event, unless nothing else says that there is a call.
+    fn drop_event(&mut self, at: usize) {
+        let text = self.events[at].to_string();
+        let mut empty = self.calls.iter().filter(|call| call.split.is_none());
+        if !empty.any(|call| text.contains(&call.id)) {
+            self.events.remove(at);
         }
     }
 
@@ -199,6 +223,10 @@ impl SentStream {
     /// Sends the whole input of a call in one event, and in no other.
     fn move_input(&mut self, choices: &mut Choices<'_>) {
         let number = choices.below(self.calls.len());
+        let mut calls = self.calls.iter().enumerate();
+        if calls.any(|(number, call)| call.index != number) {
+            return;
+        }
         let (input, id) = (self.calls[number].input.clone(), &self.calls[number].id);
         let parsed: Value = serde_json::from_str(&input).unwrap();
         match self.vendor {
@@ -213,7 +241,8 @@ impl SentStream {
             }
             Vendor::Chat => {
                 let of_call = |event: &Value| event.pointer(CHAT_INDEX) == Some(&json!(number));
-                let is_start = |event: &Value| event.pointer(&format!("{CHAT_CALL}/id")).is_some();
+                let name = format!("{CHAT_CALL}/function/name");
+                let is_start = |event: &Value| event.pointer(&name).is_some();
                 self.events
                     .retain(|event| !of_call(event) || is_start(event));
                 let whole = if choices.flag() { parsed } else { json!(input) };
@@ -267,12 +296,12 @@ fn anthropic_events(calls: &[SentCall]) -> MessageEvents {
     let of_call = |(index, call): (usize, &SentCall)| {
         let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
         let start = json!({"type": "content_block_start", "index": index, "content_block": block});
-        let pieces = call.pieces().map(|piece| {
+        let pieces = call.pieces().into_iter().map(|piece| {
             let delta = json!({"type": "input_json_delta", "partial_json": piece});
             json!({"type": "content_block_delta", "index": index, "delta": delta})
         });
         let stop = json!({"type": "content_block_stop", "index": index});
-        [&[start][..], &pieces, &[stop]].concat()
+        [start].into_iter().chain(pieces).chain([stop]).collect()
     };
     (
         json!({"type": "message_start", "message": {"id": "m", "role": "assistant"}}),
@@ -285,21 +314,25 @@ fn anthropic_events(calls: &[SentCall]) -> MessageEvents {
 }
 
 fn chat_events(calls: &[SentCall]) -> MessageEvents {
-    let of_call = |(index, call): (usize, &SentCall)| {
+    let of_call = |call: &SentCall| {
+        let SentCall { id, index, .. } = call;
         let function = json!({"name": call.name, "arguments": ""});
-        let start =
-            json!({"index": index, "id": call.id, "type": "function", "function": function});
-        let pieces = call.pieces().map(|piece| {
-            let piece = json!({"index": index, "function": {"arguments": piece}});
+        let start = json!({"index": index, "id": id, "type": "function", "function": function});
+        let pieces = call.pieces().into_iter().map(|piece| {
+            let mut piece = json!({"index": index, "function": {"arguments": piece}});
+            if call.repeats_id {
+                piece["id"] = json!(id);
+            }
             chat_chunk(&piece, None)
         });
-        [&[chat_chunk(&start, None)][..], &pieces].concat()
+        let start = chat_chunk(&start, None);
+        [start].into_iter().chain(pieces).collect()
     };
     let text = json!({"index": 0, "delta": {"role": "assistant", "content": ""}});
     let end = json!({"index": 0, "delta": {}, "finish_reason": "tool_calls"});
     (
         json!({"id": "c", "choices": [text]}),
-        calls.iter().enumerate().map(of_call).collect(),
+        calls.iter().map(of_call).collect(),
         vec![json!({"id": "c", "choices": [end]})],
     )
 }
@@ -324,13 +357,14 @@ fn responses_events(calls: &[SentCall]) -> MessageEvents {
             event
         };
         let added = event("output_item.added", "item", item(index, ""));
-        let pieces = call
-            .pieces()
-            .map(|piece| event("function_call_arguments.delta", "delta", json!(piece)));
+        let pieces = call.pieces().into_iter();
+        let pieces =
+            pieces.map(|piece| event("function_call_arguments.delta", "delta", json!(piece)));
         let input = json!(call.input);
         let input = event("function_call_arguments.done", "arguments", input);
         let done = event("output_item.done", "item", item(index, &call.input));
-        [&[added][..], &pieces, &[input, done]].concat()
+        let events = [added].into_iter().chain(pieces);
+        events.chain([input, done]).collect()
     };
     let items = calls.iter().enumerate();
     let output: Vec<Value> = items
@@ -346,9 +380,9 @@ fn responses_events(calls: &[SentCall]) -> MessageEvents {
 }
 
 impl SentCall {
-    fn pieces(&self) -> [&str; 2] {
-        let (first, rest) = self.input.split_at(self.split);
-        [first, rest]
+    fn pieces(&self) -> Vec<&str> {
+        let pieces = self.split.map(|split| self.input.split_at(split));
+        pieces.map_or_else(Vec::new, |(first, rest)| vec![first, rest])
     }
 }
 

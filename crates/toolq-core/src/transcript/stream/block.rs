@@ -35,7 +35,7 @@ pub(crate) struct Block {
     pub input: CallInput,
     /// What makes the call invalid, regardless of the input that arrives.
     pub fault: Option<InvalidInput>,
-    /// Its position among the calls of its message, if it's a call.
+    /// Its position among the calls of its message, or that of the next call if it's none.
     pub position: usize,
     /// Its end has come: no more pieces may follow.
     pub is_complete: bool,

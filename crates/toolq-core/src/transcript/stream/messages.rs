@@ -270,8 +270,8 @@ impl Messages {
             message.last_group = number;
         }
         block.group = message.last_group;
+        block.position = message.call_count;
         if block.is_call() {
-            block.position = message.call_count;
             message.call_count += 1;
             let (form, origin) = (message.form, message.origin.clone());
             let started = StreamEvent::CallStarted { turn, form, origin };

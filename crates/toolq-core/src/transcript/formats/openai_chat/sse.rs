@@ -225,8 +225,14 @@ fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> Doc
             messages.begin(block, piece.entry)
         }
     };
+    // A whole input may come first, unless it may be that of a call that has none yet.
     let is_anonymous = messages.block(number).is_some_and(|known| {
-        known.id.is_none() && known.name.is_none() && known.input.arrival() == Arrival::Part
+        let is_doubtful = match known.input.arrival() {
+            Arrival::Nothing => false,
+            Arrival::Whole => known.group != number,
+            Arrival::Part | Arrival::TooMuch => true,
+        };
+        known.id.is_none() && known.name.is_none() && is_doubtful
     });
     if is_anonymous && (piece.id.is_some() || piece.name.is_some()) {
         // Its first pieces may be those of another call, under a wrong index.

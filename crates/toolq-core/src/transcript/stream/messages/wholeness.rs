@@ -51,17 +51,28 @@ impl OpenMessage {
 }
 
 impl Messages {
-    /// Makes it uncertain what was sent from this block on.
+    /// Makes it uncertain what was sent from this block on, and from those before it that it may have been mixed up with: the ones
+    /// of its group, and those of which not all is known.
     pub fn break_at(&mut self, number: usize, why: &str) {
         let Some(message) = &self.open else {
             return;
         };
-        let calls_before = message
-            .blocks
-            .iter()
-            .take(number)
-            .filter(|block| block.is_call());
-        let first = calls_before.count();
+        let Some(block) = message.blocks.get(number) else {
+            return;
+        };
+        let position = |number: usize| message.blocks[number].position;
+        let first = match message.broken_from {
+            Some(known) if known <= block.position => return,
+            // Before that, all is known.
+            Some(_) => position(number),
+            None => {
+                let first = message.first_uncertain().unwrap_or(position(number));
+                first.min(position(number))
+            }
+        };
+        let mut group = block.group..number;
+        let mixed = group.find(|&earlier| !message.is_settled(earlier));
+        let first = mixed.map_or(first, |mixed| position(mixed).min(first));
         self.break_from(first, why);
     }
 
@@ -70,8 +81,10 @@ impl Messages {
         let Some(message) = &self.open else {
             return;
         };
-        let first = message.first_uncertain().unwrap_or(message.call_count);
-        self.break_from(first, why);
+        if message.broken_from.is_none() {
+            let first = message.first_uncertain().unwrap_or(message.call_count);
+            self.break_from(first, why);
+        }
     }
 
     fn break_from(&mut self, first: usize, why: &str) {
@@ -79,9 +92,6 @@ impl Messages {
         let Some(message) = &mut self.open else {
             return;
         };
-        if message.broken_from.is_some_and(|known| known <= first) {
-            return;
-        }
         message.broken_from = Some(first);
         let mut calls = message.blocks.iter().filter(|block| block.is_call());
         let about = calls.nth(first).map_or(String::new(), |call| {
@@ -110,16 +120,8 @@ impl Messages {
             message.judged_blocks += 1;
             let is_last = message.judged_blocks == message.blocks.len();
             let is_cut_off = is_last && ending == Some(ResponseEnding::CutOff);
-            let is_broken = message
-                .broken_from
-                .is_some_and(|first| first <= block.position);
-            if !is_cut_off
-                && !is_broken
-                && let Some(why) = message.find_fault(number)
-            {
-                let mut group = block.group..number;
-                let first = group.find(|&earlier| !message.is_settled(earlier));
-                self.break_at(first.unwrap_or(number), why);
+            if let Some(why) = message.find_fault(number).filter(|_| !is_cut_off) {
+                self.break_at(number, why);
             }
         }
     }

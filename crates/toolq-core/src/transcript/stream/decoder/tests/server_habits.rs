@@ -153,6 +153,43 @@ fn a_broken_input_concerns_other_calls_only_if_they_arrived_at_the_same_time() {
     }
 }
 
+/// The first call's pieces name another index, under which two more calls follow.
+#[test]
+fn a_call_whose_pieces_went_elsewhere_does_not_run() {
+    let chunk = |call: String| {
+        format!(
+            r#"{{"id":"m","choices":[{{"index":0,"delta":{{"role":"assistant","tool_calls":[{call}]}}}}]}}"#
+        )
+    };
+    let start = |index: u8, id: &str| {
+        let function = format!(r#"{{"name":"{id}_tool","arguments":""}}"#);
+        chunk(format!(
+            r#"{{"index":{index},"id":"{id}","function":{function}}}"#
+        ))
+    };
+    let piece = |x: u8| {
+        chunk(format!(
+            r#"{{"index":0,"function":{{"arguments":"{{\"x\":{x}}}"}}}}"#
+        ))
+    };
+    let end = r#"{"id":"m","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+    for calls in [
+        vec![start(2, "a"), piece(1), start(0, "b")],
+        vec![
+            start(2, "a"),
+            piece(1),
+            start(0, "b"),
+            piece(2),
+            start(0, "c"),
+            piece(3),
+        ],
+    ] {
+        let events = [calls, vec![end.to_owned()]].concat();
+        let error = read_events(&events).unwrap_err();
+        assert!(error.starts_with("the call of `a_tool`"), "{error}");
+    }
+}
+
 fn index_of(id: &str) -> String {
     format!(r#""index":{},"#, u8::from(id == "b"))
 }
