@@ -82,6 +82,8 @@ pub enum ProtocolPreference {
     /// Asks for the modern era first, then falls back to the legacy one.
     #[default]
     Auto,
+    /// Asks for the legacy era first, because the server spoke it before.
+    LegacyFirst,
     /// This revision. A legacy one stands for all that begin with `initialize`.
     Only(ProtocolVersion),
 }

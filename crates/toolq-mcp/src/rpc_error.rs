@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 
 use crate::protocol::ProtocolVersion;
 
+/// How much of the data of an error is shown.
+const MAX_DATA_CHARS: usize = 1_000;
+
 /// The answer to a request that couldn't be served.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RpcError {
@@ -111,6 +114,16 @@ impl RpcError {
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (error {})", self.message, self.code)
+        write!(f, "{} (error {})", self.message, self.code)?;
+        match self.data.as_deref().map(RawValue::get) {
+            None | Some("null") => Ok(()),
+            Some(data) => {
+                let text = serde_json::from_str::<String>(data);
+                let text = text.as_deref().unwrap_or(data);
+                let shown: String = text.chars().take(MAX_DATA_CHARS).collect();
+                let more = if shown.len() < text.len() { "…" } else { "" };
+                write!(f, ": {shown}{more}")
+            }
+        }
     }
 }

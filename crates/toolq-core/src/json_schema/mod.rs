@@ -9,6 +9,7 @@ mod error_messages;
 mod exact_keywords;
 mod exact_numbers;
 mod keywords;
+mod lenient;
 mod library;
 mod meta_schemas;
 mod pattern_syntax;
@@ -25,6 +26,7 @@ mod validation_options;
 
 pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
+pub(crate) use lenient::leave_out_unusable;
 pub(crate) use pattern_syntax::PatternSyntax;
 pub use schema::CompiledSchema;
 pub(crate) use schema_error::SchemaError;

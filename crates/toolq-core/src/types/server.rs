@@ -27,6 +27,8 @@ pub struct ServerConfig {
     pub restarts: u32,
     /// The revision of the protocol to speak.
     pub protocol: ServerProtocol,
+    /// It was locked when it spoke a revision that begins with `initialize`.
+    pub was_legacy: bool,
     /// Which parts of its results the model reads, unless a tool says otherwise.
     pub result: ResultParts,
     /// How many calls of its tools run at once, and how often they start.
@@ -124,6 +126,11 @@ pub enum ServerProtocol {
 }
 
 impl ServerProtocol {
+    /// Returns whether a revision, by its date, begins with `initialize`.
+    pub(crate) fn is_legacy(date: &str) -> bool {
+        !date.is_empty() && date < Self::V2026_07_28.name()
+    }
+
     /// The value in tools.yaml.
     pub fn name(self) -> &'static str {
         match self {

@@ -45,6 +45,10 @@ struct ConnectionState {
     was_idle: Mutex<bool>,
     /// The server no longer takes calls on this connection.
     is_expired: AtomicBool,
+    /// The server speaks the legacy era.
+    is_legacy: AtomicBool,
+    /// The server was never ready, which may be because it was asked for the modern era.
+    has_failed_probe: AtomicBool,
     /// Set before the connection takes no more requests, if another server may get the calls that weren't sent.
     may_be_replaced: AtomicBool,
 }
@@ -71,11 +75,13 @@ impl ServerConnection {
         control: RunControl,
         mask: Arc<Mask>,
         (life, ended): (ServerLife, std::sync::mpsc::Sender<()>),
+        is_legacy: bool,
     ) -> (Self, JoinHandle<()>) {
         let (requests, receiver) = mpsc::unbounded_channel();
         let state = Arc::<ConnectionState>::default();
         let task = ConnectionTask {
-            session: ClientSession::new(preference(server.protocol), implementation()),
+            session: ClientSession::new(preference(server, is_legacy), implementation()),
+            falls_back: server.protocol == ServerProtocol::Auto && !is_legacy,
             startup: server.startup,
             idle: server.idle,
             last_use: Instant::now(),
@@ -141,8 +147,18 @@ impl ServerConnection {
         *lock(&self.state.was_idle)
     }
 
-    /// Returns whether the server has ended by itself after it had answered a call. One that dies at its start isn't worth
-    /// another start for the same call.
+    /// Returns whether the server speaks the legacy era, or may speak it.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.state.is_legacy.load(Ordering::SeqCst) || self.has_failed_probe()
+    }
+
+    /// Returns whether the server was never ready, which may be because it was asked for the modern era.
+    pub(crate) fn has_failed_probe(&self) -> bool {
+        self.state.has_failed_probe.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether the server has ended by itself after it had answered a call, or because it was asked for the modern era.
+    /// One that dies at its start isn't worth another start for the same call.
     pub(crate) fn may_be_replaced(&self) -> bool {
         self.state.may_be_replaced.load(Ordering::SeqCst)
     }
@@ -158,8 +174,9 @@ fn lock(was_idle: &Mutex<bool>) -> MutexGuard<'_, bool> {
     was_idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn preference(protocol: ServerProtocol) -> ProtocolPreference {
-    match protocol {
+fn preference(server: &ServerConfig, is_legacy: bool) -> ProtocolPreference {
+    match server.protocol {
+        ServerProtocol::Auto if is_legacy => ProtocolPreference::LegacyFirst,
         ServerProtocol::Auto => ProtocolPreference::Auto,
         ServerProtocol::V2025_11_25 => ProtocolPreference::Only(ProtocolVersion::V2025_11_25),
         ServerProtocol::V2026_07_28 => ProtocolPreference::Only(ProtocolVersion::V2026_07_28),
@@ -182,6 +199,8 @@ struct ConnectionTask {
     /// Why the server takes no more calls on this connection, once it doesn't.
     expiry: &'static str,
     session: ClientSession,
+    /// If it isn't ready, it may be because of the probe for the modern era.
+    falls_back: bool,
     startup: Duration,
     /// How long it may be without a call.
     idle: Option<Duration>,

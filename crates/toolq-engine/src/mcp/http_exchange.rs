@@ -125,7 +125,7 @@ impl HttpExchange {
             return Err(HttpFailure::SessionExpired);
         }
         let retry_after = parse_retry_after(response.headers(), SystemTime::now());
-        let location = redirect_origin(&response);
+        let location = redirect_target(&response);
         let media_type = media_type(&response);
         // What can't be read of it doesn't matter.
         let body = self.read_body(&mut response, MAX_ERROR_BYTES).await;
@@ -240,11 +240,16 @@ fn find_error(body: &[u8]) -> Option<RpcError> {
     }
 }
 
-/// Returns the server that a response redirects to. The rest of the address may hold a secret.
-fn redirect_origin(response: &Response) -> Option<String> {
+/// Returns where a response redirects to: another server, or another path of the same one. The rest of the address may hold a
+/// secret.
+fn redirect_target(response: &Response) -> Option<String> {
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let url: Url = response.url().join(location).ok()?;
-    Some(url.origin().ascii_serialization())
+    let mut target = url.origin().ascii_serialization();
+    if url.origin() == response.url().origin() {
+        target.push_str(url.path());
+    }
+    Some(target)
 }
 
 fn status_hint(status: StatusCode, location: Option<String>) -> Option<String> {

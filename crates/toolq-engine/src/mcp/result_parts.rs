@@ -47,13 +47,20 @@ fn has_same_json(content: &[ContentBlock], json: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::value::to_raw_value;
+    use serde_json::{Map, json};
 
     use super::*;
 
     /// Returns the texts and types of the contents that are chosen of a result.
     fn chosen(result: &Value, parts: ResultParts) -> Vec<String> {
-        let result = serde_json::from_value(result.clone()).unwrap();
+        let structured = result.get("structuredContent").map(to_raw_value);
+        let result = CallToolResult {
+            meta: Map::new(),
+            content: serde_json::from_value(result["content"].clone()).unwrap(),
+            structured_content: structured.transpose().unwrap(),
+            is_error: false,
+        };
         let result = choose_parts(result, parts);
         let describe = |block: &ContentBlock| match block {
             ContentBlock::Text { text } => text.clone(),

@@ -200,6 +200,7 @@ impl McpRunner {
             let connection = self.connect(server, control, commands).await;
             let connection = connection.map_err(cause)?;
             match connection.list_tools().await {
+                Ok(Err(_)) if connection.has_failed_probe() && connection.may_be_replaced() => {}
                 Ok(reply) => break reply,
                 // It was ended in between because it had no calls, and is started again.
                 Err(ConnectionEnded) if connection.was_idle() => {}

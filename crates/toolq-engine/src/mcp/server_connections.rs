@@ -76,6 +76,7 @@ impl ServerConnections {
         let slot = self.slot(&server.name);
         let mut slot = slot.lock().await;
         let (mut earlier_starts, mut restart_budget) = (0, RestartBudget::default());
+        let mut is_legacy = server.was_legacy;
         if !self.is_current(server) {
             return Err(refuse_start(server));
         }
@@ -86,6 +87,7 @@ impl ServerConnections {
             Box::pin(open.prepare_restart(server)).await?;
             earlier_starts = open.earlier_starts + 1;
             restart_budget = open.restart_budget.clone();
+            is_legacy = open.is_legacy();
         }
         // Most calls find a connection, and shouldn't need memory for what starts a program.
         let transport = Box::pin(self.open_transport(server, commands)).await?;
@@ -97,6 +99,7 @@ impl ServerConnections {
             control.clone(),
             Arc::clone(&self.mask),
             (life, sender),
+            is_legacy,
         );
         *slot = Some(OpenConnection {
             server: Arc::clone(server),
@@ -248,6 +251,12 @@ struct OpenConnection {
 }
 
 impl OpenConnection {
+    /// Returns whether the next connection asks for the legacy era first.
+    fn is_legacy(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(ServerConnection::is_legacy)
+    }
+
     /// Returns the connection if calls of `server` can use it.
     fn usable_connection(&mut self, server: &Arc<ServerConfig>) -> Option<ServerConnection> {
         let connection = self.connection.as_ref()?;
@@ -281,7 +290,7 @@ impl OpenConnection {
             if !self.task.is_finished() {
                 let _ = timeout(END_TIMEOUT, &mut self.task).await;
             }
-        } else if server.program().is_some() {
+        } else if server.program().is_some() && !connection.has_failed_probe() {
             let restart = self
                 .restart_budget
                 .count_restart(server.restarts, Instant::now());

@@ -39,9 +39,6 @@ pub enum ToolListError {
     /// The list doesn't end.
     #[error("the server's list of tools has over {0} pages")]
     Endless(usize),
-    /// A page names itself, or one before it, as the next one.
-    #[error("the server's list of tools repeats its pages")]
-    Repeated,
     /// The list is longer than the client reads.
     #[error("the server's list of tools has more than 64 MiB")]
     TooLong,

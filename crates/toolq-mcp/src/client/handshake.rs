@@ -23,8 +23,10 @@ pub(crate) const INITIALIZE_ID: u64 = 1;
 pub(crate) struct Handshake {
     preference: ProtocolPreference,
     client: Implementation,
-    /// `initialize` was sent.
-    is_initializing: bool,
+    /// The revision that `initialize` named, once it was sent.
+    initialized_with: Option<ProtocolVersion>,
+    /// `server/discover` was sent last.
+    is_probing: bool,
 }
 
 /// What an answer means for the handshake.
@@ -83,18 +85,30 @@ impl Handshake {
         let mut handshake = Self {
             preference,
             client,
-            is_initializing: false,
+            initialized_with: None,
+            is_probing: false,
         };
         match preference {
             ProtocolPreference::Only(version) if version.era() == ProtocolEra::Legacy => {
                 handshake.initialize(version, outbox);
             }
-            ProtocolPreference::Auto | ProtocolPreference::Only(_) => {
-                let meta = RequestMeta::new(ProtocolVersion::LATEST, &handshake.client);
-                outbox.request(DISCOVER_ID, "server/discover", DiscoverParams { meta });
+            ProtocolPreference::LegacyFirst => {
+                handshake.initialize(ProtocolVersion::LATEST_LEGACY, outbox);
             }
+            ProtocolPreference::Auto | ProtocolPreference::Only(_) => handshake.probe(outbox),
         }
         handshake
+    }
+
+    fn probe(&mut self, outbox: &mut Outbox) {
+        self.is_probing = true;
+        let meta = RequestMeta::new(ProtocolVersion::LATEST, &self.client);
+        outbox.request(DISCOVER_ID, "server/discover", DiscoverParams { meta });
+    }
+
+    /// Returns whether the modern era is being tried.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.is_probing
     }
 
     /// Returns the client's name and version.
@@ -104,19 +118,20 @@ impl Handshake {
 
     /// Returns whether the legacy era is being tried.
     pub(crate) fn is_initializing(&self) -> bool {
-        self.is_initializing
+        self.initialized_with.is_some()
     }
 
     /// Tries the legacy era, because the server has been silent for a while. An answer to `server/discover` that comes
     /// all the same still counts: a server may just be slow to start.
     pub(crate) fn give_up_probe(&mut self, outbox: &mut Outbox) {
-        if self.preference == ProtocolPreference::Auto && !self.is_initializing {
+        if self.preference == ProtocolPreference::Auto && !self.is_initializing() {
             self.initialize(ProtocolVersion::LATEST_LEGACY, outbox);
         }
     }
 
     fn initialize(&mut self, version: ProtocolVersion, outbox: &mut Outbox) {
-        self.is_initializing = true;
+        self.initialized_with = Some(version);
+        self.is_probing = false;
         let params = InitializeParams {
             protocol_version: version.as_str(),
             capabilities: EmptyObject {},
@@ -169,7 +184,7 @@ impl Handshake {
             Err(error) if error.is_modern() && self.preference == ProtocolPreference::Auto => {
                 return HandshakeStep::Waiting;
             }
-            Err(error) => return HandshakeStep::Failed(HandshakeError::Refused(error)),
+            Err(error) => return self.initialize_with_older(error, outbox),
         };
         let result: InitializeResult = match serde_json::from_str(result.get()) {
             Ok(result) => result,
@@ -188,6 +203,27 @@ impl Handshake {
             version,
             implementation: result.server_info,
         })
+    }
+
+    /// Tries an older revision, if the server has refused `initialize` because it only speaks older ones.
+    fn initialize_with_older(&mut self, error: RpcError, outbox: &mut Outbox) -> HandshakeStep {
+        let offered = error.supported_versions();
+        let known = offered
+            .iter()
+            .filter_map(|date| ProtocolVersion::from_date(date));
+        let older = known.filter(|version| Some(*version) < self.initialized_with);
+        match older.max() {
+            Some(version) => {
+                self.initialize(version, outbox);
+                HandshakeStep::Waiting
+            }
+            // It may have become modern since.
+            None if self.preference == ProtocolPreference::LegacyFirst => {
+                self.probe(outbox);
+                HandshakeStep::Waiting
+            }
+            None => HandshakeStep::Failed(HandshakeError::Refused(error)),
+        }
     }
 
     /// Chooses the newest version that both sides know.

@@ -176,7 +176,7 @@ impl ClientSession {
     pub fn is_waiting_for(&self, request: u64) -> bool {
         let is_handshaking = self.version.is_none() && !self.has_failed;
         match request {
-            DISCOVER_ID => is_handshaking && !self.handshake.is_initializing(),
+            DISCOVER_ID => is_handshaking && self.handshake.is_probing(),
             INITIALIZE_ID => is_handshaking,
             _ => self.pending.contains_key(&request),
         }

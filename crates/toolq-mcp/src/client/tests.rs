@@ -184,6 +184,46 @@ fn versions_that_nobody_shares_are_named() {
     }
 }
 
+/// The second time in the revision that the server has named.
+#[test]
+fn an_older_server_is_greeted_again() {
+    let mut client = TestClient::new(ProtocolPreference::LegacyFirst);
+    assert_eq!(client.sent()[0]["method"], "initialize");
+    let data = json!({"supported": ["2024-11-05"]});
+    let refused = json!({"id": 1, "error": {"code": -32602, "message": "no", "data": data}});
+    assert_eq!(client.receive(refused), "");
+    let sent = client.sent();
+    assert_eq!(sent[0]["params"]["protocolVersion"], "2024-11-05");
+    let ready = client.receive(json!({"id": 1, "result": {"protocolVersion": "2024-11-05"}}));
+    assert_eq!(ready, "ready 2024-11-05 ?");
+}
+
+/// It was locked before.
+#[test]
+fn a_server_that_has_become_modern_is_asked_once_more() {
+    let mut client = TestClient::new(ProtocolPreference::LegacyFirst);
+    client.sent();
+    let refused = json!({"id": 1, "error": {"code": -32022, "message": "no"}});
+    assert_eq!(client.receive(refused), "");
+    assert_eq!(client.sent()[0]["method"], "server/discover");
+    let ready = client.receive(json!({"id": 0, "result": {"supportedVersions": ["2026-07-28"]}}));
+    assert_eq!(ready, "ready 2026-07-28 ?");
+}
+
+#[test]
+fn what_came_before_a_repeated_page_stays() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    client.session.list_tools();
+    let page = json!({"nextCursor": "", "tools": [{"name": "a", "inputSchema": {}}]});
+    for expected in [
+        "",
+        "tools [\"a\"] [\"the list repeats its pages, and may have more tools\"]",
+    ] {
+        let id = client.sent()[0]["id"].clone();
+        assert_eq!(client.receive(json!({"id": id, "result": page})), expected);
+    }
+}
+
 /// A server may answer twice, or what nobody asked.
 #[test]
 fn calls_are_told_apart_by_id_and_each_ends_once() {

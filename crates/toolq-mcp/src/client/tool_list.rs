@@ -72,9 +72,14 @@ impl ToolListPages {
         self.pages += 1;
         match page.next_cursor {
             Some(_) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
-            Some(cursor) if !self.cursors.insert(cursor.clone()) => Err(ToolListError::Repeated),
-            Some(cursor) => Ok(NextPage::Ask(cursor)),
-            None => Ok(NextPage::Done(std::mem::take(&mut self.list))),
+            Some(cursor) if self.cursors.insert(cursor.clone()) => Ok(NextPage::Ask(cursor)),
+            next => {
+                if next.is_some() {
+                    let problem = "the list repeats its pages, and may have more tools";
+                    self.list.problems.push(problem.to_owned());
+                }
+                Ok(NextPage::Done(std::mem::take(&mut self.list)))
+            }
         }
     }
 
@@ -99,9 +104,17 @@ impl ToolListPages {
             self.leave_out(&tool.name, "it can only be called as a task");
         } else if self.names.insert(tool.name.clone()) {
             self.list.tools.push(tool);
-        } else {
+        } else if !self.has(&tool) {
             self.leave_out(&tool.name, "another tool has its name");
         }
+    }
+
+    /// Returns whether the list has the same definition already.
+    fn has(&self, tool: &Tool) -> bool {
+        let text = |tool: &Tool| serde_json::to_string(tool).unwrap_or_default();
+        let mut tools = self.list.tools.iter();
+        let known = tools.find(|known| known.name == tool.name);
+        known.is_some_and(|known| text(known) == text(tool))
     }
 
     fn leave_out(&mut self, name: &str, reason: &str) {

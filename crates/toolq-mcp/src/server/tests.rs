@@ -126,6 +126,7 @@ fn a_client_of_either_era_lists_and_calls() {
         }
         let version = match preference {
             ProtocolPreference::Auto => ProtocolVersion::LATEST,
+            ProtocolPreference::LegacyFirst => ProtocolVersion::LATEST_LEGACY,
             ProtocolPreference::Only(version) => version,
         };
         assert_eq!(

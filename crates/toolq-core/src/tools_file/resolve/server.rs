@@ -24,7 +24,7 @@ use crate::tools_file::resolve::{attempt_limits, start_limits};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{
     CommandBacking, Leftovers, McpBacking, ServerConfig, ServerEndpoint, ServerLock,
-    ServerTransport, StdinSource,
+    ServerProtocol, ServerTransport, StdinSource,
 };
 
 /// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
@@ -70,6 +70,7 @@ pub(crate) fn resolve_servers(
         if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
             let config = ServerConfig {
                 compares_tools: lock.is_some() || is_unlocked,
+                was_legacy: config.was_legacy && !server_tools.is_being_written(),
                 ..config
             };
             servers.insert(name.to_owned(), Arc::new(config));
@@ -151,6 +152,7 @@ fn resolve_server(
         protocol: server.protocol.value().copied().unwrap_or_default(),
         result: server.result.value().copied().unwrap_or_default(),
         start_limits: start_limits::resolve_start_limits(&server.max_parallel, &server.rate),
+        was_legacy: lock.is_some_and(|lock| ServerProtocol::is_legacy(&lock.protocol)),
         compares_tools: lock.is_some(),
         lock_digest: lock.map(ServerLock::digest),
     })

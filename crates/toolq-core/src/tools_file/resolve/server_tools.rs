@@ -1,17 +1,23 @@
 //! The tools that tools.lock has of the servers of a file, which need no entry under `tools`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use data_encoding::HEXLOWER;
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use crate::json_schema::find_schema_errors;
+use crate::json_schema::{SchemaError, find_schema_errors, leave_out_unusable};
 use crate::tools_file::keys::{Defaults, McpFile, ServerFile, ToolFile, ToolsFile};
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::unlocked_servers::warn_about_missing_lock;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_lock::{LockUse, ToolsLock};
 use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
+
+/// How many bytes of a digest tell names apart.
+const DIGEST_BYTES: usize = 3;
 
 /// What a file and its lock say about the tools of servers.
 pub(crate) struct ServerTools<'f> {
@@ -109,14 +115,18 @@ impl<'f> ServerTools<'f> {
                 continue;
             };
             let globs = read_globs(&file.value.tools, lock, diagnostics);
-            for (tool, tool_lock) in &lock.tools {
-                let is_chosen = globs
-                    .as_ref()
-                    .is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)));
-                if !is_chosen || declared.contains(&(server, tool)) {
-                    continue;
-                }
-                let name = model_name(server, &file.value.prefix, tool);
+            let is_chosen = |tool: &str| {
+                let globs = globs.as_ref();
+                globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)))
+            };
+            let tools = lock
+                .tools
+                .iter()
+                .filter(|(tool, _)| is_chosen(tool) && !declared.contains(&(server, tool)));
+            let tools: Vec<(&String, &ToolLock)> = tools.collect();
+            let own_names = tools.iter().map(|(tool, _)| tool.as_str());
+            let own_names = model_names(server, &file.value.prefix, own_names);
+            for ((tool, tool_lock), name) in tools.into_iter().zip(own_names) {
                 let owner = format!("the tool `{tool}` of the server `{server}`");
                 if let Some(other) = names.insert(name.clone(), owner.clone()) {
                     diagnostics.error(
@@ -127,14 +137,13 @@ impl<'f> ServerTools<'f> {
                     );
                     continue;
                 }
-                let schema = &tool_lock.definition.input_schema;
-                match find_schema_problem(schema) {
-                    None => found.push(UndeclaredTool {
+                match usable_schema(&owner, tool_lock, file.key_span, diagnostics) {
+                    Ok(schema) => found.push(UndeclaredTool {
                         name,
                         entry: entry_for(server, tool, file.key_span),
-                        schema: schema.clone(),
+                        schema: schema.into_owned(),
                     }),
-                    Some(problem) => diagnostics.warning(
+                    Err(problem) => diagnostics.warning(
                         file.key_span,
                         format!("{owner} is left out: its input schema can't be used: {problem}"),
                         "",
@@ -203,6 +212,28 @@ pub(crate) fn model_name(server: &str, prefix: &Field<String>, tool: &str) -> St
     prefix.chars().chain(tool.chars()).map(replace).collect()
 }
 
+/// Returns the names for models of a server's tools. Of those that would be the same, each that isn't the server's own name gets a
+/// part of the digest of that name.
+fn model_names<'t>(
+    server: &str,
+    prefix: &Field<String>,
+    tools: impl Iterator<Item = &'t str> + Clone,
+) -> Vec<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for tool in tools.clone() {
+        *counts.entry(model_name(server, prefix, tool)).or_default() += 1;
+    }
+    let name_of = |tool: &str| {
+        let name = model_name(server, prefix, tool);
+        if counts[&name] == 1 || name.ends_with(tool) {
+            return name;
+        }
+        let digest = HEXLOWER.encode(&Sha256::digest(tool)[..DIGEST_BYTES]);
+        format!("{name}_{digest}")
+    };
+    tools.map(name_of).collect()
+}
+
 fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
     fn spanned<T>(value: T, span: Span) -> Spanned<T> {
         Spanned {
@@ -224,21 +255,44 @@ fn entry_for(server: &str, tool: &str, span: Span) -> Spanned<ToolFile> {
     spanned(file, span)
 }
 
-/// Returns why a server's schema can't be used.
-pub(crate) fn find_schema_problem(schema: &Value) -> Option<String> {
-    let errors = find_schema_errors(schema);
-    if let Some(error) = errors.into_iter().next() {
-        return Some(
-            format!("{} {}", error.pointer, error.message)
-                .trim_start()
-                .to_owned(),
+/// Returns the schema of a server's tool as far as it can be checked, and warns of what can't.
+///
+/// # Errors
+/// It can't be used at all. Says why.
+pub(crate) fn usable_schema<'l>(
+    owner: &str,
+    lock: &'l ToolLock,
+    place: Span,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Result<Cow<'l, Value>, String> {
+    let describe = |error: &SchemaError| {
+        let text = format!("{} {}", error.pointer, error.message);
+        text.trim_start().to_owned()
+    };
+    let (schema, unchecked) = leave_out_unusable(&lock.definition.input_schema);
+    if let Some(error) = find_schema_errors(&schema).first() {
+        return Err(describe(error));
+    }
+    if !takes_objects(&schema) {
+        return Err("it isn't for objects".to_owned());
+    }
+    for error in unchecked {
+        let what = describe(&error);
+        diagnostics.warning(
+            place,
+            format!("a part of the input schema of {owner} isn't checked: {what}"),
+            "",
+            "the server checks its inputs itself; to check them here, too, declare the tool under `tools` with a schema of your own",
         );
     }
-    let takes_objects = match schema.get("type") {
+    Ok(schema)
+}
+
+fn takes_objects(schema: &Value) -> bool {
+    match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
         Some(kind) => kind == "object",
         // What it refers to says so.
         None => schema.get("$ref").is_some(),
-    };
-    (!takes_objects).then(|| "it isn't for objects".to_owned())
+    }
 }

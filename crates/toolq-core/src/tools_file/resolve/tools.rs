@@ -15,7 +15,7 @@ use crate::tools_file::resolve::context::{CheckContext, SchemaPlace, ToolContext
 use crate::tools_file::resolve::diagnostics::Diagnostics;
 use crate::tools_file::resolve::regular_file::read_regular_file;
 use crate::tools_file::resolve::server::ServersByName;
-use crate::tools_file::resolve::server_tools::{ServerTools, find_schema_problem};
+use crate::tools_file::resolve::server_tools::{ServerTools, usable_schema};
 use crate::tools_file::resolve::tool::{self, SharedSettings};
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::unlocked_servers::takes_server_schema;
@@ -177,16 +177,17 @@ fn find_undeclared_schema<'f>(
     let lock = server_tools.tool_lock(name, &file.value.mcp);
     let gets_input = takes_server_schema(&file.value);
     if let Some(lock) = lock.filter(|_| gets_input) {
-        let schema = &lock.definition.input_schema;
-        if let Some(problem) = find_schema_problem(schema) {
-            context.diagnostics.error(
+        let owner = format!("`{name}` in tools.lock");
+        match usable_schema(&owner, lock, file.key_span, context.diagnostics) {
+            Ok(schema) => return schema,
+            Err(problem) => context.diagnostics.error(
                 file.key_span,
-                format!("the input schema of `{name}` in tools.lock can't be used: {problem}"),
+                format!("the input schema of {owner} can't be used: {problem}"),
                 "",
                 "write an `input_schema` of your own",
-            );
+            ),
         }
-        return Cow::Borrowed(schema);
+        return Cow::Borrowed(&lock.definition.input_schema);
     }
     let is_missing = file.value.input_schema.is_missing();
     if is_missing && !(gets_input && server_tools.is_being_written()) {

@@ -139,7 +139,7 @@ impl ConnectionTask {
 fn is_of_older_server(failure: &HttpFailure) -> bool {
     match failure {
         HttpFailure::Status { status, .. } => {
-            (400..=499).contains(status) && !matches!(status, 401 | 403 | 407 | 429)
+            (400..=599).contains(status) && !matches!(status, 401 | 403 | 407 | 429)
         }
         HttpFailure::Transport(error) => error.phase == TransportPhase::Body,
         HttpFailure::SessionExpired => false,

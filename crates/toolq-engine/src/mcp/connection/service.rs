@@ -69,7 +69,12 @@ impl ConnectionTask {
             self.handle_request(first);
         }
         let end = self.serve(&mut requests).await;
-        if self.has_answered && matches!(end, ConnectionEnd::ServerEnded(_)) {
+        let has_ended = matches!(end, ConnectionEnd::ServerEnded(_));
+        let was_not_ready = self.falls_back && self.identity.is_none();
+        self.state
+            .has_failed_probe
+            .store(was_not_ready, Ordering::SeqCst);
+        if has_ended && (self.has_answered || was_not_ready) {
             self.state.may_be_replaced.store(true, Ordering::SeqCst);
         }
         requests.close();
@@ -190,7 +195,7 @@ impl ConnectionTask {
                         yield_now().await;
                     }
                 }
-                () = sleep_until(begin + PROBE_TIMEOUT), if is_probing && self.identity.is_none() => {
+                () = sleep_until(begin + PROBE_TIMEOUT.min(self.startup / 2)), if is_probing && self.identity.is_none() => {
                     is_probing = false;
                     self.session.give_up_probe();
                 }

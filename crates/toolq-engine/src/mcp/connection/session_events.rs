@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
@@ -10,6 +11,7 @@ use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::process::StdoutLine;
 use crate::mcp::transport::Incoming;
 use crate::progress::Progress;
+use toolq_mcp::ProtocolEra;
 use toolq_mcp::client::{SessionEvent, ToolList};
 
 impl ConnectionTask {
@@ -27,6 +29,8 @@ impl ConnectionTask {
         for event in events {
             match event {
                 SessionEvent::Ready(identity) => {
+                    let is_legacy = identity.version.era() == ProtocolEra::Legacy;
+                    self.state.is_legacy.store(is_legacy, Ordering::SeqCst);
                     let needs_tools = self.transport.agree_on(identity.version);
                     self.identity = Some(identity);
                     if needs_tools || self.compares_tools || !self.listeners.is_empty() {

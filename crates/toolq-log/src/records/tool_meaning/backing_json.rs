@@ -195,6 +195,7 @@ pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
         idle: _,
         restarts: _,
         protocol: _,
+        was_legacy: _,
         result: _,
         start_limits: _,
         compares_tools: _,
