@@ -38,7 +38,7 @@ mod tests;
 mod timing;
 
 pub use approval::{ApprovalFuture, ApprovalPrompt, ApprovalReply, Approver, PriorApprovals};
-pub use command::{find_program, find_sandbox_gaps};
+pub use command::{find_interpreter, find_program, find_sandbox_gaps};
 pub use control::RunControl;
 pub use conversation_outputs::ConversationOutputs;
 pub use discovery::SchemaDiscovery;

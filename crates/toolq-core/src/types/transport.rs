@@ -7,6 +7,8 @@ pub struct SpawnError {
     pub program: String,
     /// The working directory relative to the root, if it is the cause.
     pub directory: Option<String>,
+    /// The interpreter that the first line of the program names and that isn't there, if that is the cause.
+    pub interpreter: Option<String>,
     /// Why the program can't be started in its `sandbox`, if that is the cause.
     pub confinement: Option<String>,
     /// The operating system's error number (errno).

@@ -16,6 +16,6 @@ mod supervised_child;
 
 pub(crate) use child::{ChildExit, ChildProcess};
 pub(crate) use pipes::ParentEnds;
-pub use program_lookup::find_program;
+pub use program_lookup::{find_interpreter, find_program};
 pub(crate) use runner::CommandRunner;
 pub use sandbox::find_sandbox_gaps;

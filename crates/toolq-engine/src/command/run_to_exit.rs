@@ -9,7 +9,7 @@ use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipe_io::CommandStreams;
 use crate::command::spec::CommandSpec;
 use crate::control::RunControl;
-use toolq_core::types::{CallEnding, DoubtCause, Effect, Outcome, Tool};
+use toolq_core::types::{CallEnding, DoubtCause, Effect, Outcome, ResultContent, Tool};
 
 /// Why waiting for a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,9 +109,16 @@ fn outcome_of_exit(
 
 fn outcome_of_ending(streams: CommandStreams, ending: CallEnding, success: &[i32]) -> Outcome {
     if matches!(ending, CallEnding::ExitCode(code) if success.contains(&code)) {
-        return streams
-            .output
-            .into_outcome(ending, || streams.stderr_tail.finish());
+        let stderr = streams.stderr_tail.finish();
+        let mut outcome = streams.output.into_outcome(ending, || stderr.clone());
+        if let Outcome::Succeeded { content, .. } = &mut outcome
+            && matches!(content, ResultContent::Text(text) if text.is_empty())
+            && !stderr.trim().is_empty()
+        {
+            // What it printed there is all that it said.
+            *content = ResultContent::Text(format!("stderr:\n{}", stderr.trim_end()));
+        }
+        return outcome;
     }
     Outcome::Failed {
         output: streams.into_output(),

@@ -107,6 +107,7 @@ impl CommandSpec<'_> {
         Outcome::NotStarted(SpawnError {
             program: self.program.to_owned(),
             directory: None,
+            interpreter: None,
             confinement: Some(cause),
             errno,
         })
@@ -120,11 +121,11 @@ impl CommandSpec<'_> {
                 let cause = "what it may read lacks the program, or what that needs to start. The author of the tool can add `system` to `read` in its `sandbox`";
                 return self.not_confined(cause.to_owned(), errno);
             }
-            return not_started_outcome(
-                self.program,
-                None,
-                program_lookup::refine_start_error(errno, &self.path),
-            );
+            let errno = program_lookup::refine_start_error(errno, &self.path);
+            return Outcome::NotStarted(SpawnError {
+                interpreter: program_lookup::missing_interpreter(errno, &self.path),
+                ..spawn_error(self.program, None, errno)
+            });
         };
         let directory = self.cwd.strip_prefix(self.root).unwrap_or(&self.cwd);
         not_started_outcome(self.program, Some(directory), errno)
@@ -132,12 +133,17 @@ impl CommandSpec<'_> {
 }
 
 fn not_started_outcome(program: &str, directory: Option<&Path>, errno: i32) -> Outcome {
-    Outcome::NotStarted(SpawnError {
+    Outcome::NotStarted(spawn_error(program, directory, errno))
+}
+
+fn spawn_error(program: &str, directory: Option<&Path>, errno: i32) -> SpawnError {
+    SpawnError {
         program: program.to_owned(),
         directory: directory.map(|directory| directory.display().to_string()),
+        interpreter: None,
         confinement: None,
         errno,
-    })
+    }
 }
 
 fn errno_of(error: &io::Error) -> i32 {

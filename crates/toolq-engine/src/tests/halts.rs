@@ -184,6 +184,7 @@ fn a_halt_while_a_write_waits_leaves_it_undone() {
         program: "t".to_owned(),
         directory: None,
         confinement: None,
+        interpreter: None,
         errno: Errno::AGAIN.raw_os_error(),
     });
     run_turn_while(

@@ -1,19 +1,14 @@
 //! Programs, the scripts that they read, and the interpreters that scripts name.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::commands::check::machine::Surroundings;
 use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
+use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
 use toolq_core::types::{CommandBacking, Template};
-use toolq_engine::find_program;
-
-/// Maximum length of a script's first line, as in Linux.
-const MAX_FIRST_LINE_BYTES: u64 = 256;
+use toolq_engine::{find_interpreter, find_program};
 
 /// What a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +136,7 @@ impl FileLookup<'_> {
 
     /// Checks what the first line of a script names, such as `#!/usr/bin/env python3`.
     fn check_interpreter(&self, script: &Path) -> Option<MissingRequirement> {
-        let (interpreter, argument) = read_first_line(script)?;
+        let (interpreter, argument) = find_interpreter(script)?;
         let is_env = interpreter.file_name() == Some(OsStr::new("env"));
         let missing = if is_executable(&interpreter) {
             let name = argument.filter(|argument| is_env && !argument.starts_with('-'))?;
@@ -151,10 +146,15 @@ impl FileLookup<'_> {
             }
             name
         } else {
-            interpreter.display().to_string()
+            escape(&interpreter.to_string_lossy()).into_owned()
         };
         let message = format!("{} needs {missing}, which isn't there", script.display());
-        let hint = format!("install it; until then, {}", self.consequence);
+        let cure = if missing.ends_with("\\r") {
+            "write its lines without the carriage returns of Windows"
+        } else {
+            "install it"
+        };
+        let hint = format!("{cure}; until then, {}", self.consequence);
         let kind = RequirementKind::Interpreter;
         Some(MissingRequirement::new(kind, missing, message, hint))
     }
@@ -167,23 +167,4 @@ impl FileLookup<'_> {
 fn is_executable(path: &Path) -> bool {
     let may_execute = rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
     may_execute && path.is_file()
-}
-
-/// Returns the interpreter in the first line of a script, and its first argument.
-fn read_first_line(script: &Path) -> Option<(PathBuf, Option<String>)> {
-    let mut text = Vec::new();
-    let file = File::open(script).ok()?;
-    file.take(MAX_FIRST_LINE_BYTES)
-        .read_to_end(&mut text)
-        .ok()?;
-    let line = text.strip_prefix(b"#!")?;
-    let line = line.split(|byte| *byte == b'\n').next()?;
-    let mut words = line
-        .split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty());
-    let interpreter = PathBuf::from(OsStr::from_bytes(words.next()?));
-    let argument = words
-        .next()
-        .map(|word| String::from_utf8_lossy(word).into_owned());
-    Some((interpreter, argument))
 }

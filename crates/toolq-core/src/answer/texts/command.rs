@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::limits;
 use crate::answer::texts::pieces::join_lines;
-use crate::text::format_duration;
+use crate::text::{escape, format_duration};
 use crate::types::{Effect, LimitKind, SpawnError, Tool};
 
 pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
@@ -15,6 +15,15 @@ pub(crate) fn explain_exit(code: i32, output: &str, stderr: &str) -> ErrorText {
             "a program that it needs can't be executed. Use another tool, or tell the user."
         }
         (127, _) => "a program that it needs isn't installed. Use another tool, or tell the user.",
+        (137, _) => {
+            "a program that it ran was killed (SIGKILL), perhaps because it used too much memory. Ask for less at a time."
+        }
+        (129 | 130 | 143, _) => {
+            "something terminated a program that it ran. It may work if you call it again."
+        }
+        (132 | 134..=136 | 139, _) => {
+            "a program that it ran crashed. Try another input or another tool."
+        }
         _ if output.is_empty() && stderr.is_empty() => {
             "it didn't say why. Check the input, or try another approach."
         }
@@ -92,6 +101,17 @@ pub(crate) fn partial_output_text(output: &str, stderr: &str) -> String {
     }
 }
 
+/// Says that the first line of a script names an interpreter that isn't there.
+fn interpreter_error(program: &str, interpreter: &str) -> String {
+    let shown = escape(interpreter);
+    let cause = if interpreter.ends_with('\r') {
+        ": its lines end as on Windows (CRLF)"
+    } else {
+        ""
+    };
+    format!("The interpreter `{shown}` of the script `{program}` was not found{cause}.")
+}
+
 pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
     let program = &fault.program;
     let permanent_hint = "a different input won't change that. Use another tool, or tell the user.";
@@ -101,6 +121,9 @@ pub(crate) fn explain_spawn_error(fault: &SpawnError) -> ErrorText {
     if let Some(cause) = &fault.confinement {
         let error = format!("The program `{program}` can't be started in its sandbox: {cause}.");
         return ErrorText::new(error, permanent_hint);
+    }
+    if let Some(interpreter) = &fault.interpreter {
+        return ErrorText::new(interpreter_error(program, interpreter), permanent_hint);
     }
     let (error, hint) = match fault.errno {
         libc::ENOENT => (

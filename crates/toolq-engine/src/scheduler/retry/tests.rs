@@ -17,6 +17,7 @@ fn not_started(errno: Errno) -> Outcome {
         program: "t".to_owned(),
         directory: None,
         confinement: None,
+        interpreter: None,
         errno: errno.raw_os_error(),
     })
 }

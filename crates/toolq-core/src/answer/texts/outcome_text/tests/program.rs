@@ -146,6 +146,7 @@ fn spawn_errors_are_explained() {
             program: "ripgrep".to_owned(),
             directory: None,
             confinement: None,
+            interpreter: None,
             errno,
         })
     });
@@ -190,6 +191,7 @@ fn too_few_descriptors_name_the_limit_and_its_cure() {
             program: "ripgrep".to_owned(),
             directory: None,
             confinement: None,
+            interpreter: None,
             errno,
         })
     });
