@@ -6,16 +6,18 @@ use std::fmt::Write as _;
 /// Escapes text for display. The result is a single line without characters that move the cursor, change colors, change
 /// the text direction, or are invisible.
 ///
-/// Escapes are written as in the shell's `$'…'`: `\n`, `\x1b`, `\u202e`, `\U000e0041`. Backslashes are left alone.
+/// Escapes are written as in the shell's `$'…'`: `\n`, `\x1b`, `\u202e`, `\U000e0041`. Backslashes are left alone. What a build
+/// server would take for a command at the beginning of a line is escaped there, too.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    let Some(first) = text.find(is_hidden) else {
+    let command = find_build_command(text);
+    let Some(first) = command.or_else(|| text.find(is_hidden)) else {
         return Cow::Borrowed(text);
     };
     let (clean, rest) = text.split_at(first);
     let mut escaped = String::with_capacity(text.len() + 16);
     escaped.push_str(clean);
-    for c in rest.chars() {
-        if is_hidden(c) {
+    for (at, c) in rest.char_indices() {
+        if is_hidden(c) || (at == 0 && command.is_some()) {
             push_escape(&mut escaped, c);
         } else {
             escaped.push(c);
@@ -24,7 +26,22 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Whether `c` is a control character, or one that Unicode renders as nothing, a change of direction, or a line break.
+/// Returns where a command to a build server begins, as `::error::` of GitHub Actions or `##vso[…]` of Azure Pipelines, if the text
+/// is one.
+fn find_build_command(text: &str) -> Option<usize> {
+    let command = text.trim_start();
+    let is_bracketed = |rest: &str| {
+        rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+            .starts_with('[')
+    };
+    let is_command =
+        command.starts_with("::") || command.strip_prefix("##").is_some_and(is_bracketed);
+    (is_command && !text[..text.len() - command.len()].contains(is_hidden))
+        .then(|| text.len() - command.len())
+}
+
+/// Whether `c` is a control character, one that Unicode renders as nothing, a change of direction, or a line break, or one that has
+/// no meaning of its own, such as those for private use.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -32,7 +49,8 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+            | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{13430}'..='\u{1345f}' | '\u{16fe4}' | '\u{1d159}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
 fn push_escape(escaped: &mut String, c: char) {
@@ -64,6 +82,11 @@ mod tests {
                 r"a\u202eb\u2066c\u200bd\ufeff",
             ),
             ("\u{2028}\u{e0041}", r"\u2028\U000e0041"),
+            ("\u{13430}\u{1d159}\u{e000}", r"\U00013430\U0001d159\ue000"),
+            ("::error::x ::", r"\x3a:error::x ::"),
+            (" ##vso[task]", r" \x23#vso[task]"),
+            ("\n::x", r"\n::x"),
+            ("## Title", "## Title"),
         ] {
             assert_eq!(escape(text), seen);
         }
