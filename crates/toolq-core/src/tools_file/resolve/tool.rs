@@ -19,7 +19,7 @@ use crate::tools_file::resolve::server::ServersByName;
 use crate::tools_file::resolve::server_tools::ServerTools;
 use crate::tools_file::resolve::setting_layers;
 use crate::tools_file::resolve::start_limits;
-use crate::tools_file::resolve::tool_name::check_tool_name;
+use crate::tools_file::resolve::tool_name::{check_tool_name, check_tool_schema};
 use crate::tools_file::resolve::tool_rules::ToolRules;
 use crate::tools_file::resolve::value_names;
 use crate::tools_file::spanned::{Field, Spanned};
@@ -47,6 +47,7 @@ pub(crate) fn resolve_tool(
     context: &mut ToolContext<'_, '_>,
 ) -> Tool {
     check_tool_name(name, file.key_span, context);
+    check_tool_schema(name, context.schema, file.key_span, context);
     let tool = &file.value;
     let server_tools = shared.server_tools;
     let defaults = match server_tools.defaults(&tool.mcp) {

@@ -67,6 +67,7 @@ pub(crate) fn resolve_url(
             "no address",
             "write a URL as `https://host/path`; it may begin with a variable",
         ),
+        Err(ServerUrlError::HasUser) => report_user(url, context),
         Err(ServerUrlError::ContainsValue(name)) => {
             let needle = format!("{{{name}");
             let start = url.value.find(&needle).unwrap_or_default();
@@ -95,15 +96,27 @@ pub(crate) fn resolve_fixed_url(
     context: &mut ToolContext<'_, '_>,
 ) -> Template {
     let template = context.resolve_template(url, policy);
-    if let Err(ServerUrlError::Malformed(why)) = check_url_prefix(&template) {
-        context.diagnostics.error(
+    match check_url_prefix(&template) {
+        Err(ServerUrlError::Malformed(why)) => context.diagnostics.error(
             url.span,
             why,
             "no address",
             "write an endpoint as `https://host`; it may begin with a variable",
-        );
+        ),
+        Err(ServerUrlError::HasUser) => report_user(url, context),
+        Err(ServerUrlError::ContainsValue(_)) | Ok(()) => {}
     }
     template
+}
+
+/// Reports a user or password in a URL, which wouldn't be sent, and would be shown wherever the URL is.
+fn report_user(url: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
+    context.diagnostics.error(
+        url.span,
+        "a user and password can't be part of a URL",
+        "",
+        "put `user:password` in Base64 into a variable, and write `headers: {authorization: \"Basic ${CREDENTIALS}\"}`",
+    );
 }
 
 /// Why the beginning of a URL doesn't name a server that the author fixes.
@@ -112,6 +125,8 @@ enum ServerUrlError {
     ContainsValue(String),
     /// It isn't the URL of a web server, for this reason.
     Malformed(String),
+    /// It has a user or a password.
+    HasUser,
 }
 
 /// Checks the part of a URL before the path. A variable may hold a whole server, so only a path may follow it.
@@ -128,7 +143,7 @@ fn check_url_prefix(template: &Template) -> Result<(), ServerUrlError> {
             }
         }
     }
-    check_server(&prefix).map_err(ServerUrlError::Malformed)
+    check_server(&prefix)
 }
 
 /// Whether the URL continues after the server.
@@ -144,14 +159,18 @@ fn split_server(prefix: &str) -> Option<(&str, &str)> {
     Some(rest.split_at(end.unwrap_or(rest.len())))
 }
 
-fn check_server(prefix: &str) -> Result<(), String> {
+fn check_server(prefix: &str) -> Result<(), ServerUrlError> {
+    let malformed = |why| Err(ServerUrlError::Malformed(why));
     let has_server = split_server(prefix).is_some_and(|(server, _)| !server.is_empty());
     match url::Url::parse(prefix) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => {
-            Err(format!("`{}` is neither http nor https", url.scheme()))
+            malformed(format!("`{}` is neither http nor https", url.scheme()))
+        }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            Err(ServerUrlError::HasUser)
         }
         Ok(url) if url.has_host() && has_server => Ok(()),
-        Ok(_) => Err("the URL has no host".to_owned()),
-        Err(error) => Err(format!("this isn't a URL: {error}")),
+        Ok(_) => malformed("the URL has no host".to_owned()),
+        Err(error) => malformed(format!("this isn't a URL: {error}")),
     }
 }

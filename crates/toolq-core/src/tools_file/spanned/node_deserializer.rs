@@ -9,6 +9,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use crate::text::{escape, is_hidden};
 use crate::tools_file::spanned::field::{FIELD_MARKER, KIND_MARKER, KeyHint};
 use crate::tools_file::spanned::field_error::{FieldError, suggest_known};
 use crate::tools_file::yaml::{YamlContent, YamlEntry, YamlNode};
@@ -126,11 +127,20 @@ impl<'de> NodeDeserializer<'de> {
             .iter()
             .partition(|entry| fields.contains(&entry.key.as_str()));
         for entry in unknown {
-            let message = format!("unknown key `{}`", entry.key);
+            let message = format!("unknown key `{}`", escape(&entry.key));
             let label = format!("not a key of `{}`", self.key);
             let problem = FileProblem::error(entry.key_span, message, label);
             let key_hint = (self.key_hint)(&entry.key, fields).map(str::to_owned);
-            let hint = key_hint.unwrap_or_else(|| suggest_known(&entry.key, fields));
+            let odd_space = || {
+                let mut spaces = entry.key.chars();
+                let space = spaces.find(|c| *c != ' ' && (c.is_whitespace() || is_hidden(*c)))?;
+                let code = u32::from(space);
+                Some(format!(
+                    "its U+{code:04X} looks like a space and isn't one: leave it out"
+                ))
+            };
+            let hint = key_hint.or_else(odd_space);
+            let hint = hint.unwrap_or_else(|| suggest_known(&entry.key, fields));
             self.problems.borrow_mut().push(problem.with_hint(hint));
         }
         TableAccess::new(self, known)
