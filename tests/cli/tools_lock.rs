@@ -367,7 +367,7 @@ tools:
 }
 
 #[test]
-fn a_schema_that_refers_to_a_file_leaves_out_its_tool_alone() {
+fn a_keyword_that_cannot_be_checked_is_left_out_alone() {
     let mut tools = announced();
     tools[0]["inputSchema"]["properties"]["x"] = json!({"$ref": "secret.json"});
     tools[2]["inputSchema"] = json!({"type": "object", "properties": 5});
@@ -376,20 +376,17 @@ fn a_schema_that_refers_to_a_file_leaves_out_its_tool_alone() {
     fs::write(sandbox.path().join("secret.json"), "{}").unwrap();
     let output =
         after_lock(sandbox, r#""$TOOLQ" tools --format json; "$TOOLQ" check"#).assert_exit(0);
-    assert!(
-        output.stdout.contains("notes_pay") && !output.stdout.contains("notes_read_note"),
-        "{}",
-        output.stdout
-    );
-    let warnings = &output.stderr;
-    assert!(
-        warnings.contains("the tool `read_note` of the server `notes` is left out"),
-        "{warnings}"
-    );
-    assert!(
-        warnings.contains("the tool `odd.name` of the server `notes` is left out"),
-        "{warnings}"
-    );
+    for name in ["notes_pay", "notes_read_note", "notes_odd_name"] {
+        assert!(output.stdout.contains(name), "{}", output.stdout);
+    }
+    for warned in [
+        "`read_note` of",
+        "$ref `secret.json`",
+        "`odd.name` of",
+        "properties must be object",
+    ] {
+        assert!(output.stderr.contains(warned), "{}", output.stderr);
+    }
 }
 
 /// With a rounded number, toolq would check other inputs than the server means, and call a changed number the same.

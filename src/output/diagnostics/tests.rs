@@ -87,6 +87,13 @@ tools:
       ╰────
      help: 1 turns parallelism off
 
+     ⚠ some APIs reject the property `名` of the input of `read_file`
+      ╭─[tools.yaml:3:3]
+    3 │   read_file:
+      ·   ─────────
+      ╰────
+     help: up to 64 letters, digits, `_`, `-` and `.` are accepted everywhere
+
      × `strin` is not a JSON Schema type
       ╭─[tools.yaml:6:33]
     6 │       properties: {path: {type: strin}, 名: {type: string, pattern: "(?=x)"}}

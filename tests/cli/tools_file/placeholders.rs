@@ -51,8 +51,13 @@ fn an_open_schema_allows_any_placeholder() {
         properties: {a: {}}, additionalProperties: true
         properties: {b: {}}
         properties: {b: {$ref: "#/properties/a"}, a: {type: object}}
-        allOf: [{properties: {b: {type: object}}}]
         "##,
+    );
+    assert_warned(
+        schema,
+        r"
+        allOf: [{properties: {b: {type: object}}}] ⇒ t ⇒ some APIs reject `allOf` at the top
+        ",
     );
     assert_refused(
         schema,

@@ -225,17 +225,12 @@ fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> Doc
             messages.begin(block, piece.entry)
         }
     };
-    // A whole input may come first, unless it may be that of a call that has none yet.
     let is_anonymous = messages.block(number).is_some_and(|known| {
-        let is_doubtful = match known.input.arrival() {
-            Arrival::Nothing => false,
-            Arrival::Whole => known.group != number,
-            Arrival::Part | Arrival::TooMuch => true,
-        };
-        known.id.is_none() && known.name.is_none() && is_doubtful
+        let has_input = known.input.arrival() != Arrival::Nothing;
+        known.id.is_none() && known.name.is_none() && has_input
     });
     if is_anonymous && (piece.id.is_some() || piece.name.is_some()) {
-        // Its first pieces may be those of another call, under a wrong index.
+        // It may be the input of another call, under a wrong index.
         messages.break_at(number, "its input began before anything said whose it is");
     }
     if let (Some(block), Some(id)) = (messages.block_mut(number), &piece.id) {
