@@ -89,8 +89,7 @@ impl ServerConnection {
             transport,
             failure: None,
             expiry: "",
-            is_ready: false,
-            has_answered: false,
+            phase: Phase::Starting,
             compares_tools: server.compares_tools,
             identity: None,
             announcement: None,
@@ -190,6 +189,17 @@ fn implementation() -> Implementation {
     }
 }
 
+/// How far a server has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Calls wait.
+    Starting,
+    /// Calls are sent.
+    Ready,
+    /// It has answered a call.
+    Proven,
+}
+
 /// The state of the task.
 struct ConnectionTask {
     transport: Transport,
@@ -206,9 +216,7 @@ struct ConnectionTask {
     idle: Option<Duration>,
     /// When a call last came or ended.
     last_use: Instant,
-    is_ready: bool,
-    /// The server has answered a call.
-    has_answered: bool,
+    phase: Phase,
     /// Whether calls have to wait for the list of tools, too.
     compares_tools: bool,
     identity: Option<ServerIdentity>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{CallReply, ConnectionCall, ConnectionTask};
+use super::{CallReply, ConnectionCall, ConnectionTask, Phase};
 use toolq_core::types::ToolDrift;
 
 impl ConnectionTask {
@@ -20,7 +20,7 @@ impl ConnectionTask {
         if call.reply.is_closed() {
             return;
         }
-        if !self.is_ready {
+        if self.phase < Phase::Ready {
             self.waiting.push(call);
             return;
         }

@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::reply::Waiters;
-use super::{CallReply, ConnectionRequest, ConnectionTask, lock};
+use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, lock};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
 use toolq_core::text::format_duration;
@@ -74,7 +74,7 @@ impl ConnectionTask {
         self.state
             .has_failed_probe
             .store(was_not_ready, Ordering::SeqCst);
-        if has_ended && (self.has_answered || was_not_ready) {
+        if has_ended && (self.phase == Phase::Proven || was_not_ready) {
             self.state.may_be_replaced.store(true, Ordering::SeqCst);
         }
         requests.close();
@@ -123,7 +123,7 @@ impl ConnectionTask {
         if self.life.is_recorded() {
             return;
         }
-        if self.is_ready {
+        if self.phase >= Phase::Ready {
             self.record_ready().await;
         } else {
             self.life.set_pid(self.transport.pid().await);
@@ -162,7 +162,7 @@ impl ConnectionTask {
         let control = self.control.clone();
         let mut killed = pin!(control.wait_for_kill());
         loop {
-            if self.is_ready && !self.life.is_recorded() {
+            if self.phase >= Phase::Ready && !self.life.is_recorded() {
                 self.record_ready().await;
             }
             self.transport.send_output(&mut self.session);
@@ -199,7 +199,7 @@ impl ConnectionTask {
                     is_probing = false;
                     self.session.give_up_probe();
                 }
-                () = sleep_until(begin + self.startup), if !self.is_ready => {
+                () = sleep_until(begin + self.startup), if self.phase < Phase::Ready => {
                     let startup = format_duration(self.startup);
                     let why = format!("the server wasn't ready after {startup}");
                     return ConnectionEnd::Failed(why);

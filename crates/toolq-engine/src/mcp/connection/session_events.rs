@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
-use super::{CallReply, ConnectionTask, ListReply};
+use super::{CallReply, ConnectionTask, ListReply, Phase};
 use crate::mcp::announcement::ServerAnnouncement;
 use crate::mcp::process::StdoutLine;
 use crate::mcp::transport::Incoming;
@@ -48,7 +48,7 @@ impl ConnectionTask {
                 SessionEvent::CallEnded { call, result } => {
                     if let Some(pending) = self.running.remove(&call) {
                         self.note_use();
-                        self.has_answered = true;
+                        self.phase = Phase::Proven;
                         let _ = pending.reply.send(CallReply::Answered(result));
                     }
                 }
@@ -77,7 +77,7 @@ impl ConnectionTask {
             return;
         }
         // A server that is ready and whose tools aren't compared hasn't been asked yet.
-        if self.is_ready && self.listeners.is_empty() {
+        if self.phase >= Phase::Ready && self.listeners.is_empty() {
             self.session.list_tools();
         }
         self.listeners.push(reply);
@@ -95,7 +95,7 @@ impl ConnectionTask {
     }
 
     fn begin_waiting_calls(&mut self) {
-        self.is_ready = true;
+        self.phase = self.phase.max(Phase::Ready);
         for call in mem::take(&mut self.waiting) {
             self.begin_call(call);
         }
