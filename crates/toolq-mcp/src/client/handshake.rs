@@ -27,6 +27,8 @@ pub(crate) struct Handshake {
     initialized_with: Option<ProtocolVersion>,
     /// `server/discover` was sent last.
     is_probing: bool,
+    /// Why the server has refused `initialize`. Where it refuses the modern era, too, this says more.
+    refusal: Option<RpcError>,
 }
 
 /// What an answer means for the handshake.
@@ -87,6 +89,7 @@ impl Handshake {
             client,
             initialized_with: None,
             is_probing: false,
+            refusal: None,
         };
         match preference {
             ProtocolPreference::Only(version) if version.era() == ProtocolEra::Legacy => {
@@ -163,6 +166,7 @@ impl Handshake {
                 self.choose_version(error.supported_versions(), None, outbox)
             }
             Err(error) if error.is_modern() || self.preference != ProtocolPreference::Auto => {
+                let error = self.refusal.take().unwrap_or(error);
                 HandshakeStep::Failed(HandshakeError::Refused(error))
             }
             Err(_) => {
@@ -219,6 +223,7 @@ impl Handshake {
             }
             // It may have become modern since.
             None if self.preference == ProtocolPreference::LegacyFirst => {
+                self.refusal = Some(error);
                 self.probe(outbox);
                 HandshakeStep::Waiting
             }
@@ -243,11 +248,11 @@ impl Handshake {
                     implementation,
                 })
             }
-            Some(_) if self.preference == ProtocolPreference::Auto => {
+            _ if self.preference == ProtocolPreference::Auto => {
                 self.give_up_probe(outbox);
                 HandshakeStep::Waiting
             }
-            Some(_) | None => HandshakeStep::Failed(HandshakeError::NoCommonVersion {
+            _ => HandshakeStep::Failed(HandshakeError::NoCommonVersion {
                 offered,
                 wanted: ProtocolVersion::LATEST,
             }),

@@ -159,7 +159,7 @@ fn a_modern_server_that_is_slow_to_start_is_not_taken_for_a_legacy_one() {
 fn versions_that_nobody_shares_are_named() {
     for (preference, answer, failure) in [
         (
-            ProtocolPreference::Auto,
+            ProtocolPreference::Only(ProtocolVersion::LATEST),
             json!({"id": 0, "error": {"code": -32022, "message": "no", "data": {"supported": ["2031-01-01"], "requested": "2026-07-28"}}}),
             "failed: the server speaks 2031-01-01, not 2026-07-28",
         ),
@@ -174,7 +174,7 @@ fn versions_that_nobody_shares_are_named() {
             "failed: the server speaks 2031-01-01, not 2025-11-25",
         ),
         (
-            ProtocolPreference::Auto,
+            ProtocolPreference::Only(ProtocolVersion::LATEST),
             json!({"id": 0, "result": {"supportedVersions": []}}),
             "failed: the server speaks no version, not 2026-07-28",
         ),
@@ -182,6 +182,19 @@ fn versions_that_nobody_shares_are_named() {
         let mut client = TestClient::new(preference);
         assert_eq!(client.receive(answer), failure);
     }
+}
+
+/// What the server said about the era that it was asked for first says more.
+#[test]
+fn the_first_refusal_is_reported() {
+    let mut client = TestClient::new(ProtocolPreference::LegacyFirst);
+    let refusal = json!({"id": 1, "error": {"code": -32603, "message": "license expired"}});
+    assert_eq!(client.receive(refusal), "");
+    let unknown = json!({"id": 0, "error": {"code": -32601, "message": "no such method"}});
+    assert_eq!(
+        client.receive(unknown),
+        "failed: the server refused the handshake: license expired (error -32603)"
+    );
 }
 
 /// The second time in the revision that the server has named.

@@ -14,13 +14,13 @@ hostile_servers! {
         let probe = crate::servers::wire::Request(wire.kept.remove(0));
         wire.answer(&probe, discovery());
     });
-    is_silent_in_initialize => legacy().keys("startup: 1s").on_initialize(|_, _| {}).all(Fails("wasn't ready after 1s")).again(Fails("isn't started again"));
+    is_silent_in_initialize => legacy().keys("startup: 1s").on_initialize(|_, _| {}).all(Fails("wasn't ready after 1s"));
     never_reads => legacy().keys("startup: 1s").at_start(|_| loop { std::thread::sleep(std::time::Duration::from_mins(1)) }).all(Fails("wasn't ready after 1s"));
-    says_nothing_and_reads_all => legacy().keys("startup: 1s").at_start(|_| drain_stdin()).all(Fails("wasn't ready after 1s")).again(Fails("isn't started again"));
+    says_nothing_and_reads_all => legacy().keys("startup: 1s").at_start(|_| drain_stdin()).all(Fails("wasn't ready after 1s"));
     talks_only_noise => legacy().keys("startup: 1s").at_start(|wire| loop {
         wire.line("still starting");
         std::thread::sleep(std::time::Duration::from_millis(1));
-    }).all(Fails("wasn't ready after 1s")).again(Fails("isn't started again"));
+    }).all(Fails("wasn't ready after 1s"));
     refuses_the_probe_with_a_null_id => legacy().keys("startup: 4s").on_discover(|wire, _| {
         wire.respond(&Value::Null, json!({"error": {"code": -32600, "message": "not initialized"}}));
     });
@@ -38,18 +38,18 @@ hostile_servers! {
     });
     supports_no_version => legacy().on_discover(|wire, request| {
         wire.answer(request, json!({"supportedVersions": []}));
-    }).all(Fails("no version")).again(Fails("isn't started again"));
+    });
     supports_an_unknown_version => legacy().on_discover(|wire, request| {
         wire.respond(request.id(), json!({"error": {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01"]}}}));
-    }).all(Fails("2099-01-01")).again(Fails("isn't started again"));
+    });
     initializes_an_unknown_version => legacy().on_initialize(|wire, request| wire.answer(request, initialization("2099-01-01")))
-        .all(Fails("2099-01-01")).again(Fails("isn't started again"));
+        .all(Fails("2099-01-01"));
     initializes_the_modern_version => legacy().on_initialize(|wire, request| wire.answer(request, initialization("2026-07-28")))
-        .all(Fails("2026-07-28")).again(Fails("isn't started again"));
-    initializes_no_version => legacy().on_initialize(|wire, request| wire.answer(request, json!({}))).all(Fails("protocolVersion")).again(Fails("isn't started again"));
-    initializes_with_null => legacy().on_initialize(|wire, request| wire.respond(request.id(), json!({"result": null}))).all(Fails("can't be read")).again(Fails("isn't started again"));
+        .all(Fails("2026-07-28"));
+    initializes_no_version => legacy().on_initialize(|wire, request| wire.answer(request, json!({}))).all(Fails("protocolVersion"));
+    initializes_with_null => legacy().on_initialize(|wire, request| wire.respond(request.id(), json!({"result": null}))).all(Fails("can't be read"));
     refuses_initialize => legacy().on_initialize(|wire, request| wire.refuse(request, -32603, "license expired"))
-        .all(Fails("license expired")).again(Fails("isn't started again"));
+        .all(Fails("license expired"));
     initializes_twice => legacy().on_initialize(|wire, request| {
         wire.answer_initialize(request);
         wire.answer(request, initialization("2024-11-05"));
@@ -62,5 +62,5 @@ hostile_servers! {
     });
     introduces_itself_oddly => legacy().keys("startup: 4s").on_initialize(|wire, request| {
         wire.answer(request, json!({"protocolVersion": "2025-11-25", "serverInfo": "me", "capabilities": 5}));
-    }).all(Fails("can't be read")).again(Fails("isn't started again"));
+    }).all(Fails("can't be read"));
 }
