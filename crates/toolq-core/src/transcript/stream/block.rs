@@ -37,6 +37,8 @@ pub(crate) struct Block {
     pub fault: Option<InvalidInput>,
     /// Its position among the calls of its message, or that of the next call if it's none.
     pub position: usize,
+    /// Its input came before its id and its name.
+    pub was_named_late: bool,
     /// Its end has come: no more pieces may follow.
     pub is_complete: bool,
     /// Number of the first block of its group: blocks of which each began while another one was open. A piece of one may be in

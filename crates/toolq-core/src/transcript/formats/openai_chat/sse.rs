@@ -220,19 +220,13 @@ fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> Doc
         }
         Piece::Of(number) => number,
         Piece::New => {
+            refuse_late_name(&piece, messages);
             end_last_call(messages);
             let block = Block::new(call_kind(piece.is_custom), piece.index);
             messages.begin(block, piece.entry)
         }
     };
-    let is_anonymous = messages.block(number).is_some_and(|known| {
-        let has_input = known.input.arrival() != Arrival::Nothing;
-        known.id.is_none() && known.name.is_none() && has_input
-    });
-    if is_anonymous && (piece.id.is_some() || piece.name.is_some()) {
-        // It may be the input of another call, under a wrong index.
-        messages.break_at(number, "its input began before anything said whose it is");
-    }
+    name_late(number, &piece, messages);
     if let (Some(block), Some(id)) = (messages.block_mut(number), &piece.id) {
         block.id.get_or_insert_with(|| id.clone().into_owned());
         messages.add_call_id(number, id);
@@ -247,6 +241,35 @@ fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> Doc
         None => {}
     }
     Ok(())
+}
+
+/// What is said where an input comes before its call, and may be that of another one.
+const ANONYMOUS: &str = "its input began before anything said whose it is";
+
+/// Takes a piece that names a call whose input is there already. A whole input may come first, unless it may be that of a call that
+/// has none yet.
+fn name_late(number: usize, piece: &CallPiece, messages: &mut Messages) {
+    let is_named = piece.id.is_some() || piece.name.is_some();
+    let Some(call) = messages.block_mut(number).filter(|call| {
+        let is_anonymous = call.id.is_none() && call.name.is_none();
+        is_named && is_anonymous && call.input.arrival() != Arrival::Nothing
+    }) else {
+        return;
+    };
+    call.was_named_late = true;
+    if call.input.arrival() != Arrival::Whole || call.group != number {
+        messages.break_at(number, ANONYMOUS);
+    }
+}
+
+/// Where another call begins under the index of one that was named late, an index says little, and the input may be the new one's.
+fn refuse_late_name(piece: &CallPiece, messages: &mut Messages) {
+    let at = piece.index.and_then(|index| messages.find_index(index));
+    if let Some(at) = at
+        && messages.block(at).is_some_and(|call| call.was_named_late)
+    {
+        messages.break_at(at, ANONYMOUS);
+    }
 }
 
 /// Finds out which call a piece belongs to.

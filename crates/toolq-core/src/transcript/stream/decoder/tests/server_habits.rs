@@ -336,7 +336,8 @@ fn pieces_of_calls_may_alternate() {
     assert_eq!(read.unwrap(), r#"a n {"x":1}, b n {}"#);
 }
 
-/// Arguments before the name of their call may be another call's, under a wrong index. So may what is behind the end of an input.
+/// Arguments may come before the name of their call, if they are whole: a part of them may be another call's, under a wrong index.
+/// So may what is behind the end of an input, and arguments before two calls under one index.
 #[test]
 fn pieces_that_may_be_those_of_another_call_break_the_message() {
     let named = |id: &str| format!(r#""index":1,"id":"{id}","function":{{"name":"n"}}"#);
@@ -349,8 +350,9 @@ fn pieces_that_may_be_those_of_another_call_break_the_message() {
         let end = chunk("c", "", FINISH);
         read_events(&calls.chain([end]).collect::<Vec<_>>())
     };
+    assert_eq!(read(&[piece("{}"), named("b")]).unwrap(), "b n {}");
     for calls in [
-        vec![piece("{}"), named("b")],
+        vec![piece("{}"), named("b"), named("c"), piece("{}")],
         vec![piece("{\"to\":"), named("b"), piece("{}"), piece("}")],
         vec![named("b"), piece("{}"), piece("}")],
     ] {
