@@ -123,28 +123,32 @@ pub(crate) struct ResultMembers<'t> {
 }
 
 impl CallToolResult {
-    /// Reads the members that make up the result of a call.
-    ///
-    /// # Errors
-    /// One of them has the wrong type.
-    pub(crate) fn from_members(members: &ResultMembers<'_>) -> serde_json::Result<Self> {
-        let blocks: Vec<&RawValue> = read_or_default(members.content)?;
-        // One without its parts doesn't take the others with it.
-        let read =
-            |block: &RawValue| serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown);
-        Ok(Self {
-            meta: read_or_default(members.meta)?,
-            content: blocks.into_iter().map(read).collect(),
+    /// Reads the members that make up the result of a call, as far as they can be read: the call was answered, and a detail must not
+    /// put it in doubt.
+    pub(crate) fn from_members(members: &ResultMembers<'_>) -> Self {
+        let meta = members.meta.map(RawValue::get);
+        let is_error = members.is_error.map_or("", RawValue::get);
+        Self {
+            meta: meta.map_or_else(Map::new, |meta| {
+                serde_json::from_str(meta).unwrap_or_default()
+            }),
+            content: members.content.map(read_blocks).unwrap_or_default(),
             structured_content: members.structured_content.map(ToOwned::to_owned),
-            is_error: read_or_default(members.is_error)?,
-        })
+            is_error: is_error.trim_matches('"').eq_ignore_ascii_case("true"),
+        }
     }
 }
 
-fn read_or_default<'t, T: Deserialize<'t> + Default>(
-    raw: Option<&'t RawValue>,
-) -> serde_json::Result<T> {
-    raw.map_or_else(|| Ok(T::default()), |raw| serde_json::from_str(raw.get()))
+/// Reads blocks, or what some servers send instead: one block, or its text. One without its parts doesn't take the others with it.
+fn read_blocks(content: &RawValue) -> Vec<ContentBlock> {
+    if let Ok(text) = serde_json::from_str(content.get()) {
+        return vec![ContentBlock::Text { text }];
+    }
+    let blocks: Vec<&RawValue> =
+        serde_json::from_str(content.get()).unwrap_or_else(|_| vec![content]);
+    let read =
+        |block: &RawValue| serde_json::from_str(block.get()).unwrap_or(ContentBlock::Unknown);
+    blocks.into_iter().map(read).collect()
 }
 
 #[cfg(test)]
@@ -155,7 +159,7 @@ mod tests {
     fn what_can_be_read_of_a_result_is_kept() {
         let blocks = |json: &str| {
             let members = serde_json::from_str::<ResultMembers<'_>>(json);
-            let result = members.and_then(|members| CallToolResult::from_members(&members));
+            let result = members.map(|members| CallToolResult::from_members(&members));
             result
                 .ok()
                 .map(|result| (result.content.len(), result.is_error))
@@ -174,9 +178,14 @@ mod tests {
                 r#"{"content":null,"structuredContent":null,"isError":null,"_meta":null}"#,
                 Some((0, false)),
             ),
-            (r#"{"content":"text"}"#, None),
-            (r#"{"isError":"yes"}"#, None),
-            (r#"{"_meta":[]}"#, None),
+            (r#"{"content":"text"}"#, Some((1, false))),
+            (
+                r#"{"content":{"type":"text","text":"a"}}"#,
+                Some((1, false)),
+            ),
+            (r#"{"isError":"yes"}"#, Some((0, false))),
+            (r#"{"isError":"True"}"#, Some((0, true))),
+            (r#"{"_meta":[]}"#, Some((0, false))),
             (r#"{"content":[],"content":[]}"#, None),
         ] {
             assert_eq!(blocks(json), expected, "{json}");

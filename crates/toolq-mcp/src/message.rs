@@ -104,6 +104,8 @@ pub fn parse_messages(line: &[u8]) -> Result<Vec<Message<'_>>, NotMessage> {
 
 /// As [`parse_messages`], for a line that is known to be text.
 pub(crate) fn parse_message_text(line: &str) -> Result<Vec<Message<'_>>, NotMessage> {
+    // Some runtimes begin their output with a byte order mark.
+    let line = line.trim_start_matches('\u{feff}');
     if line.starts_with('[') {
         let batch: Vec<MessageMembers<'_>> = serde_json::from_str(line).map_err(|_| NotMessage)?;
         return batch.into_iter().map(Message::from_members).collect();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
 /// How client and server agree on a version.
@@ -91,9 +92,20 @@ pub enum ProtocolPreference {
 /// The name and version of a client or a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Implementation {
-    /// The program's name.
+    /// The program's name. Empty if it doesn't say.
+    #[serde(default, deserialize_with = "or_default")]
     pub name: String,
-    /// The program's version.
-    #[serde(default)]
+    /// The program's version. Empty if it doesn't say.
+    #[serde(default, deserialize_with = "or_default")]
     pub version: String,
+}
+
+/// Reads a member that nothing depends on. With another type, it says nothing: a detail doesn't cost a tool or a server.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }

@@ -1,5 +1,6 @@
 //! Calls of every kind that a vendor knows: custom tools, any one of several choices, and kinds that toolq doesn't run.
 
+use serde_json::{Value, json};
 use toolq_core::types::{AnswerForm, CallKind};
 
 use super::{open_calls, read, read_error, turns};
@@ -82,4 +83,92 @@ fn kinds_of_calls_that_toolq_does_not_run_are_named() {
         let (.., message) = read_error(&text);
         assert!(message.contains("toolq doesn't run"), "{message}: {text}");
     }
+}
+
+/// Parsers disagree on which of two duplicate keys counts, so none of them may hide a call.
+#[test]
+fn a_key_that_appears_twice_hides_no_call() {
+    let input = json!({"x": 1});
+    let arguments = input.to_string();
+    let function = json!({"name": "n", "arguments": arguments});
+    let tool_use = json!({"type": "tool_use", "id": "a", "name": "n", "input": input});
+    let bedrock = json!({"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "n", "input": input}}]});
+    let gemini = json!({"role": "model", "parts": [{"functionCall": {"id": "a", "name": "n", "args": input}}]});
+    let item =
+        json!({"type": "function_call", "call_id": "a", "name": "n", "arguments": arguments});
+    for document in [
+        json!({"type": "message", "role": "assistant", "content": [tool_use], "stop_reason": "tool_use"}),
+        json!({"messages": [{"role": "assistant", "content": [tool_use]}]}),
+        json!({"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": function}]}}]}),
+        json!({"object": "response", "status": "completed", "output": [item]}),
+        json!({"candidates": [{"content": gemini, "finishReason": "STOP"}]}),
+        json!({"contents": [gemini]}),
+        json!({"output": {"message": bedrock}, "stopReason": "tool_use"}),
+        json!({"messages": [bedrock]}),
+        json!({"model": "m", "done": true, "message": {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "n", "arguments": input}}]}}),
+    ] {
+        assert_eq!(open_calls(&document.to_string()), [r#"0.0:a n {"x":1}"#]);
+        for text in with_duplicates(&document) {
+            let Ok(recording) = read(&text) else { continue };
+            let calls: usize = turns(&recording).iter().map(|turn| turn.calls.len()).sum();
+            assert_eq!(calls, 1, "{text}");
+            let found = open_calls(&text).remove(0);
+            let is_whole = found.ends_with(r#" n {"x":1}"#);
+            assert!(is_whole || !found.contains('{'), "{text}: {found}");
+        }
+    }
+}
+
+/// Returns the documents in which one key appears twice, once with nothing.
+fn with_duplicates(document: &Value) -> Vec<String> {
+    let nested: Vec<(String, &Value, String)> = match document {
+        Value::Object(members) => {
+            let texts = || {
+                members
+                    .iter()
+                    .map(|(key, value)| format!("{}:{value}", json!(key)))
+            };
+            let split = |at: usize| {
+                let (before, after): (Vec<_>, Vec<_>) =
+                    (texts().take(at).collect(), texts().skip(at + 1).collect());
+                let begin = before
+                    .iter()
+                    .map(|text| format!("{text},"))
+                    .collect::<String>();
+                let end = after
+                    .iter()
+                    .map(|text| format!(",{text}"))
+                    .collect::<String>();
+                (format!("{{{begin}"), format!("{end}}}"))
+            };
+            let of = members.iter().enumerate();
+            let of = of.map(|(at, (key, value))| {
+                let (begin, end) = split(at);
+                (format!("{begin}{}:", json!(key)), value, end)
+            });
+            of.collect()
+        }
+        Value::Array(items) if items.len() == 1 => {
+            vec![("[".to_owned(), &items[0], "]".to_owned())]
+        }
+        _ => Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (begin, value, end) in &nested {
+        if let Some(key) = begin
+            .strip_suffix(':')
+            .and_then(|text| text.rsplit(['{', ',']).next())
+        {
+            let nothing = match value {
+                Value::Object(_) => "{}",
+                Value::Array(_) => "[]",
+                _ => "null",
+            };
+            found.push(format!("{begin}{value},{key}:{nothing}{end}"));
+            found.push(format!("{begin}{nothing},{key}:{value}{end}"));
+        }
+        let inner = with_duplicates(value);
+        found.extend(inner.iter().map(|text| format!("{begin}{text}{end}")));
+    }
+    found
 }

@@ -10,7 +10,9 @@ use crate::client::error::HandshakeError;
 use crate::client::event::ServerIdentity;
 use crate::client::request_meta::RequestMeta;
 use crate::outbox::{EmptyObject, Outbox};
-use crate::protocol::{Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion};
+use crate::protocol::{
+    Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion, or_default,
+};
 use crate::rpc_error::RpcError;
 
 /// The id of `server/discover`.
@@ -60,13 +62,17 @@ struct InitializeParams<'a> {
 #[serde(rename_all = "camelCase")]
 struct DiscoverResult {
     supported_versions: Vec<String>,
-    #[serde(rename = "_meta")]
+    #[serde(rename = "_meta", default, deserialize_with = "or_default")]
     meta: Option<DiscoverMeta>,
 }
 
 #[derive(Deserialize)]
 struct DiscoverMeta {
-    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
+    #[serde(
+        rename = "io.modelcontextprotocol/serverInfo",
+        default,
+        deserialize_with = "or_default"
+    )]
     server_info: Option<Implementation>,
 }
 
@@ -74,6 +80,7 @@ struct DiscoverMeta {
 #[serde(rename_all = "camelCase")]
 struct InitializeResult {
     protocol_version: String,
+    #[serde(default, deserialize_with = "or_default")]
     server_info: Option<Implementation>,
 }
 

@@ -344,7 +344,7 @@ fn a_server_may_have_its_request_repeated_with_its_state_but_not_for_ever() {
     assert_eq!(ended, format!("{} {failure}", call.0));
 }
 
-/// A tool without a schema, and one of two with the same name.
+/// A tool without a name, and one of two with the same name.
 #[test]
 fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
     let mut client = TestClient::ready(ProtocolVersion::LATEST);
@@ -364,11 +364,44 @@ fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
     ]}}));
     assert_eq!(
         listed,
-        "tools [\"a\", \"b\"] [\"the tool no_schema is left out: missing field `inputSchema`\", \
+        "tools [\"a\", \"no_schema\", \"b\"] [\
          \"the tool without a name is left out: missing field `name`\", \
          \"the tool task is left out: it can only be called as a task\", \
          \"the tool a is left out: another tool has its name\"]"
     );
+}
+
+/// What nothing depends on costs neither a tool nor a server.
+#[test]
+fn a_detail_of_another_type_says_nothing() {
+    let mut client = TestClient::new(ProtocolPreference::LegacyFirst);
+    let identity = json!({"name": ["s"], "version": 5});
+    let ready = client.receive(json!({"id": 1, "result": {
+        "protocolVersion": "2025-11-25", "serverInfo": identity, "capabilities": null,
+    }}));
+    assert_eq!(ready, "ready 2025-11-25 ");
+    client.session.list_tools();
+    let id = client.sent().pop().unwrap()["id"].clone();
+    let schema = json!({"type": "object"});
+    let listed = client.receive(json!({"id": id, "result": {"nextCursor": 5, "tools": [
+        {"name": "a", "inputSchema": schema, "title": 5, "description": [], "annotations": "x", "execution": 1},
+        {"name": "b", "inputSchema": schema, "annotations": {"readOnlyHint": "yes"}},
+        {"name": "c", "inputSchema": "none"},
+    ]}}));
+    assert_eq!(
+        listed,
+        "tools [\"a\", \"b\", \"c\"] [\"the cursor of its next page isn't a text, so it may have more tools\"]"
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_message() {
+    let mut client = TestClient::new(ProtocolPreference::LegacyFirst);
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25"}});
+    let events = client
+        .session
+        .receive(format!("\u{feff}{answer}").as_bytes());
+    assert_eq!(describe(&events), "ready 2025-11-25 ?");
 }
 
 /// After 1,000 pages.

@@ -47,9 +47,11 @@ pub(crate) struct ListToolsParams<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListToolsResult<'t> {
+    /// Some languages write an empty list as `null`.
     #[serde(borrow)]
-    tools: Vec<&'t RawValue>,
-    next_cursor: Option<String>,
+    tools: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    next_cursor: Option<&'t RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -66,14 +68,21 @@ impl ToolListPages {
         }
         let page: ListToolsResult<'_> = serde_json::from_str(page.get())
             .map_err(|error| ToolListError::InvalidAnswer(error.to_string()))?;
-        for definition in page.tools {
+        for definition in page.tools.unwrap_or_default() {
             self.add_tool(definition);
         }
         self.pages += 1;
-        match page.next_cursor {
-            Some(_) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
-            Some(cursor) if self.cursors.insert(cursor.clone()) => Ok(NextPage::Ask(cursor)),
-            next => {
+        let cursor = page.next_cursor;
+        let cursor = cursor.map(|cursor| serde_json::from_str::<String>(cursor.get()));
+        match cursor.transpose() {
+            Err(_) => {
+                let problem = "the cursor of its next page isn't a text, so it may have more tools";
+                self.list.problems.push(problem.to_owned());
+                Ok(NextPage::Done(std::mem::take(&mut self.list)))
+            }
+            Ok(Some(_)) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
+            Ok(Some(cursor)) if self.cursors.insert(cursor.clone()) => Ok(NextPage::Ask(cursor)),
+            Ok(next) => {
                 if next.is_some() {
                     let problem = "the list repeats its pages, and may have more tools";
                     self.list.problems.push(problem.to_owned());

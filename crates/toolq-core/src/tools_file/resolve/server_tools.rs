@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
 use globset::{GlobBuilder, GlobMatcher};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json_schema::{SchemaError, find_schema_errors, leave_out_unusable};
@@ -269,30 +269,53 @@ pub(crate) fn usable_schema<'l>(
         let text = format!("{} {}", error.pointer, error.message);
         text.trim_start().to_owned()
     };
-    let (schema, unchecked) = leave_out_unusable(&lock.definition.input_schema);
+    let whole = &lock.definition.input_schema;
+    let (schema, unchecked) = match whole {
+        Value::Object(_) | Value::Bool(_) => leave_out_unusable(whole),
+        _ => {
+            diagnostics.warning(
+                place,
+                format!("{owner} has no input schema, so any object is its input"),
+                "",
+                UNCHECKED_HINT,
+            );
+            (Cow::Owned(json!({})), Vec::new())
+        }
+    };
     if let Some(error) = find_schema_errors(&schema).first() {
         return Err(describe(error));
     }
-    if !takes_objects(&schema) {
+    let Some(schema) = for_objects(schema) else {
         return Err("it isn't for objects".to_owned());
-    }
+    };
     for error in unchecked {
         let what = describe(&error);
         diagnostics.warning(
             place,
             format!("a part of the input schema of {owner} isn't checked: {what}"),
             "",
-            "the server checks its inputs itself; to check them here, too, declare the tool under `tools` with a schema of your own",
+            UNCHECKED_HINT,
         );
     }
     Ok(schema)
 }
 
-fn takes_objects(schema: &Value) -> bool {
+const UNCHECKED_HINT: &str = "the server checks its inputs itself; to check them here, too, declare the tool under `tools` with a schema of your own";
+
+/// Returns a schema that says that it is for objects, unless it is for none.
+fn for_objects(schema: Cow<'_, Value>) -> Option<Cow<'_, Value>> {
     match schema.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
-        Some(kind) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object").then_some(schema),
+        Some(kind) => (kind == "object").then_some(schema),
         // What it refers to says so.
-        None => schema.get("$ref").is_some(),
+        None if schema.get("$ref").is_some() => Some(schema),
+        None => match schema.into_owned() {
+            Value::Bool(false) => None,
+            Value::Object(mut members) => {
+                members.insert("type".to_owned(), "object".into());
+                Some(Cow::Owned(Value::Object(members)))
+            }
+            _ => Some(Cow::Owned(json!({"type": "object"}))),
+        },
     }
 }

@@ -1,12 +1,12 @@
 //! Documents of Amazon Bedrock's Converse API: a response, a message, an array of messages, or a request. The only key of a
 //! content block says what it is.
 
-use crate::json::{JsonText, ParsedObject};
+use crate::json::{DuplicateKey, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, is_said, objects_at, read_objects,
+    add_unknown_kind, is_said, objects_at, read_parts, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
@@ -50,7 +50,9 @@ impl Format for Bedrock {
                 .get_object("toolUse")
                 .is_some_and(|call| call.has_value("toolUseId"))
         };
-        response_message(object).is_some() || is_message() || is_call()
+        response_message(object).map_or(true, |message| message.is_some())
+            || is_message()
+            || is_call()
     }
 
     fn read_document<'a>(
@@ -58,17 +60,7 @@ impl Format for Bedrock {
         document: &InputDocument<'a>,
         builder: &mut IndexBuilder,
     ) -> DocumentResult<'a> {
-        if let Some(items) = document.json.objects() {
-            builder.enter_document();
-            builder.close_running_turn();
-            read_objects(items, EXPECTED, |item| read_value(item, builder))?;
-            builder.close_running_turn();
-            return Ok(());
-        }
-        match &document.object {
-            Some(object) => read_value(object, builder),
-            None => Err(DocumentError::not_an_object("a message", document.json)),
-        }
+        read_values(document, EXPECTED, builder, read_value)
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
@@ -91,8 +83,15 @@ impl Format for Bedrock {
     }
 }
 
-fn response_message<'a>(object: &ParsedObject<'a>) -> Option<ParsedObject<'a>> {
-    object.get_object("output")?.get_object("message")
+fn response_message<'a>(
+    object: &ParsedObject<'a>,
+) -> Result<Option<ParsedObject<'a>>, DuplicateKey<'a>> {
+    let output = object.get_object("output");
+    let message = match &output {
+        Some(output) => output.get_unique("message")?,
+        None => None,
+    };
+    Ok(message.and_then(JsonText::object))
 }
 
 fn ending(reason: &str) -> ResponseEnding {
@@ -108,7 +107,7 @@ fn ending(reason: &str) -> ResponseEnding {
 
 /// Reads a response, a message, a request, or a block.
 fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
-    if let Some(message) = response_message(object) {
+    if let Some(message) = response_message(object)? {
         builder.enter_document();
         let turn = builder.open_turn(Dialect::Bedrock, AnswerForm::Bedrock);
         let ends_in_call = read_blocks(&message, turn, builder)?;
@@ -116,10 +115,8 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
         builder.set_ending(turn, ending(&reason).after(ends_in_call));
         return Ok(());
     }
-    if let Some(messages) = object.get_unique("messages")?.and_then(JsonText::objects) {
-        builder.enter_document();
-        builder.mark_request();
-        return read_objects(messages, EXPECTED, |message| read_message(message, builder));
+    if read_request(object, ("messages", EXPECTED), builder, read_message)? {
+        return Ok(());
     }
     if object.has_value("role") {
         return read_message(object, builder);
@@ -135,7 +132,7 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     }
     builder.others_speak();
     for block in objects_at(message, "content") {
-        add_result(&block, builder);
+        add_result(&block, builder)?;
     }
     let says = |block: ParsedObject| {
         let kinds = ["image", "document", "video", "audio"];
@@ -153,13 +150,8 @@ fn read_blocks<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    let content = message.get_unique("content")?.and_then(JsonText::objects);
-    let mut ends_in_call = false;
-    read_objects(content.into_iter().flatten(), "a content block", |block| {
-        ends_in_call = read_block(block, turn, builder)?;
-        Ok(())
-    })?;
-    Ok(ends_in_call)
+    let read = |block: &ParsedObject<'a>| read_block(block, turn, builder);
+    read_parts(message, ("content", "a content block"), read)
 }
 
 /// Adds a block if it's a call or a result, and returns whether it's a call. The API runs some calls itself.
@@ -168,7 +160,7 @@ fn read_block<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    if let Some(call) = block.get_object("toolUse") {
+    if let Some(call) = block.get_unique("toolUse")?.and_then(JsonText::object) {
         if call
             .get_text("type")
             .is_some_and(|kind| kind.starts_with("server"))
@@ -179,7 +171,7 @@ fn read_block<'a>(
         builder.add_call(turn, call.json(), (id.as_deref(), name.as_deref()))?;
         return Ok(true);
     }
-    let is_known = add_result(block, builder) || BLOCK_KEYS.iter().any(|key| block.has_value(key));
+    let is_known = add_result(block, builder)? || BLOCK_KEYS.iter().any(|key| block.has_value(key));
     if let (false, Some((kind, _))) = (is_known, block.members().first()) {
         add_unknown_kind(kind, block, builder);
     }
@@ -187,11 +179,14 @@ fn read_block<'a>(
 }
 
 /// Adds the result that a block has, if it has one.
-fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) -> bool {
-    let Some(result) = block.get_object("toolResult") else {
-        return false;
+fn add_result<'a>(
+    block: &ParsedObject<'a>,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    let Some(result) = block.get_unique("toolResult")?.and_then(JsonText::object) else {
+        return Ok(false);
     };
     let id = result.get_text("toolUseId");
     builder.add_result((id.as_deref(), None), result.json());
-    true
+    Ok(true)
 }

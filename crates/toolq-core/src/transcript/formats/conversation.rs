@@ -1,8 +1,10 @@
 //! What the readers of several dialects have in common.
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::index_builder::IndexBuilder;
+use crate::transcript::reply_pairing::CallName;
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
 pub(crate) fn read_objects<'a>(
@@ -13,6 +15,70 @@ pub(crate) fn read_objects<'a>(
     objects.into_iter().try_for_each(|object| {
         read(&object.map_err(|other| DocumentError::not_an_object(what, other))?)
     })
+}
+
+/// Reads a document that is one of what `read` takes, or a list of them. `what` says what a list must have.
+pub(crate) fn read_values<'a>(
+    document: &InputDocument<'a>,
+    what: &str,
+    builder: &mut IndexBuilder,
+    read: impl Fn(&ParsedObject<'a>, &mut IndexBuilder) -> DocumentResult<'a>,
+) -> DocumentResult<'a> {
+    if let Some(items) = document.json.objects() {
+        builder.enter_document();
+        // What nothing encloses is one turn in a list, but never in two.
+        builder.close_running_turn();
+        read_objects(items, what, |item| read(item, builder))?;
+        builder.close_running_turn();
+        return Ok(());
+    }
+    match &document.object {
+        Some(object) => read(object, builder),
+        None => Err(DocumentError::not_an_object("a message", document.json)),
+    }
+}
+
+/// Reads the messages of a request, if an object has a list at `key`. Returns whether it has.
+pub(crate) fn read_request<'a>(
+    object: &ParsedObject<'a>,
+    (key, what): (&str, &str),
+    builder: &mut IndexBuilder,
+    read_message: impl Fn(&ParsedObject<'a>, &mut IndexBuilder) -> DocumentResult<'a>,
+) -> Result<bool, DocumentError<'a>> {
+    let Some(messages) = object.get_unique(key)?.and_then(JsonText::objects) else {
+        return Ok(false);
+    };
+    builder.enter_document();
+    builder.mark_request();
+    read_objects(messages, what, |message| read_message(message, builder))?;
+    Ok(true)
+}
+
+/// Reads the parts of a message at `key`. `read` returns whether one is a call. Returns whether the last one is.
+pub(crate) fn read_parts<'a>(
+    message: &ParsedObject<'a>,
+    (key, what): (&str, &str),
+    mut read: impl FnMut(&ParsedObject<'a>) -> Result<bool, DocumentError<'a>>,
+) -> Result<bool, DocumentError<'a>> {
+    let parts = message.get_unique(key)?.and_then(JsonText::objects);
+    let mut ends_in_call = false;
+    read_objects(parts.into_iter().flatten(), what, |part| {
+        ends_in_call = read(part)?;
+        Ok(())
+    })?;
+    Ok(ends_in_call)
+}
+
+/// Adds a call whose result may name its id, its tool, or nothing.
+pub(crate) fn add_call_by_any<'a>(
+    turn: usize,
+    call: JsonText<'a>,
+    (id, tool): (Option<&str>, &str),
+    builder: &mut IndexBuilder,
+) -> DocumentResult<'a> {
+    let names = [CallName::Tool(tool), CallName::Next];
+    let id = id.map(CallName::Id);
+    builder.add_named_call(turn, call, &[id.as_slice(), &names].concat())
 }
 
 /// Returns the objects of the array at `key`, and none if there is no such array.

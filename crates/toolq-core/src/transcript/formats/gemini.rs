@@ -1,16 +1,16 @@
 //! Documents of Gemini: a response, or the array of responses that a stream without events is; a message, a request, or an
 //! array of messages. Its calls and results are parts of messages. The client libraries also write keys with underscores.
 
-use crate::json::{InvalidInput, JsonText, ParsedObject};
+use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at, read_objects,
+    add_call_by_any, add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at,
+    read_parts, read_request, read_values,
 };
 use crate::transcript::formats::{Format, StreamFormat};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
-use crate::transcript::reply_pairing::CallName;
 use crate::transcript::stream::{Block, BlockKind, Messages};
 use crate::types::{AnswerForm, CallKind, Dialect, RecordedResult, ResponseEnding};
 
@@ -60,17 +60,7 @@ impl Format for Gemini {
         document: &InputDocument<'a>,
         builder: &mut IndexBuilder,
     ) -> DocumentResult<'a> {
-        if let Some(items) = document.json.objects() {
-            builder.enter_document();
-            builder.close_running_turn();
-            read_objects(items, EXPECTED, |item| read_value(item, builder))?;
-            builder.close_running_turn();
-            return Ok(());
-        }
-        match &document.object {
-            Some(object) => read_value(object, builder),
-            None => Err(DocumentError::not_an_object("a message", document.json)),
-        }
+        read_values(document, EXPECTED, builder, read_value)
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
@@ -132,12 +122,10 @@ impl StreamFormat for Gemini {
         let Some(candidate) = chosen_candidate(event)? else {
             return Ok(());
         };
-        let content = candidate.get_object("content");
-        for part in content
-            .iter()
-            .flat_map(|content| objects_at(content, "parts"))
-        {
-            read_stream_part(&part, messages);
+        if let Some(content) = candidate.get_unique("content")?.and_then(JsonText::object) {
+            read_parts(&content, ("parts", "a part"), |part| {
+                read_stream_part(part, messages)
+            })?;
         }
         if let Some(reason) = get(&candidate, "finishReason").and_then(JsonText::to_text) {
             messages.stop(ending(&reason));
@@ -146,15 +134,18 @@ impl StreamFormat for Gemini {
     }
 }
 
-fn read_stream_part(part: &ParsedObject, messages: &mut Messages) {
+fn read_stream_part<'a>(
+    part: &ParsedObject<'a>,
+    messages: &mut Messages,
+) -> Result<bool, DocumentError<'a>> {
     if let Some(record) = messages.record() {
         record.add_part(part.json());
     }
-    let Some(call) = get(part, "functionCall").and_then(JsonText::object) else {
+    let Some(call) = get_unique(part, "functionCall")?.and_then(JsonText::object) else {
         if let Some(kind) = unknown_key(part) {
             messages.add_unknown_kind(kind, may_be_call(kind, part));
         }
-        return;
+        return Ok(false);
     };
     let (id, name) = (non_empty_text(&call, "id"), non_empty_text(&call, "name"));
     let kind = BlockKind::Call(CallKind::Function);
@@ -169,6 +160,7 @@ fn read_stream_part(part: &ParsedObject, messages: &mut Messages) {
     let input = call.get("args").filter(|input| !input.is_null());
     messages.set_input(number, input.unwrap_or(JsonText::new("{}")));
     messages.end_block(number);
+    Ok(true)
 }
 
 /// Returns whether only a part of a call's input is there.
@@ -181,14 +173,34 @@ fn is_partial(call: &ParsedObject) -> bool {
 
 /// Returns the value of a key as the API or a client library writes it, unless it is `null`.
 pub(crate) fn get<'a>(object: &ParsedObject<'a>, key: &str) -> Option<JsonText<'a>> {
-    let value = object.get(key).or_else(|| {
-        let with_underscores = key.chars().flat_map(|letter| {
-            let underscore = letter.is_ascii_uppercase().then_some('_');
-            underscore.into_iter().chain([letter.to_ascii_lowercase()])
-        });
-        object.get(&with_underscores.collect::<String>())
-    });
+    let value = object
+        .get(key)
+        .or_else(|| object.get(&with_underscores(key)));
     value.filter(|value| !value.is_null())
+}
+
+/// Like [`get`], for a key that must not be ambiguous, in one spelling or in both.
+fn get_unique<'a>(
+    object: &ParsedObject<'a>,
+    key: &str,
+) -> Result<Option<JsonText<'a>>, DuplicateKey<'a>> {
+    let value = object.get_unique(key)?;
+    let other = object.get_unique(&with_underscores(key))?;
+    match (value, other) {
+        (Some(_), Some(second_value)) => Err(DuplicateKey {
+            key: key.to_owned().into(),
+            second_value,
+        }),
+        (value, other) => Ok(value.or(other).filter(|value| !value.is_null())),
+    }
+}
+
+fn with_underscores(key: &str) -> String {
+    let spelled = key.chars().flat_map(|letter| {
+        let underscore = letter.is_ascii_uppercase().then_some('_');
+        underscore.into_iter().chain([letter.to_ascii_lowercase()])
+    });
+    spelled.collect()
 }
 
 /// Returns how a response with this finish reason ended.
@@ -206,7 +218,10 @@ pub(crate) fn chosen_candidate<'a>(
 ) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
     let mut chosen = None;
     let mut is_calling = false;
-    for candidate in objects_at(response, "candidates") {
+    let candidates = response
+        .get_unique("candidates")?
+        .and_then(JsonText::objects);
+    for candidate in candidates.into_iter().flatten().flatten() {
         let content = candidate.get_object("content");
         let has_calls = content.is_some_and(|content| {
             objects_at(&content, "parts").any(|part| get(&part, "functionCall").is_some())
@@ -227,10 +242,8 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     if object.has_value("candidates") {
         return read_response(object, builder);
     }
-    if let Some(contents) = object.get_unique("contents")?.and_then(JsonText::objects) {
-        builder.enter_document();
-        builder.mark_request();
-        return read_objects(contents, EXPECTED, |content| read_message(content, builder));
+    if read_request(object, ("contents", EXPECTED), builder, read_message)? {
+        return Ok(());
     }
     if object.has_value("parts") || object.has_value("role") {
         return read_message(object, builder);
@@ -255,8 +268,8 @@ fn read_response<'a>(
         return Ok(());
     };
     let mut ends_in_call = false;
-    if let Some(content) = candidate.get_object("content") {
-        ends_in_call = read_parts(&content, turn, builder)?;
+    if let Some(content) = candidate.get_unique("content")?.and_then(JsonText::object) {
+        ends_in_call = read_model_parts(&content, turn, builder)?;
     }
     let reason = get(&candidate, "finishReason").and_then(JsonText::to_text);
     let ending = ending(&reason.unwrap_or_default());
@@ -268,11 +281,11 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     builder.close_running_turn();
     if message.get_unique_text("role")?.as_deref() == Some("model") {
         let turn = builder.open_turn(Dialect::Gemini, AnswerForm::Gemini);
-        return read_parts(message, turn, builder).map(drop);
+        return read_model_parts(message, turn, builder).map(drop);
     }
     builder.others_speak();
     for part in objects_at(message, "parts") {
-        add_result(&part, builder);
+        add_result(&part, builder)?;
     }
     let says = |part: ParsedObject| {
         part.get("text").is_some_and(is_said)
@@ -287,18 +300,13 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
 }
 
 /// Adds the calls and results of a message to the model's turn, and returns whether it ends in a call.
-fn read_parts<'a>(
+fn read_model_parts<'a>(
     message: &ParsedObject<'a>,
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    let parts = message.get_unique("parts")?.and_then(JsonText::objects);
-    let mut ends_in_call = false;
-    read_objects(parts.into_iter().flatten(), "a part", |part| {
-        ends_in_call = read_part(part, turn, builder)?;
-        Ok(())
-    })?;
-    Ok(ends_in_call)
+    let read = |part: &ParsedObject<'a>| read_part(part, turn, builder);
+    read_parts(message, ("parts", "a part"), read)
 }
 
 /// Adds a part if it's a call or a result, and returns whether it's a call.
@@ -307,15 +315,13 @@ fn read_part<'a>(
     turn: usize,
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
-    if let Some(call) = get(part, "functionCall").and_then(JsonText::object) {
+    if let Some(call) = get_unique(part, "functionCall")?.and_then(JsonText::object) {
         let id = non_empty_text(&call, "id");
         let tool = call.get_text("name").unwrap_or_default();
-        let names = [CallName::Tool(&tool), CallName::Next];
-        let id = id.as_deref().map(CallName::Id);
-        builder.add_named_call(turn, call.json(), &[id.as_slice(), &names].concat())?;
+        add_call_by_any(turn, call.json(), (id.as_deref(), &tool), builder)?;
         return Ok(true);
     }
-    if !add_result(part, builder)
+    if !add_result(part, builder)?
         && let Some(kind) = unknown_key(part)
     {
         add_unknown_kind(kind, part, builder);
@@ -324,16 +330,19 @@ fn read_part<'a>(
 }
 
 /// Adds the result that a part has, if it has one.
-fn add_result(part: &ParsedObject, builder: &mut IndexBuilder) -> bool {
-    let Some(result) = get(part, "functionResponse").and_then(JsonText::object) else {
-        return false;
+fn add_result<'a>(
+    part: &ParsedObject<'a>,
+    builder: &mut IndexBuilder,
+) -> Result<bool, DocumentError<'a>> {
+    let Some(result) = get_unique(part, "functionResponse")?.and_then(JsonText::object) else {
+        return Ok(false);
     };
     let (id, tool) = (
         non_empty_text(&result, "id"),
         non_empty_text(&result, "name"),
     );
     builder.add_result((id.as_deref(), tool.as_deref()), result.json());
-    true
+    Ok(true)
 }
 
 /// Returns the key of a part that says what it is, if toolq doesn't know that.

@@ -5,10 +5,11 @@ use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
-use crate::transcript::formats::conversation::{is_said, objects_at, read_objects};
+use crate::transcript::formats::conversation::{
+    add_call_by_any, is_said, objects_at, read_objects, read_request, read_values,
+};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
-use crate::transcript::reply_pairing::CallName;
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// What a list of messages or calls must have.
@@ -36,14 +37,7 @@ impl Format for Ollama {
         document: &InputDocument<'a>,
         builder: &mut IndexBuilder,
     ) -> DocumentResult<'a> {
-        if let Some(items) = document.json.objects() {
-            builder.enter_document();
-            return read_objects(items, EXPECTED, |item| read_value(item, builder));
-        }
-        match &document.object {
-            Some(object) => read_value(object, builder),
-            None => Err(DocumentError::not_an_object("a message", document.json)),
-        }
+        read_values(document, EXPECTED, builder, read_value)
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
@@ -67,12 +61,10 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     if object.has_value("role") {
         return read_message(object, builder);
     }
-    if let Some(messages) = object.get_unique("messages")?.and_then(JsonText::objects) {
-        builder.enter_document();
-        builder.mark_request();
-        return read_objects(messages, EXPECTED, |message| read_message(message, builder));
+    if read_request(object, ("messages", EXPECTED), builder, read_message)? {
+        return Ok(());
     }
-    let Some(message) = object.get_object("message") else {
+    let Some(message) = object.get_unique("message")?.and_then(JsonText::object) else {
         let text = "this isn't a response, message, or request";
         return Err(DocumentError::new(object.json(), text));
     };
@@ -127,8 +119,6 @@ fn add_calls<'a>(
             .and_then(|function| function.get_text("name"))
             .unwrap_or_default();
         let id = non_empty_text(call, "id");
-        let names = [CallName::Tool(&tool), CallName::Next];
-        let id = id.as_deref().map(CallName::Id);
-        builder.add_named_call(turn, call.json(), &[id.as_slice(), &names].concat())
+        add_call_by_any(turn, call.json(), (id.as_deref(), &tool), builder)
     })
 }

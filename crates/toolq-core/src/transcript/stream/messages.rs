@@ -355,15 +355,40 @@ impl Messages {
 
     /// Sets the name of a call. Empty names mean nothing.
     pub fn set_name(&mut self, number: usize, name: Option<Cow<str>>) {
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
+        self.set_text(
+            number,
+            name,
+            |block| &mut block.name,
+            "it has two different names",
+        );
+    }
+
+    /// Sets the id of a call. Empty ones mean nothing.
+    pub fn set_call_id(&mut self, number: usize, id: Option<Cow<str>>) {
+        self.set_text(
+            number,
+            id,
+            |block| &mut block.id,
+            "it has two different ids",
+        );
+    }
+
+    fn set_text(
+        &mut self,
+        number: usize,
+        text: Option<Cow<str>>,
+        member: fn(&mut Block) -> &mut Option<String>,
+        why: &str,
+    ) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
             return;
         };
         let Some(block) = self.block_mut(number) else {
             return;
         };
-        let known = block.name.get_or_insert_with(|| name.clone().into_owned());
-        if *known != *name {
-            self.break_at(number, "it has two different names");
+        let known = member(block).get_or_insert_with(|| text.clone().into_owned());
+        if *known != *text {
+            self.break_at(number, why);
         }
     }
 

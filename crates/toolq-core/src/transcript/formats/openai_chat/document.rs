@@ -7,6 +7,7 @@ use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     add_unknown_members, alternatives_error, has_speech, is_said, objects_at, read_objects,
+    read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{
@@ -46,14 +47,7 @@ impl Format for OpenAiChat {
         document: &InputDocument<'a>,
         builder: &mut IndexBuilder,
     ) -> DocumentResult<'a> {
-        if let Some(items) = document.json.objects() {
-            builder.enter_document();
-            return read_objects(items, EXPECTED, |item| read_value(item, builder));
-        }
-        match &document.object {
-            Some(object) => read_value(object, builder),
-            None => Err(DocumentError::not_an_object("a message", document.json)),
-        }
+        read_values(document, EXPECTED, builder, read_value)
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {

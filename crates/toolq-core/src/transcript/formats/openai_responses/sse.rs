@@ -7,6 +7,7 @@ use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::openai_responses::{
     CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
 };
+use crate::transcript::raw_call::non_empty_text;
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, call_kind};
 use crate::transcript::unrecognized;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
@@ -182,7 +183,7 @@ fn begin_block<'a>(
             index,
         )
     };
-    block.key = item.get_text("id").map(Into::into);
+    block.key = non_empty_text(item, "id").map(Into::into);
     Ok(messages.begin(block, item))
 }
 
@@ -219,6 +220,7 @@ fn read_whole_item<'a>(
             messages.set_input(number, JsonText::new("\"\""));
         }
         messages.set_name(number, item.get_text("name"));
+        messages.set_call_id(number, item.get_text("call_id"));
         if let Some(block) = messages
             .block_mut(number)
             .filter(|block| !block.is_complete)
@@ -236,14 +238,17 @@ fn read_whole_item<'a>(
     Ok(())
 }
 
-/// Returns whether a block is the item, which it isn't if both are calls with ids of their own.
+/// Returns whether a block is the item. With an index alone, it isn't if both are calls with ids of their own.
 fn is_same_call(number: usize, item: &ParsedObject, messages: &Messages) -> bool {
     let Some(block) = messages.block(number) else {
         return false;
     };
     let kind = item.get_text("type").unwrap_or_default();
     let (known, id) = (block.id.as_deref(), item.get_text("call_id"));
-    is_call(&kind) == block.is_call() && (known.is_none() || id.is_none() || known == id.as_deref())
+    let has_its_key =
+        block.key.is_some() && block.key == non_empty_text(item, "id").map(Into::into);
+    let is_other = || known.is_some() && id.is_some() && known != id.as_deref();
+    is_call(&kind) == block.is_call() && (has_its_key || !is_other())
 }
 
 fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
@@ -291,17 +296,17 @@ fn find_event_item<'a>(
     }))
 }
 
-/// Returns the number of the block of an item: by its id, or by that of its call, or else by its index.
+/// Returns the number of the block of an item: by the id of its call, or by its own, or else by its index.
 fn find_item(
     item: Option<&ParsedObject>,
     index: Option<u64>,
     messages: &Messages,
 ) -> Option<usize> {
-    let id = |key| item.and_then(|item| item.get_text(key));
-    let by_id = id("id").and_then(|id| messages.find_key(&id));
-    let by_call = || id("call_id").and_then(|id| messages.find_call_id(&id));
-    by_id
-        .or_else(by_call)
+    let id = |key| item.and_then(|item| non_empty_text(item, key));
+    let by_id = || id("id").and_then(|id| messages.find_key(&id));
+    let by_call = id("call_id").and_then(|id| messages.find_call_id(&id));
+    by_call
+        .or_else(by_id)
         .or_else(|| messages.find_index(index?))
 }
 

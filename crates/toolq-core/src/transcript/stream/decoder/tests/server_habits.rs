@@ -190,6 +190,41 @@ fn a_call_whose_pieces_went_elsewhere_does_not_run() {
     }
 }
 
+/// An item says twice which call it is.
+#[test]
+fn an_item_with_two_ids_of_calls_runs_for_neither() {
+    let item = |call_id: &str, arguments: &str| {
+        let call = format!(r#""call_id":"{call_id}","name":"n","arguments":"{arguments}""#);
+        format!(r#"{{"type":"function_call","id":"i",{call}}}"#)
+    };
+    let event = |kind: &str, members: String| format!(r#"{{"type":"response.{kind}",{members}}}"#);
+    let added = event("output_item.added", format!(r#""item":{}"#, item("a", "")));
+    let done = |id| event("output_item.done", format!(r#""item":{}"#, item(id, "{}")));
+    let input = event(
+        "function_call_arguments.done",
+        r#""item_id":"i","arguments":"{}""#.to_owned(),
+    );
+    let completed = |id| {
+        let output = item(id, "{}");
+        event(
+            "completed",
+            format!(r#""response":{{"output":[{output}]}}"#),
+        )
+    };
+    assert_eq!(
+        read_events(&[added.clone(), done("a"), completed("a")]).unwrap(),
+        "a n {}"
+    );
+    for events in [
+        vec![added.clone(), done("b"), completed("b")],
+        vec![added.clone(), input, completed("b")],
+        vec![added, done("a"), completed("b")],
+    ] {
+        let error = read_events(&events).unwrap_err();
+        assert!(error.contains("two different ids"), "{error}");
+    }
+}
+
 fn index_of(id: &str) -> String {
     format!(r#""index":{},"#, u8::from(id == "b"))
 }
