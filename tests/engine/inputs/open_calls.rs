@@ -11,7 +11,7 @@ struct Messages {
     request: &'static str,
 }
 
-const MESSAGES: [Messages; 5] = [
+const MESSAGES: [Messages; 7] = [
     Messages {
         model: r#"{"role":"assistant","content":[{"type":"tool_use","id":"ID","name":"n","input":{}}]}"#,
         result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"ID","content":"r"}]}"#,
@@ -41,6 +41,19 @@ const MESSAGES: [Messages; 5] = [
         result: r#"{"role":"user","content":[{"toolResult":{"toolUseId":"ID","content":[{"text":"r"}]}}]}"#,
         person: r#"{"role":"user","content":[{"text":"never mind"}]}"#,
         request: r#"{"messages":[MESSAGES]}"#,
+    },
+    // What other programs log of it.
+    Messages {
+        model: r#"{"role":"assistant","content":[{"toolUse":{"toolUseId":"ID","name":"n","input":{}}}]}"#,
+        result: r#"{"role":"user","content":[{"toolResult":{"toolUseId":"ID","content":[{"text":"r"}]}}]}"#,
+        person: r#"{"role":"user","content":"never mind"}"#,
+        request: r#"{"messages":[MESSAGES]}"#,
+    },
+    Messages {
+        model: r#"{"role":"assistant","tool_calls":[{"id":"ID","function":{"name":"n","arguments":{}}}]}"#,
+        result: r#"{"role":"tool","tool_call_id":"ID","tool_name":"n","content":"r"}"#,
+        person: r#"{"role":"user","content":"never mind"}"#,
+        request: r#"{"model":"m","messages":[MESSAGES]}"#,
     },
 ];
 

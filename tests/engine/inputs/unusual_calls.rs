@@ -50,6 +50,20 @@ fn calls_may_stand_in_any_one_choice() {
     }
 }
 
+/// An API that fails midway says so in the list that it has begun. Nothing of it runs.
+#[test]
+fn an_error_behind_a_call_is_one_of_the_whole() {
+    let error = r#"{"error":{"code":500,"message":"boom"}}"#;
+    for response in [
+        r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"n","args":{}}}]}}]}"#,
+        r#"{"choices":[{"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n","arguments":"{}"}}]}}]}"#,
+        r#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"n","input":{}}}]}}}"#,
+    ] {
+        let (.., message) = read_error(format!("[{response},{error}]"));
+        assert!(message.contains("API error (boom)"), "{message}");
+    }
+}
+
 /// They are named. Alone, they are an error unless their vendor has such calls, and never silence.
 #[test]
 fn kinds_of_calls_that_toolq_does_not_run_are_named() {

@@ -49,7 +49,8 @@ pub(crate) fn vendor_mismatch_error<'a>(
     DocumentError::new(event.json(), message).with_hint(hint)
 }
 
-fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
+/// Returns the error for an object with which an API says that it failed.
+pub(crate) fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
     let api_text = describe_api_error(object);
     let message = format!("this is an API error{api_text}, not a model response");
     DocumentError::new(object.json(), message).with_hint("the request failed: check what it sent")

@@ -6,7 +6,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, is_said, objects_at, read_parts, read_request, read_values,
+    add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
@@ -134,11 +134,11 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     for block in objects_at(message, "content") {
         add_result(&block, builder)?;
     }
-    let says = |block: ParsedObject| {
+    let says = |block: &ParsedObject| {
         let kinds = ["image", "document", "video", "audio"];
         block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
     };
-    if objects_at(message, "content").any(says) {
+    if has_speech(message.get("content"), says) {
         builder.go_past_calls();
     }
     Ok(())

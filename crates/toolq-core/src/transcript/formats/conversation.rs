@@ -5,6 +5,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::reply_pairing::CallName;
+use crate::transcript::unrecognized::api_error;
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
 pub(crate) fn read_objects<'a>(
@@ -28,7 +29,13 @@ pub(crate) fn read_values<'a>(
         builder.enter_document();
         // What nothing encloses is one turn in a list, but never in two.
         builder.close_running_turn();
-        read_objects(items, what, |item| read(item, builder))?;
+        read_objects(items, what, |item| {
+            // An API that fails midway says so behind what it has sent.
+            if item.get_object("error").is_some() && !item.has_value("role") {
+                return Err(api_error(item));
+            }
+            read(item, builder)
+        })?;
         builder.close_running_turn();
         return Ok(());
     }

@@ -6,7 +6,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_call_by_any, is_said, objects_at, read_objects, read_request, read_values,
+    add_call_by_any, has_speech, is_said, objects_at, read_objects, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
@@ -95,7 +95,8 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         }
         Some("user") => {
             builder.others_speak();
-            if message.get("content").is_some_and(is_said) || message.has_value("images") {
+            let says = |part: &ParsedObject| part.get("text").is_some_and(is_said);
+            if has_speech(message.get("content"), says) || message.has_value("images") {
                 builder.go_past_calls();
             }
         }
