@@ -52,13 +52,15 @@ impl CallSetup {
         }
     }
 
-    /// Returns the settings of an engine that writes to `log`.
+    /// Returns the settings of an engine that writes to `log` and asks it what it remembers.
     pub(crate) fn logged_engine_settings(&self, log: Option<&SessionLog>) -> EngineSettings {
         let mut settings = self.engine_settings();
         if let Some(log) = log {
             settings.output_dir = Some(log.blob_dir().to_owned());
             settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
-            settings.task_id = log.task_id();
+            settings.task_id = log.session_id();
+            settings.held_file = log.lock();
+            settings.memory = Some(Arc::new(log.clone()));
         }
         settings
     }

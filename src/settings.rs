@@ -15,7 +15,6 @@ use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use toolq_core::os::Environment;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
-use toolq_log::{BeginMode, SyncPolicy};
 
 pub use log::{LogSettings, LogTarget};
 
@@ -103,12 +102,11 @@ impl SessionSettings {
         }
     }
 
-    /// The settings of `toolq serve`. A client that starts its server again can't be asked about a session that was killed,
-    /// so each begins a new one.
+    /// The settings of `toolq serve`.
     pub fn of_serve(arguments: &ServeArguments, environment: &Environment) -> Self {
         Self {
             jobs: arguments.jobs,
-            log: LogSettings::of_new_session(&arguments.log, environment),
+            log: LogTarget::new(arguments.log.clone(), environment).into(),
             watch: (&arguments.watch).into(),
             budgets: (&arguments.budgets).into(),
             approval: ApprovalSettings::Nobody,
@@ -120,17 +118,12 @@ impl SessionSettings {
         }
     }
 
-    /// The settings of `toolq replay`, which writes a log only on request and never resumes one.
+    /// The settings of `toolq replay`, which writes a log only on request.
     pub fn of_replay(arguments: &ReplayArguments, environment: &Environment) -> Self {
         let log = arguments.log.clone();
         Self {
             jobs: arguments.jobs,
-            log: LogSettings {
-                target: log.map_or(LogTarget::Disabled, LogTarget::File),
-                mode: BeginMode::NewTask,
-                accept_changes: false,
-                sync: SyncPolicy::default(),
-            },
+            log: log.map_or(LogTarget::Disabled, LogTarget::File).into(),
             watch: WatchSettings {
                 events: None,
                 inputs: Vec::new(),

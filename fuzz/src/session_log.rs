@@ -1,4 +1,4 @@
-//! The session log: no bytes make its readers panic, and a call that a log shows as done isn't run again.
+//! The session log: no bytes make its readers panic, and the memory runs nothing again that a log shows as done.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -9,22 +9,17 @@ use redact::Mask;
 use tempfile::TempDir;
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    CallRef, CheckedCall, Effect, Event, EventSink as _, ResultContent, ResumeState, Tool,
-    TurnOrigin, Verdict,
+    CallMemory as _, CallRef, CheckedCall, Commit, Effect, Event, EventSink as _, MemoryVerdict,
+    Outcome, RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
 };
-use toolq_log::{
-    BeginMode, PreparedLog, RecordReader, SequenceChecker, SessionHeader, SessionLog, SyncPolicy,
-    TaskHistory, TaskKey,
-};
+use toolq_log::memory::{MemoryUse, RememberedIn};
+use toolq_log::{LockedLog, LogError, RecordReader, SequenceChecker, SessionHeader, SessionLog};
 use toolq_testing::{accepted_call, emit_finished, sample_tool, success_outcome};
 
 use crate::choices::Choices;
 
-mod logged_facts;
 mod record_script;
 mod sealed_lines;
-
-use logged_facts::LoggedFacts;
 
 const EFFECTS: [Effect; 3] = [Effect::Read, Effect::Idempotent, Effect::Write];
 /// Calls of the only turn.
@@ -47,34 +42,22 @@ pub fn session_log(data: &[u8]) {
     check_any_log(&path);
 }
 
-/// Reads a log in every way. If its records are in a valid order, resuming repeats nothing that it shows as done.
+/// Reads a log in every way. Opening it changes nothing.
 fn check_any_log(path: &Path) {
     let bytes = fs::read(path).unwrap();
     let mut checker = SequenceChecker::default();
-    let mut is_valid = true;
-    for record in RecordReader::open(path).unwrap() {
-        match record {
-            Ok(record) => is_valid &= checker.check_record(&record).is_ok(),
-            Err(corruption) => is_valid &= corruption.is_torn_end(),
-        }
+    for record in RecordReader::open(path).unwrap().flatten() {
+        let _ = checker.check_record(&record);
     }
-    for mode in [BeginMode::NewTask, BeginMode::ForceNewTask] {
-        let _ = PreparedLog::open(
-            path,
-            mode,
-            TaskKey {
-                input_sha256: Some("00"),
-                plan: Some("00"),
-                keeps_results: true,
-            },
-        );
-    }
-    if let Ok(log) = PreparedLog::open(path, BeginMode::Resume, TaskKey::default()) {
-        if is_valid {
-            LoggedFacts::read(&bytes).check(log.history());
-        }
-        assert_eq!(fs::read(path).unwrap(), bytes, "opening a log changed it");
-    }
+    let _ = LockedLog::open(path);
+    assert_eq!(fs::read(path).unwrap(), bytes, "opening a log changed it");
+}
+
+/// Begins a session in a log that is the memory.
+fn begin_session(path: &Path) -> Result<SessionLog, LogError> {
+    let memory = (RememberedIn::log(path), MemoryUse::default());
+    let mask = Arc::new(Mask::default());
+    LockedLog::open(path)?.begin_session(&session_header(), memory, mask, Clock::new(|| 1))
 }
 
 /// What happened to a call, and how long the log was afterwards.
@@ -85,7 +68,6 @@ struct ScriptedEvent {
 
 #[derive(Clone, Copy)]
 enum ScriptedEventKind {
-    TaskBegan,
     Started(usize),
     Finished(usize),
 }
@@ -128,23 +110,7 @@ fn check_scripted_log(dir: &TempDir, choices: &mut Choices<'_>) {
 
 impl LogScript {
     fn run_session(&mut self, choices: &mut Choices<'_>) {
-        let mode = if choices.byte().is_multiple_of(4) {
-            BeginMode::ForceNewTask
-        } else {
-            BeginMode::Resume
-        };
-        let opened = PreparedLog::open(&self.path, mode, TaskKey::default()).unwrap();
-        let is_new_task = mode != BeginMode::Resume || opened.history().task_id().is_none();
-        let mut log = opened
-            .begin_session(
-                &session_header(),
-                Arc::new(Mask::default()),
-                Clock::new(|| 1),
-            )
-            .unwrap();
-        if is_new_task {
-            self.note(ScriptedEventKind::TaskBegan);
-        }
+        let mut log = begin_session(&self.path).unwrap();
         log.emit(&[Event::TurnStarted {
             turn: 0,
             parent: None,
@@ -152,7 +118,7 @@ impl LogScript {
         }])
         .unwrap();
         for index in 0..CALLS {
-            let state = self.resume_state(log.history().as_deref(), index);
+            let verdict = self.recall(&log, index, u64::MAX);
             let queued = Event::Queued {
                 checked: &self.calls[index],
                 batch: Some(index),
@@ -161,7 +127,7 @@ impl LogScript {
             match choices.byte() % 8 {
                 0 => {}
                 1 => return, // Killed.
-                choice => self.run_call(&mut log, index, &state, choice > 3),
+                choice => self.run_call(&mut log, index, &verdict, choice > 3),
             }
         }
         if choices.flag() {
@@ -174,34 +140,38 @@ impl LogScript {
         &mut self,
         log: &mut SessionLog,
         index: usize,
-        state: &ResumeState,
+        verdict: &MemoryVerdict,
         finishes: bool,
     ) {
-        let earlier_attempts = match state {
-            ResumeState::NotStarted => 0,
-            ResumeState::Started(prior) => prior.count,
-            ResumeState::NeedsProbe(_) | ResumeState::InDoubt(_) | ResumeState::Answered(_) => {
-                return;
-            }
+        let claim = match verdict {
+            MemoryVerdict::Run(claim) => Some(claim),
+            MemoryVerdict::Forgettable => None,
+            _ => return,
         };
         let checked = self.calls[index].clone();
         let Verdict::Accepted(accepted) = &checked.verdict else {
             panic!("every call is accepted");
         };
         let call = CallRef::new(&checked.call, Some(index));
-        let attempt = earlier_attempts + 1;
         let started = Event::Started {
             call: &call,
             accepted,
-            attempt,
+            attempt: 1,
             idempotency_key: "key",
+            claim,
             waited: None,
         };
         log.emit(&[started]).unwrap();
+        let claims = claim.map(|claim| (call.key(), claim.clone()));
+        let commit = Commit {
+            claims: claims.into_iter().collect(),
+            syncs_log: true,
+        };
+        log.commit(commit, Box::new(|claimed| assert!(claimed.is_ok())));
         self.note(ScriptedEventKind::Started(index));
         if finishes {
             let text = result_text(index);
-            emit_finished(log, &call, &success_outcome(&text), &text, (0, attempt)).unwrap();
+            emit_finished(log, &call, &success_outcome(&text), &text, (0, 1)).unwrap();
             self.note(ScriptedEventKind::Finished(index));
         }
     }
@@ -211,14 +181,20 @@ impl LogScript {
         self.events.push(ScriptedEvent { log_bytes, kind });
     }
 
-    /// Asks the history about a call, and compares that with what happened before.
-    fn resume_state(&self, history: Option<&TaskHistory>, index: usize) -> ResumeState {
-        let Some(history) = history else {
-            return ResumeState::NotStarted;
+    /// Asks the memory about a call, and compares that with what happened before. Calls that only read are new each time.
+    fn recall(&self, log: &SessionLog, index: usize, log_bytes: u64) -> MemoryVerdict {
+        let checked = &self.calls[index];
+        if *checked.call.name == *Effect::Read.name() {
+            return MemoryVerdict::Forgettable;
+        }
+        let request = RecalledCall {
+            call: &checked.call,
+            accepted: checked.verdict.accepted(),
+            origin: &TurnOrigin::default(),
         };
-        let state = history.resume_state(&self.calls[index]).unwrap();
-        self.check_state(&state, index, u64::MAX);
-        state
+        let verdict = log.recall(&request).unwrap().verdict;
+        self.check_verdict(&verdict, index, log_bytes);
+        verdict
     }
 
     /// Returns what the first `log_bytes` bytes of the log show of a call.
@@ -230,7 +206,6 @@ impl LogScript {
             .take_while(|event| event.log_bytes <= log_bytes)
         {
             match event.kind {
-                ScriptedEventKind::TaskBegan => state = ExpectedState::NotStarted,
                 ScriptedEventKind::Started(at) if at == index => state = ExpectedState::Started,
                 ScriptedEventKind::Finished(at) if at == index => state = ExpectedState::Done,
                 _ => {}
@@ -239,21 +214,26 @@ impl LogScript {
         state
     }
 
-    fn check_state(&self, state: &ResumeState, index: usize, log_bytes: u64) {
+    fn check_verdict(&self, verdict: &MemoryVerdict, index: usize, log_bytes: u64) {
         let expected = self.expected_state(index, log_bytes);
         let is_write = *self.calls[index].call.name == *Effect::Write.name();
-        let is_right = match (expected, state) {
-            (ExpectedState::NotStarted, ResumeState::NotStarted) => true,
-            (ExpectedState::Started, ResumeState::Started(_)) => !is_write,
-            (ExpectedState::Started, ResumeState::InDoubt(_)) => is_write,
-            (ExpectedState::Done, ResumeState::Answered(result)) => {
+        let is_right = match (expected, verdict) {
+            (ExpectedState::NotStarted, MemoryVerdict::Run(_)) => true,
+            (ExpectedState::Started, MemoryVerdict::Run(_)) => !is_write,
+            (ExpectedState::Started, MemoryVerdict::Known(outcome)) => {
+                is_write && matches!(&**outcome, Outcome::InDoubt { .. })
+            }
+            (ExpectedState::Done, MemoryVerdict::Known(outcome)) => {
+                let Outcome::Restored(result) = &**outcome else {
+                    panic!("the log shows the result, the memory says {outcome:?}");
+                };
                 matches!(&result.content, ResultContent::Text(text) if *text == result_text(index))
             }
             _ => false,
         };
         assert!(
             is_right,
-            "the log shows {expected:?}, the history says {state:?}"
+            "the log shows {expected:?}, the memory says {verdict:?}"
         );
     }
 
@@ -269,30 +249,22 @@ impl LogScript {
             let mut flipped = whole.clone();
             flipped[place] = byte ^ (1 << (kind >> 1 & 7));
             fs::write(&self.path, flipped).unwrap();
-            for mode in [BeginMode::Resume, BeginMode::ForceNewTask] {
-                let opened = PreparedLog::open(&self.path, mode, TaskKey::default());
-                assert!(
-                    opened.is_err(),
-                    "bit {} of byte {place} isn't missed",
-                    kind >> 1 & 7
-                );
-            }
+            assert!(
+                LockedLog::open(&self.path).is_err(),
+                "bit {} of byte {place} isn't missed",
+                kind >> 1 & 7
+            );
         }
     }
 
     fn check_cut(&self, log_bytes: u64) {
-        let log = PreparedLog::open(&self.path, BeginMode::Resume, TaskKey::default()).unwrap();
+        let log = begin_session(&self.path).unwrap();
         for index in 0..CALLS {
-            let state = log.history().resume_state(&self.calls[index]).unwrap();
-            self.check_state(&state, index, log_bytes);
+            self.recall(&log, index, log_bytes);
         }
         // The log continues, and is valid afterwards.
-        let log = log.begin_session(
-            &session_header(),
-            Arc::new(Mask::default()),
-            Clock::new(|| 1),
-        );
-        log.unwrap().finish(0).unwrap();
+        log.finish(0).unwrap();
+        drop(log);
         let mut checker = SequenceChecker::default();
         for record in RecordReader::open(&self.path).unwrap() {
             checker.check_record(&record.unwrap()).unwrap();
@@ -308,11 +280,9 @@ fn session_header() -> SessionHeader {
     SessionHeader {
         tools_path: "/work/tools.yaml".to_owned(),
         tools_sha256: "ab".repeat(32),
-        input_sha256: Some("cd".repeat(32)),
         plan: None,
         cwd: "/work".to_owned(),
         root: "/work".to_owned(),
         jobs: NonZeroUsize::MIN,
-        sync: SyncPolicy::Auto,
     }
 }

@@ -1,7 +1,10 @@
 //! What a person has found out about a call in doubt.
 
 use clap::Args;
-use toolq_log::Resolution;
+
+use redact::Mask;
+use toolq_core::os::Clock;
+use toolq_log::memory::Settlement;
 
 /// What became of a call in doubt, and how that is known.
 #[derive(Debug, Args)]
@@ -22,23 +25,25 @@ pub struct FindingFlags {
     /// The result is an error
     #[arg(long, requires = "done", conflicts_with = "not_done")]
     pub error: bool,
-    /// It did nothing: the next `run --resume`, or the next worker, runs it
+    /// It did nothing: it runs when it is asked for again
     #[arg(long, conflicts_with = "done")]
     pub not_done: bool,
-    /// How you know; recorded in the log
+    /// How you know; recorded with it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
 }
 
 impl FindingFlags {
-    /// Returns what became of the call.
-    pub fn resolution(&self) -> Resolution {
-        match &self.result {
-            Some(result) => Resolution::Done {
-                result: result.clone(),
-                is_error: self.error,
-            },
-            None => Resolution::NotDone,
+    /// Returns what is said about the call.
+    pub fn settlement(&self, mask: &Mask) -> Settlement {
+        let apply = |text: &String| mask.apply(text).into_owned();
+        Settlement {
+            done: self.result.is_some(),
+            result: self.result.as_ref().map(apply),
+            is_error: self.error,
+            by: "person".to_owned(),
+            note: self.note.as_ref().map(apply),
+            timestamp: Clock::system().now_ms(),
         }
     }
 }

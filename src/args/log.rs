@@ -26,7 +26,7 @@ Examples:
   toolq log export --format html -o page.html
                                       draw the calls of the latest session as a page
   toolq log verify session.jsonl      check that no line was changed
-  toolq log prune --older 30d         remove sessions older than 30 days";
+  toolq log prune --older 30d         take what was said from sessions older than 30 days";
 
 #[derive(Debug, Subcommand)]
 pub enum LogCommand {
@@ -42,10 +42,10 @@ pub enum LogCommand {
     Export(LogExportArguments),
     /// Check that every line is intact; exit 4 if one isn't
     Verify(LogFileArguments),
-    /// Record what became of a call in doubt, for `run --resume`
+    /// Record what became of a call in doubt
     #[command(after_help = RESOLVE_EXAMPLES)]
     Resolve(LogResolveArguments),
-    /// Remove old sessions from the default directory, with all their files
+    /// Take from old sessions in the default directory all but what says that their calls were done
     Prune(LogPruneArguments),
 }
 
@@ -150,15 +150,12 @@ pub struct LogCostArguments {
 
 #[derive(Debug, Args)]
 pub struct LogPruneArguments {
-    /// Remove sessions whose last record is older than this
+    /// Prune sessions whose last record is older than this
     #[arg(long, value_name = "DURATION", value_parser = parse_age)]
     pub older: Duration,
-    /// List what would be removed, without removing it
+    /// List what would be pruned, without doing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Also remove unfinished sessions, which could still be resumed
-    #[arg(long)]
-    pub unfinished: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -171,8 +168,8 @@ pub enum LogFormat {
 
 const RESOLVE_EXAMPLES: &str = "\
 Examples:
-  toolq log resolve toolu_01 session.jsonl --done --result 'paid, receipt 4711'
-  toolq log resolve toolu_01 session.jsonl --done --result 'refused by the bank' --error
+  toolq log resolve toolu_01 --done --result 'paid, receipt 4711'
+  toolq log resolve toolu_01 --done --result 'refused by the bank' --error
   toolq log resolve toolu_01 session.jsonl --not-done --note 'the bank has no record of it'";
 
 /// clap's own usage line would be wider than a narrow terminal.
@@ -183,11 +180,15 @@ toolq log resolve <ID> [FILE] --done --result <TEXT>
 #[derive(Debug, Args)]
 #[command(override_usage = RESOLVE_USAGE)]
 pub struct LogResolveArguments {
-    /// The call: its `tool_use_id`, or the `id` of its `tool_call` record
+    /// The call: its `tool_use_id`, or the digits that the run named
     #[arg(value_name = "ID")]
     pub id: String,
-    /// The session log [default: the latest session]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The log of the run.
+    #[arg(
+        help = "The log of the run, if that had `--log` [env: TOOLQ_LOG_FILE] [default: the memory of all runs without `--log`]",
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
     pub file: Option<PathBuf>,
     #[command(flatten)]
     pub finding: FindingFlags,

@@ -44,7 +44,7 @@ pub(crate) use replay::ReplayArguments;
 pub(crate) use run::RunArguments;
 pub(crate) use serve::ServeArguments;
 pub(crate) use servers::{ServersArguments, ServersCommand, ServersLockArguments};
-pub(crate) use shared_flags::{ApprovalFlags, LogFlags, NewSessionLogFlags, OtlpFlags, WatchFlags};
+pub(crate) use shared_flags::{ApprovalFlags, LogFlags, OtlpFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
     AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, IdsFlag, InputFormat, PlanFormat,

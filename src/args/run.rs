@@ -26,7 +26,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "follow")]
     pub message: Option<PathBuf>,
     /// Apply a plan: approve the calls in it, and run nothing if they aren't exactly those of the input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "follow"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "new", "follow"])]
     pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub approval: ApprovalFlags,

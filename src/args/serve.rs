@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
-use crate::args::shared_flags::{BudgetFlags, NewSessionLogFlags, WatchFlags};
+use crate::args::shared_flags::{BudgetFlags, LOG_FILE_HELP, WatchFlags};
 use crate::args::values::{parse_http_address, parse_jobs};
 
 #[derive(Debug, Args)]
@@ -19,8 +20,13 @@ pub struct ServeArguments {
     /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
     #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
-    #[command(flatten)]
-    pub log: NewSessionLogFlags,
+    #[arg(
+        long,
+        help = LOG_FILE_HELP,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub log: Option<PathBuf>,
     /// Serve over HTTP at IP:PORT, path /mcp, instead of over stdin and stdout; port 0 is any free one
     #[arg(long, value_name = "ADDR", value_parser = parse_http_address)]
     pub http: Option<SocketAddr>,

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use crate::args::values::{ApproveFlag, ProgressFlag, SyncFlag};
+use crate::args::values::{ApproveFlag, ProgressFlag};
 use crate::otlp::parse_endpoint;
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
 
-const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
+pub(super) const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
 
 /// The session log of a run.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 pub struct LogFlags {
     #[arg(
         id = "log",
@@ -27,39 +26,16 @@ pub struct LogFlags {
     /// Keep no session log
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
-    /// Finish the run of this input in the log: reuse logged results and model responses, and run what is missing.
-    /// Without `--log`, use the latest session of this input
-    #[arg(long, conflicts_with_all = ["no_log", "new"])]
-    pub resume: bool,
-    /// Run this input again, even if the log has its results or an earlier run is unfinished
-    #[arg(long, conflicts_with = "no_log")]
-    pub new: bool,
-    /// Resume even if tools.yaml has changed: what is missing runs with the current tools
-    #[arg(long, requires = "resume", conflicts_with = "new")]
-    pub accept_changes: bool,
-    /// Which calls' records must reach the disk before toolq continues
+    /// Run all calls of this input again, or those with these ids, even if the memory has their results
     #[arg(
         long,
-        value_name = "WHICH",
-        default_value = "auto",
+        value_name = "ID,…",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
         conflicts_with = "no_log"
     )]
-    pub sync: SyncFlag,
-}
-
-/// The session log of a command that always begins a new session.
-#[derive(Debug, Args)]
-pub struct NewSessionLogFlags {
-    #[arg(
-        long = "log",
-        help = LOG_FILE_HELP,
-        value_name = "FILE",
-        value_hint = ValueHint::FilePath
-    )]
-    pub file: Option<PathBuf>,
-    /// Which calls' records must reach the disk before toolq continues
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
-    pub sync: SyncFlag,
+    pub new: Option<Vec<String>>,
 }
 
 /// Who approves calls that start only after a yes.

@@ -13,23 +13,6 @@ use toolq_core::text::parse_duration;
 use toolq_core::types::{AnswerForm, Dialect, StreamVendor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SyncFlag {
-    /// Those of calls that may have side effects
-    Auto,
-    /// Those of all calls
-    All,
-}
-
-impl From<SyncFlag> for toolq_log::SyncPolicy {
-    fn from(sync: SyncFlag) -> Self {
-        match sync {
-            SyncFlag::Auto => Self::Auto,
-            SyncFlag::All => Self::All,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ApproveFlag {
     /// You, on the terminal
     Ask,

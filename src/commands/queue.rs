@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolq_queue::{
-    CallSettings, CollectSettings, Finding, NatsSettings, Notices, QueueSession, Submission,
-    SubmitSettings, SubmittedInput, WorkerSettings,
+    CallSettings, CollectSettings, NatsSettings, Notices, QueueSession, Submission, SubmitSettings,
+    SubmittedInput, WorkerSettings,
 };
 
 use crate::args::{
@@ -18,7 +18,6 @@ use crate::output::{CommandError, Exit, stdout};
 use crate::session::signals::handled_termination_signals;
 use crate::session::{build_runtime, set_up_calls};
 use toolq_core::transcript::InputSource;
-use toolq_log::Resolution;
 
 /// The default address of NATS.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
@@ -198,17 +197,14 @@ fn resolve_call(
     arguments: &QueueResolveArguments,
     context: &CommandContext,
 ) -> Result<(), CommandError> {
-    let finding = Finding {
-        resolution: arguments.finding.resolution(),
-        note: arguments.finding.note.as_deref(),
-        mask: &load_mask(context),
-    };
+    let settlement = arguments.finding.settlement(&load_mask(context));
     let id = &arguments.id;
     let session = begin_session(&arguments.queue, &arguments.nats, context)?;
-    let turn = session.resolve(id, arguments.turn.as_deref(), &finding)?;
-    let becomes = match finding.resolution {
-        Resolution::Done { .. } => "has this result now",
-        Resolution::NotDone => "will run",
+    let turn = session.resolve(id, arguments.turn.as_deref(), &settlement)?;
+    let becomes = if settlement.done {
+        "has this result now"
+    } else {
+        "will run"
     };
     let note = format!("{id} {becomes}; {turn} is answered again, and `collect` prints that, too");
     context.stderr.print_note(&note);

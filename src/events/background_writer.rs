@@ -1,5 +1,6 @@
 //! Writes bytes on a background thread, so that a slow reader doesn't slow down the run.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -23,9 +24,14 @@ struct WriteQueue {
     changed: Condvar,
 }
 
+/// What blocks until the messages after it may be written.
+pub(crate) type Barrier = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct WriteQueueState {
     pending: Vec<u8>,
+    /// Each with the number of pending bytes before it.
+    barriers: VecDeque<(usize, Barrier)>,
     /// No more messages will be queued.
     closed: bool,
     /// The thread has finished.
@@ -60,6 +66,14 @@ impl BackgroundWriter {
             return;
         }
         state.pending.extend_from_slice(message);
+        self.queue.changed.notify_all();
+    }
+
+    /// Lets the messages that follow wait for this, without blocking.
+    pub(super) fn wait_for(&self, barrier: Barrier) {
+        let mut state = self.queue.lock();
+        let before = state.pending.len();
+        state.barriers.push_back((before, barrier));
         self.queue.changed.notify_all();
     }
 
@@ -106,7 +120,14 @@ impl WriteQueue {
 
     /// Writes queued messages until the queue is closed and empty, or the output fails.
     fn write_until_closed(&self, mut output: Box<dyn Write + Send>) {
-        while let Some(bytes) = self.wait_for_bytes() {
+        while let Some(step) = self.wait_for_step() {
+            let bytes = match step {
+                WriteStep::Wait(barrier) => {
+                    barrier();
+                    continue;
+                }
+                WriteStep::Write(bytes) => bytes,
+            };
             if let Err(error) = output.write_all(&bytes).and_then(|()| output.flush()) {
                 self.lock().error = Some(error);
                 break;
@@ -116,14 +137,32 @@ impl WriteQueue {
         self.changed.notify_all();
     }
 
-    /// Waits for messages and takes them all. Returns `None` if the queue is closed and empty.
-    fn wait_for_bytes(&self) -> Option<Vec<u8>> {
-        let must_wait = |state: &mut WriteQueueState| state.pending.is_empty() && !state.closed;
+    /// Waits for messages and takes them all, up to the next barrier. Returns `None` if the queue is closed and empty.
+    fn wait_for_step(&self) -> Option<WriteStep> {
+        let must_wait = |state: &mut WriteQueueState| {
+            state.pending.is_empty() && state.barriers.is_empty() && !state.closed
+        };
         let wait = self.changed.wait_while(self.lock(), must_wait);
         let mut state = wait.unwrap_or_else(PoisonError::into_inner);
-        let bytes = std::mem::take(&mut state.pending);
-        (!bytes.is_empty()).then_some(bytes)
+        let bytes = match state.barriers.pop_front() {
+            Some((0, barrier)) => return Some(WriteStep::Wait(barrier)),
+            Some((before, barrier)) => {
+                state.barriers.push_front((0, barrier));
+                for (other, _) in state.barriers.iter_mut().skip(1) {
+                    *other -= before;
+                }
+                state.pending.drain(..before).collect()
+            }
+            None => std::mem::take(&mut state.pending),
+        };
+        (!bytes.is_empty()).then_some(WriteStep::Write(bytes))
     }
+}
+
+/// What the thread does next.
+enum WriteStep {
+    Write(Vec<u8>),
+    Wait(Barrier),
 }
 
 #[cfg(test)]
@@ -174,6 +213,24 @@ mod tests {
         assert!(warning.contains("key must be a string"), "{warning}");
         let read: Vec<u8> = receiver.iter().flatten().collect();
         assert_eq!(read, b"\"first\"\n");
+    }
+
+    #[test]
+    fn messages_wait_for_what_was_queued_before_them() {
+        let (sender, receiver) = mpsc::sync_channel(1_000);
+        let writer = BackgroundWriter::new(Box::new(ChannelWriter(sender))).unwrap();
+        let (open, opened) = mpsc::channel::<()>();
+        writer.enqueue(b"before ");
+        writer.wait_for(Box::new(move || opened.recv().unwrap()));
+        writer.enqueue(b"after ");
+        writer.wait_for(Box::new(|| {}));
+        writer.enqueue(b"last");
+        assert_eq!(receiver.recv().unwrap(), b"before ");
+        assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Empty));
+        open.send(()).unwrap();
+        assert_eq!(writer.close(LONG_TIMEOUT), None);
+        let read: Vec<u8> = receiver.iter().flatten().collect();
+        assert_eq!(read, b"after last");
     }
 
     /// The run doesn't wait for a slow reader, and warns.

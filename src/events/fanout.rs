@@ -6,8 +6,6 @@ use toolq_core::types::{EmitError, Event, EventSink};
 pub struct EventFanout<'a, const N: usize> {
     log: Option<&'a mut dyn EventSink>,
     observers: [Option<&'a mut dyn EventSink>; N],
-    /// Results must be durable before the observers get them.
-    flush_results_first: bool,
 }
 
 impl<'a, const N: usize> EventFanout<'a, N> {
@@ -16,34 +14,7 @@ impl<'a, const N: usize> EventFanout<'a, N> {
         log: Option<&'a mut dyn EventSink>,
         observers: [Option<&'a mut dyn EventSink>; N],
     ) -> Self {
-        Self {
-            log,
-            observers,
-            flush_results_first: false,
-        }
-    }
-
-    /// Sets whether the log must be flushed before observers get results, because one of them passes results on to
-    /// other programs.
-    #[must_use]
-    pub fn flush_results_first(self, flush_results_first: bool) -> Self {
-        Self {
-            flush_results_first,
-            ..self
-        }
-    }
-
-    fn emit_to_log(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let Some(log) = &mut self.log else {
-            return Ok(());
-        };
-        log.emit(events)?;
-        let is_finished = |event: &Event<'_>| matches!(event, Event::Finished { .. });
-        if self.flush_results_first && events.iter().any(is_finished) {
-            log.flush()
-        } else {
-            Ok(())
-        }
+        Self { log, observers }
     }
 
     fn emit_to_observers(&mut self, events: &[Event<'_>]) {
@@ -58,7 +29,7 @@ impl<const N: usize> EventSink for EventFanout<'_, N> {
     /// Returns the result of the log. If the log refuses the events, observers don't get the starts among them, because
     /// those calls won't run.
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let recorded = self.emit_to_log(events);
+        let recorded = self.log.as_mut().map_or(Ok(()), |log| log.emit(events));
         if recorded.is_ok() {
             self.emit_to_observers(events);
         } else {
@@ -72,20 +43,14 @@ impl<const N: usize> EventSink for EventFanout<'_, N> {
         }
         recorded
     }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.as_mut().map_or(Ok(()), |log| log.flush())
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
 
     use toolq_core::types::{CallRef, TurnOrigin, Verdict};
-    use toolq_testing::{call_with_estimate, emit_finished, success_outcome};
+    use toolq_testing::call_with_estimate;
 
     #[derive(Default)]
     struct RecordingSink(Vec<String>, bool);
@@ -109,45 +74,6 @@ mod tests {
         }
     }
 
-    /// A sink that records its steps in a list that it shares with others.
-    struct StepSink(&'static str, Arc<Mutex<Vec<String>>>);
-
-    impl EventSink for StepSink {
-        fn emit(&mut self, _: &[Event<'_>]) -> Result<(), EmitError> {
-            self.1.lock().unwrap().push(format!("{} emits", self.0));
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), EmitError> {
-            self.1.lock().unwrap().push(format!("{} flushes", self.0));
-            Ok(())
-        }
-    }
-
-    /// Observers that pass results on wait until they are durable; those that only show them don't have to.
-    #[test]
-    fn results_are_flushed_before_observers_that_pass_them_on() {
-        let call = CallRef::new(&call_with_estimate(0, "get", 1, true).call, Some(0));
-        for (flush_results_first, expected) in [
-            (true, &["log emits", "log flushes", "observer emits"][..]),
-            (false, &["log emits", "observer emits"]),
-        ] {
-            let steps = Arc::default();
-            let mut log = StepSink("log", Arc::clone(&steps));
-            let mut observer = StepSink("observer", Arc::clone(&steps));
-            let fanout = EventFanout::new(Some(&mut log), [Some(&mut observer)]);
-            emit_finished(
-                &mut fanout.flush_results_first(flush_results_first),
-                &call,
-                &success_outcome("x"),
-                "x",
-                (1, 1),
-            )
-            .unwrap();
-            assert_eq!(*steps.lock().unwrap(), expected);
-        }
-    }
-
     #[test]
     fn the_log_may_fail_an_emit_and_an_observer_may_not() {
         let checked = call_with_estimate(0, "get", 1, true);
@@ -160,6 +86,7 @@ mod tests {
             accepted,
             attempt: 1,
             idempotency_key: "key",
+            claim: None,
             waited: None,
         };
         let events = [

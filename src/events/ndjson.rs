@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::events::background_writer::BackgroundWriter;
+use crate::events::background_writer::{BackgroundWriter, Barrier};
 use crate::events::call_snapshots::CallSnapshots;
 use crate::events::event_line::{EventLine, duration_to_ms};
 use crate::events::server_line::{ServerLine, ToolsChangeLine};
@@ -52,6 +52,11 @@ impl NdjsonSink {
             mask,
             clock,
         })
+    }
+
+    /// Lets the events that follow wait for this, without blocking.
+    pub(crate) fn wait_for(&self, barrier: Barrier) {
+        self.writer.wait_for(barrier);
     }
 
     /// Closes the stream. Returns a warning if the reader missed events.

@@ -47,26 +47,6 @@ impl StreamInput {
         }
     }
 
-    /// Blocks until the first call is complete, or the stream ends. No event is lost.
-    pub fn wait_for_complete_call(&mut self) {
-        loop {
-            self.buffered.extend(self.stream.by_ref());
-            if self.at_end || self.first_call().is_some() {
-                return;
-            }
-            let chunk = self.reader.next_blocking();
-            self.push_chunk(chunk);
-        }
-    }
-
-    /// Returns the first call, if it was already waited for.
-    pub fn first_call(&self) -> Option<&Call> {
-        self.buffered.iter().find_map(|event| match event {
-            StreamEvent::CallComplete(call) => Some(call),
-            _ => None,
-        })
-    }
-
     /// Starts reading in the background.
     pub fn read_in_background(&mut self) -> io::Result<()> {
         self.reader.read_in_background()

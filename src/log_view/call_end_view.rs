@@ -57,7 +57,9 @@ pub(crate) fn end_label(event: &CallEvent<'_>) -> Option<String> {
             Some(end_parts(end, event.outcome_kind()).join(", "))
         }
         CallEvent::Resolved(resolve) if resolve.done => Some("resolved".to_owned()),
-        CallEvent::Resolved(_) => Some("resolved: not done; it will run on resume".to_owned()),
+        CallEvent::Resolved(_) => {
+            Some("resolved: not done; it runs when it is asked for again".to_owned())
+        }
         CallEvent::Approved(_) | CallEvent::Started(_) | CallEvent::Probed(_) => None,
     }
 }
@@ -89,6 +91,7 @@ fn summary_of(end: &CallEndRecord<'_>, kind: OutcomeKind) -> String {
 /// Returns how it ended, then how long it took and how much it wrote.
 fn end_parts(end: &CallEndRecord<'_>, kind: OutcomeKind) -> Vec<String> {
     let mut parts = vec![summary_of(end, kind)];
+    parts.extend(end.memory.as_ref().map(|_| "from memory".to_owned()));
     if end.attempts > 0 {
         parts.push(format_duration(Duration::from_millis(end.duration_ms)));
     }

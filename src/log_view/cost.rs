@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use toolq_core::json::expect_json;
 use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
-use toolq_log::records::{CallEndRecord, ModelResponseRecord, SessionRecord};
+use toolq_log::records::{CallEndRecord, ModelResponseRecord};
 use toolq_log::{Corruption, Record, RecordKind};
 
 /// Adds up the usage of agents, by agent and by the model that responded, over any number of logs.
@@ -66,13 +66,7 @@ impl CostCollector {
     /// The record's metadata doesn't match its type.
     pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
         match &record.kind {
-            // A resuming session continues the agents' calls, and doesn't record their earlier responses again.
-            RecordKind::Session => {
-                let session: SessionRecord = record.parse_metadata()?;
-                if session.resumes.is_none() {
-                    self.finish_log();
-                }
-            }
+            RecordKind::Session => self.finish_log(),
             RecordKind::ModelResponse => {
                 if let Some(call) = record.parent {
                     self.add_response(call, &record.parse_metadata()?);

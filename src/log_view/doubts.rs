@@ -1,13 +1,16 @@
-//! The calls in doubt of a log, each with the command that settles it.
+//! The calls in doubt of a log or of a run, each with the command that settles it.
 
 use std::iter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolq_core::text::{
     escape, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
 };
-use toolq_log::{DoubtReport, LogError, list_calls_in_doubt};
+use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
+use toolq_log::LogError;
+use toolq_log::memory::{RememberedIn, calls_in_doubt};
 
+use crate::context::CommandContext;
 use crate::log_view::session_view::format_time;
 
 /// Maximum number of calls that are listed.
@@ -43,46 +46,140 @@ impl DoubtNotice {
     }
 }
 
-/// Returns a notice for each call in doubt of the last task in the log at `path`, and one that says how many more there
-/// are.
+/// Returns a notice for each call in doubt that runs in the log at `path` started, and one that says how many more there are.
 ///
 /// # Errors
 /// The log can't be read.
-pub(crate) fn doubt_notices(path: &Path) -> Result<Vec<DoubtNotice>, LogError> {
-    let calls = list_calls_in_doubt(path)?;
+pub(crate) fn doubt_notices(
+    path: &Path,
+    context: &CommandContext,
+) -> Result<Vec<DoubtNotice>, LogError> {
+    let state_dir = toolq_log::state_dir(&context.environment).ok();
+    let place = RememberedIn::of_log(path, state_dir.as_deref());
+    let calls = calls_in_doubt(path, &place)?;
     let shown = calls.iter().take(MAX_LISTED_CALLS);
-    let mut notices: Vec<DoubtNotice> = shown.map(|call| doubt_notice(call, path)).collect();
+    let shown = shown.map(|call| {
+        DoubtNotice::new(&DoubtfulStart {
+            tool: &call.tool,
+            tool_use_id: &call.tool_use_id,
+            input: call.input.as_deref(),
+            started_ms: call.started_ms,
+            settled_by: Some((&call.settle_id, named_log(path, &place))),
+        })
+    });
+    let mut notices: Vec<DoubtNotice> = shown.collect();
     let more = calls.len().saturating_sub(MAX_LISTED_CALLS);
     if more > 0 {
-        notices.push(DoubtNotice {
-            text: format!("in doubt: {more} more, see `toolq log show`"),
-            command: None,
-        });
+        notices.push(DoubtNotice::of_more(more));
     }
     Ok(notices)
 }
 
-/// Returns the command that settles a call, up to the flags that say how. Without them, it does nothing.
-pub(crate) fn resolve_command(id: &str, path: &Path) -> String {
-    let (id, path) = (quote_for_shell(id), quote_path_for_shell(path));
-    format!("toolq log resolve {id} {path}")
+/// Returns the log, if commands have to name it.
+fn named_log<'p>(path: &'p Path, place: &RememberedIn) -> Option<&'p Path> {
+    matches!(place, RememberedIn::Log { .. }).then_some(path)
 }
 
-fn doubt_notice(call: &DoubtReport, path: &Path) -> DoubtNotice {
-    let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
-    let (tool, id) = (shorten(&call.tool_name), shorten(&call.tool_use_id));
-    let input = call.input.as_deref().map(shorten);
-    let input = input.map_or_else(String::new, |input| format!(" {input}"));
-    let killed = if call.was_killed {
-        " by a run that was killed"
-    } else {
-        ""
-    };
-    let started = format_time(call.started_ms);
-    DoubtNotice {
-        text: format!(
-            "in doubt: {tool} {id}{input}, started {started}{killed}. Check whether it happened, then:"
-        ),
-        command: Some(resolve_command(&call.resolve_id, path)),
+/// A call in doubt.
+struct DoubtfulStart<'a> {
+    tool: &'a str,
+    tool_use_id: &'a str,
+    input: Option<&'a str>,
+    started_ms: Option<u64>,
+    /// What settles it, with the log that commands have to name. `None` if nothing remembers the call.
+    settled_by: Option<(&'a str, Option<&'a Path>)>,
+}
+
+impl DoubtNotice {
+    fn new(start: &DoubtfulStart<'_>) -> Self {
+        let shorten = |text: &str| escape(&truncate_to_columns(text, MAX_COLUMNS)).into_owned();
+        let words = [Some(start.tool), Some(start.tool_use_id), start.input];
+        let words: Vec<String> = words.into_iter().flatten().map(shorten).collect();
+        let started = start.started_ms.map(format_time);
+        let started = started.map_or_else(String::new, |time| format!(", started {time}"));
+        let command = start.settled_by.map(|(id, log)| {
+            let log = log.map(|log| format!(" {}", quote_path_for_shell(log)));
+            let id = quote_for_shell(id);
+            format!("toolq log resolve {id}{}", log.unwrap_or_default())
+        });
+        let then = match command {
+            Some(_) => "Check whether it happened, then:",
+            None => "Check whether it happened",
+        };
+        Self {
+            text: format!("in doubt: {}{started}. {then}", words.join(" ")),
+            command,
+        }
+    }
+
+    fn of_more(count: usize) -> Self {
+        Self {
+            text: format!("in doubt: {count} more, see `toolq log show`"),
+            command: None,
+        }
+    }
+}
+
+/// Collects the calls of a run that are in doubt.
+pub(crate) struct DoubtCollector {
+    /// The log of the run, if commands have to name it.
+    named_log: Option<PathBuf>,
+    notices: Vec<DoubtNotice>,
+    more: usize,
+}
+
+impl DoubtCollector {
+    /// Collects for a run whose log was named, if it was.
+    pub(crate) fn new(named_log: Option<PathBuf>) -> Self {
+        Self {
+            named_log,
+            notices: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// Returns the notices about all calls.
+    pub(crate) fn into_notices(mut self) -> Vec<DoubtNotice> {
+        if self.more > 0 {
+            self.notices.push(DoubtNotice::of_more(self.more));
+        }
+        self.notices
+    }
+}
+
+impl EventSink for DoubtCollector {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        for event in events {
+            let Event::Finished {
+                call,
+                outcome,
+                claim,
+                ..
+            } = event
+            else {
+                continue;
+            };
+            let Outcome::InDoubt { cause, .. } = &**outcome else {
+                continue;
+            };
+            if self.notices.len() == MAX_LISTED_CALLS {
+                self.more += 1;
+                continue;
+            }
+            let earlier = match cause {
+                DoubtCause::EndNotLogged(start) => start.as_deref(),
+                _ => None,
+            };
+            let settle_id = earlier.map(|start| &start.settle_id);
+            let settle_id = settle_id.or(claim.map(|claim| &claim.settle_id));
+            self.notices.push(DoubtNotice::new(&DoubtfulStart {
+                tool: &call.tool_name,
+                tool_use_id: &call.tool_use_id,
+                input: None,
+                started_ms: earlier.and_then(|start| start.started_ms),
+                settled_by: settle_id.map(|id| (id.as_str(), self.named_log.as_deref())),
+            }));
+        }
+        Ok(())
     }
 }

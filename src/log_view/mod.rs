@@ -23,7 +23,7 @@ mod whole_call;
 pub(crate) use call_end_view::{end_label, end_summary};
 pub use call_filter::CallFilter;
 pub(crate) use cost::CostCollector;
-pub(crate) use doubts::{doubt_notices, resolve_command};
+pub(crate) use doubts::{DoubtCollector, doubt_notices};
 pub(crate) use durations::DurationSample;
 pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};

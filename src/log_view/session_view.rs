@@ -38,13 +38,13 @@ pub(crate) fn format_time(timestamp: u64) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// Formats the end: `exit 0 after 44ms: 8 calls, and 4 of agents (1 from the log): 10 ok, 1 failed`. `outcomes` says how the calls of
+/// Formats the end: `exit 0 after 44ms: 8 calls, and 4 of agents (1 from memory): 10 ok, 1 failed`. `outcomes` says how the calls of
 /// the session ended.
 pub(crate) fn session_end_label(end: &SessionEndRecord, outcomes: &OutcomeTally) -> String {
     let took = format_duration(Duration::from_millis(end.duration_ms));
     let from_log = match end.recalled {
         0 => String::new(),
-        recalled => format!(" ({recalled} from the log)"),
+        recalled => format!(" ({recalled} from memory)"),
     };
     // A resumed run records only calls that weren't in the log, so `calls` alone may be too low.
     let all = end.calls.max(end.answered);

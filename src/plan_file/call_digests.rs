@@ -81,7 +81,7 @@ impl CallDigests {
 }
 
 /// Everything that decides what an accepted call does. Its tool has a digest of its own.
-pub fn describe_accepted(accepted: &AcceptedCall) -> String {
+fn describe_accepted(accepted: &AcceptedCall) -> String {
     let AcceptedCall {
         tool,
         input,

@@ -8,6 +8,5 @@ mod file;
 mod planned_calls;
 
 pub use builder::PlanBuilder;
-pub use call_digests::describe_accepted;
 pub use file::{PlanFile, plan_schema};
 pub use planned_calls::PlannedCalls;

@@ -61,19 +61,6 @@ impl PlannedCalls {
         &self.file.id
     }
 
-    /// Returns when the plan was made.
-    pub fn created(&self) -> Timestamp {
-        self.file.plan.created
-    }
-
-    /// Checks that the plan may be applied at this time.
-    ///
-    /// # Errors
-    /// It is too old, or from the future.
-    pub fn check_time(&self, now: Timestamp) -> Result<(), CommandError> {
-        self.file.check_time(now)
-    }
-
     /// Compares the plan with what would run: `turns` are all turns of the input, checked.
     ///
     /// # Errors
@@ -101,11 +88,14 @@ impl PlannedCalls {
         }
     }
 
-    /// Checks that the calls of a turn are still those of the plan.
+    /// Checks that the calls of a turn are still those of the plan. What has run already, the memory answers at any time.
     ///
     /// # Errors
-    /// One isn't.
+    /// One isn't, or one would run although the plan is too old or from the future.
     pub fn check_calls(&self, calls: &[CheckedCall]) -> Result<(), CommandError> {
+        if calls.iter().any(|checked| checked.known.is_none()) {
+            self.file.check_time(Timestamp::now())?;
+        }
         for checked in calls {
             let call = &checked.call;
             let digests = CallDigests::of_checked(checked, &self.mask);

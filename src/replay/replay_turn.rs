@@ -13,7 +13,7 @@ use crate::replay::unapplied_call::find_unapplied;
 use toolq_core::check::undescribed_tools;
 use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, ResumeState, Tool, Verdict};
+use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, Tool, Verdict};
 use toolq_engine::Engine;
 
 /// How much of an input is masked to show its beginning in a report, in bytes.
@@ -136,8 +136,8 @@ impl RecordingReplayer {
             to_run.retain(|copied| wanted.contains(&copied.call.position));
         }
         for checked in &mut to_run {
-            // A recording that is replayed isn't resumed.
-            checked.resume_state = ResumeState::NotStarted;
+            // What the recording says about them doesn't count.
+            checked.known = None;
         }
         Ok(to_run)
     }

@@ -57,10 +57,6 @@ impl EventSink for ResultCollector<'_> {
         self.next.emit(events)
     }
 
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.next.flush()
-    }
-
     fn shows_progress(&self, call: &CallRef) -> bool {
         self.next.shows_progress(call)
     }

@@ -141,10 +141,6 @@ impl EventSink for DescribeWarningSink<'_> {
         result
     }
 
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.inner.flush()
-    }
-
     fn shows_progress(&self, call: &CallRef) -> bool {
         self.inner.shows_progress(call)
     }

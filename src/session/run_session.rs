@@ -15,8 +15,6 @@ use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::describe::DescribeWarningSink;
-use crate::session::log_subject::{LogSubject, ResumeFlags};
-use crate::session::resume_decisions::ResumeDecisions;
 use crate::session::run_session::session_start::SessionStart;
 use crate::session::runtime::{build_runtime, halt_when_stdout_closes, set_up_calls, spawn_ticker};
 use crate::session::signals::SignalHandler;
@@ -24,8 +22,9 @@ use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::os::Clock;
-use toolq_core::types::{Call, ToolsConfig, Turn};
-use toolq_engine::{Engine, EngineSettings, PriorCalls as _};
+use toolq_core::types::{Call, ToolsConfig};
+use toolq_engine::{Engine, EngineSettings, RememberedWrites};
+use toolq_log::memory::Remembered;
 
 /// A session that has begun: its log is open, and calls may run.
 pub struct RunSession<'a> {
@@ -33,18 +32,15 @@ pub struct RunSession<'a> {
     pub setup: CallSetup,
     pub engine: Engine,
     pub sinks: RunSinks,
-    /// What the log says about the task being resumed.
-    pub resume: Arc<ResumeDecisions>,
-    /// The only turn of the input, if it was already read for the comparison with the log.
-    pub compared_turn: Option<Turn>,
+    /// The writes of the current input that had run or may have when it was last looked.
+    pub writes: RememberedWrites,
     runtime: Arc<Runtime>,
     /// `None` once the handlers run.
     signals: Option<SignalHandler>,
     /// The signal that stopped the run.
     termination_signal: Arc<OnceLock<u8>>,
     prints_results: bool,
-    /// The flags with which a later run can finish what this one leaves, if one can.
-    resume_flags: Option<ResumeFlags>,
+    source: CallSource,
     /// The log is in the default directory.
     has_default_log: bool,
 }
@@ -56,11 +52,37 @@ pub type SessionWork<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 pub(crate) struct TurnParts<'s> {
     pub(crate) engine: &'s mut Engine,
     pub(crate) sink: DescribeWarningSink<'s>,
-    pub(crate) prior: (&'s CallChecker, &'s ResumeDecisions),
+    pub(crate) checker: &'s CallChecker,
+    pub(crate) writes: &'s mut RememberedWrites,
+}
+
+/// Where the calls of a session come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallSource {
+    /// The inputs of `toolq run`.
+    Inputs,
+    /// The arguments of `toolq call`.
+    Command,
+    /// The recordings of `toolq replay`.
+    Recordings,
+    /// The host process of `toolq run --follow --control`.
+    Host,
+    /// The client of `toolq serve`.
+    Client,
+}
+
+impl CallSource {
+    /// Which calls the memory keeps. Those of a command, of a recording and of a client have no ids that last.
+    fn remembered(self) -> Remembered {
+        match self {
+            Self::Inputs | Self::Host => Remembered::ById,
+            Self::Command | Self::Recordings | Self::Client => Remembered::ByValues,
+        }
+    }
 }
 
 impl<'a> RunSession<'a> {
-    /// Begins a session. `subject` is what the log has to match.
+    /// Begins a session.
     ///
     /// # Errors
     /// The log or the target of `--events` can't be used, or the system has no resources left. Nothing ran.
@@ -68,7 +90,7 @@ impl<'a> RunSession<'a> {
         context: &'a CommandContext,
         tools: Arc<ToolsConfig>,
         settings: &SessionSettings,
-        subject: LogSubject<'_>,
+        source: CallSource,
     ) -> Result<Self, CommandError> {
         let setup = set_up_calls(tools, settings.jobs, context)?;
         let runtime = build_runtime(settings.otlp.is_some())?;
@@ -78,23 +100,23 @@ impl<'a> RunSession<'a> {
         let start = SessionStart {
             context,
             settings,
-            subject,
+            source,
             setup: &setup,
             clock: Clock::system(),
         };
         let mut sinks = start.open_sinks()?;
         let approver = start.build_approver(&sinks)?;
         // Last of what can fail: it writes that the session has begun.
-        let (mut opened, resume) = start.open_log()?;
+        let log = start.open_log()?;
         let mut engine = EngineSettings {
             approver,
-            ..start.engine_settings(&mut opened)
+            ..start.engine_settings(log.as_ref())
         };
-        if let Some(trace) = start.trace(&engine.task_id, opened.log.as_ref()) {
+        if let Some(trace) = start.trace(&engine.task_id) {
             sinks.begin_trace(&trace);
             engine.trace = Some(Arc::new(trace));
         }
-        sinks.attach_log(opened.log, start.removes_unused_log());
+        sinks.attach_log(log, start.removes_unused_log());
         let engine = Engine::new(engine);
         drop(entered);
         Ok(Self {
@@ -102,13 +124,12 @@ impl<'a> RunSession<'a> {
             setup,
             engine,
             sinks,
-            resume: Arc::new(resume),
-            compared_turn: opened.compared_turn,
+            writes: RememberedWrites::default(),
             runtime: Arc::new(runtime),
             termination_signal: signals.termination_signal(),
             signals: Some(signals),
             prints_results: settings.prints_results,
-            resume_flags: ResumeFlags::of(subject, &settings.log),
+            source,
             has_default_log: settings.log.target == LogTarget::DefaultDirectory,
         })
     }
@@ -141,19 +162,20 @@ impl<'a> RunSession<'a> {
 
     /// Runs the `describe` programs that these calls need and that haven't run yet.
     pub async fn describe_tools(&mut self, calls: &[Call]) {
-        let undescribed = undescribed_tools(&self.setup.tools, self.resume.open_calls(calls));
+        let undescribed = undescribed_tools(&self.setup.tools, calls);
         let discovery = self.engine.schema_discovery();
         let mut sink = self.warning_sink();
         discovery.discover(&undescribed, &mut sink).await;
     }
 
-    /// Returns what answers a turn: the engine, the sink of its events, and what checks and resumes its calls.
+    /// Returns what answers a turn: the engine, the sink of its events, and what checks its calls.
     pub(crate) fn turn_parts(&mut self) -> TurnParts<'_> {
         let screen = self.sinks.screen();
         TurnParts {
             engine: &mut self.engine,
             sink: DescribeWarningSink::new(&mut self.sinks, &self.context.stderr, screen),
-            prior: (&self.setup.checker, &self.resume),
+            checker: &self.setup.checker,
+            writes: &mut self.writes,
         }
     }
 

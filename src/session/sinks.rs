@@ -7,7 +7,7 @@ use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::events::target;
 use crate::events::{EventFanout, NdjsonSink};
-use crate::log_view::doubt_notices;
+use crate::log_view::DoubtCollector;
 use crate::otlp::OtlpSink;
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::session::progress_display::ProgressDisplay;
@@ -25,6 +25,7 @@ pub struct RunSinks {
     otlp: Option<OtlpSink>,
     display: Option<ProgressDisplay>,
     summary: RunSummary,
+    doubts: Option<DoubtCollector>,
 }
 
 impl RunSinks {
@@ -58,6 +59,7 @@ impl RunSinks {
             otlp: otlp.transpose()?,
             display: ProgressDisplay::open(settings.watch.progress, context, jobs, mask, &clock),
             summary: RunSummary::new(clock, &setup.tools, jobs),
+            doubts: Some(DoubtCollector::new(log.map(Path::to_owned))),
             events,
             log: None,
             removes_unused_log: false,
@@ -121,13 +123,9 @@ impl RunSinks {
         if let Some(Err(error)) = self.log.as_mut().map(|log| log.finish(exit.code())) {
             exit = exit.max(stderr.print_error(&CommandError::new(Exit::Log, error)));
         }
-        if let Some(log) = &self.log
-            && self.summary.has_doubt()
-        {
-            // A log that can no longer be read was reported above.
-            for notice in doubt_notices(log.path()).unwrap_or_default() {
-                stderr.print_warning(&notice.line());
-            }
+        let doubts = self.doubts.take().map(DoubtCollector::into_notices);
+        for notice in doubts.unwrap_or_default() {
+            stderr.print_warning(&notice.line());
         }
         if let Some(warning) = self.events.take().and_then(NdjsonSink::finish) {
             stderr.print_warning(&warning);
@@ -156,25 +154,45 @@ impl RunSinks {
 
 impl EventSink for RunSinks {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        let has_event_stream = self.events.is_some();
+        let log = self.log.clone();
         let events_sink = self.events.as_mut();
+        let mut durable_events = events_sink.map(|sink| DurableEvents { sink, log });
         let readers = [
             Some(&mut self.summary as &mut dyn EventSink),
-            events_sink.map(|events| events as &mut dyn EventSink),
+            durable_events
+                .as_mut()
+                .map(|events| events as &mut dyn EventSink),
             self.otlp.as_mut().map(|otlp| otlp as &mut dyn EventSink),
             self.display.as_mut().map(ProgressDisplay::as_sink),
+            self.doubts
+                .as_mut()
+                .map(|doubts| doubts as &mut dyn EventSink),
         ];
         let log = self.log.as_mut().map(|log| log as &mut dyn EventSink);
-        let mut fanout = EventFanout::new(log, readers).flush_results_first(has_event_stream);
-        fanout.emit(events)
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.as_mut().map_or(Ok(()), SessionLog::flush)
+        EventFanout::new(log, readers).emit(events)
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {
         let display = self.display.as_ref();
         display.is_some_and(ProgressDisplay::shows_running_calls) || self.events.is_some()
+    }
+}
+
+/// Passes results on to other programs once they are durable.
+struct DurableEvents<'s> {
+    sink: &'s mut NdjsonSink,
+    log: Option<SessionLog>,
+}
+
+impl EventSink for DurableEvents<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let is_claimed =
+            |event: &Event<'_>| matches!(event, Event::Finished { claim: Some(_), .. });
+        if let Some(log) = &self.log
+            && events.iter().any(is_claimed)
+        {
+            self.sink.wait_for(log.wait_until_durable());
+        }
+        self.sink.emit(events)
     }
 }

@@ -1,4 +1,4 @@
-//! How long a run waits for others when it begins and when it is stopped.
+//! How long a run waits for others when it is stopped.
 
 use std::time::Duration;
 
@@ -8,14 +8,6 @@ pub(crate) const DUPLICATE_SIGNAL_WINDOW: Duration = Duration::from_millis(50);
 pub(crate) const FORCED_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to wait for our own SIGSTOP to take effect.
 pub(crate) const SUSPEND_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the supervisor of the previous run may take to exit before this run gives up.
-pub(crate) const PREVIOUS_RUN_EXIT_TIMEOUT: Duration = Duration::from_secs(12);
-/// How often to check whether it has exited.
-pub(crate) const PREVIOUS_RUN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 // Killed attempts return their partial output, and it is printed, before the exit is forced.
 const _: () = assert!(FORCED_EXIT_TIMEOUT.as_millis() > toolq_engine::DROP_DEADLINE.as_millis());
-// A busy machine may take several times as long as the supervisor's own timeouts add up to.
-const _: () = assert!(
-    PREVIOUS_RUN_EXIT_TIMEOUT.as_millis() >= 3 * procfence::timing::MAX_CLEANUP.as_millis()
-);

@@ -1,19 +1,17 @@
-//! Which session log a session writes, and how.
+//! Which session log a session writes, and which of its calls run again.
 
 use std::path::{Path, PathBuf};
 
-use crate::args::{LogFlags, NewSessionLogFlags};
+use crate::args::LogFlags;
 use toolq_core::os::Environment;
-use toolq_log::{BeginMode, SyncPolicy};
+use toolq_log::memory::RunAgain;
 
 /// The session log.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
     pub target: LogTarget,
-    pub mode: BeginMode,
-    /// What is missing runs even if the tools have changed since.
-    pub accept_changes: bool,
-    pub sync: SyncPolicy,
+    /// Which calls run again although they have run before.
+    pub again: RunAgain,
 }
 
 /// Where the session log is.
@@ -28,7 +26,7 @@ pub enum LogTarget {
 
 impl LogTarget {
     /// `TOOLQ_LOG_FILE` names the log if the flag doesn't. As usual for paths, an empty variable is unset.
-    fn new(flag: Option<PathBuf>, environment: &Environment) -> Self {
+    pub(crate) fn new(flag: Option<PathBuf>, environment: &Environment) -> Self {
         let from_environment = || environment.get_os("TOOLQ_LOG_FILE").map(PathBuf::from);
         let named = flag.or_else(from_environment);
         match named.filter(|path| !path.as_os_str().is_empty()) {
@@ -53,25 +51,21 @@ impl LogSettings {
         } else {
             LogTarget::new(flags.file.clone(), environment)
         };
-        let mode = match (flags.resume, flags.new) {
-            (true, _) => BeginMode::Resume,
-            (_, true) => BeginMode::ForceNewTask,
-            _ => BeginMode::NewTask,
+        let again = match &flags.new {
+            None => RunAgain::None,
+            Some(ids) if ids.is_empty() => RunAgain::All,
+            Some(ids) => RunAgain::Ids(ids.iter().cloned().collect()),
         };
+        Self { target, again }
+    }
+}
+
+impl From<LogTarget> for LogSettings {
+    /// Nothing runs again.
+    fn from(target: LogTarget) -> Self {
         Self {
             target,
-            mode,
-            accept_changes: flags.accept_changes,
-            sync: flags.sync.into(),
-        }
-    }
-
-    pub(super) fn of_new_session(flags: &NewSessionLogFlags, environment: &Environment) -> Self {
-        Self {
-            target: LogTarget::new(flags.file.clone(), environment),
-            mode: BeginMode::ForceNewTask,
-            accept_changes: false,
-            sync: flags.sync.into(),
+            again: RunAgain::None,
         }
     }
 }

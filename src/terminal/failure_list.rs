@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     use toolq_core::types::{
-        CacheNote, CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Tool,
+        CallEnding, CallOutput, CheckedCall, DoubtCause, StatusTemplates, Tool,
     };
     use toolq_testing::{
         accepted_call, rejected_call, sample_answer, sample_template, sample_tool, success_outcome,
@@ -123,7 +123,7 @@ mod tests {
             duration: Duration::from_secs(2),
             attempts: 1,
             agent_usage: None,
-            cache: &CacheNote::default(),
+            claim: None,
         };
         list.emit(&[end]).unwrap();
     }
@@ -149,7 +149,7 @@ mod tests {
         let agent = accepted_call(0, sample_tool("expert"), true, "{}");
         nested.call.parent = Some(Arc::new(CallRef::new(&agent.call, None)));
         let in_doubt = Outcome::InDoubt {
-            cause: DoubtCause::EndNotLogged,
+            cause: DoubtCause::EndNotLogged(None),
             output: CallOutput::default(),
         };
         let mut list = FailureList::new(Arc::new(Mask::new(["s3cr3t"])), RepeatCommand::new(""));

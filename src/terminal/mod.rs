@@ -10,6 +10,7 @@ mod failure_list;
 mod footer;
 mod labels;
 mod lines;
+mod memory_note;
 pub(crate) mod outcome_label;
 mod outcome_tally;
 mod planned_duration;

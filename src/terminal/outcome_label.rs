@@ -47,13 +47,13 @@ pub(crate) fn failure_label(outcome: &Outcome, duration: Duration) -> String {
     )
 }
 
-/// Adds that a result is from the log, and a duration unless it is zero or part of the label.
+/// Adds that a result is from the memory, and a duration unless it is zero or part of the label.
 fn join_label(label: String, outcome: &Outcome, duration: Duration) -> String {
     let took = format_duration(duration);
     let has_duration = duration.is_zero() || label.ends_with(&format!(" {took}"));
     let parts = [
         Some(label).filter(|label| !label.is_empty()),
-        outcome.is_restored().then(|| "from the log".to_owned()),
+        outcome.is_restored().then(|| "from memory".to_owned()),
         (!has_duration).then_some(took),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -230,7 +230,7 @@ mod tests {
             assert_eq!(line_after(Effect::Write, &outcome), bare);
         }
         let doubtful = Outcome::InDoubt {
-            cause: DoubtCause::EndNotLogged,
+            cause: DoubtCause::EndNotLogged(None),
             output: CallOutput::default(),
         };
         assert_eq!(line_after(Effect::Write, &doubtful), None);

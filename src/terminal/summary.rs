@@ -5,12 +5,14 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::output::Exit;
 use crate::terminal::agent_totals::AgentTotals;
+use crate::terminal::memory_note::MemoryNote;
 use crate::terminal::outcome_tally::{OutcomeTally, calls_label};
 use crate::terminal::planned_duration::PlannedDurationMeter;
 use toolq_core::os::Clock;
 use toolq_core::text::{format_count, format_duration};
-use toolq_core::types::{EmitError, Event, EventSink, Status, ToolsConfig, Verdict};
+use toolq_core::types::{EmitError, Event, EventSink, Outcome, Status, ToolsConfig, Verdict};
 
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
@@ -35,12 +37,10 @@ pub struct RunSummary {
     coerced: usize,
     /// Number of calls whose input only got defaults.
     defaulted: usize,
-    /// Number of calls whose result was restored from the log.
-    restored: usize,
-    /// Whether the run stopped before its work was done.
-    incomplete: bool,
-    /// Whether a call is in doubt.
-    has_doubt: bool,
+    /// The calls that the memory answered.
+    remembered: MemoryNote,
+    /// The most severe exit that an outcome asks for.
+    exit: Exit,
     /// Why the approver stopped the run.
     approver_stop: Option<String>,
     /// How many lines servers wrote to stdout that weren't messages, by server.
@@ -68,9 +68,8 @@ impl RunSummary {
             retried: 0,
             coerced: 0,
             defaulted: 0,
-            restored: 0,
-            incomplete: false,
-            has_doubt: false,
+            remembered: MemoryNote::default(),
+            exit: Exit::Ok,
             approver_stop: None,
             noise_lines: BTreeMap::new(),
             serial_duration: Duration::ZERO,
@@ -83,11 +82,9 @@ impl RunSummary {
         self.errors.values().sum()
     }
 
-    /// Returns whether a call ended in a way that needs attention before the session continues. A call that is in doubt
-    /// or over its budget counts even if its result was restored from the log; the other reasons, such as a full disk,
-    /// concern only the run in which they occurred.
-    pub fn is_incomplete(&self) -> bool {
-        self.incomplete
+    /// Returns the most severe exit that the outcome of a call asks for, whether it ran or the memory answered it.
+    pub fn exit(&self) -> Exit {
+        self.exit
     }
 
     /// Returns whether the run stopped before each of its calls had a result of its own.
@@ -104,14 +101,9 @@ impl RunSummary {
         self.approver_stop.as_deref()
     }
 
-    /// Returns whether a call didn't run because it had no approval.
-    pub fn has_missing_approvals(&self) -> bool {
-        self.errors.contains_key(&Status::NeedsApproval)
-    }
-
-    /// Returns whether a call is in doubt, here or in an earlier run.
-    pub fn has_doubt(&self) -> bool {
-        self.has_doubt
+    /// Says which calls the memory answered, if it answered some.
+    pub fn memory_note(&self) -> Option<String> {
+        self.remembered.text()
     }
 
     /// Says which servers wrote to stdout what isn't a message.
@@ -133,7 +125,7 @@ impl RunSummary {
         let mut labels = self.outcomes.labels();
         labels.extend((unfinished > 0).then(|| format!("{unfinished} without a result")));
         let counts = [
-            (self.restored, "from the log"),
+            (self.remembered.count(), "from memory"),
             (self.retried, "retried"),
             (self.coerced, "with a coerced input"),
             (self.defaulted, "with defaults added"),
@@ -150,7 +142,7 @@ impl RunSummary {
         let agents = agents.map_or_else(String::new, |agents| format!("; {agents}"));
         let calls = calls_label(self.calls, self.agent_calls);
         let labels = labels.join(", ");
-        // Without a batch, nothing ran: each result is from the log or is a rejection.
+        // Without a batch, nothing ran: each result is from the memory or is a rejection.
         let (batches, durations) = match self.batches {
             0 => (String::new(), String::new()),
             count => {
@@ -188,12 +180,17 @@ impl RunSummary {
             planned.handle_event(event);
         }
         if let Event::Finished {
-            outcome, attempts, ..
+            call,
+            outcome,
+            attempts,
+            ..
         } = event
         {
-            self.has_doubt |= outcome.is_in_doubt();
+            self.exit = self.exit.max(Exit::of_status(&outcome.status()));
             self.outcomes.add(outcome.kind(), outcome.status());
-            self.restored += usize::from(outcome.is_restored());
+            if let Outcome::Restored(result) = &**outcome {
+                self.remembered.add(call, result.source.as_deref());
+            }
             self.retried += usize::from(*attempts > 1 && !outcome.is_restored());
         }
         match event {
@@ -218,15 +215,12 @@ impl RunSummary {
                 *self.noise_lines.entry(end.server.clone()).or_default() += end.noise_lines;
             }
             Event::ApproverStopped { why, .. } => self.approver_stop = Some((*why).to_owned()),
-            Event::Finished { call, outcome, .. } if call.parent.is_some() => {
-                self.incomplete |= outcome.status().stops_run();
-            }
             Event::Finished {
-                outcome, duration, ..
-            } => {
-                let is_restored = outcome.is_restored();
-                let is_lasting = outcome.is_in_doubt() || outcome.status() == Status::OverBudget;
-                self.incomplete |= is_lasting || !is_restored && outcome.status().stops_run();
+                call,
+                outcome,
+                duration,
+                ..
+            } if call.parent.is_none() => {
                 self.serial_duration += *duration;
                 if outcome.is_error() {
                     *self.errors.entry(outcome.status()).or_default() += 1;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::shell_server::shell_server;
-use crate::support::{CliOutput, CliSandbox, model_response, parse_json_lines, skip};
+use crate::support::{CliOutput, CliSandbox, model_response, skip};
 use serde_json::{Value, json};
 
 /// Returns whether this system confines nothing or not everything, and says that the test is skipped.
@@ -194,7 +194,7 @@ tools:
             command.output().unwrap()
         };
         assert_eq!(run("start.before:1:kill", &[]).status.code(), None);
-        let resumed = run("", &["--resume"]);
+        let resumed = run("", &[]);
         let answer: Value = serde_json::from_slice(&resumed.stdout).unwrap();
         answer["content"][0]["content"].as_str().unwrap().to_owned()
     };
@@ -298,39 +298,6 @@ tools:
         "read root, system; write {path}, ${OUT}/x; TCP to 443, 53; as far as the system can";
     assert_eq!(listing[0]["sandbox"], described);
     assert_eq!(listing[1]["sandbox"], Value::Null);
-}
-
-/// A resumed run sees that a tool may reach more than when its calls ran.
-#[test]
-fn the_sandbox_belongs_to_what_a_tool_does() {
-    let digest = |sandbox: &str| {
-        let tools = format!(
-            "version: 1\ntools: {{look: {{input_schema: {{type: object}}, sandbox: {sandbox}, command: [pwd]}}}}\n"
-        );
-        let output = CliSandbox::new()
-            .tools(&tools)
-            .stdin(model_response(&[("look", json!({}))]))
-            .run(&["run", "--log", "log.jsonl"]);
-        let log = fs::read_to_string(output.dir.path().join("log.jsonl")).unwrap();
-        let records = parse_json_lines(&log);
-        let call = records.iter().find(|record| record["type"] == "tool_call");
-        call.unwrap()["metadata"]["tool_meaning"]["command"].clone()
-    };
-    let digests = [
-        "false",
-        "{}",
-        "{network: all}",
-        "{write: [root]}",
-        "{missing: warn}",
-    ]
-    .map(digest);
-    for (index, digest) in digests.iter().enumerate() {
-        assert!(digest.is_string(), "{digest}");
-        assert_eq!(
-            digests.iter().position(|other| other == digest),
-            Some(index)
-        );
-    }
 }
 
 #[test]

@@ -275,7 +275,7 @@ fn a_resumed_run_reads_what_an_earlier_one_kept() {
     };
     let first = run(&["--max-calls", "1"]);
     assert_eq!(first.status.code(), Some(3), "{first:?}");
-    let resumed = run(&["--resume"]);
+    let resumed = run(&[]);
     let stdout = String::from_utf8(resumed.stdout).unwrap();
     let last: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
     let page = last["content"][0]["content"].as_str().unwrap();

@@ -123,7 +123,7 @@ fn run_block(block: &str, dir: &Path) -> Option<String> {
     Some(transcript)
 }
 
-/// Replaces every duration and every generated name of a session log by `…`, since they differ between runs.
+/// Replaces every duration and every generated name of a session log or a call by `…`, since they differ between runs.
 fn mask_differences(text: &str) -> String {
     let mut masked = String::new();
     for word in text.split_inclusive([' ', '\n']) {
@@ -132,7 +132,11 @@ fn mask_differences(text: &str) -> String {
         let is_duration = number.len() < bare.len() && number.parse::<f64>().is_ok();
         let is_time_character = |c: u8| c.is_ascii_digit() || matches!(c, b':' | b'-');
         let is_time = bare.matches([':', '-']).count() == 2 && bare.bytes().all(is_time_character);
-        if is_duration || is_time || bare.contains("/toolq/sessions/") {
+        // What names a call in doubt depends on the directory.
+        let is_key = bare.len() == 12
+            && bare.bytes().all(|c| c.is_ascii_hexdigit())
+            && bare.bytes().any(|c| c.is_ascii_digit());
+        if is_duration || is_time || is_key || bare.contains("/toolq/sessions/") {
             masked.push_str(&word.replace(bare, "…"));
         } else {
             masked.push_str(word);

@@ -341,7 +341,7 @@ fn results_in_the_log_need_no_server() {
     let script = r#"
         "$TOOLQ" run -q --log run.log in.json > first.json
         rm starts
-        "$TOOLQ" run -q --log run.log --resume in.json"#;
+        "$TOOLQ" run -q --log run.log in.json"#;
     let output = sandbox(NOTES)
         .file("in.json", call("notes_pay"))
         .run_shell(script)

@@ -221,26 +221,6 @@ async fn messages_of_one_toolq_share_a_log() {
     sandbox.builder().log(&log).build().unwrap();
 }
 
-#[tokio::test]
-async fn an_unfinished_session_is_not_forgotten() {
-    let sandbox = EmbedSandbox::new();
-    let log = sandbox.path("session.jsonl");
-    let toolq = sandbox.builder().log(&log).build().unwrap();
-    // Leaves the log without a `session_end` record, as a crash would.
-    std::mem::forget(toolq);
-    let copy = sandbox.path("copy.jsonl");
-    std::fs::copy(&log, &copy).unwrap();
-    let error = sandbox.builder().log(&copy).build().err().unwrap();
-    assert!(matches!(error, Error::UnfinishedLog(_)), "{error}");
-    assert!(error.to_string().contains("--resume"), "{error}");
-    sandbox
-        .builder()
-        .log(&copy)
-        .abandon_unfinished()
-        .build()
-        .unwrap();
-}
-
 /// As with `toolq run`: the log of a run that was killed says that the call may have taken effect.
 #[tokio::test]
 async fn a_call_that_started_in_the_log_given_as_a_message_is_in_doubt() {

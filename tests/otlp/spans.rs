@@ -108,7 +108,7 @@ tools:
         .stdin(model_response(&[("first", json!({})), ("second", json!({}))]))
         .run_shell(&format!(
             "cat > in.json; sh -c 'echo $$ > pid; exec \"$TOOLQ\" run -q -j 1 --log log.jsonl in.json > /dev/null'; \
-             \"$TOOLQ\" run -q -j 1 --log log.jsonl --resume in.json --otlp {} > /dev/null",
+             \"$TOOLQ\" run -q -j 1 --log log.jsonl in.json --otlp {} > /dev/null",
             receiver.url
         ))
         .assert_exit(0);

@@ -21,8 +21,8 @@ use toolq_core::types::{
     CheckedCall, CommandBacking, CommandInvocation, CommandLimits, Compare, Effect, EmitError,
     Event, EventSink, FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers,
     OnDoubt, OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody,
-    ResultContent, ResumeState, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits,
-    StatusTemplates, StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
+    ResultContent, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates,
+    StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -74,6 +74,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         ignore: Vec::new(),
         normalize: Vec::new(),
         cache: None,
+        once: None,
         messages: BTreeMap::new(),
     }
 }
@@ -239,7 +240,9 @@ impl TestCall {
                 invocation: self.invocation,
                 probe: None,
             })),
-            resume_state: ResumeState::NotStarted,
+            known: None,
+            approval: None,
+            unsettled: None,
             repeats: None,
         }
     }
@@ -364,13 +367,14 @@ impl TestTurn {
             output_dir: self.outputs,
             log_files: Vec::new(),
             supervisor_program: (!self.unsupervised).then(|| env!("CARGO_BIN_EXE_toolq").into()),
+            held_file: None,
             environment: Arc::new(self.environment.into_iter().collect::<Environment>()),
             resolver: self.resolver.unwrap_or_else(Resolver::system),
             mask: Arc::new(Mask::new(self.secrets.iter().map(String::as_str))),
             trace: None,
             task_id: "task".to_owned(),
             budget_limits: BudgetLimits::default(),
-            logged_results: None,
+            memory: None,
         });
         let calls = self.calls.into_iter().enumerate();
         let calls = calls.map(|(position, call)| call.into_checked_call(position));

@@ -187,10 +187,6 @@ impl ResumeSandbox {
         self.run_toolq(&["run", "--log", "log.jsonl", "input.json"])
     }
 
-    pub fn resume(&self) -> ResumeRunOutput {
-        self.run_toolq(&["run", "--resume", "--log", "log.jsonl", "input.json"])
-    }
-
     /// Returns the effects so far.
     pub fn effects(&self) -> Vec<String> {
         let text = self.read_file("effects");

@@ -51,7 +51,8 @@ impl Reaper {
                     self.send_reply(ReaperReply::NotStarted(errno))?;
                 }
                 Ok(program) => {
-                    drop(descriptors);
+                    // The lock of the session's log lasts until nothing of the call is left.
+                    let held = descriptors.into_iter().nth(4);
                     let mut call = ReaperCall::new(&self, program, &spawn_request, sandbox);
                     let reported = if spawn_request.reports_pid {
                         self.send_reply(ReaperReply::Started(program.as_raw_nonzero().get()))
@@ -65,6 +66,7 @@ impl Reaper {
                     let is_gone =
                         action == ReaperAction::AwaitNext || descendants::count_living() == 0;
                     sandboxes.finish_call(is_gone);
+                    drop(held);
                     if action == ReaperAction::Quit {
                         break;
                     }
@@ -109,7 +111,7 @@ fn start_program(
     sandbox: Option<&PreparedSandbox>,
     descriptors: &[OwnedFd],
 ) -> Result<Pid, i32> {
-    let [stdin, stdout, stderr, status] = descriptors else {
+    let [stdin, stdout, stderr, status, ..] = descriptors else {
         return Err(libc::EBADF);
     };
     let descriptors = [stdin, stdout, stderr, status].map(OwnedFd::as_fd);

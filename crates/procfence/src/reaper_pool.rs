@@ -1,8 +1,9 @@
 //! The host's idle reapers, and when to fork more.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::net::UnixStream;
 
@@ -37,6 +38,8 @@ pub struct ReaperPool {
     lenient: bool,
     supervisors: Mutex<PoolSupervisors>,
     idle: Mutex<Vec<Arc<ReaperClient>>>,
+    /// What stays open as long as any process of a call is left, even if the host is gone.
+    held: OnceLock<OwnedFd>,
 }
 
 impl ReaperPools {
@@ -52,6 +55,19 @@ impl ReaperPools {
             strict: new_pool(false),
             lenient: new_pool(true),
         })
+    }
+
+    /// Keeps the open file of this descriptor open as long as any process of a call is left, even if the host is gone: a lock on it
+    /// lasts until then. For calls from now on, once.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn hold(&self, file: impl AsFd) -> io::Result<()> {
+        for pool in [&self.strict, &self.lenient] {
+            let file = file.as_fd().try_clone_to_owned()?;
+            let _ = pool.held.set(file);
+        }
+        Ok(())
     }
 
     /// Returns the pool for programs whose leftovers are killed, or, if `lenient`, may be released.
@@ -74,7 +90,13 @@ impl ReaperPool {
             lenient,
             supervisors: Mutex::default(),
             idle: Mutex::new(Vec::new()),
+            held: OnceLock::new(),
         }
+    }
+
+    /// Returns what a reaper keeps open while it serves a call. It is sent behind the descriptors of the program.
+    pub fn held(&self) -> Option<BorrowedFd<'_>> {
+        self.held.get().map(AsFd::as_fd)
     }
 
     /// Takes an idle reaper that can start the program out of the pool, or requests a new one.

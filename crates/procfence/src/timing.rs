@@ -32,10 +32,6 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(10);
 /// How many times to look for them.
 pub const MAX_SWEEPS: u32 = 100;
 
-/// The longest time from the end of a host to the end of its supervisor, if the system can end the programs at all.
-pub const MAX_CLEANUP: Duration =
-    Duration::from_millis(millis(REAPER_EXIT_TIMEOUT) + millis(ORPHAN_KILL_TIMEOUT));
-
 const fn millis(duration: Duration) -> u64 {
     duration.as_secs() * 1000 + duration.subsec_millis() as u64
 }

@@ -16,6 +16,14 @@ impl ReaperPools {
     }
 
     /// Can't be called: the type is uninhabited.
+    ///
+    /// # Errors
+    /// None.
+    pub fn hold(&self, _: impl std::os::fd::AsFd) -> io::Result<()> {
+        match *self {}
+    }
+
+    /// Can't be called: the type is uninhabited.
     pub fn close(&self) {
         match *self {}
     }

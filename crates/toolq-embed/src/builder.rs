@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use toolq_core::check::CallChecker;
 use toolq_core::os::{Clock, Environment};
-use toolq_core::text::{quote_for_shell, quote_path_for_shell};
 use toolq_engine::{Approver, EngineSettings, SUPERVISOR_PROGRAM, check_machine};
-use toolq_log::{BeginMode, PreparedLog, SessionHeader, SessionLog, TaskKey};
+use toolq_log::memory::{MemoryUse, RememberedIn};
+use toolq_log::{LockedLog, SessionHeader, SessionLog};
 
 use crate::approval::{ApprovalAnswer, ApprovalCallback, ApprovalQuestion};
 use crate::error::Error;
@@ -31,7 +31,6 @@ const MAX_MESSAGE_BYTES: u64 = 256 << 20;
 pub struct ToolqBuilder {
     tools_file: Option<PathBuf>,
     log: Option<PathBuf>,
-    abandon_unfinished: bool,
     concurrency: Option<NonZeroUsize>,
     functions: Vec<FunctionTool>,
     approve: Option<ApprovalCallback>,
@@ -79,17 +78,11 @@ impl ToolqBuilder {
         self
     }
 
-    /// Records what runs in this session log, which is created or continued. Its directory must exist. Without it, no
-    /// log is written.
+    /// Records what runs in this session log, which is created or continued. Its directory must exist. The log is the memory: a
+    /// call that writes and has run in it is answered from there, and doesn't run again. Without it, no log is written, and
+    /// nothing is remembered.
     pub fn log(mut self, path: impl Into<PathBuf>) -> Self {
         self.log = Some(path.into());
-        self
-    }
-
-    /// Starts a new session even if the last one in the log is unfinished. Its unfinished calls are never run again, not
-    /// even by `toolq run --resume`.
-    pub fn abandon_unfinished(mut self) -> Self {
-        self.abandon_unfinished = true;
         self
     }
 
@@ -134,7 +127,9 @@ impl ToolqBuilder {
         if let Some(log) = &log {
             settings.output_dir = Some(log.blob_dir().to_owned());
             settings.log_files = vec![log.path().to_owned(), log.blob_dir().to_owned()];
-            settings.task_id = log.task_id();
+            settings.task_id = log.session_id();
+            settings.held_file = log.lock();
+            settings.memory = Some(Arc::new(log.clone()));
         }
         let engine = RuntimeEngine::new(settings);
         let session = EmbeddedSession::new(set.clone(), engine, log, MAX_MESSAGE_BYTES);
@@ -154,35 +149,13 @@ impl ToolqBuilder {
         let Some(path) = &self.log else {
             return Ok(None);
         };
-        let log = self.open_log(path, warnings)?;
+        let log = LockedLog::open(path)?;
+        warnings.extend(log.durability_warning());
+        let memory = (RememberedIn::log(path), MemoryUse::default());
         let tools_path = self.tools_file.as_deref();
         let tools_path = tools_path.unwrap_or(Path::new(NO_TOOLS_FILE));
         let header = SessionHeader::new(tools_path, &set.tools, set.jobs);
-        let log = log.begin_session(&header, Arc::clone(&set.mask), Clock::system())?;
+        let log = log.begin_session(&header, memory, Arc::clone(&set.mask), Clock::system())?;
         Ok(Some(log))
-    }
-
-    fn open_log(&self, path: &Path, warnings: &mut Vec<String>) -> Result<PreparedLog, Error> {
-        let mode = if self.abandon_unfinished {
-            BeginMode::ForceNewTask
-        } else {
-            BeginMode::NewTask
-        };
-        let log = PreparedLog::open(path, mode, TaskKey::default())?;
-        if !self.abandon_unfinished {
-            log.check_finished()?;
-        }
-        warnings.extend(log.durability_warning());
-        if let Some(in_doubt) = log.in_doubt_calls() {
-            warnings.extend(in_doubt.in_log_order().iter().map(|call| {
-                let id = in_doubt.resolve_id(call);
-                let id = quote_for_shell(&id);
-                let path = quote_path_for_shell(path);
-                format!(
-                    "an earlier run left a call in doubt; settle it with `toolq log resolve {id} {path}`, adding `--done --result TEXT` or `--not-done`"
-                )
-            }));
-        }
-        Ok(log)
     }
 }

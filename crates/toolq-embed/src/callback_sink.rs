@@ -42,10 +42,6 @@ impl EventSink for CallbackSink<'_, '_> {
         result
     }
 
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.as_mut().map_or(Ok(()), |log| log.flush())
-    }
-
     fn shows_progress(&self, _: &CallRef) -> bool {
         self.callback.is_some()
     }

@@ -35,29 +35,22 @@ impl ReplyCollector {
         }
     }
 
-    /// Adds a complete JSON value to the reply.
-    fn flush_answers(&mut self, sink: &mut dyn EventSink) {
-        // A log that failed reports it in the reply; the results are no less true.
-        let _ = sink.flush();
-        self.reply.push_json(&self.assembler.take_json());
-    }
-
     pub(crate) fn into_reply(self) -> Reply {
         self.reply
     }
 }
 
 impl AnswerDelivery for ReplyCollector {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         self.reply.results.push(CallResult::new(&answer));
         if self.assembler.push(answer) {
-            self.flush_answers(sink);
+            self.reply.push_json(&self.assembler.take_json());
         }
     }
 
-    fn finish_turn(&mut self, sink: &mut dyn EventSink) {
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {
         if self.assembler.finish_turn() {
-            self.flush_answers(sink);
+            self.reply.push_json(&self.assembler.take_json());
         }
     }
 }

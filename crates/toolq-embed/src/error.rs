@@ -45,12 +45,6 @@ pub enum Error {
         /// What to do.
         hint: Option<String>,
     },
-    /// The last session in the log has no end: the program that wrote it was killed, or didn't drop its
-    /// [`Toolq`](crate::Toolq).
-    #[error(
-        "the last session in the log {} is unfinished\nhint: `toolq run --resume` with this log finishes it, given the same messages; `abandon_unfinished` begins another session after it", .0.display()
-    )]
-    UnfinishedLog(PathBuf),
     /// Another process, or another [`Toolq`](crate::Toolq) in this one, is using the log.
     #[error("the session log {} is in use", .0.display())]
     LogInUse(PathBuf),
@@ -155,7 +149,6 @@ impl From<InputError> for Error {
 impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Unfinished(path) => Self::UnfinishedLog(path),
             LogError::InUse(path) => Self::LogInUse(path),
             LogError::NoParentDir(_) => Self::Log {
                 message: error.to_string(),

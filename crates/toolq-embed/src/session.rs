@@ -9,7 +9,7 @@ use tokio::io::AsyncRead;
 use toolq_core::check::CallChecker;
 use toolq_core::transcript::{InputError, StreamEvent};
 use toolq_core::types::{EmitError, InputLayout, Tool, ToolsConfig, Turn};
-use toolq_engine::{MessageSource as _, NoPriorCalls};
+use toolq_engine::{MessageSource as _, RememberedWrites};
 use toolq_log::SessionLog;
 
 use crate::callback_sink::CallbackSink;
@@ -76,6 +76,15 @@ impl EmbeddedSession {
         self.turns_before += turns.len();
         let mut callback = callback;
         let mut collector = ReplyCollector::new(recording.layout(), recording.open_turns(false));
+        let mut writes = RememberedWrites::default();
+        if recording.open_turns(false) > 1 {
+            for (index, turn) in turns.iter().enumerate() {
+                let turn = turn.clone().with_number(first_number + index);
+                let engine = self.engine.current()?;
+                let found = engine.find_remembered_writes(turn, &self.set.checker, &mut writes);
+                found.await;
+            }
+        }
         for (index, turn) in turns.into_iter().enumerate() {
             if turn.calls.is_empty() {
                 if turn.call_count() == 0 {
@@ -84,22 +93,23 @@ impl EmbeddedSession {
                 continue;
             }
             let turn = turn.with_number(first_number + index);
-            self.run_turn(turn, &mut collector, &mut callback).await?;
+            let known = (turn, &mut writes);
+            self.run_turn(known, &mut collector, &mut callback).await?;
         }
         Ok(self.check_log(collector.into_reply()))
     }
 
     async fn run_turn(
         &mut self,
-        turn: Turn,
+        (turn, writes): (Turn, &mut RememberedWrites),
         collector: &mut ReplyCollector,
         callback: &mut Option<EventCallback<'_>>,
     ) -> Result<(), Error> {
         let engine = self.engine.current()?;
         let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, callback);
         collector.begin_turn(turn.answer_form);
-        let prior = (&*self.set.checker, &NoPriorCalls);
-        let Ok(()) = engine.answer_turn(turn, prior, &mut sink, collector).await;
+        let known = (&*self.set.checker, writes);
+        engine.answer_turn(turn, known, &mut sink, collector).await;
         Ok(())
     }
 
@@ -182,9 +192,9 @@ impl EmbeddedSession {
     ) -> Result<(Option<InputError>, Option<InputError>), Error> {
         let engine = self.engine.current()?;
         let mut sink = CallbackSink::new(self.log.as_mut(), &self.set.mask, callback);
-        let prior = (&*self.set.checker, &NoPriorCalls);
+        let checker = &self.set.checker;
         let end = engine
-            .run_message(number, source, prior, &mut sink, collector)
+            .run_message(number, source, checker, &mut sink, collector)
             .await;
         Ok((end.stream_error, end.broken))
     }
@@ -210,7 +220,7 @@ impl EmbeddedSession {
         let mut log = mem::take(&mut self.log);
         // If the log can't be written, finishing it says so.
         let _ = log.as_mut().map(|log| self.engine.end_servers(log));
-        let result = log.map_or(Ok(()), |mut log| log.finish(0));
+        let result = log.map_or(Ok(()), |log| log.finish(0));
         self.engine.close();
         result
     }

@@ -9,8 +9,8 @@ use toolq_core::types::Call;
 /// Returns the key by which a callee recognizes a call that it receives twice.
 ///
 /// This is the SHA-256, in hex, of the task, of the call's turn, position, tool and input, and of the positions of the
-/// agents that the call is nested in. It is the same for every attempt, even in a run that resumes the task, and
-/// differs from the key of every other call.
+/// agents that the call is nested in. It is the same for every attempt, and differs from
+/// the key of every other call. A call that a memory claims has the key of its claim instead.
 pub(crate) fn idempotency_key(task: &str, call: &Call, input: &Input) -> String {
     let mut hasher = Sha256::new();
     let fixed_fields = [

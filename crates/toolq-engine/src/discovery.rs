@@ -95,6 +95,7 @@ impl SchemaDiscovery {
             state: EngineState {
                 settings: EngineSettings {
                     tools,
+                    memory: None,
                     ..self.settings.clone()
                 },
                 runner: Arc::clone(&self.runner),
@@ -164,10 +165,6 @@ impl EventSink for DescribeSink<'_> {
             return Ok(());
         }
         self.sink.emit(&forwarded)
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.sink.flush()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs the calls of a model's message while the message is still arriving.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -9,11 +10,13 @@ use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
 use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
 use crate::engine::Engine;
-use crate::prior_calls::PriorCalls;
+use crate::recall::{RememberedWrites, open_calls, recall_calls};
 use crate::settings::AnswerDelivery;
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
-use toolq_core::types::{Call, CallRef, EventSink, NotExecutedCause, ToolsConfig, TurnArrival};
+use toolq_core::types::{
+    Call, CallMemory, CallRef, EventSink, ToolsConfig, TurnArrival, TurnOrigin,
+};
 
 /// A stream of model messages, decoded into events.
 pub trait MessageSource: Send {
@@ -28,26 +31,24 @@ pub trait MessageSource: Send {
 }
 
 /// How a message ended.
-pub struct MessageEnd<C> {
+pub struct MessageEnd {
     /// Why the stream ended in the middle of the message, if it did.
     pub stream_error: Option<InputError>,
     /// What doesn't fit together in the message, so that some of its calls didn't run.
     pub broken: Option<InputError>,
-    /// Why the run can't continue, if a call contradicts the record of an earlier run.
-    pub conflict: Option<C>,
 }
 
 impl Engine {
     /// Runs turn `number`, whose message has just started in `source`. Each call starts as soon as the rest of the message
     /// can no longer affect whether it runs. Returns when every call has been answered and delivered.
-    pub async fn run_message<S: MessageSource, P: PriorCalls>(
+    pub async fn run_message<S: MessageSource>(
         &mut self,
         number: usize,
         source: &mut S,
-        (checker, prior): (&CallChecker, &P),
+        checker: &CallChecker,
         sink: &mut dyn EventSink,
         delivery: &mut dyn AnswerDelivery,
-    ) -> MessageEnd<P::Conflict> {
+    ) -> MessageEnd {
         let tools = self.state.settings.tools.clone();
         let (discovery, control) = (self.schema_discovery(), self.control());
         let (sender, arrivals) = mpsc::unbounded_channel();
@@ -62,8 +63,10 @@ impl Engine {
             admission: StreamAdmission::new(checker),
             broken: None,
             sender,
-            prior,
-            conflict: None,
+            checker,
+            memory: self.state.settings.memory.clone(),
+            origin: self.state.turn_origin.clone(),
+            writes: RememberedWrites::default(),
         };
         let dispatcher = Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery);
         let (end, _) = tokio::join!(feeder.run(), dispatcher.run(arrivals));
@@ -79,9 +82,9 @@ enum MessageProgress {
 }
 
 /// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
-struct MessageFeeder<'f, S, P: PriorCalls> {
+struct MessageFeeder<'f, S> {
     source: &'f mut S,
-    tools: &'f ToolsConfig,
+    tools: &'f Arc<ToolsConfig>,
     discovery: SchemaDiscovery,
     /// Receives the events of discovery.
     sink: SharedSink<'f>,
@@ -93,18 +96,20 @@ struct MessageFeeder<'f, S, P: PriorCalls> {
     /// What doesn't fit together in the message.
     broken: Option<InputError>,
     sender: UnboundedSender<TurnArrival>,
-    prior: &'f P,
-    conflict: Option<P::Conflict>,
+    checker: &'f CallChecker,
+    memory: Option<Arc<dyn CallMemory>>,
+    origin: TurnOrigin,
+    /// The writes of the message so far that have run or may have.
+    writes: RememberedWrites,
 }
 
-impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
+impl<S: MessageSource> MessageFeeder<'_, S> {
     /// Feeds the whole message. Dropping `self` closes the channel, which ends the turn.
-    async fn run(mut self) -> MessageEnd<P::Conflict> {
+    async fn run(mut self) -> MessageEnd {
         let stream_error = self.feed_message().await;
         MessageEnd {
             stream_error,
             broken: self.broken,
-            conflict: self.conflict,
         }
     }
 
@@ -113,13 +118,13 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.control.wait_for_external_halt() => return self.stop_reading(),
+                () = self.control.wait_for_external_halt() => return self.stop_reading().await,
                 event = self.source.next() => event?,
             };
             if let StreamEvent::CallComplete(call) = &event {
                 self.describe_tools(call).await;
             }
-            match self.feed_event(event) {
+            match self.feed_event(event).await {
                 MessageProgress::Open => {}
                 MessageProgress::Complete => return None,
                 MessageProgress::Aborted(error) => return Some(error),
@@ -129,19 +134,21 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
 
     /// Discovers the schemas that a call needs. The stream isn't read in the meantime.
     async fn describe_tools(&mut self, call: &Call) {
-        // After a conflict nothing runs, so no schema is needed.
-        if self.conflict.is_some() {
-            return;
-        }
         let call = [self.own_call(call.clone())];
-        let undescribed = undescribed_tools(self.tools, self.prior.open_calls(&call));
+        let mut undescribed = undescribed_tools(self.tools, &call);
+        if let (false, Some(memory)) = (undescribed.is_empty(), &self.memory) {
+            let checked = call.map(|call| self.checker.check_call(call));
+            let (mut writes, calls) = (self.writes.clone(), (checked.into(), &self.origin));
+            let calls = recall_calls(memory, self.tools, &mut writes, calls).await;
+            undescribed = undescribed_tools(self.tools, open_calls(&calls));
+        }
         self.discovery.discover(&undescribed, &mut self.sink).await;
     }
 
     /// Feeds what is already known, and abandons the rest.
-    fn stop_reading(&mut self) -> Option<InputError> {
+    async fn stop_reading(&mut self) -> Option<InputError> {
         while let Some(event) = self.source.next_ready() {
-            match self.feed_event(event) {
+            match self.feed_event(event).await {
                 MessageProgress::Open => {}
                 MessageProgress::Complete => return None,
                 MessageProgress::Aborted(error) => return Some(error),
@@ -149,14 +156,14 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         }
         let unfinished = self.source.abandon();
         self.abort(unfinished);
-        self.send_ready();
+        self.send_ready().await;
         None
     }
 
     /// Takes in the next event, and sends the calls that may start by now, with everything else that is known of them.
-    fn feed_event(&mut self, event: StreamEvent) -> MessageProgress {
+    async fn feed_event(&mut self, event: StreamEvent) -> MessageProgress {
         let progress = self.take_in(event);
-        self.send_ready();
+        self.send_ready().await;
         progress
     }
 
@@ -190,19 +197,21 @@ impl<S: MessageSource, P: PriorCalls> MessageFeeder<'_, S, P> {
         self.admission.abort(unfinished.collect());
     }
 
-    /// Sends what is ready. A call that contradicts the record, and all after it, get a result, but don't run.
-    fn send_ready(&mut self) {
+    /// Sends the calls that may start now, with what the memory knows of them, and everything else that is ready.
+    async fn send_ready(&mut self) {
         let ready: Vec<TurnArrival> = self.admission.drain_ready().collect();
-        for mut arrival in ready {
-            if let TurnArrival::Call(checked) = &mut arrival {
-                match self.prior.resume_state(checked) {
-                    Ok(state) => checked.resume_state = state,
-                    Err(found) => {
-                        self.conflict.get_or_insert(found);
-                        self.send(TurnArrival::RestSkipped(NotExecutedCause::StreamAborted));
+        for arrival in ready {
+            let arrival = match (arrival, &self.memory) {
+                (TurnArrival::Call(checked), Some(memory)) => {
+                    let calls = (vec![*checked], &self.origin);
+                    let recalled = recall_calls(memory, self.tools, &mut self.writes, calls).await;
+                    match recalled.into_iter().next() {
+                        Some(checked) => TurnArrival::Call(Box::new(checked)),
+                        None => continue,
                     }
                 }
-            }
+                (arrival, _) => arrival,
+            };
             self.send(arrival);
         }
     }

@@ -2,10 +2,9 @@
 //!
 //! A call that isn't `read` may change what a read returns. So it removes results when it starts, and when it ends; a read
 //! that ran alongside isn't kept. With locks on both sides, this is only about what they meet. What other programs change
-//! meanwhile isn't noticed. With `over_runs`, results of earlier runs count that the log has: `logged_results` finds them.
+//! meanwhile isn't noticed.
 
 mod cache_entries;
-mod logged_results;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +16,9 @@ use sha2::{Digest, Sha256};
 
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::CallAccess;
-use toolq_core::types::{AcceptedCall, CacheHit, CallLocks, CallRef, Effect, KeptResult, Outcome};
+use toolq_core::types::{AcceptedCall, CacheHit, CallLocks, CallRef, Effect, Outcome};
 
 use cache_entries::{CacheEntries, CacheEntry, keepable_bytes};
-use logged_results::RemainingResults;
-pub use logged_results::{LoggedResult, LoggedResults};
 
 /// A cache that all turns, agents and clients of an engine share.
 #[derive(Debug, Clone, Default)]
@@ -32,8 +29,6 @@ struct ResultCache {
     entries: CacheEntries,
     /// The reads that are running, as long as their calls hold their tickets.
     running: Vec<Weak<CacheTicket>>,
-    /// Those of earlier runs.
-    earlier: RemainingResults,
 }
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
@@ -44,8 +39,6 @@ pub(crate) type CacheKey = [u8; 32];
 pub(crate) struct CacheTicket {
     key: CacheKey,
     access: CallAccess,
-    /// By which later runs find the result, if they may.
-    digest: Option<String>,
 }
 
 /// A moment on two clocks: one doesn't advance while the machine sleeps, and the other may be set back.
@@ -72,14 +65,6 @@ impl Moment {
 }
 
 impl SharedResultCache {
-    /// Returns a cache that also finds what the log has of earlier runs.
-    pub(crate) fn new(logged: Option<Arc<dyn LoggedResults>>) -> Self {
-        Self(Arc::new(Mutex::new(ResultCache {
-            earlier: RemainingResults::new(logged),
-            ..ResultCache::default()
-        })))
-    }
-
     /// Returns the result of an earlier call of the same tool with the same input, if there is one that isn't too old.
     pub(crate) fn find(&self, accepted: &AcceptedCall, root: &Path) -> Option<Outcome> {
         // Most tools have no cache, and don't need to know the time.
@@ -92,9 +77,7 @@ impl SharedResultCache {
         let access = current_access(accepted, root);
         let key = cache_key(accepted, &access);
         let mut cache = self.lock();
-        let Some(entry) = cache.entries.get(&key) else {
-            return cache.earlier.find(now.system, accepted, &access);
-        };
+        let entry = cache.entries.get(&key)?;
         let age = now.since(entry.taken);
         if age > max_age {
             cache.entries.remove(&key);
@@ -115,7 +98,6 @@ impl SharedResultCache {
         let mut cache = self.lock();
         let ticket = Arc::new(CacheTicket {
             key: cache_key(accepted, &access),
-            digest: cache.earlier.digest(accepted, &access),
             access,
         });
         cache.running.retain(|read| read.strong_count() > 0);
@@ -124,32 +106,20 @@ impl SharedResultCache {
     }
 
     /// Keeps the result of a call, unless it failed, was cut, or something that it may have read has changed since the
-    /// ticket was given. Returns how later runs find it, if they may.
-    pub(crate) fn keep(
-        &self,
-        ticket: &Arc<CacheTicket>,
-        call: &CallRef,
-        outcome: &Outcome,
-    ) -> Option<KeptResult> {
-        self.keep_at(Moment::now(), ticket, call, outcome)
+    /// ticket was given.
+    pub(crate) fn keep(&self, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
+        self.keep_at(Moment::now(), ticket, call, outcome);
     }
 
-    fn keep_at(
-        &self,
-        now: Moment,
-        ticket: &Arc<CacheTicket>,
-        call: &CallRef,
-        outcome: &Outcome,
-    ) -> Option<KeptResult> {
-        let bytes = keepable_bytes(outcome)?;
+    fn keep_at(&self, now: Moment, ticket: &Arc<CacheTicket>, call: &CallRef, outcome: &Outcome) {
+        let Some(bytes) = keepable_bytes(outcome) else {
+            return;
+        };
         let mut cache = self.lock();
         let is_ticket = |read: &Weak<CacheTicket>| read.as_ptr() == Arc::as_ptr(ticket);
         if !cache.running.iter().any(is_ticket) {
-            return None;
+            return;
         }
-        let kept = logged_results::is_loggable(outcome)
-            .then(|| ticket.kept())
-            .flatten();
         let entry = CacheEntry {
             outcome: outcome.clone(),
             tool_use_id: call.tool_use_id.clone(),
@@ -158,14 +128,13 @@ impl SharedResultCache {
             access: ticket.access.clone(),
         };
         cache.entries.insert(ticket.key, entry);
-        kept
     }
 
     /// Removes the results that a call may change, unless it is `read`. Called when it starts and when it ends, since
-    /// its paths may lead elsewhere at the end. Returns whether they do.
-    pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) -> bool {
+    /// its paths may lead elsewhere at the end.
+    pub(crate) fn note_change(&self, accepted: &AcceptedCall, root: &Path) {
         if accepted.tool.effect == Effect::Read {
-            return false;
+            return;
         }
         let checked = CallAccess::of(accepted);
         let now = current_access(accepted, root);
@@ -175,21 +144,10 @@ impl SharedResultCache {
             .running
             .retain(|read| read.upgrade().is_some_and(|read| !may_change(&read.access)));
         cache.entries.retain(|read| !may_change(read));
-        cache.earlier.retain(|read| !may_change(read));
-        checked.locks != now.locks
     }
 
     fn lock(&self) -> MutexGuard<'_, ResultCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl CacheTicket {
-    fn kept(&self) -> Option<KeptResult> {
-        Some(KeptResult {
-            digest: self.digest.clone()?,
-            locks: self.access.locks.clone(),
-        })
     }
 }
 

@@ -3,14 +3,14 @@
 use crate::approval::Approver;
 use crate::host::HostTools;
 use crate::http::Resolver;
-use crate::result_cache::LoggedResults;
 use crate::run_budget::BudgetLimits;
 use redact::Mask;
 use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolq_core::os::Environment;
-use toolq_core::types::{CallAnswer, CallRef, EventSink, ToolsConfig, TraceContext};
+use toolq_core::types::{CallAnswer, CallMemory, CallRef, EventSink, ToolsConfig, TraceContext};
 
 /// The running program, even if its file was replaced in the meantime.
 pub const SUPERVISOR_PROGRAM: &str = "/proc/self/exe";
@@ -30,13 +30,16 @@ pub struct EngineSettings {
     /// outlives its call. Without it the engine starts commands itself, and a process that leaves its process group
     /// outlives the call.
     pub supervisor_program: Option<PathBuf>,
+    /// A file that stays open as long as any process of a call is left, even if this process is gone: the session log, so that its
+    /// lock says whether a call may still have its effect.
+    pub held_file: Option<Arc<OwnedFd>>,
     /// The environment that children inherit from, and from which `${NAME}` is read, with the variables of `env_file`.
     pub environment: Arc<Environment>,
     /// Resolves the hosts of HTTP requests.
     pub resolver: Resolver,
     /// Masks secrets in everything that leaves the engine.
     pub mask: Arc<Mask>,
-    /// Identifies the task in idempotency keys: unique to the task, and the same when it is resumed.
+    /// Identifies the task in idempotency keys: unique to the task.
     pub task_id: String,
     /// The trace that the calls belong to. It is passed on to what they run.
     pub trace: Option<Arc<TraceContext>>,
@@ -46,18 +49,19 @@ pub struct EngineSettings {
     pub host_tools: Option<Arc<dyn HostTools>>,
     /// Limits over all turns together.
     pub budget_limits: BudgetLimits,
-    /// The results of earlier runs that may answer calls, for tools whose `cache` is `over_runs`.
-    pub logged_results: Option<Arc<dyn LoggedResults>>,
+    /// What decides whether a call has run before. Without one, every call is new, and nothing waits for a disk.
+    pub memory: Option<Arc<dyn CallMemory>>,
 }
 
 impl EngineSettings {
-    /// The defaults: the concurrency of the tools file, no log, nothing to resume, no budgets, no supervisor.
+    /// The defaults: the concurrency of the tools file, no log, no memory, no budgets, no supervisor.
     pub fn new(tools: Arc<ToolsConfig>, environment: &Environment, mask: Arc<Mask>) -> Self {
         Self {
             jobs: tools.concurrency,
             output_dir: None,
             log_files: Vec::new(),
             supervisor_program: None,
+            held_file: None,
             environment: Arc::new(environment.with_env_file(&tools.env_file)),
             tools,
             resolver: Resolver::system(),
@@ -67,12 +71,12 @@ impl EngineSettings {
             approver: None,
             host_tools: None,
             budget_limits: BudgetLimits::default(),
-            logged_results: None,
+            memory: None,
         }
     }
 }
 
-/// Returns an id for a task that can't be resumed, because it has no log. It comes from the system, since idempotency keys
+/// Returns an id for a task that has no log. It comes from the system, since idempotency keys
 /// are derived from it: two tasks must never share one.
 pub fn random_task_id() -> String {
     let mut bytes = [0; 16];

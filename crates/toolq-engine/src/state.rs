@@ -40,7 +40,7 @@ impl EngineState {
             control: RunControl::new(Arc::clone(&runner) as Arc<dyn Suspendable>),
             call_limits: CallLimits::new(settings.jobs),
             start_limiter: SharedStartLimiter::default(),
-            result_cache: SharedResultCache::new(settings.logged_results.clone()),
+            result_cache: SharedResultCache::default(),
             outputs: readable_outputs(&settings.tools),
             agent_scope: None,
             turn_origin: TurnOrigin::default(),

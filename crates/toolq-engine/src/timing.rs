@@ -19,6 +19,11 @@ pub(crate) const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long pipes are drained after the program itself has exited: processes that it left may keep them open forever.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// How long to wait at first before looking again whether another run has come to the end of a call.
+pub(crate) const MIN_LOOK_AGAIN_INTERVAL: Duration = Duration::from_millis(10);
+/// The longest such wait.
+pub(crate) const MAX_LOOK_AGAIN_INTERVAL: Duration = Duration::from_millis(200);
+
 /// How long a server may take to end by itself after its stdin was closed, and again after SIGTERM.
 pub(crate) const SERVER_GRACE: Duration = Duration::from_secs(2);
 /// How long a response may continue after the answer in it, so that its connection can be used again.

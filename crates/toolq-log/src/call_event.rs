@@ -63,22 +63,11 @@ impl<'r> CallEvent<'r> {
         match self {
             Self::Approved(_) | Self::Started(_) | Self::Probed(_) => OutcomeKind::Unfinished,
             Self::Result(end) if end.status.is_rejected() => OutcomeKind::Rejected,
-            Self::Skipped(_) => OutcomeKind::Skipped,
+            Self::Skipped(end) if end.memory.is_none() => OutcomeKind::Skipped,
             Self::InDoubt(_) => OutcomeKind::InDoubt,
             Self::Resolved(resolve) if !resolve.done => OutcomeKind::Unfinished,
             event if event.is_error() => OutcomeKind::Failed,
             _ => OutcomeKind::Ok,
-        }
-    }
-
-    /// Returns the id of the call.
-    pub fn tool_use_id(&self) -> &str {
-        match self {
-            Self::Approved(approval) => &approval.tool_use_id,
-            Self::Started(start) => &start.tool_use_id,
-            Self::Result(end) | Self::Skipped(end) | Self::InDoubt(end) => &end.tool_use_id,
-            Self::Probed(probe) => &probe.tool_use_id,
-            Self::Resolved(resolve) => &resolve.tool_use_id,
         }
     }
 }

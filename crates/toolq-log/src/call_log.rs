@@ -1,11 +1,13 @@
-//! The state of a call, as its records build it up: one state machine for `verify`, resuming, calls in doubt,
+//! The state of a call, as its records build it up: one state machine for `verify`, calls in doubt,
 //! statistics and `show`.
 //!
 //! A call is requested before it starts, and starts before it has a result. It gets one result and never starts again
 //! after that. A call that may have had its effect starts again only if a user or a probe stated that it had no effect.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use crate::call_event::CallEvent;
-use crate::records::{CallEndRecord, StartRecord};
+use crate::records::{CallEndRecord, ResolveRecord, StartRecord};
 use toolq_core::types::{Effect, ProbeFinding};
 
 /// How far a call has come.
@@ -41,10 +43,9 @@ pub struct CallLog {
     state: LoggedCallState,
     attempts: u32,
     effect: Option<Effect>,
-    is_agent_call: bool,
-    /// A call of the agent that works on it has started that isn't `read`.
-    has_inner_effect: bool,
     is_approved: bool,
+    /// Stands for the claim of the last start.
+    claim: Option<u64>,
 }
 
 impl CallLog {
@@ -63,33 +64,9 @@ impl CallLog {
         self.effect
     }
 
-    /// Returns the effect that it may have had since its last start. An agent has none of its own: only the calls that it
-    /// makes do.
-    pub fn effect_so_far(&self) -> Option<Effect> {
-        match (self.is_agent_call, self.has_inner_effect) {
-            (true, true) => Some(Effect::Write),
-            (true, false) => Some(Effect::Read),
-            (false, _) => self.effect,
-        }
-    }
-
-    /// Returns whether an agent started to work on it.
-    pub fn is_agent_call(&self) -> bool {
-        self.is_agent_call
-    }
-
     /// Returns whether it has a result that no later run replaces.
     pub fn is_final(&self) -> bool {
         matches!(self.state, LoggedCallState::Ended | LoggedCallState::Done)
-    }
-
-    /// Returns whether it may have had an effect that must not be repeated.
-    pub fn is_unsettled(&self) -> bool {
-        match self.state {
-            LoggedCallState::InDoubt => true,
-            LoggedCallState::Started | LoggedCallState::Interrupted => !self.is_repeatable(),
-            _ => false,
-        }
     }
 
     /// Returns whether a user may state what happened: its effect is unknown, or was stated not to have happened.
@@ -101,19 +78,6 @@ impl CallLog {
                 | LoggedCallState::InDoubt
                 | LoggedCallState::NotDone
         )
-    }
-
-    /// Returns whether another attempt may follow one that has no result.
-    fn is_repeatable(self) -> bool {
-        matches!(
-            self.effect_so_far(),
-            Some(Effect::Read | Effect::Idempotent)
-        )
-    }
-
-    /// Notes that the agent that works on it has started a call of a tool with this effect.
-    pub(crate) fn note_inner_start(&mut self, effect: Effect) {
-        self.has_inner_effect |= effect != Effect::Read;
     }
 
     /// Forgets a yes: it counts only in the run in which it was given.
@@ -129,11 +93,12 @@ impl CallLog {
         let checked = match event {
             CallEvent::Approved(_) if self.is_final() => Err("its call already has a result"),
             CallEvent::Started(start) => self.check_start(start),
-            CallEvent::Result(_) => self.check_has_no_result(),
-            CallEvent::Skipped(end) => self.check_skip(end),
-            CallEvent::InDoubt(_) => self.check_in_doubt(),
+            CallEvent::Result(_) | CallEvent::Skipped(_) => self.check_has_no_result(),
+            CallEvent::InDoubt(end) => self.check_in_doubt(end),
             CallEvent::Approved(_) | CallEvent::Probed(_) => Ok(()),
             CallEvent::Resolved(_) if self.is_resolvable() => Ok(()),
+            // An earlier run has started it, and its probe has found out.
+            CallEvent::Resolved(resolve) if self.is_probed(resolve) => Ok(()),
             CallEvent::Resolved(_) => Err("it resolves a call that isn't in doubt"),
         };
         self.advance(event);
@@ -148,8 +113,7 @@ impl CallLog {
             CallEvent::Started(start) => {
                 self.attempts = self.attempts.max(start.attempt);
                 self.effect = Some(start.effect);
-                self.is_agent_call = start.agent.is_some();
-                self.has_inner_effect = false;
+                self.claim = claim_hash(start);
                 LoggedCallState::Started
             }
             // Nothing ran. The call may still run with other tools.
@@ -167,9 +131,7 @@ impl CallLog {
             CallEvent::Result(_) => LoggedCallState::Ended,
             // It was canceled between its start and sending anything, so it certainly had no effect. Otherwise, being
             // skipped doesn't change its state.
-            CallEvent::Skipped(end)
-                if self.state == LoggedCallState::Started && end.attempts > 0 =>
-            {
+            CallEvent::Skipped(_) if self.state == LoggedCallState::Started => {
                 LoggedCallState::NotDone
             }
             CallEvent::InDoubt(_) => LoggedCallState::InDoubt,
@@ -193,25 +155,28 @@ impl CallLog {
         if start.needs_approval && !self.is_approved {
             return Err("a call that needs an approval starts without a yes");
         }
+        // Another run had claimed it first, so nothing ran.
+        let is_claimed_anew =
+            self.state == LoggedCallState::Started && self.claim != claim_hash(start);
         let may_start = match self.state {
             LoggedCallState::Requested | LoggedCallState::NotDone => true,
-            // It was answered without having run.
-            LoggedCallState::Ended if self.attempts == 0 => true,
-            LoggedCallState::Ended | LoggedCallState::Done => {
-                return Err("a call that has its result starts again");
-            }
-            LoggedCallState::InDoubt => false,
             // The engine retries after an attempt that certainly had no effect, and records how it failed.
-            LoggedCallState::Started => self.is_repeatable() || start.after.is_some(),
-            LoggedCallState::Interrupted => self.is_repeatable(),
+            LoggedCallState::Started => is_claimed_anew || start.after.is_some(),
+            _ => return Err("a call that has ended starts again"),
         };
         if !may_start {
             return Err("a call that may have had its effect starts again");
         }
-        if start.attempt != self.attempts + 1 {
+        let is_next = start.attempt == self.attempts + 1;
+        let is_same = is_claimed_anew && start.attempt == self.attempts;
+        if !is_next && !is_same {
             return Err("it isn't the next attempt of its call");
         }
         Ok(())
+    }
+
+    fn is_probed(self, resolve: &ResolveRecord<'_>) -> bool {
+        self.state == LoggedCallState::Requested && resolve.by.as_deref() == Some("probe")
     }
 
     fn check_has_no_result(self) -> Result<(), &'static str> {
@@ -221,23 +186,24 @@ impl CallLog {
         Ok(())
     }
 
-    fn check_skip(self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
-        self.check_has_no_result()?;
-        // The engine canceled its request before any of it was sent.
-        let was_canceled_in_time = self.state == LoggedCallState::Started && end.attempts > 0;
-        if self.is_unsettled() && !was_canceled_in_time {
-            return Err("a call that had started is skipped");
-        }
-        Ok(())
-    }
-
-    fn check_in_doubt(self) -> Result<(), &'static str> {
+    /// A call without an attempt is in doubt if an earlier run has started it.
+    fn check_in_doubt(self, end: &CallEndRecord<'_>) -> Result<(), &'static str> {
         self.check_has_no_result()?;
         match self.state {
+            LoggedCallState::Requested if end.attempts == 0 => Ok(()),
             LoggedCallState::Requested | LoggedCallState::NotDone | LoggedCallState::Ended => {
                 Err("a call that never started is in doubt")
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Returns what stands for the claim of a start.
+fn claim_hash(start: &StartRecord<'_>) -> Option<u64> {
+    start.key.as_deref().map(|key| {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        hasher.finish()
+    })
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::read::{Corruption, CorruptionKind};
-use crate::resume::{CallConflict, RestoreError};
 use toolq_core::exit::{CommandError, Exit};
 use toolq_core::text::quote_path_for_shell;
 
@@ -34,8 +33,6 @@ pub enum LogError {
     InUse(PathBuf),
     #[error("{} isn't a toolq session log", .0.display())]
     NotALog(PathBuf),
-    #[error("the last run in the session log {} is unfinished", .0.display())]
-    Unfinished(PathBuf),
     #[error("the session log {} is damaged at {corruption}", path.display())]
     Corrupt {
         path: PathBuf,
@@ -60,8 +57,6 @@ pub enum LogError {
 pub enum Access {
     /// To run calls and record them.
     Run,
-    /// To resume its last run. Another log can't take its place: calls that have completed would run again.
-    Resume,
     /// To replay recordings and record their calls.
     Replay,
     /// To resolve a call in doubt.
@@ -90,10 +85,7 @@ impl LogError {
         match access {
             Access::Run => self.run_hint(),
             Access::Replay => self.replay_hint(),
-            Access::Resume if matches!(self, Self::Corrupt { .. }) => self.run_hint(),
-            Access::Resume | Access::Resolve | Access::Read | Access::Prune => {
-                self.log_command_hint(access)
-            }
+            Access::Resolve | Access::Read | Access::Prune => self.log_command_hint(access),
         }
     }
 
@@ -112,7 +104,6 @@ impl LogError {
             Self::NoSession(_) | Self::NotFound(_) => {
                 "use `--log FILE` to name the log of an earlier run"
             }
-            Self::Unfinished(_) => "`--resume` finishes it; `--new` starts a new run after it",
             Self::Corrupt { path, .. } => {
                 let path = quote_path_for_shell(path);
                 return format!(
@@ -130,7 +121,7 @@ impl LogError {
         .to_owned()
     }
 
-    /// A replay only writes a log on request, and never resumes one.
+    /// A replay only writes a log on request, and remembers nothing.
     fn replay_hint(&self) -> String {
         match self {
             Self::NoParentDir(_)
@@ -183,27 +174,5 @@ impl LogError {
 impl From<LogError> for CommandError {
     fn from(error: LogError) -> Self {
         error.for_command(Access::Run)
-    }
-}
-
-impl From<CallConflict> for CommandError {
-    fn from(conflict: CallConflict) -> Self {
-        Self::usage(conflict).with_hint(
-            "resume with the input of that run, or start another run in this log with `--new`",
-        )
-    }
-}
-
-impl From<RestoreError> for CommandError {
-    fn from(error: RestoreError) -> Self {
-        let failure = Self::new(Exit::Log, &error);
-        match error.log_path() {
-            Some(path) => {
-                let path = quote_path_for_shell(&path);
-                let hint = format!("`toolq log verify {path}` says what is wrong with it");
-                failure.with_hint(hint)
-            }
-            None => failure,
-        }
     }
 }

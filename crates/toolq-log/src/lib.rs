@@ -11,15 +11,14 @@
 //! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
 //! terminal.
 
-mod agent_calls;
 mod call_event;
 mod call_log;
 mod error;
+pub mod memory;
 mod open;
 mod prune;
 mod read;
 pub mod records;
-mod resume;
 mod session_files;
 mod stale_blobs;
 #[cfg(test)]
@@ -30,20 +29,13 @@ pub use call_event::CallEvent;
 pub use call_log::{CallLog, LoggedCallState};
 pub use error::{Access, LogError};
 pub use open::{
-    BeginMode, PreparedLog, UnsettledSession, blob_dir_for, combine_digests, default_log_path,
-    exceeds_size, find_latest_session, find_latest_session_for_input, find_unsettled_session,
-    list_sessions, list_torn_copies, plan_log_path, sessions_dir,
+    LockedLog, blob_dir_for, default_log_path, exceeds_size, find_latest_session, list_sessions,
+    list_torn_copies, sessions_dir, state_dir,
 };
 pub use prune::{PruneOptions, PruneResult};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, SyncPolicy,
-    log_schema,
-};
-pub use resume::{
-    CallConflict, DoubtReport, InDoubtCall, InDoubtCalls, KeptResultEntry, KeptResults, Resolution,
-    ResolveError, RestoreError, TaskHistory, TaskKey, ToolChange, list_calls_in_doubt,
-    resolve_call,
+    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, log_schema,
 };
 pub use session_files::session_bytes;
 pub use stale_blobs::list_stale_blob_dirs;

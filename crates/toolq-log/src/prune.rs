@@ -1,42 +1,63 @@
-//! Removes a session that is no longer needed: the log and the files next to it. The log is locked meanwhile, so that
-//! no run can resume it.
+//! Prunes an old log: of its records, those stay that say whether a call was done, for as long as somebody may ask. What was said
+//! in the calls and their results goes, with the files next to the log. A log without such calls is removed.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::error::LogError;
 use crate::open::lock;
-use crate::read::RecordReader;
-use crate::resume::InDoubtCalls;
+use crate::read::{Corruption, RecordReader};
+use crate::records::line::write_sealed_line;
+use crate::records::{Record, RecordHeader, RecordKind, StartRecord};
 use crate::session_files::{SessionFiles, modified_ms};
+use crate::write::write_file_atomically;
 
-/// Which sessions are removed.
+/// What a model reads as the result of a call whose result was pruned.
+const PRUNED_RESULT: &str = "This call was done. Its result is no longer on record.";
+/// What stays of the metadata of a call's end.
+const KEPT_END_FIELDS: [&str; 9] = [
+    "tool_use_id",
+    "tool_name",
+    "is_error",
+    "status",
+    "duration_ms",
+    "attempts",
+    "exit",
+    "http_status",
+    "reach",
+];
+
+/// Which sessions are pruned.
 #[derive(Debug, Clone, Copy)]
 pub struct PruneOptions {
-    /// Only sessions that were last written before this time are removed: milliseconds since 1970.
+    /// Only sessions that were last written before this time are pruned: milliseconds since 1970.
     pub written_before_ms: u64,
-    /// Also remove sessions that have no end or calls in doubt.
-    pub include_unfinished: bool,
-    /// Only report what would be removed.
+    /// Only report what would be done.
     pub dry_run: bool,
 }
 
 /// What happened to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneResult {
-    /// It was removed.
-    Removed {
+    /// It was pruned.
+    Pruned {
         /// When it was last written: milliseconds since 1970.
         last_written_ms: u64,
-        /// Size of the log and the files next to it, in bytes.
+        /// How many bytes less it has, with the files next to it.
         bytes: u64,
+        /// Its log stays, with what is left.
+        keeps_log: bool,
     },
+    /// It was pruned before: everything that is left is needed.
+    AlreadyPruned,
     /// It was written too recently.
     TooRecent,
-    /// It has no end, so its run can still be resumed.
-    Unfinished,
-    /// One of its calls is in doubt, and no other file records that.
-    InDoubt,
     /// A run is writing it, or has just begun it in place of an older one.
     InUse,
     /// Its blob directory contains files that toolq doesn't create.
@@ -44,11 +65,11 @@ pub enum PruneResult {
 }
 
 impl PruneOptions {
-    /// Removes the session of `log` if these options select it. `torn_copies` are the files in its directory to which
-    /// torn ends were copied.
+    /// Prunes the session of `log` if these options select it. `torn_copies` are the files in its directory to which torn ends
+    /// were copied.
     ///
     /// # Errors
-    /// It can't be read or removed, or it is damaged; a damaged log is kept.
+    /// It can't be read or replaced, or it is damaged; a damaged log is kept.
     pub fn prune_session(
         &self,
         log: &Path,
@@ -70,61 +91,151 @@ impl PruneOptions {
         if !lock::try_lock_current(&file, log)? {
             return Ok(PruneResult::InUse);
         }
-        let lock = file.try_clone().map_err(io("read"))?;
-        let summary = LogSummary::read(log, file)?;
-        let last_written_ms = summary.latest_timestamp.max(modified_ms);
+        let corrupt = |corruption| LogError::from_corruption(log, corruption);
+        let needs = Needs::of(file.try_clone().map_err(io("read"))?).map_err(corrupt)?;
+        let last_written_ms = needs.latest_timestamp.max(modified_ms);
         if last_written_ms >= self.written_before_ms {
             return Ok(PruneResult::TooRecent);
-        }
-        match &summary {
-            _ if self.include_unfinished => {}
-            summary if summary.is_unfinished => return Ok(PruneResult::Unfinished),
-            summary if summary.in_doubt_calls.has_any() => return Ok(PruneResult::InDoubt),
-            _ => {}
         }
         let files = SessionFiles::find(log, torn_copies).map_err(io("read"))?;
         if files.has_foreign_files() {
             return Ok(PruneResult::ForeignFiles);
         }
-        if !self.dry_run {
-            files.remove().map_err(io("removed"))?;
+        let kept = needs
+            .rewrite(file.try_clone().map_err(io("read"))?)
+            .map_err(io("read"))?;
+        let bytes = files.bytes().saturating_sub(kept.len() as u64);
+        if !kept.is_empty() && bytes == 0 {
+            return Ok(PruneResult::AlreadyPruned);
         }
-        drop(lock);
-        Ok(PruneResult::Removed {
+        if !self.dry_run {
+            if kept.is_empty() {
+                files.remove().map_err(io("removed"))?;
+            } else {
+                write_file_atomically(log, &kept).map_err(io("replaced"))?;
+                files.remove_beside_log().map_err(io("removed"))?;
+            }
+        }
+        // The lock is held until here.
+        drop(file);
+        Ok(PruneResult::Pruned {
             last_written_ms,
-            bytes: files.bytes(),
+            bytes,
+            keeps_log: !kept.is_empty(),
         })
     }
 }
 
-/// What pruning needs to know of a log.
-struct LogSummary {
+/// The records that are needed.
+#[derive(Default)]
+struct Needs {
     latest_timestamp: u64,
-    is_unfinished: bool,
-    in_doubt_calls: InDoubtCalls,
+    /// The calls that the memory may be asked about, their turns, and the agents that requested them.
+    ids: HashSet<Uuid>,
+    /// The runs that made them.
+    sessions: HashSet<Uuid>,
 }
 
-impl LogSummary {
-    /// Reads a whole log: since clocks can go backwards, any record may have the latest timestamp. A log with a torn
-    /// end counts as unfinished.
-    fn read(path: &Path, log: File) -> Result<Self, LogError> {
-        let mut summary = Self {
-            latest_timestamp: 0,
-            is_unfinished: true,
-            in_doubt_calls: InDoubtCalls::default(),
-        };
+impl Needs {
+    /// Reads a whole log: since clocks can go backwards, any record may have the latest timestamp.
+    fn of(log: File) -> Result<Self, Corruption> {
+        let mut needs = Self::default();
+        let mut parents: HashMap<Uuid, Option<Uuid>> = HashMap::new();
         for record in RecordReader::from_file(log) {
-            match record {
-                Ok(record) => {
-                    summary.latest_timestamp = summary.latest_timestamp.max(record.timestamp);
-                    summary.is_unfinished = record.kind.leaves_run_open(summary.is_unfinished);
-                    let applied = summary.in_doubt_calls.apply_record(&record);
-                    applied.map_err(|corruption| LogError::from_corruption(path, corruption))?;
+            let record = match record {
+                Err(corruption) if corruption.is_torn_end() => break,
+                record => record?,
+            };
+            needs.latest_timestamp = needs.latest_timestamp.max(record.timestamp);
+            match record.kind {
+                RecordKind::Session | RecordKind::Turn | RecordKind::ToolCall => {
+                    parents.insert(record.id, record.parent);
                 }
-                Err(corruption) if corruption.is_torn_end() => summary.is_unfinished = true,
-                Err(corruption) => return Err(LogError::from_corruption(path, corruption)),
+                RecordKind::ToolStart => {
+                    let start: StartRecord<'_> = record.parse_metadata()?;
+                    if start.key.is_some() {
+                        needs.add_with_parents(record.parent, &parents);
+                    }
+                }
+                _ => {}
             }
         }
-        Ok(summary)
+        Ok(needs)
     }
+
+    fn add_with_parents(&mut self, call: Option<Uuid>, parents: &HashMap<Uuid, Option<Uuid>>) {
+        let mut next = call;
+        while let Some(id) = next {
+            let parent = parents.get(&id).copied().flatten();
+            if parent.is_none() {
+                self.sessions.insert(id);
+            }
+            self.ids.insert(id);
+            next = parent;
+        }
+    }
+
+    fn needs(&self, record: &Record<'_>) -> bool {
+        let belongs = record
+            .parent
+            .is_some_and(|parent| self.ids.contains(&parent));
+        match record.kind {
+            RecordKind::Session | RecordKind::Turn | RecordKind::ToolCall => {
+                self.ids.contains(&record.id)
+            }
+            RecordKind::SessionEnd => record
+                .parent
+                .is_some_and(|parent| self.sessions.contains(&parent)),
+            RecordKind::ToolStart
+            | RecordKind::ToolResult
+            | RecordKind::ToolSkipped
+            | RecordKind::ToolInDoubt
+            | RecordKind::Approval
+            | RecordKind::Resolve => belongs,
+            _ => false,
+        }
+    }
+
+    /// Returns the lines of the log that are left.
+    fn rewrite(&self, log: File) -> io::Result<Vec<u8>> {
+        let (mut lines, mut line, mut seq) = (Vec::new(), Vec::new(), 0);
+        for record in RecordReader::from_file(log) {
+            let Ok(record) = record else { break };
+            if !self.needs(&record) {
+                continue;
+            }
+            let header = RecordHeader {
+                seq,
+                id: record.id,
+                parent: record.parent,
+                timestamp: record.timestamp,
+                kind: &record.kind,
+            };
+            let (content, metadata) = left_of(&record)?;
+            write_sealed_line(&mut line, &header, &content, &metadata)?;
+            lines.extend_from_slice(&line);
+            seq += 1;
+        }
+        Ok(lines)
+    }
+}
+
+/// Returns what is left of the content and the metadata of a record.
+fn left_of(record: &Record<'_>) -> io::Result<(Value, Box<RawValue>)> {
+    let metadata = || record.raw_metadata.clone().into_owned();
+    Ok(match record.kind {
+        RecordKind::ToolCall => {
+            let mut fields: Map<String, Value> = serde_json::from_str(record.raw_metadata.get())?;
+            let name = fields.get("tool_name").cloned().unwrap_or_default();
+            fields.remove("input_before_coercion");
+            (json!({"name": name, "input": null}), to_raw_value(&fields)?)
+        }
+        RecordKind::ToolResult | RecordKind::ToolSkipped | RecordKind::ToolInDoubt => {
+            let mut fields: Map<String, Value> = serde_json::from_str(record.raw_metadata.get())?;
+            fields.retain(|name, _| KEPT_END_FIELDS.contains(&&**name));
+            (json!(PRUNED_RESULT), to_raw_value(&fields)?)
+        }
+        RecordKind::Resolve => (json!(PRUNED_RESULT), metadata()),
+        _ => (Value::Null, metadata()),
+    })
 }

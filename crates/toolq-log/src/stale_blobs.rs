@@ -57,7 +57,8 @@ impl PruneOptions {
         if !self.dry_run {
             blobs.remove().map_err(io("removed"))?;
         }
-        Ok(PruneResult::Removed {
+        Ok(PruneResult::Pruned {
+            keeps_log: false,
             last_written_ms,
             bytes: blobs.bytes(),
         })

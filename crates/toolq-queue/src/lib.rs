@@ -15,7 +15,7 @@
 //! Bodies of more than 512 KiB, and the files beside a log, are in an object store with the name of the stream.
 //!
 //! Workers pull turns from a durable consumer. The log of a turn travels with it: the worker that takes the turn writes the
-//! messages to a file, resumes it like `run --resume`, and publishes each new record before the action that it announces.
+//! messages to a file, runs it like `run` with a log, and publishes each new record before the action that it announces.
 //! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
 //! refused.
 
@@ -51,7 +51,6 @@ mod worker;
 
 pub use collector::{CollectSettings, WriteLines};
 pub use connection::NatsSettings;
-pub use resolver::Finding;
 pub use session::{Notices, QueueSession};
 pub use status::QueueStatus;
 pub use submitter::{Submission, SubmitSettings, SubmittedInput};

@@ -1,6 +1,5 @@
 //! Settles a call in doubt: what a person found out becomes a record of the turn's log, and the turn is answered again.
 
-use std::path::Path;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -19,24 +18,12 @@ use crate::turn_answering::ASKS_AGAIN;
 use crate::turn_log::TurnLogFile;
 use crate::turn_order::list_again;
 use crate::turn_queue::TurnQueue;
-use redact::Mask;
 use toolq_core::exit::CommandError;
 use toolq_core::os::Clock;
-use toolq_log::records::ResolveRecord;
-use toolq_log::{RecordContent, RecordKind, RecordReader, Resolution, ResolveError};
+use toolq_log::memory::{SettleError, Settlement, record_settlement};
 
 /// How often to start over if another process writes to the turn meanwhile.
 const MAX_TRIES: usize = 5;
-
-/// What a person found out.
-pub struct Finding<'a> {
-    /// What became of the call.
-    pub resolution: Resolution,
-    /// How the person knows.
-    pub note: Option<&'a str>,
-    /// Masks secrets in the result and the note.
-    pub mask: &'a Mask,
-}
 
 impl QueueSession {
     /// Records what became of the call `id`, and has its turn answered again. `turn` chooses among several. Returns the short name
@@ -48,11 +35,11 @@ impl QueueSession {
         self,
         id: &str,
         turn: Option<&str>,
-        finding: &Finding<'_>,
+        settlement: &Settlement,
     ) -> Result<String, CommandError> {
         self.run(async |queue, session| {
             let turn = find_turn_in_doubt(queue, id, turn).await?;
-            resolve_in_queue(queue, &turn, id, finding, &session.notices).await?;
+            resolve_in_queue(queue, &turn, id, settlement, &session.notices).await?;
             Ok(turn.short())
         })
     }
@@ -101,7 +88,7 @@ async fn resolve_in_queue(
     queue: &TurnQueue,
     turn: &TurnName,
     id: &str,
-    finding: &Finding<'_>,
+    settlement: &Settlement,
     notices: &Notices,
 ) -> Result<(), CommandError> {
     let answer = queue.last_message(&turn.answer_subject(&queue.name)).await;
@@ -112,7 +99,7 @@ async fn resolve_in_queue(
     let mut tries = 0;
     loop {
         tries += 1;
-        match record(queue, turn, id, finding, notices).await? {
+        match record(queue, turn, id, settlement, notices).await? {
             Ok(()) => break,
             Err(PublishRefusal::Outdated) if tries < MAX_TRIES => {}
             Err(refusal) => return Err(unreadable(refusal.to_string())),
@@ -143,32 +130,23 @@ async fn record(
     queue: &TurnQueue,
     turn: &TurnName,
     id: &str,
-    finding: &Finding<'_>,
+    settlement: &Settlement,
     notices: &Notices,
 ) -> Result<Result<(), PublishRefusal>, CommandError> {
     let records = StoredRecords::read(queue, turn).await.map_err(unreadable)?;
     let file = TurnLogFile::restore(queue, &records).await;
     let file = file.map_err(|failure| unreadable(failure.to_string()))?;
-    let resolved = toolq_log::resolve_call(
-        &file.path(),
-        id,
-        &finding.resolution,
-        finding.note,
-        finding.mask,
-        Clock::system(),
-    );
-    match resolved {
-        Ok(_) => {}
+    match record_settlement(id, &file.path(), settlement, Clock::system()) {
+        Ok(()) => {}
         // An earlier attempt got this far.
-        Err(ResolveError::NotInDoubt(..)) => {
-            refuse_other_finding(&file.path(), id, finding)?;
+        Err(SettleError::Settled { earlier, .. }) if is_same(&earlier, settlement) => {
             return Ok(Ok(()));
         }
         Err(error) => return Err(CommandError::usage(error)),
     }
     let lines = std::fs::read(file.path()).map_err(|error| unreadable(error.to_string()))?;
     let new = lines.get(records.lines.len()..).unwrap_or_default();
-    if matches!(finding.resolution, Resolution::NotDone) {
+    if !settlement.done {
         let wait = remaining_lease(queue, turn, &records).await;
         let wait = wait.map_err(|refusal| unreadable(refusal.to_string()))?;
         if !wait.is_zero() {
@@ -187,48 +165,10 @@ async fn record(
     Ok(published.map(drop))
 }
 
-/// Refuses to settle a call in another way than before: the first finding is on record, and its turn may be answered by now.
-fn refuse_other_finding(log: &Path, id: &str, finding: &Finding<'_>) -> Result<(), CommandError> {
-    let earlier = read_finding(log, id, finding.mask).map_err(unreadable)?;
-    let found = match (earlier, &finding.resolution) {
-        (None, _) | (Some(Resolution::NotDone), Resolution::NotDone) => return Ok(()),
-        (Some(Resolution::NotDone), Resolution::Done { .. }) => "not done",
-        (Some(done), new) if done == new.masked(finding.mask) => return Ok(()),
-        (Some(_), _) => "done: the first result stays",
-    };
-    Err(CommandError::usage(format!(
-        "the call {id} was settled already, as {found}"
-    )))
-}
-
-/// Returns what a person found out last about a call of this log, as it was recorded.
-fn read_finding(log: &Path, id: &str, mask: &Mask) -> Result<Option<Resolution>, String> {
-    let masked = mask.apply(id);
-    let mut records = RecordReader::open(log).map_err(|error| error.to_string())?;
-    let mut found = None;
-    while let Some(record) = records.next_borrowed() {
-        let record = record.map_err(|corruption| corruption.to_string())?;
-        if record.kind != RecordKind::Resolve {
-            continue;
-        }
-        let fields: ResolveRecord<'_> = record
-            .parse_metadata()
-            .map_err(|corruption| corruption.to_string())?;
-        if ![id, &*masked].contains(&&*fields.tool_use_id) {
-            continue;
-        }
-        found = Some(match (fields.done, &record.content) {
-            (true, RecordContent::Inline(result)) => Resolution::Done {
-                result: serde_json::from_str(result.get()).unwrap_or_default(),
-                is_error: fields.is_error.unwrap_or_default(),
-            },
-            (true, RecordContent::Stored(_)) => {
-                return Err("its result isn't in the log".to_owned());
-            }
-            (false, _) => Resolution::NotDone,
-        });
-    }
-    Ok(found)
+/// The first finding is on record, and its turn may be answered by now.
+fn is_same(earlier: &Settlement, settlement: &Settlement) -> bool {
+    let finding = |of: &Settlement| (of.done, of.result.clone(), of.is_error);
+    finding(earlier) == finding(settlement)
 }
 
 /// Returns how long a worker that lost the turn may still believe that it has it. By half a lease more, since the clocks of

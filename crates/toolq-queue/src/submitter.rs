@@ -6,6 +6,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
 
 use crate::large_bodies::MAX_BODY_BYTES;
 use crate::names::TurnName;
@@ -18,7 +20,6 @@ use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 use toolq_core::json::Input;
 use toolq_core::types::{AnswerForm, Turn};
-use toolq_log::combine_digests;
 
 /// How many turns may be on their way to the server.
 const MAX_IN_FLIGHT: usize = 256;
@@ -123,6 +124,16 @@ fn name_input(digest: &str, is_new: bool) -> String {
     }
     let unique = toolq_engine::random_task_id();
     combine_digests([digest, &unique].into_iter())
+}
+
+/// Returns a digest of the texts, in hexadecimal.
+fn combine_digests<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    HEXLOWER.encode(&digest.finalize())
 }
 
 /// A turn that the server hasn't confirmed.

@@ -2,6 +2,7 @@
 
 use crate::doubts::CallInDoubt;
 use crate::lease::Lease;
+use toolq_core::exit::Exit;
 use toolq_core::types::{CallRef, EmitError, Event, EventSink};
 use toolq_log::SessionLog;
 
@@ -40,13 +41,9 @@ impl EventSink for TurnLogSink {
             return Err(EmitError(why.to_owned()));
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
-        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if outcome.status().stops_run());
+        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_status(&outcome.status()) != Exit::Ok);
         self.is_incomplete |= !self.doubts.is_empty() || events.iter().any(stops);
         Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.log.flush()
     }
 
     fn shows_progress(&self, _: &CallRef) -> bool {
@@ -65,10 +62,6 @@ impl EventSink for DoubtCollector {
         if events.iter().any(starts) {
             return Err(EmitError("the turn isn't run anymore".to_owned()));
         }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
         Ok(())
     }
 }

@@ -111,7 +111,7 @@ impl TurnMessage {
                 input: self.input,
                 message_id: self.message_id,
                 model: self.model,
-                traceparent: None,
+                ..TurnOrigin::default()
             },
             ..Turn::of_calls(number, calls.collect(), self.form.0)
         }

@@ -1,5 +1,4 @@
-//! Runs one turn with the ordinary engine. Its log is the one from the stream, so what earlier workers did is known as in
-//! `run --resume`.
+//! Runs one turn with the ordinary engine. Its log is the one from the stream, which is its memory of what earlier workers did.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,19 +9,14 @@ use crate::answers::Answer;
 use crate::session::Notices;
 use crate::stop::StopSignal;
 use crate::stored_records::StoredRecords;
-use crate::turn_failure::TurnFailure;
 use crate::turn_log::TurnLogFile;
 use crate::turn_log_sink::DoubtCollector;
 use crate::turn_queue::TurnQueue;
 use crate::turn_session::{TakenTurn, TurnEnd, TurnSession, new_engine};
-use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;
-use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EventSink, HaltCause, InputLayout, ResumeState, Turn,
-};
-use toolq_engine::{AnswerDelivery, Engine, EngineSettings, PriorCalls};
-use toolq_log::TaskHistory;
+use toolq_core::types::{CallAnswer, CallRef, EventSink, HaltCause, InputLayout, Turn};
+use toolq_engine::{AnswerDelivery, Engine, EngineSettings, RememberedWrites};
 
 /// What the calls of a worker run with.
 #[derive(Debug)]
@@ -57,10 +51,9 @@ pub(super) async fn run_turn(
         Ok(session) => session,
         Err(end) => return end,
     };
-    let history = session.history.clone();
     let TurnSession { engine, sink, .. } = &mut session;
-    let answered = answer_turn(settings, engine, history.as_deref(), turn, sink).await;
-    session.end(answered.map_err(TurnFailure::Permanent))
+    let line = answer_turn(settings, engine, turn, sink).await;
+    session.end(line)
 }
 
 /// Answers a turn whose log can't be continued, without running anything.
@@ -71,64 +64,26 @@ pub(super) async fn answer_unrun(settings: &TurnSettings, mut turn: Turn) -> Opt
     let mut engine = new_engine(settings, None, &file);
     engine.control().halt(HaltCause::WorkersLost);
     let mut sink = DoubtCollector::default();
-    let line = answer_turn(settings, &mut engine, None, turn, &mut sink).await;
+    let line = answer_turn(settings, &mut engine, turn, &mut sink).await;
     engine.close();
     Some(Answer {
-        line: line.ok()?.into(),
+        line: line.into(),
         doubts: sink.0,
     })
 }
 
 /// Answers all calls. Returns the answer as one line.
-///
-/// # Errors
-/// A call contradicts what earlier workers recorded. Nothing ran.
 async fn answer_turn(
     settings: &TurnSettings,
     engine: &mut Engine,
-    history: Option<&TaskHistory>,
     turn: Turn,
     sink: &mut dyn EventSink,
-) -> Result<String, String> {
-    let calls = &settings.calls;
+) -> String {
     let mut answer = AnswerLine::new(&turn);
-    let prior = EarlierWorkers {
-        history,
-        mask: &calls.engine.mask,
-    };
-    let prior = (&*calls.checker, &prior);
-    engine.answer_turn(turn, prior, sink, &mut answer).await?;
-    Ok(answer.line)
-}
-
-/// What earlier workers recorded about the calls of a turn.
-struct EarlierWorkers<'a> {
-    history: Option<&'a TaskHistory>,
-    mask: &'a Mask,
-}
-
-impl PriorCalls for EarlierWorkers<'_> {
-    type Conflict = String;
-
-    fn open_calls<'c>(&self, calls: &'c [Call]) -> Vec<&'c Call> {
-        let is_open = |call: &&Call| {
-            self.history
-                .is_none_or(|history| history.is_undecided(call))
-        };
-        calls.iter().filter(is_open).collect()
-    }
-
-    fn resume_state(&self, checked: &CheckedCall) -> Result<ResumeState, String> {
-        let Some(history) = self.history else {
-            return Ok(checked.resume_state.clone());
-        };
-        let is_known = history.check_call(&checked.call, self.mask);
-        if !is_known.map_err(|conflict| conflict.to_string())? {
-            return Ok(checked.resume_state.clone());
-        }
-        let state = history.resume_state(checked);
-        state.map_err(|error| error.to_string())
-    }
+    let mut writes = RememberedWrites::default();
+    let known = (&*settings.calls.checker, &mut writes);
+    engine.answer_turn(turn, known, sink, &mut answer).await;
+    answer.line
 }
 
 /// The answer of a turn, as one line.

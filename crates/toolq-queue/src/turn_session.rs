@@ -21,10 +21,8 @@ use toolq_core::exit::Exit;
 use toolq_core::os::Clock;
 use toolq_core::types::{EmitError, HaltCause};
 use toolq_engine::{Engine, EngineSettings, RunControl, random_task_id};
-use toolq_log::{
-    BeginMode, LogError, PreparedLog, SessionHeader, SessionLog, SyncPolicy, TaskHistory, TaskKey,
-    combine_digests,
-};
+use toolq_log::memory::{MemoryUse, RememberedIn};
+use toolq_log::{LockedLog, LogError, SessionHeader, SessionLog};
 
 /// What became of a turn.
 #[derive(Debug)]
@@ -51,8 +49,6 @@ pub(super) struct TakenTurn {
 pub(super) struct TurnSession {
     pub engine: Engine,
     pub sink: TurnLogSink,
-    /// What earlier workers did.
-    pub history: Option<Arc<TaskHistory>>,
     /// The log, removed with the session.
     _file: TurnLogFile,
     halted_by: Option<HaltCause>,
@@ -83,9 +79,8 @@ impl TurnSession {
             file.files(),
             settings.nats_runtime.clone(),
         );
-        let log = begin_log(settings, &name, &file, publisher);
+        let log = begin_log(settings, &file, publisher);
         let log = log.map_err(|error| not_begun(&refused, error))?;
-        let history = log.history();
         let engine = new_engine(settings, Some(&log), &file);
         let control = engine.control();
         if let Some(cause) = halted_by {
@@ -95,7 +90,6 @@ impl TurnSession {
         Ok(Self {
             engine,
             sink: TurnLogSink::new(log, holder.lease.clone()),
-            history,
             _file: file,
             halted_by,
             control,
@@ -104,8 +98,8 @@ impl TurnSession {
         })
     }
 
-    /// Ends the session with the line that answers the turn, or with the reason why there is no such line.
-    pub(super) fn end(self, answered: Result<String, TurnFailure>) -> TurnEnd {
+    /// Ends the session with the line that answers the turn.
+    pub(super) fn end(self, line: String) -> TurnEnd {
         self.watcher.abort();
         let (engine, mut sink) = (self.engine, self.sink);
         // Servers end with the turn, and the log says so.
@@ -114,21 +108,20 @@ impl TurnSession {
         let was_stopped = self.halted_by.is_none() && self.control.halt_cause().is_some();
         let exit = match self.control.halt_cause() {
             Some(HaltCause::Signal(signal)) => Exit::Signal(signal),
-            None if !sink.is_incomplete && answered.is_ok() => Exit::Ok,
+            None if !sink.is_incomplete => Exit::Ok,
             _ => Exit::Incomplete,
         };
         let finished = sink.log.finish(exit.code());
         let refused = self.refused.borrow().clone();
-        match (answered, finished) {
-            (Err(failure), _) => TurnEnd::Failed(failure),
-            (Ok(_), Err(EmitError(why))) => {
+        match finished {
+            Err(EmitError(why)) => {
                 TurnEnd::Lost(refused.map_or(why, |refusal| describe_loss(&refusal)))
             }
-            (Ok(_), Ok(())) if sink.lost_lease => {
+            Ok(()) if sink.lost_lease => {
                 TurnEnd::Lost("its lease was over before all calls had started".to_owned())
             }
-            (Ok(_), Ok(())) if was_stopped => TurnEnd::Stopped,
-            (Ok(line), Ok(())) => TurnEnd::Answered(Answer {
+            Ok(()) if was_stopped => TurnEnd::Stopped,
+            Ok(()) => TurnEnd::Answered(Answer {
                 line: line.into(),
                 doubts: sink.doubts,
             }),
@@ -147,28 +140,18 @@ fn not_begun(refused: &watch::Receiver<Option<PublishRefusal>>, error: LogError)
 /// Begins a session in the log.
 fn begin_log(
     settings: &TurnSettings,
-    name: &TurnName,
     file: &TurnLogFile,
     publisher: RecordPublisher,
 ) -> Result<SessionLog, LogError> {
-    let number = name.number.to_string();
-    let digest = combine_digests([name.input.as_str(), &number].into_iter());
+    let path = file.path();
     let calls = &settings.calls;
     let EngineSettings {
         tools, jobs, mask, ..
     } = &calls.engine;
-    let header = SessionHeader {
-        input_sha256: Some(digest.clone()),
-        sync: SyncPolicy::All,
-        ..SessionHeader::new(&calls.tools_path, tools, *jobs)
-    };
-    let key = TaskKey {
-        input_sha256: Some(&digest),
-        ..TaskKey::default()
-    };
-    let log = PreparedLog::open(&file.path(), BeginMode::Resume, key)?;
-    let log = log.with_replica(Box::new(publisher));
-    log.begin_session(&header, Arc::clone(mask), Clock::system())
+    let header = SessionHeader::new(&calls.tools_path, tools, *jobs);
+    let log = LockedLog::open(&path)?.with_replica(Box::new(publisher));
+    let memory = (RememberedIn::log(&path), MemoryUse::default());
+    log.begin_session(&header, memory, Arc::clone(mask), Clock::system())
 }
 
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
@@ -179,7 +162,9 @@ pub(super) fn new_engine(
 ) -> Engine {
     Engine::new(EngineSettings {
         log_files: vec![file.dir().to_owned()],
-        task_id: log.map_or_else(random_task_id, SessionLog::task_id),
+        task_id: log.map_or_else(random_task_id, SessionLog::session_id),
+        held_file: log.and_then(SessionLog::lock),
+        memory: log.map(|log| Arc::new(log.clone()) as Arc<_>),
         ..settings.calls.engine.clone()
     })
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use toolq_core::json::Input;
 use toolq_core::types::{
-    AcceptedCall, CacheNote, Call, CallAnswer, CallEnding, CallKind, CallRef, CallReport,
-    CallRequest, CaptureStats, CheckedCall, EmitError, Event, EventSink, Outcome, ResultContent,
-    TurnOrigin, Verdict,
+    AcceptedCall, Call, CallAnswer, CallEnding, CallKind, CallRef, CallReport, CallRequest,
+    CaptureStats, CheckedCall, EmitError, Event, EventSink, Outcome, ResultContent, TurnOrigin,
+    Verdict,
 };
 
 /// Returns the outcome of a program that wrote `text` and exited successfully.
@@ -68,7 +68,7 @@ pub fn emit_finished(
         duration: Duration::from_millis(ms),
         attempts,
         agent_usage: None,
-        cache: &CacheNote::default(),
+        claim: None,
     }])
 }
 
@@ -103,6 +103,7 @@ pub fn emit_turn(
             accepted,
             attempt: 1,
             idempotency_key: "key",
+            claim: None,
             waited: None,
         }])?;
     }

@@ -17,9 +17,9 @@ use toolq_core::json::Input;
 use toolq_core::types::{
     AcceptedCall, ApprovalPolicy, Backing, Call, CallKind, CallTimeouts, CheckedCall,
     CommandInvocation, Compare, Effect, EnvFile, FormatPolicy, Invocation, OnDoubt, OnFailure,
-    OutputKind, PriceTable, ProblemDetail, Rejection, RejectionReason, ResumeState, RetryPolicy,
-    SafetyPolicy, SafetySource, StartLimits, StatusTemplates, StdinContent, Template, TemplatePart,
-    Tool, ToolsConfig, Verdict,
+    OutputKind, PriceTable, ProblemDetail, Rejection, RejectionReason, RetryPolicy, SafetyPolicy,
+    SafetySource, StartLimits, StatusTemplates, StdinContent, Template, TemplatePart, Tool,
+    ToolsConfig, Verdict,
 };
 
 /// Returns a tool that declares nothing but its name.
@@ -70,6 +70,7 @@ pub fn sample_tool(name: &str) -> Tool {
         ignore: Vec::new(),
         normalize: Vec::new(),
         cache: None,
+        once: None,
         messages: BTreeMap::new(),
     }
 }
@@ -205,7 +206,9 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
     CheckedCall {
         call,
         verdict,
-        resume_state: ResumeState::NotStarted,
+        known: None,
+        approval: None,
+        unsettled: None,
         repeats: None,
     }
 }
@@ -231,7 +234,9 @@ pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
                 "no tool has this name; did you mean `read_file`?",
             )],
         }),
-        resume_state: ResumeState::NotStarted,
+        known: None,
+        approval: None,
+        unsettled: None,
         repeats: None,
     }
 }

@@ -75,8 +75,8 @@ def test_what_json_has_no_number_for_is_an_error() -> None:
     assert "the tool returned what is not JSON" in why
 
 
-def test_resuming_answers_from_the_log_what_ran_before() -> None:
-    """Each process answers the same messages in the same order, as a program does that was started again."""
+def test_the_memory_answers_what_ran_before() -> None:
+    """Each process answers the same messages, as a program does that was started again."""
     paid: list[int] = []
 
     @toolq.tool
@@ -87,7 +87,7 @@ def test_resuming_answers_from_the_log_what_ran_before() -> None:
 
     bills = [message(call("pay_bill", "toolu_1", n=1)), message(call("pay_bill", "toolu_2", n=2))]
     for known in (1, 2):
-        with toolq.Toolq("tools.yaml", tools=[pay_bill], log="bills.jsonl", arguments=["--resume"]) as t:
+        with toolq.Toolq("tools.yaml", tools=[pay_bill], log="bills.jsonl") as t:
             answers = [results(t.answer(bill)) for bill in bills[:known]]
         assert answers == [[(False, "paid 1")], [(False, "paid 2")]][:known]
     assert paid == [1, 2]

@@ -38,13 +38,6 @@ pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit
     let mut call = CallSession::begin(context, tools, &tool, input, &settings)?;
     let mut transcript = AgentTranscript::new(Arc::clone(&call.session.setup.mask));
     let result = call.run(|event| transcript.record_event(event));
-    let result = result.map(|is_restored| {
-        if is_restored && arguments.to == CallFormat::Messages {
-            context.stderr.print_warning(
-                "the answer is from the log, which doesn't repeat the conversation; `toolq log show` has it",
-            );
-        }
-    });
     // Its result is only its last text.
     let is_incomplete = transcript.agent_usage.ran_out_of_turns && !call.is_error();
     let incomplete = is_incomplete.then_some(Exit::Incomplete);

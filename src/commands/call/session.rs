@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::commands::call::input::{check_accepted, read_call};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
-use crate::session::{LogSubject, RunSession};
+use crate::session::{CallSource, RunSession};
 use crate::settings::SessionSettings;
 use toolq_core::check::CallChecker;
 use toolq_core::types::{
-    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, ResultContent,
-    ResumeState, Tool, ToolsConfig,
+    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, ResultContent, Tool,
+    ToolsConfig,
 };
-use toolq_engine::{AnswerDelivery, PriorCalls as _};
+use toolq_engine::AnswerDelivery;
 
 /// A session with one call.
 pub(super) struct CallSession<'c> {
@@ -41,38 +41,35 @@ impl<'c> CallSession<'c> {
         if !tool.needs_describe() {
             check_accepted(&checked)?;
         }
-        let subject = LogSubject::Call(&checked);
         Ok(Self {
-            session: RunSession::begin(context, tools, settings, subject)?,
+            session: RunSession::begin(context, tools, settings, CallSource::Command)?,
             answer: OnlyAnswer(None),
             call,
         })
     }
 
-    /// Runs the `describe` programs that the call needs, then the call. Shows `observe` all events, and returns whether
-    /// the answer came from the log, so that nothing ran.
+    /// Runs the `describe` programs that the call needs, then the call. Shows `observe` all events.
     ///
     /// # Errors
-    /// The input is invalid, or the log has another call.
+    /// The input is invalid.
     pub(super) fn run(
         &mut self,
         mut observe: impl FnMut(&Event<'_>) + Send,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<(), CommandError> {
         let Self {
             session,
             answer,
             call,
         } = self;
         session.block_on(async |session| {
-            let checked = prepare_call(session, call.clone()).await?;
-            let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
+            let calls = prepare_call(session, call.clone()).await?;
             let RunSession { engine, sinks, .. } = session;
             let mut sink = ObservedSink {
                 observe: &mut observe,
                 inner: sinks,
             };
-            engine.run_turn(0, vec![checked], &mut sink, answer).await;
-            Ok(is_restored)
+            engine.run_turn(0, calls, &mut sink, answer).await;
+            Ok(())
         })
     }
 
@@ -108,27 +105,25 @@ impl<'c> CallSession<'c> {
     }
 }
 
-/// Runs the `describe` programs that the call needs, checks the call, and adds what earlier runs recorded about it.
+/// Runs the `describe` programs that the call needs, checks the call, and asks the memory about it.
 async fn prepare_call(
     session: &mut RunSession<'_>,
     call: Call,
-) -> Result<CheckedCall, CommandError> {
+) -> Result<Vec<CheckedCall>, CommandError> {
     let call = [call];
     session.describe_tools(&call).await;
     let [call] = call;
-    let mut checked = session.setup.checker.check_call(call);
+    let checked = session.setup.checker.check_call(call);
     check_accepted(&checked)?;
-    checked.resume_state = session.resume.resume_state(&checked)?;
-    Ok(checked)
+    let parts = session.turn_parts();
+    Ok(parts.engine.recall(vec![checked], parts.writes).await)
 }
 
 /// The answer of the call, once it is there.
 struct OnlyAnswer(Option<CallAnswer>);
 
 impl AnswerDelivery for OnlyAnswer {
-    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        // A log error is reported at the end of the run.
-        let _ = sink.flush();
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
         self.0 = Some(answer);
     }
 
@@ -158,10 +153,6 @@ impl EventSink for ObservedSink<'_> {
             (self.observe)(event);
         }
         self.inner.emit(events)
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.inner.flush()
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {

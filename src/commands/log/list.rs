@@ -10,7 +10,8 @@ use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::timeline::{LogTimeline, LoggedRun};
-use toolq_log::{Access, LogError, list_calls_in_doubt, session_bytes};
+use toolq_log::memory::{RememberedIn, calls_in_doubt};
+use toolq_log::{Access, LogError, session_bytes};
 
 /// Prints a row for each session.
 ///
@@ -22,6 +23,8 @@ pub fn list_sessions(
 ) -> Result<Exit, CommandError> {
     let log_error = |error: LogError| error.for_command(Access::Read);
     let directory = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
+    let state_dir = toolq_log::state_dir(&context.environment).map_err(log_error)?;
+    let place = RememberedIn::state(&state_dir);
     let mut paths = toolq_log::list_sessions(&directory).map_err(log_error)?;
     let torn_copies = toolq_log::list_torn_copies(&directory).map_err(log_error)?;
     // Their names begin with the time.
@@ -34,7 +37,7 @@ pub fn list_sessions(
     });
     let rows: Vec<SessionRow> = paths
         .iter()
-        .map(|path| session_row(path, &torn_copies))
+        .map(|path| session_row(path, &place, &torn_copies))
         .collect();
     match arguments.format {
         _ if rows.is_empty() => {}
@@ -56,7 +59,7 @@ pub fn list_sessions(
     Ok(Exit::Ok)
 }
 
-fn session_row(path: &Path, torn_copies: &[PathBuf]) -> SessionRow {
+fn session_row(path: &Path, place: &RememberedIn, torn_copies: &[PathBuf]) -> SessionRow {
     let read = read_timeline(path);
     let is_damaged = read.is_err();
     let (timeline, _) = read.unwrap_or_default();
@@ -74,14 +77,14 @@ fn session_row(path: &Path, torn_copies: &[PathBuf]) -> SessionRow {
         state: if is_damaged {
             SessionState::Damaged
         } else {
-            session_state(path, &timeline)
+            session_state(path, place, &timeline)
         },
         duration_ms: duration_ms(&timeline),
         bytes: session_bytes(path, torn_copies),
     }
 }
 
-fn session_state(path: &Path, timeline: &LogTimeline) -> SessionState {
+fn session_state(path: &Path, place: &RememberedIn, timeline: &LogTimeline) -> SessionState {
     let last = timeline.runs.last();
     let has_ended = last.is_some_and(|run| run.end.is_some());
     let is_running = || {
@@ -91,7 +94,7 @@ fn session_state(path: &Path, timeline: &LogTimeline) -> SessionState {
     if !has_ended && is_running() {
         return SessionState::Running;
     }
-    match list_calls_in_doubt(path) {
+    match calls_in_doubt(path, place) {
         Ok(calls) if !calls.is_empty() => SessionState::InDoubt,
         Ok(_) if has_ended => SessionState::Finished,
         Ok(_) => SessionState::Killed,

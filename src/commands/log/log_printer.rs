@@ -10,7 +10,6 @@ use crate::args::{LogFormat, LogShowArguments as Arguments};
 use crate::commands::log::log_files::{
     MAX_INLINE_BODY_BYTES, load_content, open_log, unreadable_log, warn_torn,
 };
-use crate::commands::log::resume_command::ResumeCommand;
 use crate::context::CommandContext;
 use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, doubt_notices};
 use crate::output::stdout;
@@ -42,8 +41,6 @@ pub(crate) struct LogPrinter<'a> {
     has_ended: bool,
     /// The process that writes the last session.
     writer: Option<ProcessIdentity>,
-    /// Finishes the last session, should it have been killed.
-    resume: ResumeCommand,
     name_filter: &'a mut ToolNameFilter,
     context: &'a CommandContext,
 }
@@ -88,7 +85,6 @@ impl<'a> LogPrinter<'a> {
             follow: arguments.follow,
             has_ended: false,
             writer: None,
-            resume: ResumeCommand::default(),
             name_filter,
             context,
         })
@@ -122,7 +118,7 @@ impl<'a> LogPrinter<'a> {
         let columns = stdout::width().unwrap_or(usize::MAX);
         if self.filter.matches_all() {
             // What can't be read was reported above.
-            for notice in doubt_notices(self.path).unwrap_or_default() {
+            for notice in doubt_notices(self.path, self.context).unwrap_or_default() {
                 self.print_text(&format!("\n{}\n", notice.lines(columns)))?;
             }
         }
@@ -139,8 +135,7 @@ impl<'a> LogPrinter<'a> {
         Some(if self.records.has_writer() || !writer.has_exited() {
             format!("no end yet: process {} is still running", writer.pid)
         } else {
-            let cure = self.resume.hint(self.path);
-            format!("killed: no end in the log. {cure}")
+            "killed: no end in the log; run its input again".to_owned()
         })
     }
 
@@ -190,10 +185,8 @@ impl<'a> LogPrinter<'a> {
                 self.has_ended = false;
                 let session: SessionRecord = record.parse_metadata()?;
                 self.writer = Some(session.process());
-                self.resume.begin_session(session);
             }
             RecordKind::SessionEnd => self.has_ended = true,
-            RecordKind::Turn => self.resume.add_turn(record.parse_metadata()?),
             _ => {}
         }
         Ok(())

@@ -7,7 +7,6 @@ pub(crate) mod log_files;
 mod log_printer;
 mod prune;
 pub(crate) mod resolve;
-mod resume_command;
 pub(crate) mod session_id;
 mod show;
 mod stats;

@@ -1,4 +1,5 @@
-//! `toolq log prune`: removes old sessions from the default directory. Logs elsewhere are left to their owners.
+//! `toolq log prune`: takes from old sessions in the default directory all but what the memory needs. Logs elsewhere are left to
+//! their owners.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,8 +16,7 @@ use toolq_log::{Access, LogError, PruneOptions, PruneResult};
 /// Ages from this on are shown in days.
 const MIN_AGE_IN_DAYS: Duration = Duration::from_hours(48);
 
-/// Removes old sessions, and prints a line for each and a summary. A session that can't be removed only causes a
-/// warning.
+/// Prunes old sessions, and prints a line for each and a summary. A session that can't be pruned only causes a warning.
 ///
 /// # Errors
 /// The directory can't be read, or stdout can't be written.
@@ -33,7 +33,6 @@ pub fn prune_sessions(
     let older = u64::try_from(arguments.older.as_millis()).unwrap_or(u64::MAX);
     let prune = PruneOptions {
         written_before_ms: now.saturating_sub(older),
-        include_unfinished: arguments.unfinished,
         dry_run: arguments.dry_run,
     };
     let mut stats = PruneStats::default();
@@ -45,9 +44,10 @@ pub fn prune_sessions(
         .map(|directory| (directory, prune.prune_stale_blob_dir(directory)));
     for (path, pruned) in sessions.chain(pruned_dirs) {
         match pruned {
-            Ok(PruneResult::Removed {
+            Ok(PruneResult::Pruned {
                 last_written_ms: written,
                 bytes,
+                keeps_log,
             }) => {
                 let count = if stale_dirs.contains(path) {
                     &mut stats.stale_dirs
@@ -57,42 +57,39 @@ pub fn prune_sessions(
                 *count += 1;
                 stats.bytes += bytes;
                 let age = Duration::from_millis(now.saturating_sub(written));
-                stdout::write_line(&removed_line(path, age, bytes, prune.dry_run))?;
+                let verb = verb(keeps_log, prune.dry_run);
+                stdout::write_line(&pruned_line(verb, path, age, bytes))?;
             }
             Ok(PruneResult::ForeignFiles) if stale_dirs.contains(path) => {
                 context.stderr.print_warning(&format!(
-                    "not removed: {} has no log, but contains files that toolq did not create",
+                    "not pruned: {} has no log, but contains files that toolq did not create",
                     path.display()
                 ));
             }
             Ok(PruneResult::ForeignFiles) => context.stderr.print_warning(&format!(
-                "not removed: the directory of outputs next to {} contains files that toolq did not create",
+                "not pruned: the directory of outputs next to {} contains files that toolq did not create",
                 path.display()
             )),
-            Ok(PruneResult::Unfinished) => stats.unfinished += 1,
-            Ok(PruneResult::InDoubt) => stats.in_doubt += 1,
             Ok(PruneResult::InUse) => stats.in_use += 1,
-            Ok(PruneResult::TooRecent) => {}
+            Ok(PruneResult::TooRecent | PruneResult::AlreadyPruned) => {}
             Err(error) => {
                 stats.failed |= matches!(error, LogError::Io { .. });
                 context
                     .stderr
-                    .print_warning(&format!("not removed: {error}"));
+                    .print_warning(&format!("not pruned: {error}"));
             }
         }
     }
     stats.print_summary(context, prune.dry_run)
 }
 
-/// Counts of removed and kept sessions.
+/// Counts of pruned and kept sessions.
 #[derive(Default)]
 struct PruneStats {
     sessions: u64,
     /// Directories whose log is gone.
     stale_dirs: u64,
     bytes: u64,
-    unfinished: u64,
-    in_doubt: u64,
     in_use: u64,
     failed: bool,
 }
@@ -103,32 +100,20 @@ impl PruneStats {
             1 => "1 directory".to_owned(),
             count => format!("{count} directories"),
         };
-        let removed_counts = [
+        let counts = [
             (self.sessions, format_count(self.sessions, "session")),
             (self.stale_dirs, format!("{directories} without a log")),
         ];
-        let removed: Vec<String> = removed_counts
+        let pruned: Vec<String> = counts
             .into_iter()
             .filter_map(|(number, label)| (number > 0).then_some(label))
             .collect();
-        let (removed, bytes) = (removed.join(" and "), format_bytes(self.bytes));
-        stdout::write_line(&match (&*removed, dry_run) {
-            ("", _) => "nothing to remove".to_owned(),
-            (_, true) => format!("would remove {removed}, {bytes}"),
-            (_, false) => format!("removed {removed}, {bytes}"),
+        let (pruned, bytes) = (pruned.join(" and "), format_bytes(self.bytes));
+        stdout::write_line(&match (&*pruned, dry_run) {
+            ("", _) => "nothing to prune".to_owned(),
+            (_, true) => format!("would prune {pruned}, {bytes}"),
+            (_, false) => format!("pruned {pruned}, {bytes}"),
         })?;
-        if self.unfinished > 0 {
-            let sessions = format_count(self.unfinished, "unfinished session");
-            context.stderr.print_note(&format!(
-                "kept {sessions} that can still be resumed; add `--unfinished` to remove such sessions"
-            ));
-        }
-        if self.in_doubt > 0 {
-            let sessions = format_count(self.in_doubt, "session");
-            context.stderr.print_note(&format!(
-                "kept {sessions} with calls in doubt (`toolq log resolve` settles them); add `--unfinished` to remove such sessions"
-            ));
-        }
         if self.in_use > 0 {
             let sessions = format_count(self.in_use, "session");
             context
@@ -139,9 +124,18 @@ impl PruneStats {
     }
 }
 
+/// What stays of a session says that its calls were done.
+fn verb(keeps_log: bool, dry_run: bool) -> &'static str {
+    match (keeps_log, dry_run) {
+        (true, true) => "would shorten",
+        (true, false) => "shortened",
+        (false, true) => "would remove",
+        (false, false) => "removed",
+    }
+}
+
 /// Formats a line such as `removed /…/20260101T000000Z-00000000.jsonl (45 days old, 1.2 MiB)`.
-fn removed_line(path: &Path, age: Duration, bytes: u64, dry_run: bool) -> String {
-    let done = if dry_run { "would remove" } else { "removed" };
+fn pruned_line(verb: &str, path: &Path, age: Duration, bytes: u64) -> String {
     let age = if age < MIN_AGE_IN_DAYS {
         format_duration(age)
     } else {
@@ -149,7 +143,7 @@ fn removed_line(path: &Path, age: Duration, bytes: u64, dry_run: bool) -> String
     };
     let path = path.display().to_string();
     format!(
-        "{done} {} ({age} old, {})",
+        "{verb} {} ({age} old, {})",
         escape(&path),
         format_bytes(bytes)
     )

@@ -1,40 +1,46 @@
-//! `toolq log resolve`: records what became of a call in doubt, for the next resume.
+//! `toolq log resolve`: records what became of a call in doubt, for the next run that asks.
 
 use crate::args::LogResolveArguments as Arguments;
-use crate::commands::log::log_files::latest_session;
 use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
-use crate::output::{CommandError, Exit};
+use crate::output::CommandError;
+use crate::output::Exit;
+use crate::settings::LogTarget;
 use redact::Mask;
-use toolq_core::os::Clock;
-use toolq_log::{Access, Resolution, ResolveError};
+use toolq_core::text::escape;
+use toolq_log::memory::{RememberedIn, SettleError, settle_call};
+use toolq_log::{Access, LogError};
 
-/// Writes the resolution into the log.
+/// Records the finding in the memory of the log, or in the one that all runs without `--log` share.
 ///
 /// # Errors
-/// The id matches no call, several calls, or a call that isn't in doubt; or the log can't be used.
+/// The id matches no call, several calls, or a call that isn't in doubt; or the memory can't be used.
 pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
-    let path = if let Some(path) = &arguments.file {
-        find_session(path, context)
+    let log_error = |error: LogError| error.for_command(Access::Resolve);
+    let state_dir = toolq_log::state_dir(&context.environment);
+    let named = arguments.file.as_ref();
+    let named = named.map(|file| find_session(file, context));
+    let target = LogTarget::new(named, &context.environment);
+    let (logs, place) = if let Some(log) = target.path() {
+        let place = RememberedIn::of_log(log, state_dir.ok().as_deref());
+        (vec![log.to_owned()], place)
     } else {
-        latest_session(context, Access::Resolve)?
+        let state_dir = state_dir.map_err(log_error)?;
+        let sessions = toolq_log::sessions_dir(&context.environment).map_err(log_error)?;
+        let logs = toolq_log::list_sessions(&sessions).map_err(log_error)?;
+        (logs, RememberedIn::state(&state_dir))
     };
-    let resolution = arguments.finding.resolution();
-    let (id, note) = (&arguments.id, arguments.finding.note.as_deref());
-    let mask = load_mask(context);
-    let resolved = toolq_log::resolve_call(&path, id, &resolution, note, &mask, Clock::system());
-    let resolved = resolved.map_err(|error| resolve_failure(&error))?;
-    for recovered in &resolved.recovered {
-        context.stderr.print_note(&recovered.message(&path));
-    }
-    let becomes = match resolution {
-        Resolution::Done { .. } => "now has this result",
-        Resolution::NotDone if resolved.can_resume => "will run on resume",
-        Resolution::NotDone => {
-            "is marked as not done, but won't run, because another run has started since then"
-        }
+    let settlement = arguments.finding.settlement(&load_mask(context));
+    let id = &arguments.id;
+    let call =
+        settle_call(id, &logs, &place, &settlement).map_err(|error| settle_failure(&error))?;
+    let becomes = if settlement.done {
+        "has this result now"
+    } else {
+        "runs when it is asked for again"
     };
-    let message = format!("{} {id} {becomes} ({})", resolved.tool_name, path.display());
+    let (tool, log) = (escape(&call.tool), call.log.display());
+    let message = format!("{tool} {id} {becomes} ({log})");
     context.stderr.print_note(&message);
     Ok(Exit::Ok)
 }
@@ -48,22 +54,23 @@ pub(crate) fn load_mask(context: &CommandContext) -> Mask {
         .unwrap_or_default()
 }
 
-fn resolve_failure(error: &ResolveError) -> CommandError {
+pub(crate) fn settle_failure(error: &SettleError) -> CommandError {
     match error {
-        ResolveError::Log(error) => error.for_command(Access::Resolve),
-        ResolveError::UnknownCall(_, open) if open.is_empty() => {
-            CommandError::usage(error).with_hint("no call in this log is in doubt")
+        SettleError::Log(error) => error.for_command(Access::Resolve),
+        SettleError::Unknown(_, open) if open.is_empty() => {
+            CommandError::usage(error).with_hint("no call is in doubt here")
         }
-        ResolveError::UnknownCall(_, open) => {
+        SettleError::Unknown(_, open) => {
             let open = open.join(", ");
-            CommandError::usage(error).with_hint(format!("calls that can be resolved: {open}"))
+            CommandError::usage(error).with_hint(format!("calls in doubt: {open}"))
         }
-        ResolveError::AmbiguousId(_, choices) => {
+        SettleError::Ambiguous(_, choices) => {
             let choices = choices.join(", ");
-            CommandError::usage(error).with_hint(format!(
-                "use the id of the call's record instead: {choices}"
-            ))
+            CommandError::usage(error).with_hint(format!("name one of them: {choices}"))
         }
-        ResolveError::NotInDoubt(..) => CommandError::usage(error),
+        SettleError::Running(_) => {
+            CommandError::usage(error).with_hint("wait until that run ends, or says in doubt")
+        }
+        SettleError::NotInDoubt(_) | SettleError::Settled { .. } => CommandError::usage(error),
     }
 }

@@ -16,7 +16,7 @@ use crate::replay::{
     CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, find_recordings,
 };
 use crate::session::replay_reports;
-use crate::session::{LogSubject, RunSession};
+use crate::session::{CallSource, RunSession};
 use crate::settings::SessionSettings;
 
 /// Replays all named recordings.
@@ -60,7 +60,7 @@ pub fn replay_recordings(
         context,
         Arc::clone(tools_that_run),
         &SessionSettings::of_replay(arguments, &context.environment),
-        LogSubject::Recordings,
+        CallSource::Recordings,
     )?;
     let replayer = RecordingReplayer::new(
         replay_settings(arguments),

@@ -1,16 +1,22 @@
 //! Answers the inputs of a run: passes turn after turn to the engine.
 
+use std::sync::Arc;
+
 use crate::commands::run::settings::RunSettings;
 use crate::input::CommandInput;
 use crate::output::{AnswerPrinter, CommandError, Exit};
+use crate::plan_file::PlannedCalls;
 use crate::session::RunSession;
 use toolq_core::transcript::Recording;
 use toolq_core::types::{HaltCause, InputLayout, Turn, TurnOrigin};
+use toolq_engine::RememberedWrites;
 
 /// Answers one input after another.
 pub(crate) struct InputAnswerer<'s, 'c> {
     pub(crate) session: &'s mut RunSession<'c>,
     pub(crate) settings: RunSettings,
+    /// The plan that the run applies.
+    plan: Option<Arc<PlannedCalls>>,
     /// Number of turns in the earlier inputs.
     pub(crate) turns_before: usize,
     /// The path of the current input.
@@ -22,10 +28,15 @@ pub(crate) struct InputAnswerer<'s, 'c> {
 }
 
 impl<'s, 'c> InputAnswerer<'s, 'c> {
-    pub(crate) fn new(session: &'s mut RunSession<'c>, settings: RunSettings) -> Self {
+    pub(crate) fn new(
+        session: &'s mut RunSession<'c>,
+        settings: RunSettings,
+        plan: Option<Arc<PlannedCalls>>,
+    ) -> Self {
         Self {
             session,
             settings,
+            plan,
             turns_before: 0,
             input_path: String::new(),
             failures: Vec::new(),
@@ -40,6 +51,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
     ) -> Result<(), CommandError> {
         for (path, input) in inputs {
             self.input_path = path;
+            self.session.writes = RememberedWrites::default();
             self.set_turn_origin(TurnOrigin::default());
             let answered = match input {
                 CommandInput::Recording(recording) => self.answer_recording(&recording).await,
@@ -61,13 +73,12 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         let all = self.settings.include_answered;
         let open = recording.open_turns(all);
         let mut printer = self.new_printer(recording.layout(), open);
+        if open > 1 {
+            self.find_remembered_writes(recording).await?;
+        }
         for index in 0..recording.len() {
-            let turn = if let Some(turn) = self.session.compared_turn.take() {
-                turn
-            } else {
-                let turn = recording.turn(index, all)?;
-                turn.with_number(self.turns_before + index)
-            };
+            let turn = recording.turn(index, all)?;
+            let turn = turn.with_number(self.turns_before + index);
             match (turn.calls.is_empty(), turn.call_count()) {
                 (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
@@ -79,6 +90,21 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         Ok(())
     }
 
+    /// Finds the writes of all turns that have run or may have: what is read in earlier turns must not show what came after.
+    async fn find_remembered_writes(&mut self, recording: &Recording) -> Result<(), CommandError> {
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, self.settings.include_answered)?;
+            let mut turn = turn.with_number(self.turns_before + index);
+            turn.origin.input = Some(self.input_path.clone());
+            let parts = self.session.turn_parts();
+            let found = parts
+                .engine
+                .find_remembered_writes(turn, parts.checker, parts.writes);
+            found.await;
+        }
+        Ok(())
+    }
+
     async fn answer_turn(
         &mut self,
         mut turn: Turn,
@@ -87,11 +113,14 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         printer.begin_turn(turn.answer_form);
         turn.origin.input = Some(self.input_path.clone());
         let mut parts = self.session.turn_parts();
-        let sink = &mut parts.sink;
-        parts
-            .engine
-            .answer_turn(turn, parts.prior, sink, printer)
-            .await
+        let (number, sink) = (turn.number, &mut parts.sink);
+        let known = (parts.checker, parts.writes);
+        let calls = parts.engine.prepare_turn(turn, known, sink).await;
+        if let Some(plan) = &self.plan {
+            plan.check_calls(&calls)?;
+        }
+        parts.engine.run_turn(number, calls, sink, printer).await;
+        Ok(())
     }
 
     /// Sets where the following turns come from, in addition to the current input.

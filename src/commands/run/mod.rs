@@ -18,14 +18,11 @@ use crate::commands::run::no_calls::finish_without_calls;
 use crate::commands::run::plan_application::read_plan;
 use crate::commands::run::settings::RunSettings;
 use crate::context::CommandContext;
-use crate::input::CommandInput;
 use crate::input::files;
 use crate::output::stdout;
 use crate::output::{CommandError, Exit};
-use crate::session::{LogSubject, RunSession};
+use crate::session::{CallSource, RunSession};
 use crate::settings::{LogTarget, SessionSettings};
-use toolq_core::transcript::InputSource;
-use toolq_log::BeginMode;
 
 /// Answers all calls of all inputs.
 ///
@@ -45,7 +42,7 @@ pub fn run(
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {
-        files::open_inputs(&arguments.input, InputSource::with_digest)?
+        files::open_inputs(&arguments.input, |source| source)?
     };
     let run_settings = RunSettings::from(arguments);
     let message_file = arguments.message.as_deref();
@@ -61,20 +58,13 @@ pub fn run(
     if let Some(path) = &arguments.plan {
         settings.plan = Some(read_plan(path, &inputs, run_settings, &tools, context)?);
     }
-    if let ([CommandInput::Stream(stream)], BeginMode::Resume) = (&mut *inputs, settings.log.mode) {
-        // Only a call shows whether this is the stream of the run to resume.
-        stream.wait_for_complete_call();
-    }
-    let subject = LogSubject::Inputs {
-        inputs: &inputs,
-        include_answered: run_settings.include_answered,
-    };
-    let session = RunSession::begin(context, tools, &settings, subject)?;
+    let plan = settings.plan.clone();
+    let session = RunSession::begin(context, tools, &settings, CallSource::Inputs)?;
     let paths = paths.into_iter().map(|path| path.display().to_string());
     let inputs = paths.zip(inputs);
     let (session, answered) = session.run_on_worker(move |session| {
         Box::pin(async move {
-            let mut answerer = InputAnswerer::new(session, run_settings);
+            let mut answerer = InputAnswerer::new(session, run_settings, plan);
             let result = answerer.answer_inputs(inputs).await;
             (result, answerer.failures, answerer.messages)
         })

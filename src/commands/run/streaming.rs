@@ -148,13 +148,13 @@ impl InputAnswerer<'_, '_> {
         let mut parts = self.session.turn_parts();
         let end = parts
             .engine
-            .run_message(number, stream, parts.prior, &mut parts.sink, &mut printer)
+            .run_message(number, stream, parts.checker, &mut parts.sink, &mut printer)
             .await;
         self.check_output(&mut printer)?;
         if let Some(error) = end.broken {
             self.note_broken(error);
         }
-        end.conflict.map_or(Ok(end.stream_error), Err)
+        Ok(end.stream_error)
     }
 
     /// Keeps what is wrong with a message, which doesn't stop those after it.
@@ -194,7 +194,7 @@ impl InputAnswerer<'_, '_> {
         }
     }
 
-    /// Answers a line that differs from the log or the plan, since its sender waits for an answer.
+    /// Answers a line that can't be run, since its sender waits for an answer.
     fn answer_refused_line(&mut self, error: &CommandError) -> Result<(), CommandError> {
         if error.exit != Exit::Usage {
             return Ok(());

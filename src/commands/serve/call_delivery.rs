@@ -13,9 +13,8 @@ pub(crate) struct CallAnswerSender<'c>(pub(crate) &'c OpenCalls);
 
 impl AnswerDelivery for CallAnswerSender<'_> {
     fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        // A log error is reported at the end; the result is valid and sent all the same.
-        let _ = sink.flush();
         if self.0.answer(call.turn, &answer) {
+            // A log error is reported at the end.
             let _ = sink.emit(&[Event::ResultWritten { call }]);
         }
     }
@@ -64,10 +63,6 @@ impl EventSink for ProgressSink<'_> {
             self.report(event);
         }
         result
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.sinks.flush()
     }
 
     fn shows_progress(&self, call: &CallRef) -> bool {

@@ -39,7 +39,7 @@ use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::stdout;
 use crate::output::{ClientOutput, CommandError, Exit};
-use crate::session::{LogSubject, RunSession};
+use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
@@ -79,7 +79,7 @@ pub fn serve_tools(
     let approver = Arc::new(ClientApprover::default());
     let mut settings = SessionSettings::of_serve(arguments, &context.environment);
     settings.approval = ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>);
-    let session = RunSession::begin(context, tools, &settings, LogSubject::Client)?;
+    let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
             let reloader = ToolsReloader::new(session, arguments)?;

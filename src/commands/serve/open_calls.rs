@@ -93,6 +93,7 @@ impl OpenCalls {
                 .trace
                 .as_ref()
                 .and_then(|(parent, state)| Traceparent::parse(parent, state.as_deref())),
+            ..TurnOrigin::default()
         };
         // Schemas take time, so the table isn't locked meanwhile.
         let turn = one_call_turn(number, call, origin.clone());

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::output::{CommandError, Exit, StderrWriter};
-use crate::session::run_session::RunSession;
+use crate::session::run_session::{CallSource, RunSession};
 use toolq_core::text::quote_path_for_shell;
 use toolq_log::exceeds_size;
+use toolq_log::memory::Remembered;
 
 /// From these sizes of the default directory on, the summary suggests to remove old logs.
 const MAX_SESSION_BYTES: u64 = 1 << 30;
@@ -14,8 +15,8 @@ const MAX_SESSION_FILES: usize = 10_000;
 impl RunSession<'_> {
     /// Closes the session and prints the summary. Returns the most severe of `exits` and of what stopped the run.
     pub fn finish(mut self, exits: impl IntoIterator<Item = Exit>) -> Exit {
-        let stopped = self.sinks.summary().is_incomplete();
-        let exits = exits.into_iter().chain(stopped.then_some(Exit::Incomplete));
+        let of_calls = self.sinks.summary().exit();
+        let exits = exits.into_iter().chain([of_calls]);
         let exit = self.close_sinks(exits);
         if exit != Exit::Output {
             self.print_summary(exit);
@@ -32,6 +33,15 @@ impl RunSession<'_> {
         }
         self.print_failures();
         stderr.print_note(&self.sinks.summary().text());
+        if let Some(note) = self.sinks.summary().memory_note() {
+            let takes_new = !matches!(self.source, CallSource::Client | CallSource::Recordings);
+            let again = if takes_new {
+                "; `--new` runs it again"
+            } else {
+                ""
+            };
+            stderr.print_note(&format!("{note}{again}"));
+        }
         for note in self.sinks.summary().noise_notes() {
             stderr.print_note(&note);
         }
@@ -40,7 +50,7 @@ impl RunSession<'_> {
         };
         if self.sinks.has_lost_log() {
             stderr.print_warning(
-                "another process deleted, replaced or changed the session log, so no run can resume this one: running its input again may repeat what its calls did",
+                "another process deleted, replaced or changed the session log, so no later run knows what this one did: running its input again may repeat it",
             );
             return;
         }
@@ -55,20 +65,15 @@ impl RunSession<'_> {
                 dir.display()
             ));
         }
-        let Some(flags) = self.resume_flags else {
+        if self.source.remembered() != Remembered::ById {
             return;
-        };
-        let (resume, replaced) = (flags.text(log), flags.replaced());
-        if self.sinks.summary().has_missing_approvals() {
-            stderr.print_note(&format!(
-                "to approve what is missing: the same command with `{resume} --approve ask`, or with `{resume} --approve-with PROGRAM`{replaced}"
-            ));
         }
-        let is_stopped = self.sinks.summary().has_unanswered_calls();
-        if is_stopped && matches!(exit, Exit::Signal(_) | Exit::Log) {
-            stderr.print_note(&format!(
-                "the same command with `{resume}`{replaced} runs what is missing"
-            ));
+        let summary = self.sinks.summary();
+        if exit == Exit::NeedsApproval {
+            stderr.print_note("to approve what is missing: the same command with `--approve ask`, or with `--approve-with PROGRAM`");
+        }
+        if summary.has_unanswered_calls() && matches!(exit, Exit::Signal(_) | Exit::Log) {
+            stderr.print_note("the same command runs what is missing");
         }
     }
 

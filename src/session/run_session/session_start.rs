@@ -1,28 +1,25 @@
 //! The steps in which a session begins.
 
-use std::mem;
 use std::sync::Arc;
 
 use crate::approval::build_approver;
 use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
 use crate::output::CommandError;
-use crate::session::earlier_results::EarlierResults;
-use crate::session::log_request::{self, LogRequest, OpenedLog};
-use crate::session::log_subject::LogSubject;
-use crate::session::resume_decisions::ResumeDecisions;
+use crate::session::run_session::CallSource;
 use crate::session::sinks::RunSinks;
 use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
 use toolq_core::types::TraceContext;
-use toolq_engine::{Approver, EngineSettings, LoggedResults};
-use toolq_log::SessionLog;
+use toolq_engine::{Approver, EngineSettings};
+use toolq_log::memory::{MemoryUse, RememberedIn};
+use toolq_log::{LockedLog, SessionHeader, SessionLog};
 
 /// What the steps depend on.
 pub(super) struct SessionStart<'s> {
     pub(super) context: &'s CommandContext,
     pub(super) settings: &'s SessionSettings,
-    pub(super) subject: LogSubject<'s>,
+    pub(super) source: CallSource,
     pub(super) setup: &'s CallSetup,
     pub(super) clock: Clock,
 }
@@ -50,53 +47,68 @@ impl SessionStart<'_> {
         )
     }
 
-    /// Opens the session log, and reads from it what to resume.
-    pub(super) fn open_log(&self) -> Result<(OpenedLog, ResumeDecisions), CommandError> {
-        let request = self.log_request();
-        let opened = log_request::begin_log(&request, &self.clock)?;
-        let resume = ResumeDecisions::new(&opened, &request);
-        Ok((opened, resume))
-    }
-
-    fn log_request(&self) -> LogRequest<'_> {
-        LogRequest {
-            settings: &self.settings.log,
-            context: self.context,
-            setup: self.setup,
-            subject: self.subject,
-            plan: self.settings.plan.as_ref(),
+    /// Opens the session log and writes that the session has begun. `None` with `--no-log`.
+    pub(super) fn open_log(&self) -> Result<Option<SessionLog>, CommandError> {
+        let (context, clock) = (self.context, &self.clock);
+        let (log, place) = match &self.settings.log.target {
+            LogTarget::Disabled => return Ok(None),
+            LogTarget::File(path) => {
+                let state_dir = toolq_log::state_dir(&context.environment).ok();
+                (
+                    LockedLog::open(path)?,
+                    RememberedIn::of_log(path, state_dir.as_deref()),
+                )
+            }
+            LogTarget::DefaultDirectory => {
+                let path = toolq_log::default_log_path(&context.environment, clock)?;
+                let state_dir = toolq_log::state_dir(&context.environment)?;
+                (
+                    LockedLog::open_default(&path)?,
+                    RememberedIn::state(&state_dir),
+                )
+            }
+        };
+        if let Some(warning) = log.durability_warning() {
+            context.stderr.print_warning(&warning);
         }
+        let header = SessionHeader {
+            plan: self.settings.plan.as_ref().map(|plan| plan.id().to_owned()),
+            ..self.setup.session_header(&context.tools_path)
+        };
+        let usage = MemoryUse {
+            remembered: self.source.remembered(),
+            again: self.settings.log.again.clone(),
+        };
+        let mask = Arc::clone(&self.setup.mask);
+        let log = log.begin_session(&header, (place, usage), mask, clock.clone())?;
+        for recovered in log.recovered() {
+            context.stderr.print_note(&recovered.message(log.path()));
+        }
+        Ok(Some(log))
     }
 
-    /// Returns the settings of an engine that uses the log, whose kept results it takes.
-    pub(super) fn engine_settings(&self, opened: &mut OpenedLog) -> EngineSettings {
-        let kept_results = mem::take(&mut opened.kept_results);
-        let uses_earlier_results = self.log_request().uses_earlier_results();
-        let logged_results = uses_earlier_results.then(|| {
-            let (root, mask) = (self.setup.tools.root.clone(), Arc::clone(&self.setup.mask));
-            let results = EarlierResults::new(kept_results, root, mask);
-            Arc::new(results) as Arc<dyn LoggedResults>
-        });
-        let log = opened.log.as_ref();
+    /// Returns the settings of an engine that uses the log.
+    pub(super) fn engine_settings(&self, log: Option<&SessionLog>) -> EngineSettings {
         EngineSettings {
             host_tools: self.settings.host_tools.clone(),
             budget_limits: self.settings.budgets,
-            logged_results,
             ..self.setup.logged_engine_settings(log)
         }
     }
 
-    /// Returns the trace that the calls belong to, if the session is traced.
-    pub(super) fn trace(&self, task_id: &str, log: Option<&SessionLog>) -> Option<TraceContext> {
+    /// Returns the trace that the calls of this session belong to, if it is traced.
+    pub(super) fn trace(&self, session_id: &str) -> Option<TraceContext> {
         let otlp = self.settings.otlp.as_ref()?;
-        let session_id = log.map(SessionLog::session_id);
-        let session_id = session_id.as_deref().unwrap_or(task_id);
-        Some(TraceContext::new(task_id, session_id, otlp.parent.clone()))
+        Some(TraceContext::new(
+            session_id,
+            session_id,
+            otlp.parent.clone(),
+        ))
     }
 
     /// Returns whether a new log is removed if no call was made: clients often only list the tools.
     pub(super) fn removes_unused_log(&self) -> bool {
         let has_new_file = self.settings.log.target == LogTarget::DefaultDirectory;
-        has_new_file && matches!(self.subject, LogSubject::Host | LogSubject::Client)
+        has_new_file && matches!(self.source, CallSource::Host | CallSource::Client)
     }
 }

@@ -98,6 +98,7 @@ fn emit_start(sink: &mut dyn EventSink, checked: &CheckedCall) {
         accepted,
         attempt: 1,
         idempotency_key: "key",
+        claim: None,
         waited: None,
     };
     sink.emit(&[queued, started]).unwrap();

@@ -84,22 +84,9 @@ impl AgentSandbox {
             .run_with_env(&variables, &[&arguments, flags].concat())
     }
 
-    pub fn resume(&self) -> ResumeRunOutput {
-        self.run(&["--resume"], None)
-    }
-
     /// Returns how often this line was recorded as an effect, for example `pay 1`.
     pub fn effect_count(&self, effect: &str) -> usize {
         let effects = self.cli.effects();
         effects.iter().filter(|line| *line == effect).count()
-    }
-
-    /// Returns the metadata of this agent's last record that has its usage.
-    pub fn last_usage(&self, agent: &str) -> Value {
-        let log = self.cli.log_records();
-        let of_agent = |record: &&Value| {
-            record["metadata"]["agent_name"] == agent && !record["metadata"]["turns_used"].is_null()
-        };
-        log.iter().rfind(of_agent).unwrap()["metadata"].clone()
     }
 }

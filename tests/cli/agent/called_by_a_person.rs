@@ -66,54 +66,13 @@ fn prints_text_messages_or_a_json_report() {
     assert_eq!(unpriced["estimated_cost_usd"], Value::Null);
 }
 
-/// The model isn't asked, and paid, twice for the same input.
-#[test]
-fn the_same_input_is_answered_from_the_log() {
-    let api = look_then_answer();
-    let script =
-        r#"for run in 1 2; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl; done"#;
-    let ran = toolq(&api, "      tools: [look]")
-        .env("INPUT", INPUT)
-        .run_shell(script)
-        .assert_exit(0);
-    assert_eq!(ran.stdout, "It is so.\nIt is so.\n");
-    assert!(
-        ran.stderr.contains("nothing runs: log.jsonl"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(api.requests().len(), 2);
-}
-
-/// Also with `--resume`, which starts nothing if the agent has its answer, even one that says that it failed. The log has its
-/// conversation, which isn't put together again.
-#[test]
-fn an_answer_from_the_log_comes_without_its_conversation() {
-    let look = || calls_response(&[("look", json!({"at": "home"}))]);
-    let failing = || ScriptedApi::new(&[look(), error_response(400, "", "x", "no")]);
-    for (api, messages, exit) in [(look_then_answer(), 4, 0), (failing(), 3, 1)] {
-        let script = r#"for flag in "" "" --resume; do printf %s "$INPUT" | "$TOOLQ" call expert --log log.jsonl --to messages $flag; done"#;
-        let ran = toolq(&api, "      tools: [look]")
-            .env("INPUT", INPUT)
-            .run_shell(script)
-            .assert_exit(exit);
-        let [first, second, resumed] = &*ran.lines() else {
-            panic!("{}", ran.stdout);
-        };
-        assert_eq!(first.as_array().unwrap().len(), messages);
-        assert_eq!([second, resumed], [&json!([]); 2]);
-        assert_eq!(api.requests().len(), 2);
-        assert_eq!(ran.stderr.matches("warning").count(), 2, "{}", ran.stderr);
-    }
-}
-
-/// The report's `done` says whether the turns were enough, also when the answer is restored from the log.
+/// The report's `done` says whether the turns were enough, as does the log.
 #[test]
 fn report_says_whether_max_turns_sufficed() {
     let keys = |max_turns| format!("      tools: [look]\n      max_turns: {max_turns}");
     for (max_turns, done, exit) in [(1, false, 3), (2, true, 0)] {
         let arguments = ["call", "expert", "--to", "json", "--log", "log.jsonl"];
-        let mut ran = toolq(&look_then_answer(), &keys(max_turns))
+        let ran = toolq(&look_then_answer(), &keys(max_turns))
             .stdin(INPUT)
             .run(&arguments)
             .assert_exit(exit);
@@ -122,13 +81,6 @@ fn report_says_whether_max_turns_sufficed() {
         let log = ran.file("log.jsonl").unwrap();
         let in_log = log.contains("\"done\":false");
         assert_eq!(in_log, !done, "{log}");
-        let again = toolq(&look_then_answer(), &keys(max_turns))
-            .file("log.jsonl", &log)
-            .stdin(INPUT);
-        ran = again
-            .run(&[&arguments[..], &["--resume"]].concat())
-            .assert_exit(exit);
-        assert_eq!(ran.json()["done"], done, "{}", ran.stdout);
     }
     let failed = toolq(&ScriptedApi::new(&[error_response(400, "", "x", "no")]), "").stdin(INPUT);
     let failed = failed

@@ -171,7 +171,7 @@ fn a_finished_agent_is_restored_from_the_log() {
         text_response("It is so."),
     ]);
     let input = crate::support::model_response(&[("expert", json!({"query": "why?"}))]);
-    let script = "\"$TOOLQ\" run -q --log s.jsonl in.json > first; \"$TOOLQ\" run -q --resume --log s.jsonl in.json > second; cmp first second && cat second";
+    let script = "\"$TOOLQ\" run -q --log s.jsonl in.json > first; \"$TOOLQ\" run -q --log s.jsonl in.json > second; cmp first second && cat second";
     let ran = crate::agent::expert_fixture::toolq(&api, "      tools: [look]")
         .file("in.json", input)
         .run_shell(script)

@@ -2,6 +2,7 @@
 
 mod expert_fixture;
 
+mod again;
 mod agent_loop;
 mod agent_sandbox;
 mod api_errors;
@@ -14,11 +15,9 @@ mod cost;
 mod cost_totals;
 mod event_timeline;
 mod in_doubt;
-mod kill_and_resume;
 mod limits;
 mod log_and_events;
 mod read_output;
-mod resume;
 mod self_describing_tools;
 mod stop_reasons;
 mod unreachable_api;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::expert_fixture::{expert_tools, run_expert_in, single_result, toolq};
-use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
+use crate::support::scripted_api::{ScriptedApi, calls_response, text_response};
 use crate::support::{CliSandbox, model_response};
 
 /// Tools that describe themselves, and record that in the file `described`: `say`, which the expert has, and `other`, which
@@ -120,28 +120,6 @@ fn an_agent_can_describe_its_own_input() {
         ["session", "describe_start", "describe_end", "session_end"]
     );
     assert_eq!(log[3]["metadata"]["exit_code"], 2);
-}
-
-/// An unfinished agent needs its tools described again to run again; a finished one doesn't.
-#[test]
-fn an_unfinished_agent_has_its_tools_described_again() {
-    let say_call = calls_response(&[("say", json!({"x": "hello"}))]);
-    let api = ScriptedApi::new(&[say_call, ApiBehavior::Hang, text_response("It is so.")]);
-    let ran = with_self_describing_tools(&api, "")
-        .stdin(r#"{"query": "why?"}"#)
-        .run_shell(
-            r#"set -e
-        cat > input
-        "$TOOLQ" call expert --log log --time-budget 1s < input > interrupted || [ $? = 3 ]; rm described
-        "$TOOLQ" call expert --log log --resume < input; rm described
-        "$TOOLQ" call expert --log log --resume < input; [ ! -e described ]
-        "$TOOLQ" log verify log > verified"#,
-        );
-    let ran = ran.assert_exit(0);
-    assert_eq!(ran.stdout, "It is so.\nIt is so.\n", "{}", ran.stderr);
-    let body = api.requests()[2].body.clone();
-    assert_eq!(body["tools"][0]["description"], "Says it.");
-    assert_eq!(body, api.requests()[0].body, "the agent begins anew");
 }
 
 /// A server that isn't in tools.lock is queried before the agent starts, so that the agent's model gets its tool.

@@ -113,11 +113,6 @@ fn an_old_plan_approves_nothing_and_one_from_the_future_neither() {
         "--log log.jsonl --plan plan.json calls.json",
     );
     assert_refused(&output, "was valid until");
-    assert_eq!(
-        output.file("log.jsonl"),
-        None,
-        "an empty log looks like one of a killed run"
-    );
     let output = apply_forged(|plan| {
         plan["created"] = json!("2998-01-01T00:00:00Z");
         plan["valid_until"] = json!("2999-01-01T00:00:00Z");

@@ -17,7 +17,7 @@ fn nothing_starts_without_a_recorded_yes_wherever_toolq_is_killed() {
                 r#"cat > c.json
                 TOOLQ_FAILPOINT=any:{step}:kill "$TOOLQ" run -q --log log.jsonl --approve-with ./approve c.json > out
                 echo $? > code; touch ran asked; cp ran ran_before; cp asked asked_before; cp log.jsonl log_before 2>/dev/null
-                "$TOOLQ" run -q --log log.jsonl --resume --approve-with ./approve c.json > out2"#
+                "$TOOLQ" run -q --log log.jsonl --approve-with ./approve c.json > out2"#
             ));
         let before = output.file("log_before").unwrap_or_default();
         let paid = output.file("ran_before").unwrap().matches("pay").count();
@@ -72,7 +72,7 @@ tools:
         .stdin(model_response(&[("pay", json!({}))]))
         .run_shell(
             r#"cat > c.json; sh -c 'echo $$ > pid; exec "$TOOLQ" run -q --log log.jsonl --approve all c.json'
-            "$TOOLQ" run -q --log log.jsonl --resume --approve-with ./no c.json; test $? = 3"#,
+            "$TOOLQ" run -q --log log.jsonl --approve-with ./no c.json; test $? = 3"#,
         );
     assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
     assert!(output.stdout.contains("In doubt"), "{}", output.stdout);

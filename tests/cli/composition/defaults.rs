@@ -94,22 +94,3 @@ fn what_cannot_be_a_default_is_refused() {
         &["tools.yaml:4:22", "OTHER_TOKEN is not masked", "1 warning"],
     );
 }
-
-/// A resumed run notices a changed default in each tool that it changes.
-#[test]
-fn a_changed_default_changes_the_meaning_of_tools() {
-    let script = r#"
-        "$TOOLQ" run --log log.jsonl --max-calls 1 turn.json > /dev/null 2>&1
-        sed -i 's/COLOR: never/COLOR: auto/' tools.yaml
-        "$TOOLQ" run --log log.jsonl --resume turn.json
-    "#;
-    let calls = [
-        ("plain", json!({})),
-        ("own", json!({"set": "given"})),
-        ("plain", json!({})),
-    ];
-    let output = sandbox(TOOLS)
-        .file("turn.json", model_response(&calls))
-        .run_shell(script);
-    assert_says(&output, 2, &["changed: plain (its command)"]);
-}

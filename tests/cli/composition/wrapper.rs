@@ -146,21 +146,6 @@ fn a_plan_says_what_does_not_end_with_the_call() {
     assert_eq!(plan.stdout.matches(note).count(), 1, "{}", plan.stdout);
 }
 
-/// The same wrapper changes nothing; another one is another tool to a resumed run.
-#[test]
-fn a_changed_wrapper_changes_the_meaning_of_tools() {
-    let script = r#"
-        "$TOOLQ" run --log log.jsonl --max-calls 1 turn.json > /dev/null 2>&1
-        sed -i 's/-x, --/-y, --/' tools.yaml
-        "$TOOLQ" run --log log.jsonl --resume turn.json
-    "#;
-    let calls = [("say", json!({"x": "1"})), ("say", json!({"x": "2"}))];
-    let output = sandbox(TOOLS)
-        .file("turn.json", model_response(&calls))
-        .run_shell(script);
-    assert_says(&output, 2, &["changed: say (its command)"]);
-}
-
 /// In a sandbox, the program that the wrapper runs can be read, too, wherever it is.
 #[cfg(target_os = "linux")]
 #[test]

@@ -109,29 +109,6 @@ fn nothing_is_described_when_the_log_fails() {
     );
 }
 
-/// What `describe` prints is part of a tool's meaning, as far as it decides which inputs are accepted.
-#[test]
-fn another_schema_changes_the_meaning_of_a_tool() {
-    let ran = toolq(PRINT_DESCRIPTION)
-        .file("input", model_response(&[("say", json!({"x": "hello"}))]))
-        .run_shell(
-            r#""$TOOLQ" run --log one < input &&
-            sed -i 's/Says x/Says it/' description.json && "$TOOLQ" run --log same < input &&
-            sed -i 's/"required":/"minProperties":1,"required":/' description.json && "$TOOLQ" run --log changed < input"#,
-        )
-        .assert_exit(0);
-    let digest = |name: &str| {
-        let log = parse_json_lines(&ran.file(name).unwrap());
-        let call = records_of_type(&log, "tool_call")[0].clone();
-        call["metadata"]["tool_meaning"]["input_schema"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    assert_eq!(digest("one"), digest("same"));
-    assert_ne!(digest("one"), digest("changed"));
-}
-
 /// Wherever toolq is killed, fails or panics, each run of `describe` was recorded before it started.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]

@@ -87,7 +87,7 @@ fn nothing_is_sent_without_a_recorded_yes_wherever_toolq_is_killed() {
             first.served.len() <= starts,
             "step {step}: a call without a start was sent"
         );
-        let second = play(Host::start_in(&sandbox, &["-q", "--resume"], &[]));
+        let second = play(Host::start_in(&sandbox, &["-q"], &[]));
         let answer = second
             .answer
             .unwrap_or_else(|| panic!("step {step}: no answer"));
@@ -113,30 +113,4 @@ fn nothing_is_sent_without_a_recorded_yes_wherever_toolq_is_killed() {
             "step {step}: {text}"
         );
     }
-}
-
-/// A call that an earlier run has on record runs with the tools that it had then, or not at all.
-#[test]
-#[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
-fn a_resumed_session_needs_the_same_tools() {
-    let sandbox = Rc::new(CliSandbox::new());
-    let variables = [("TOOLQ_FAILPOINT", "append.after:3:kill")];
-    let mut killed = Host::start_in(&sandbox, &["-q"], &variables);
-    killed.announce(json!({"pay": {}}));
-    killed.turn("a", &[("pay", json!({}))]);
-    assert_eq!(killed.try_read(), None);
-    killed.end();
-    let mut other = Host::start_in(&sandbox, &["-q", "--resume"], &[]);
-    other.announce(json!({"pay": {"effect": "read"}}));
-    other.turn("a", &[("pay", json!({}))]);
-    let message = other.read_type("error")["error"]["message"].to_string();
-    assert!(message.contains("pay (its effect)"), "{message}");
-    assert_eq!(other.end().code, 3);
-    let mut same = Host::start_in(&sandbox, &["-q", "--resume"], &[]);
-    same.announce(json!({"pay": {}}));
-    same.turn("a", &[("pay", json!({}))]);
-    let call = same.read_type("call");
-    same.answer_call(&call, &json!("paid"));
-    assert_eq!(same.read_type("answer")["message"][0]["content"], "paid");
-    assert_eq!(same.end().code, 0);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::log::log_builder::LogBuilder;
-use crate::support::{CliOutput, CliSandbox};
+use crate::support::{CliOutput, CliSandbox, model_response};
 use toolq_core::os::ProcessIdentity;
 
 const SESSIONS: &str = "state/toolq/sessions";
@@ -18,7 +18,7 @@ fn process_that_is_gone() -> ProcessIdentity {
     }
 }
 
-/// A session that finished, one with a call in doubt, one that was killed between two calls, one that still runs, and one
+/// A session that finished, one that was killed before its call was claimed, one that was killed between two calls, one that still runs, and one
 /// that was overwritten.
 fn sandbox_with_five_sessions() -> CliSandbox {
     let finished = |log: &mut LogBuilder| {
@@ -31,11 +31,11 @@ fn sandbox_with_five_sessions() -> CliSandbox {
     let mut ended = LogBuilder::new();
     let session = finished(&mut ended);
     ended.session_end(session);
-    let mut in_doubt = LogBuilder::new();
-    let session = in_doubt.session_of_process(&process_that_is_gone());
-    let turn = in_doubt.turn(session, 0);
-    let call = in_doubt.call(turn, "pay", &json!({}));
-    in_doubt.start(call, "pay", 1);
+    let mut unclaimed = LogBuilder::new();
+    let session = unclaimed.session_of_process(&process_that_is_gone());
+    let turn = unclaimed.turn(session, 0);
+    let call = unclaimed.call(turn, "pay", &json!({}));
+    unclaimed.start(call, "pay", 1);
     let mut killed = LogBuilder::new();
     finished(&mut killed);
     let mut running = LogBuilder::new();
@@ -48,7 +48,7 @@ fn sandbox_with_five_sessions() -> CliSandbox {
         )
         .file(
             &format!("{SESSIONS}/20260101T000002Z-00000002.jsonl"),
-            in_doubt.text(),
+            unclaimed.text(),
         )
         .file(
             &format!("{SESSIONS}/20260101T000003Z-00000003.jsonl"),
@@ -88,11 +88,30 @@ fn each_session_says_how_it_stands() {
         .collect();
     assert_eq!(
         states,
-        ["finished", "in_doubt", "killed", "running", "damaged"]
+        ["finished", "killed", "killed", "running", "damaged"]
     );
     assert_eq!(rows["00000001"]["calls"], 2);
     assert_eq!(rows["00000001"]["errors"], 1);
     assert!(rows["00000001"]["bytes"].as_u64() > Some(500));
+}
+
+/// A start that was never claimed did nothing, so only what the memory knows makes a session one in doubt.
+#[test]
+fn a_session_that_was_killed_in_a_write_is_in_doubt_until_that_is_settled() {
+    let tools = "tools: {pay: {input_schema: {type: object}, command: [sh, -c, 'kill -9 $(cat pid); sleep 60']}}";
+    let ran = CliSandbox::new()
+        .tools(tools)
+        .stdin(model_response(&[("pay", json!({}))]))
+        .run_shell(
+            r#"cat > in; sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in'
+            # The tool of a killed run is ended soon, and only then its log is free.
+            while "$TOOLQ" log list --format json | grep -q '"running"'; do sleep 0.02; done
+            "$TOOLQ" log list --format json && "$TOOLQ" log resolve -q toolu_0 --not-done && "$TOOLQ" log list --format json"#,
+        )
+        .assert_exit(0);
+    let rows = ran.lines();
+    let states: Vec<&Value> = rows.iter().map(|row| &row["state"]).collect();
+    assert_eq!(states, ["in_doubt", "killed"]);
 }
 
 #[test]

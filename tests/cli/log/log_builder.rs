@@ -29,7 +29,7 @@ pub fn record_id(seq: u64) -> String {
 fn session_metadata(format: &Value) -> Value {
     json!({
         "toolq": "0.1.0", "format": format, "tools": {"path": "tools.yaml", "sha256": "ab".repeat(32)},
-        "cwd": "/work", "jobs": 10, "pid": 1, "sync": "auto",
+        "cwd": "/work", "root": "/work", "jobs": 10, "pid": 1,
     })
 }
 

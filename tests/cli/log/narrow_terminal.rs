@@ -81,16 +81,11 @@ fn killed_run() -> String {
 }
 
 #[test]
-fn words_and_commands_stay_whole_on_a_narrow_terminal() {
+fn words_stay_whole_on_a_narrow_terminal() {
     let log = killed_run();
     for columns in [120, 80, 50] {
         let screen = show_on_terminal(&log, columns);
-        let command = "  toolq run --resume --log log.jsonl < INPUT";
-        assert!(
-            screen.contains(&format!("\n{command}\n")),
-            "{columns}: {screen}"
-        );
-        for line in screen.lines().filter(|line| *line != command) {
+        for line in screen.lines() {
             assert!(
                 line.chars().count() <= usize::from(columns),
                 "{columns}: {line}"

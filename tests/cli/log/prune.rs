@@ -68,7 +68,7 @@ fn file_names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Creates sessions of every kind. Only the first one is old, finished, and not in use. The returned file holds a lock.
+/// Creates sessions of every kind. Only the first and the third are old, and not in use. The returned file holds a lock.
 fn sessions_of_every_kind() -> (SessionsDir, File) {
     let sessions = SessionsDir::new();
     let old = sessions.add_session("a-old.jsonl", 40, true);
@@ -102,10 +102,9 @@ fn sessions_of_every_kind() -> (SessionsDir, File) {
     (sessions, locked)
 }
 
-const KEPT_FILES: [&str; 8] = [
+const KEPT_FILES: [&str; 7] = [
     "a-older.jsonl.torn-7",
     "b-young.jsonl",
-    "c-unfinished.jsonl",
     "d-used.jsonl",
     "e-damaged.jsonl",
     "f-other.txt",
@@ -114,7 +113,7 @@ const KEPT_FILES: [&str; 8] = [
 ];
 
 #[test]
-fn only_old_finished_unused_sessions_are_removed() {
+fn only_old_unused_sessions_are_pruned() {
     let (sessions, _locked) = sessions_of_every_kind();
     let ran = sessions.prune(&["--older", "30d"]).assert_exit(0);
     assert_eq!(remaining_files(&ran), KEPT_FILES);
@@ -123,100 +122,30 @@ fn only_old_finished_unused_sessions_are_removed() {
         lines[0].starts_with("removed /") && lines[0].contains("a-old.jsonl (40 days old, "),
         "{lines:?}"
     );
-    assert!(lines[1].starts_with("removed 1 session, "), "{lines:?}");
-    assert!(lines[1].ends_with(" KiB") && lines.len() == 2, "{lines:?}");
-    assert!(
-        ran.stderr.contains("kept 1 unfinished session"),
-        "{}",
-        ran.stderr
-    );
+    assert!(lines[2].starts_with("pruned 2 sessions, "), "{lines:?}");
+    assert!(lines[2].ends_with(" KiB") && lines.len() == 3, "{lines:?}");
     assert!(
         ran.stderr.contains("kept 1 session in use"),
         "{}",
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("warning: not removed: ") && ran.stderr.contains("e-damaged.jsonl"),
+        ran.stderr.contains("warning: not pruned: ") && ran.stderr.contains("e-damaged.jsonl"),
         "{}",
         ran.stderr
     );
 }
 
-/// A finished session with a call in doubt may be the only record of a payment. `--unfinished` removes it all the same.
 #[test]
-fn sessions_in_doubt_are_kept() {
-    for (flag, remaining) in [("", 1), ("--unfinished", 0)] {
-        let tools = "version: 1\ntools:\n  pay:\n    input_schema: {type: object}\n    command: [sh, -c, 'test -e dead || { touch dead; kill -9 $(cat pid); sleep 60; }; echo paid']\n";
-        let input = crate::support::model_response(&[("pay", serde_json::json!({}))]);
-        let toolq = CliSandbox::new().tools(tools).file("in.json", &input);
-        let ran = toolq.run_shell(&format!(
-            r#"sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in.json'; "$TOOLQ" run -q --resume in.json; echo "exit $?"; "$TOOLQ" log prune --older 0s {flag}"#
-        ));
-        assert!(ran.stdout.contains("exit 3"), "{}", ran.stdout);
-        let logs = remaining_files(&ran)
-            .into_iter()
-            .filter(|name| name.strip_suffix(".jsonl").is_some());
-        assert_eq!(logs.count(), remaining, "{}", ran.stderr);
-        let is_reported = ran.stderr.contains("kept 1 session with calls in doubt");
-        assert_eq!(is_reported, remaining == 1, "{}", ran.stderr);
-    }
-}
-
-/// Resolving a call after the session has ended doesn't make the session unfinished. Files that toolq didn't create
-/// aren't removed.
-#[test]
-fn a_resolved_session_is_removed_unless_it_holds_foreign_files() {
-    let tools = "version: 1\ntools:\n  pay:\n    input_schema: {type: object}\n    command: [sh, -c, 'kill -9 $(cat pid); sleep 60']\n";
-    let input = crate::support::model_response(&[("pay", serde_json::json!({}))]);
-    for (add_foreign_file, kept) in [("", 0), ("mkdir $log.d; echo x > $log.d/notes; ", 1)] {
-        let toolq = CliSandbox::new().tools(tools).file("in.json", &input);
-        let ran = toolq.run_shell(&format!(
-            r#"sh -c 'echo $$ > pid; exec "$TOOLQ" run -q in.json'; "$TOOLQ" run -q --resume in.json; "$TOOLQ" log resolve toolu_0 --not-done; log=$(echo state/toolq/sessions/*.jsonl); {add_foreign_file}"$TOOLQ" log prune --older 0s"#
-        ));
-        let logs = remaining_files(&ran);
-        let logs = logs
-            .iter()
-            .filter(|name| name.strip_suffix(".jsonl").is_some());
-        assert_eq!(logs.count(), kept, "{}", ran.stderr);
-        let has_blob_dir = remaining_files(&ran)
-            .iter()
-            .any(|name| name.strip_suffix(".d").is_some());
-        assert_eq!(has_blob_dir, kept == 1, "{}", ran.stderr);
-        // The log is still there, and the warning doesn't say otherwise.
-        let warning = "contains files that toolq did not create";
-        assert_eq!(ran.stderr.contains(warning), kept == 1, "{}", ran.stderr);
-        assert!(!ran.stderr.contains("has no log"), "{}", ran.stderr);
-    }
-}
-
-#[test]
-fn a_dry_run_removes_nothing() {
+fn a_dry_run_prunes_nothing() {
     let (sessions, _locked) = sessions_of_every_kind();
     let ran = sessions
         .prune(&["--older", "30d", "--dry-run"])
         .assert_exit(0);
-    assert_eq!(remaining_files(&ran).len(), KEPT_FILES.len() + 3);
+    assert_eq!(remaining_files(&ran).len(), KEPT_FILES.len() + 4);
     assert!(ran.stdout.starts_with("would remove /"), "{}", ran.stdout);
     assert!(
-        ran.stdout.contains("\nwould remove 1 session, "),
-        "{}",
-        ran.stdout
-    );
-}
-
-#[test]
-fn unfinished_sessions_are_removed_on_request() {
-    let (sessions, _locked) = sessions_of_every_kind();
-    let ran = sessions
-        .prune(&["--older", "30d", "--unfinished"])
-        .assert_exit(0);
-    assert!(
-        !remaining_files(&ran)
-            .iter()
-            .any(|name| name.starts_with("c-"))
-    );
-    assert!(
-        ran.stdout.contains("removed 2 sessions, "),
+        ran.stdout.contains("\nwould prune 2 sessions, "),
         "{}",
         ran.stdout
     );
@@ -278,7 +207,7 @@ fn blob_directories_without_logs_are_removed() {
     let dry_run = dry_run.output().unwrap();
     let dry_run_output = String::from_utf8(dry_run.stdout).unwrap();
     assert!(
-        dry_run_output.contains("would remove 1 directory without a log, 8.7 KiB"),
+        dry_run_output.contains("would prune 1 directory without a log, 8.7 KiB"),
         "{dry_run_output}"
     );
     assert_eq!(remaining_sessions(&sessions), before);
@@ -329,5 +258,5 @@ fn prune_needs_an_age() {
         ran.stderr
     );
     let ran = SessionsDir::new().prune(&["--older", "30d"]).assert_exit(0);
-    assert_eq!(ran.stdout, "nothing to remove\n");
+    assert_eq!(ran.stdout, "nothing to prune\n");
 }

@@ -193,7 +193,7 @@ fn records_of_an_interruption() -> Vec<Value> {
             Some(_) => text_response("all is well"),
         }
     });
-    let resume = "\"$TOOLQ\" run -q --resume --log log in >> out";
+    let resume = "\"$TOOLQ\" run -q --log log in >> out";
     let resolve =
         |n| format!("\"$TOOLQ\" -q log resolve toolu_{n} log --done --result x --error --note y");
     let script = format!(
@@ -211,7 +211,7 @@ fn records_of_an_interruption() -> Vec<Value> {
         ("over_budget", empty()),
         ("over_turns", empty()),
     ];
-    let input = model_response(&input);
+    let input = model_response(&input).replace("msg_1", "msg_01XFDUDYJgAACzvnptvVoYEL");
     let ran = CliSandbox::new()
         .tools(INTERRUPTION_TOOLS)
         .env("BASE", &api.url)
@@ -274,13 +274,13 @@ fn records_of_a_client_that_approves() -> Vec<Value> {
     parse_json_lines(&output.file("log.jsonl").unwrap())
 }
 
-/// A result that answers later runs, and a change that moves what it locks.
+/// A result that answers later calls, and a change that moves what it locks.
 const KEPT_TOOLS: &str = r#"version: 1
 tools:
   look:
     input_schema: {type: object}
     effect: read
-    cache: {for: 10m, over_runs: true}
+    cache: {for: 10m}
     locks: {read: ["file:link"]}
     command: [cat, link]
   relink: {input_schema: {type: object}, locks: {write: ["file:link"]}, command: [ln, -sfn, b, link]}
@@ -368,12 +368,6 @@ fn every_record_matches_the_published_schema() {
         .filter_map(|record| record["metadata"]["status"].as_str())
         .collect();
     assert!(statuses.len() >= 12, "{statuses:?}");
-    let session = records.iter().rfind(|record| record["type"] == "session");
-    let metadata = &session.unwrap()["metadata"];
-    assert!(
-        metadata["resumes"].is_string() && metadata["epoch"] == 3,
-        "{metadata}"
-    );
     assert_every_member_was_seen(&records);
 }
 

@@ -1,7 +1,5 @@
 //! A call of a write tool that was killed is in doubt until it is resolved.
 
-use serde_json::json;
-
 use crate::support::resume_sandbox::{
     ResumeSandbox, calls_message, effect_recording_tools, shell_tools,
 };
@@ -16,13 +14,13 @@ fn killed_in_second_call() -> ResumeSandbox {
     sandbox
 }
 
-/// Every resumed run returns the call as in doubt and doesn't repeat it. Missing calls run.
+/// Every further run returns the call as in doubt and doesn't repeat it. Missing calls run.
 #[test]
 fn an_interrupted_write_stays_in_doubt() {
     let sandbox = killed_in_second_call();
     let mut stdout = String::new();
     for round in 0..5 {
-        let done = sandbox.resume().assert_exit(3);
+        let done = sandbox.run().assert_exit(3);
         assert!(done.result_texts()[1].starts_with("In doubt: fatal may have done its work"));
         assert_eq!(
             [&done.result_texts()[0], &done.result_texts()[2]],
@@ -36,8 +34,10 @@ fn an_interrupted_write_stays_in_doubt() {
     }
     let effects = sandbox.effects();
     assert_eq!(effects.len(), 3, "{effects:?}");
-    let expected = ["tool_call", "tool_start 1", "tool_in_doubt in_doubt"];
-    assert_eq!(sandbox.call_records("toolu_1"), expected);
+    let records = sandbox.call_records("toolu_1");
+    assert_eq!(records[..2], ["tool_call", "tool_start 1"]);
+    assert_eq!(records[2..4], ["tool_call", "tool_in_doubt in_doubt"]);
+    assert_eq!(records.len(), 2 + 2 * 5);
     sandbox.assert_log_sequence();
 }
 
@@ -51,7 +51,7 @@ fn calls_after_a_call_in_doubt_dont_run() {
         let sandbox = ResumeSandbox::new(&tools, &input);
         assert_eq!(sandbox.run().code, None);
         for _ in 0..2 {
-            let stopped = sandbox.resume().assert_exit(3).result_texts();
+            let stopped = sandbox.run().assert_exit(3).result_texts();
             assert_eq!(stopped[0], "looked 1");
             assert!(stopped[1].starts_with("In doubt: fatal"));
             for text in &stopped[2..] {
@@ -72,7 +72,7 @@ fn calls_after_a_call_in_doubt_dont_run() {
                 "checked",
             ])
             .assert_exit(0);
-        let finished = sandbox.resume().assert_exit(0).result_texts();
+        let finished = sandbox.run().assert_exit(0).result_texts();
         assert_eq!(finished, ["looked 1", "checked", "looked 3", "paid 4"]);
         sandbox.assert_log_sequence();
     }
@@ -82,30 +82,28 @@ fn calls_after_a_call_in_doubt_dont_run() {
 #[test]
 fn a_call_in_doubt_is_named_with_the_command_that_settles_it() {
     let sandbox = killed_in_second_call();
-    let resumed = sandbox.resume().assert_exit(3);
+    let resumed = sandbox.run().assert_exit(3).stderr;
+    let doubt = "in doubt: fatal toolu_1, started 20";
+    assert!(resumed.contains(doubt), "{resumed}");
     let shown = sandbox.run_toolq(&["log", "show", "log.jsonl"]);
-    let command = "toolq log resolve toolu_1 log.jsonl";
-    for (text, commands) in [
-        (
-            &resumed.stderr,
-            format!(" `{command}`, adding `--done --result TEXT` or `--not-done`\n"),
-        ),
-        (
-            &shown.assert_exit(0).stdout,
-            format!("\n  {command} --done --result TEXT\n  {command} --not-done\n"),
-        ),
-    ] {
-        let cause = " UTC by a run that was killed. Check whether it happened, then:";
-        assert!(
-            text.contains("in doubt: fatal toolu_1 {\"n\":2}, started 20")
-                && text.contains(&format!("{cause}{commands}")),
-            "{text}"
-        );
-    }
+    let shown = shown.assert_exit(0).stdout;
+    let doubt = "in doubt: fatal toolu_1 {\"n\":2}, started 20";
+    assert!(shown.contains(doubt), "{shown}");
+    let is_settling = |line: &&str| line.starts_with("  toolq log resolve ");
+    let commands: Vec<&str> = shown.lines().filter(is_settling).collect();
+    let (done, not_done) = (commands[0], commands[1]);
+    assert!(done.ends_with(" log.jsonl --done --result TEXT"), "{shown}");
+    assert!(not_done.ends_with(" log.jsonl --not-done"), "{shown}");
+    // The key is named, since another call may have this id.
+    let key = not_done.split_whitespace().nth(3).unwrap();
+    assert!(
+        resumed.contains(&format!("`toolq log resolve {key} log.jsonl`")),
+        "{resumed}"
+    );
     sandbox
-        .run_toolq(&["log", "resolve", "toolu_1", "log.jsonl", "--not-done"])
+        .run_toolq(&["log", "resolve", key, "log.jsonl", "--not-done"])
         .assert_exit(0);
-    let settled = sandbox.resume().assert_exit(0);
+    let settled = sandbox.run().assert_exit(0);
     assert!(!settled.stderr.contains("in doubt"), "{}", settled.stderr);
 }
 
@@ -171,7 +169,7 @@ fn a_write_that_is_cut_off_is_in_doubt_in_the_run_that_cuts_it_off() {
         let records = sandbox.call_records("toolu_0");
         assert_eq!(records.last().unwrap(), "tool_in_doubt in_doubt");
         sandbox.assert_log_sequence();
-        let resumed = sandbox.resume().assert_exit(3);
+        let resumed = sandbox.run().assert_exit(3);
         assert!(resumed.result_texts()[0].starts_with("In doubt: cut"));
         assert_eq!(
             sandbox
@@ -199,62 +197,8 @@ fn a_write_that_times_out_has_its_answer() {
         "{:?}",
         timed_out.result_texts()
     );
-    assert_eq!(sandbox.resume().assert_exit(0).stdout, timed_out.stdout);
+    assert_eq!(sandbox.run().assert_exit(0).stdout, timed_out.stdout);
     assert_eq!(sandbox.effects().len(), 1);
-}
-
-/// Another run can be appended to an unfinished log only with `--new`.
-#[test]
-fn an_unfinished_log_is_refused() {
-    let sandbox = killed_in_second_call();
-    let refused = sandbox.run().assert_exit(4);
-    assert!(refused.stderr.contains("--resume") && refused.stderr.contains("--new"));
-    assert!(refused.stdout.is_empty() && sandbox.effects().len() == 2);
-    let new = sandbox.run_toolq(&["run", "--new", "--log", "log.jsonl", "input.json"]);
-    let new = new.assert_exit(0);
-    assert_eq!(new.result_texts(), ["looked 1", "done 2", "paid 3"]);
-    assert!(
-        new.stderr
-            .contains("left 1 call in doubt: toolu_1 (fatal); settle it with `toolq log resolve toolu_1 log.jsonl`, adding `--done --result TEXT` or `--not-done`"),
-        "{}",
-        new.stderr
-    );
-    // From now on, the new run is the one that is resumed.
-    let resumed = sandbox.resume().assert_exit(0);
-    assert_eq!(resumed.result_texts(), ["looked 1", "done 2", "paid 3"]);
-    assert_eq!(sandbox.effects().len(), 5);
-    let keys: Vec<String> = sandbox
-        .effects()
-        .iter()
-        .filter_map(|line| line.strip_prefix("fatal 2 ").map(str::to_owned))
-        .collect();
-    assert_ne!(keys[0], keys[1], "another run needs another key");
-}
-
-/// A call in doubt is reported, and can be resolved, even if another run has started since.
-#[test]
-fn a_call_in_doubt_of_an_earlier_run_is_still_reported() {
-    let sandbox = killed_in_second_call();
-    sandbox.write_file("other.json", &calls_message(&[("look", 9)]));
-    let next_run = |new: &[&str]| {
-        let arguments = [&["run", "--log", "log.jsonl"], new, &["other.json"]].concat();
-        sandbox.run_toolq(&arguments).assert_exit(0).stderr
-    };
-    assert!(next_run(&["--new"]).contains("left 1 call in doubt: toolu_1 (fatal)"));
-    assert!(next_run(&[]).contains("left 1 call in doubt: toolu_1 (fatal)"));
-    let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
-    let not_done = sandbox
-        .run_toolq(&[&resolve[..], &["--not-done"]].concat())
-        .assert_exit(0);
-    assert!(
-        not_done.stderr.contains("another run has started since"),
-        "{}",
-        not_done.stderr
-    );
-    let done = sandbox.run_toolq(&[&resolve[..], &["--done", "--result", "by hand"]].concat());
-    assert!(done.assert_exit(0).stderr.contains("now has this result"));
-    assert!(!next_run(&[]).contains("doubt"));
-    sandbox.assert_log_sequence();
 }
 
 #[test]
@@ -264,23 +208,23 @@ fn resolve_done_records_the_result() {
         let mut resolve = vec!["log", "resolve", "toolu_1", "log.jsonl", "--done"];
         resolve.extend(["--result", "paid: receipt 4711"]);
         resolve.extend(error);
-        // Both before and after the first resume.
+        // Both before and after another run has said in doubt.
         if is_error {
-            sandbox.resume().assert_exit(3);
+            sandbox.run().assert_exit(3);
         }
         let stderr = sandbox.run_toolq(&resolve).assert_exit(0).stderr;
         assert!(
-            stderr.contains("fatal toolu_1 now has this result"),
+            stderr.contains("fatal toolu_1 has this result now"),
             "{stderr}"
         );
-        let first = sandbox.resume().assert_exit(0);
+        let first = sandbox.run().assert_exit(0);
         assert_eq!(first.result_texts()[1], "paid: receipt 4711");
         let resolved = format!("\"paid: receipt 4711\",\"is_error\":{is_error}");
         assert!(first.stdout.contains(&resolved), "{}", first.stdout);
-        assert_eq!(sandbox.resume().assert_exit(0).stdout, first.stdout);
+        assert_eq!(sandbox.run().assert_exit(0).stdout, first.stdout);
         assert_eq!(sandbox.effects().len(), 3);
         let twice = sandbox.run_toolq(&resolve).assert_exit(2).stderr;
-        assert!(twice.contains("is already resolved"), "{twice}");
+        assert!(twice.contains("was settled already, as done"), "{twice}");
         sandbox.assert_log_sequence();
     }
 }
@@ -289,7 +233,7 @@ fn resolve_done_records_the_result() {
 #[test]
 fn resolve_not_done_runs_it_again_with_the_same_key() {
     let sandbox = killed_in_second_call();
-    sandbox.resume().assert_exit(3);
+    sandbox.run().assert_exit(3);
     let resolve = [
         "log",
         "resolve",
@@ -300,7 +244,7 @@ fn resolve_not_done_runs_it_again_with_the_same_key() {
         "asked the bank",
     ];
     sandbox.run_toolq(&resolve).assert_exit(0);
-    let done = sandbox.resume().assert_exit(0);
+    let done = sandbox.run().assert_exit(0);
     assert_eq!(done.result_texts(), ["looked 1", "done 2", "paid 3"]);
     let effects = sandbox.effects();
     let fatal: Vec<&String> = effects
@@ -309,36 +253,28 @@ fn resolve_not_done_runs_it_again_with_the_same_key() {
         .collect();
     assert_eq!(fatal.len(), 2, "{effects:?}");
     assert_eq!(fatal[0], fatal[1], "the key must be the same");
-    let expected = [
-        "tool_call",
-        "tool_start 1",
-        "tool_in_doubt in_doubt",
-        "resolve",
-        "tool_start 2",
-        "tool_result ok",
-    ];
-    assert_eq!(sandbox.call_records("toolu_1"), expected);
-    assert_eq!(sandbox.resume().assert_exit(0).stdout, done.stdout);
+    let expected = ["tool_call", "tool_start 1", "tool_result ok"];
+    let records = sandbox.call_records("toolu_1");
+    assert_eq!(records[records.len() - 3..], expected);
+    assert_eq!(sandbox.run().assert_exit(0).stdout, done.stdout);
     sandbox.assert_log_sequence();
 }
 
-/// A call that was resolved as not done can be resolved as done until it runs again.
+/// What was said first counts, and who comes second reads it.
 #[test]
-fn a_resolution_can_be_corrected() {
+fn the_first_who_settles_a_call_is_right() {
     let sandbox = killed_in_second_call();
     let resolve = ["log", "resolve", "toolu_1", "log.jsonl"];
+    let not_done = [&resolve[..], &["--not-done"]].concat();
+    sandbox.run_toolq(&not_done).assert_exit(0);
     let done = ["--done", "--result", "paid after all"];
-    sandbox
-        .run_toolq(&[&resolve[..], &["--not-done"]].concat())
-        .assert_exit(0);
-    sandbox
-        .run_toolq(&[&resolve[..], &done].concat())
-        .assert_exit(0);
-    assert_eq!(
-        sandbox.resume().assert_exit(0).result_texts()[1],
-        "paid after all"
+    let second = sandbox.run_toolq(&[&resolve[..], &done].concat());
+    let second = second.assert_exit(2).stderr;
+    assert!(
+        second.contains("was settled already, as not done"),
+        "{second}"
     );
-    assert_eq!(sandbox.effects().len(), 3);
+    assert_eq!(sandbox.run().assert_exit(0).result_texts()[1], "done 2");
     sandbox
         .run_toolq(&["log", "verify", "log.jsonl"])
         .assert_exit(0);
@@ -352,26 +288,19 @@ fn only_calls_in_doubt_can_be_resolved() {
         sandbox.run_toolq(&[&["log", "resolve", id, "log.jsonl"], flags].concat())
     };
     for (id, message) in [
-        ("toolu_0", "has its result"),
-        ("toolu_2", "was never started"),
-        ("toolu_9", "no call of the input has the id toolu_9"),
+        ("toolu_2", "no call toolu_2 is in doubt"),
+        ("toolu_9", "no call toolu_9 is in doubt"),
     ] {
         let refused = resolve(id, &["--not-done"]).assert_exit(2).stderr;
         assert!(refused.contains(message), "{refused}");
     }
     let stderr = resolve("toolu_9", &["--not-done"]).stderr;
-    let hint = " hint: calls that can be resolved: toolu_1 (fatal)\n";
-    assert!(stderr.ends_with(hint), "{stderr}");
+    assert!(stderr.contains(" hint: calls in doubt: "), "{stderr}");
     resolve("toolu_1", &[]).assert_exit(2);
     resolve("toolu_1", &["--done"]).assert_exit(2);
     resolve("toolu_1", &["--not-done", "--result", "x"]).assert_exit(2);
-    let missing = sandbox.run_toolq(&["log", "resolve", "toolu_1", "none.jsonl", "--not-done"]);
-    assert!(
-        missing
-            .assert_exit(4)
-            .stderr
-            .contains("the session log none.jsonl doesn't exist")
-    );
+    let missing = ["log", "resolve", "toolu_1", "none.jsonl", "--not-done"];
+    sandbox.run_toolq(&missing).assert_exit(4);
     assert!(!sandbox.path().join("none.jsonl").exists());
 }
 
@@ -381,47 +310,34 @@ fn a_log_without_calls_in_doubt_has_nothing_to_resolve() {
     sandbox.run().assert_exit(0);
     let resolve = ["log", "resolve", "zz", "log.jsonl", "--not-done"];
     let stderr = sandbox.run_toolq(&resolve).assert_exit(2).stderr;
-    let error = "error: no call of the input has the id zz in the session log\n hint: no call in this log is in doubt\n";
+    let error = "error: no call zz is in doubt\n hint: no call is in doubt here\n";
     assert_eq!(stderr, error);
 }
 
-/// If two calls have the same ID, the ID of the call's record identifies it.
+/// If two calls have the same id, their keys tell them apart.
 #[test]
 fn an_id_of_two_calls_is_ambiguous() {
-    let turns = [
-        calls_message(&[("fatal", 1)]),
-        calls_message(&[("fatal", 2)]),
-    ]
-    .join("\n");
-    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &turns);
+    let turns = [("fatal", 1), ("fatal", 2)].map(|call| calls_message(&[call]));
+    let sandbox = ResumeSandbox::new(&effect_recording_tools(), &turns.join("\n"));
     assert_eq!(sandbox.run().code, None);
     std::fs::remove_file(sandbox.path().join("dead")).unwrap();
-    assert_eq!(sandbox.resume().code, None);
-    let refused = sandbox.run_toolq(&["log", "resolve", "toolu_0", "log.jsonl", "--not-done"]);
-    let stderr = refused.assert_exit(2).stderr;
-    assert!(stderr.contains("more than one call"), "{stderr}");
-    assert!(
-        !stderr.contains("\\n") && stderr.lines().count() == 2,
-        "{stderr}"
-    );
-    assert!(stderr.contains(" (turn 1, call 0, fatal)"), "{stderr}");
-    let calls: Vec<String> = sandbox
-        .log_records()
-        .iter()
-        .filter(|record| record["type"] == "tool_call")
-        .map(|record| record["id"].as_str().unwrap().to_owned())
-        .collect();
-    assert!(calls.iter().all(|id| stderr.contains(id)), "{stderr}");
-    let unknown = sandbox.run_toolq(&["log", "resolve", "zz", "log.jsonl", "--not-done"]);
-    let stderr = unknown.assert_exit(2).stderr;
-    assert!(calls.iter().all(|id| stderr.contains(id)), "{stderr}");
-    let second = ["log", "resolve", &calls[1], "log.jsonl", "--not-done"];
-    sandbox.run_toolq(&second).assert_exit(0);
-    let done = sandbox.resume().assert_exit(3);
-    let lines: Vec<&str> = done.stdout.lines().collect();
-    assert!(
-        lines[0].contains("In doubt") && lines[1].contains("done 2"),
-        "{lines:?}"
+    assert_eq!(sandbox.run().code, None);
+    let settle = |id: &str| sandbox.run_toolq(&["log", "resolve", id, "log.jsonl", "--not-done"]);
+    let refused = settle("toolu_0").assert_exit(2).stderr;
+    let (_, keys) = refused
+        .trim_end()
+        .split_once("hint: name one of them: ")
+        .unwrap();
+    let keys: Vec<&str> = keys.split(", ").collect();
+    assert_eq!(keys.len(), 2, "{refused}");
+    settle(keys[1]).assert_exit(0);
+    let done = sandbox.run().assert_exit(3);
+    let in_doubt = done.stdout.matches("In doubt").count();
+    assert_eq!(
+        (in_doubt, done.stdout.matches("done 2").count()),
+        (1, 1),
+        "{}",
+        done.stdout
     );
 }
 
@@ -443,6 +359,14 @@ fn a_resolved_result_is_masked() {
     sandbox
         .run_with_env(&[("TOKEN", "s3cr3t-t0ken")], &resolve)
         .assert_exit(0);
-    let resolved = sandbox.log_records().pop().unwrap();
-    assert_eq!(resolved["content"], json!("by [masked]"));
+    let settled = sandbox.run_with_env(
+        &[("TOKEN", "s3cr3t-t0ken")],
+        &["run", "--log", "log.jsonl", "input.json"],
+    );
+    assert_eq!(settled.assert_exit(0).result_texts(), ["by [masked]"]);
+    let entries = std::fs::read_dir(sandbox.path().join("log.jsonl.d")).unwrap();
+    for entry in entries {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        assert!(!text.contains("s3cr3t"), "{text}");
+    }
 }

@@ -19,7 +19,7 @@ fn calls_that_had_started_are_not_repeated_by_another_run() {
     assert!(done.stdout.contains("In doubt: fatal") && done.stdout.contains("paid 3"));
     assert_eq!(sandbox.effects().len(), 3);
     let again = sandbox
-        .run_toolq(&["run", "--resume", "--log", "other.jsonl", "log.jsonl"])
+        .run_toolq(&["run", "--log", "other.jsonl", "log.jsonl"])
         .assert_exit(3);
     assert_eq!(again.stdout, done.stdout);
     assert_eq!(sandbox.effects().len(), 3);
@@ -32,7 +32,7 @@ fn calls_after_one_that_is_in_doubt_in_the_input_log_dont_run() {
     let input = calls_message(&[("look", 1), ("fatal", 2), ("look", 3), ("pay", 4)]);
     let sandbox = ResumeSandbox::new(&tools, &input);
     assert_eq!(sandbox.run().code, None);
-    sandbox.resume().assert_exit(3);
+    sandbox.run().assert_exit(3);
     let planned = sandbox.run_toolq(&["plan", "log.jsonl"]).assert_exit(0);
     assert!(
         planned.stderr.contains("in doubt: toolu_1"),
@@ -62,7 +62,7 @@ fn calls_after_one_that_is_in_doubt_in_the_input_log_dont_run() {
     assert_eq!(settled.result_texts(), ["looked 3", "paid 4"]);
 }
 
-/// A call that was stopped along with its run has no result of its own, so it's decided like on a resume of that log.
+/// A call that was stopped along with its run has no result of its own, so it's decided as if that log were the memory.
 #[test]
 fn calls_that_were_interrupted_run_again_or_are_in_doubt() {
     let script = r#"echo "look $1" >> effects; test -e ended || { touch ended; kill -INT "$(cat pid)"; sleep 60; }; echo "done $1""#;
@@ -71,19 +71,6 @@ fn calls_that_were_interrupted_run_again_or_are_in_doubt() {
         (
             "write",
             &["run", "--no-log", "log.jsonl"],
-            3,
-            "In doubt: look",
-        ),
-        (
-            "write",
-            &[
-                "run",
-                "--resume",
-                "--accept-changes",
-                "--log",
-                "log.jsonl",
-                "input.json",
-            ],
             3,
             "In doubt: look",
         ),
@@ -108,7 +95,7 @@ fn on_doubt_continue_holds_for_doubts_of_the_input_log() {
     let input = calls_message(&[("fatal", 1), ("pay", 2)]);
     let sandbox = ResumeSandbox::new(&effect_recording_tools(), &input);
     assert_eq!(sandbox.run().code, None);
-    sandbox.resume().assert_exit(3);
+    sandbox.run().assert_exit(3);
     let effects = sandbox.effects();
     let done = sandbox
         .run_toolq(&["run", "--no-log", "log.jsonl"])

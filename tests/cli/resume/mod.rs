@@ -1,12 +1,11 @@
-//! Resuming runs that were killed, interrupted or finished: results in the log are printed, missing calls run, and
-//! calls that may have run are in doubt.
+//! Running an input again, after whatever happened: what has run is answered from memory, what may have run is in doubt, and the
+//! rest runs.
 
-mod changed_inputs;
 mod in_doubt;
 mod kill_and_resume;
 mod log_input;
 mod probes;
-mod repetition;
 mod restored_results;
+mod same_call;
 mod streaming_input;
 mod user_messages;

@@ -19,18 +19,20 @@ fn killed_payment(probe: &str) -> ResumeSandbox {
 #[test]
 fn a_done_finding_is_the_result() {
     let sandbox = killed_payment("echo found $1; exit 0");
-    let done = sandbox.resume().assert_exit(0);
+    let done = sandbox.run().assert_exit(0);
     assert_eq!(done.result_texts(), ["found 5", "paid 6"]);
     assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "pay 6"]);
     let expected = [
         "tool_call",
         "tool_start 1",
+        "tool_call",
         "probe_start",
         "probe_end done",
-        "tool_result ok",
+        "resolve",
+        "tool_skipped resolved",
     ];
     assert_eq!(sandbox.call_records("toolu_0"), expected);
-    assert_eq!(sandbox.resume().assert_exit(0).stdout, done.stdout);
+    assert_eq!(sandbox.run().assert_exit(0).stdout, done.stdout);
     assert_eq!(sandbox.effects().len(), 3, "the probe must not run again");
     sandbox.assert_log_sequence();
 }
@@ -39,16 +41,18 @@ fn a_done_finding_is_the_result() {
 fn a_not_done_finding_runs_the_call() {
     let sandbox = killed_payment("exit 1");
     assert_eq!(
-        sandbox.resume().assert_exit(0).result_texts(),
+        sandbox.run().assert_exit(0).result_texts(),
         ["paid 5", "paid 6"]
     );
     assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "pay 5", "pay 6"]);
     let expected = [
         "tool_call",
         "tool_start 1",
+        "tool_call",
         "probe_start",
         "probe_end not_done",
-        "tool_start 2",
+        "resolve",
+        "tool_start 1",
         "tool_result ok",
     ];
     assert_eq!(sandbox.call_records("toolu_0"), expected);
@@ -60,36 +64,39 @@ fn a_not_done_finding_runs_the_call() {
 fn any_other_probe_exit_leaves_the_call_in_doubt() {
     for probe in ["exit 2", "kill -9 $$"] {
         let sandbox = killed_payment(probe);
-        let done = sandbox.resume().assert_exit(3);
+        let done = sandbox.run().assert_exit(3);
         assert!(
             done.result_texts()[0].starts_with("In doubt"),
             "{:?}",
             done.result_texts()
         );
         assert_eq!(sandbox.effects(), ["pay 5", "probe 5"]);
-        assert_eq!(sandbox.resume().assert_exit(3).stdout, done.stdout);
-        assert_eq!(sandbox.effects().len(), 2, "the probe must not run again");
+        assert_eq!(sandbox.run().assert_exit(3).stdout, done.stdout);
+        assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "probe 5"]);
         sandbox.assert_log_sequence();
     }
 }
 
-/// If toolq is killed between the probe and the next start, the probe's finding still applies.
+/// If toolq is killed between what a probe has found and the start that follows, the finding still counts.
 #[cfg_attr(not(debug_assertions), ignore = "a release build has no failpoints")]
 #[test]
 fn a_not_done_finding_survives_a_kill() {
-    let sandbox = killed_payment("exit 1");
-    let killed = sandbox.run_with_env(
-        &[("TOOLQ_FAILPOINT", "append.before:4:kill")],
-        &["run", "--resume", "--log", "log.jsonl", "input.json"],
-    );
-    assert_eq!(killed.code, None);
-    let finding = sandbox.call_records("toolu_0").last().cloned();
-    assert_eq!(finding.as_deref(), Some("probe_end not_done"));
-    let done = sandbox.resume().assert_exit(0);
-    assert_eq!(done.result_texts()[0], "paid 5");
-    let effects = sandbox.effects();
-    let probe_runs = effects.iter().filter(|effect| *effect == "probe 5");
-    assert_eq!(probe_runs.count(), 1, "{effects:?}");
+    let killed_after_finding = (1..20).find_map(|step| {
+        let sandbox = killed_payment("exit 1");
+        let failpoint = format!("append.before:{step}:kill");
+        let killed = sandbox.run_with_env(
+            &[("TOOLQ_FAILPOINT", &*failpoint)],
+            &["run", "--log", "log.jsonl", "input.json"],
+        );
+        assert_eq!(killed.code, None, "step {step}");
+        let last = sandbox.call_records("toolu_0").pop();
+        (last.as_deref() == Some("resolve")).then_some(sandbox)
+    });
+    let sandbox = killed_after_finding.expect("no step between the finding and the start");
+    assert_eq!(sandbox.effects(), ["pay 5", "probe 5"]);
+    let done = sandbox.run().assert_exit(0);
+    assert_eq!(done.result_texts(), ["paid 5", "paid 6"]);
+    assert_eq!(sandbox.effects(), ["pay 5", "probe 5", "pay 5", "pay 6"]);
     sandbox.assert_log_sequence();
 }
 
@@ -103,10 +110,15 @@ fn probes_wait_until_leftovers_are_gone() {
         &calls_message(&[("pay", 5)]),
     );
     assert_eq!(sandbox.run().code, None);
-    assert_eq!(sandbox.resume().assert_exit(0).result_texts(), ["paid 5"]);
+    assert_eq!(sandbox.run().assert_exit(0).result_texts(), ["paid 5"]);
     assert_eq!(
-        sandbox.call_records("toolu_0")[3..],
-        ["probe_end not_done", "tool_start 2", "tool_result ok"]
+        sandbox.call_records("toolu_0")[4..],
+        [
+            "probe_end not_done",
+            "resolve",
+            "tool_start 1",
+            "tool_result ok"
+        ]
     );
 }
 

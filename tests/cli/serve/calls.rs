@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::serve::client::{Client, text_of};
 use crate::support::waiting::wait_until_gone;
 use crate::support::{CliSandbox, full_or_short};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A slow call doesn't hold up the answers of those after it.
 #[test]
@@ -34,8 +34,8 @@ fn a_write_runs_alone() {
     client.create("read");
     client.pids(2);
     client.create("paid");
-    let order: Vec<Value> = (0..3).map(|_| client.receive()["id"].clone()).collect();
-    assert_eq!(order, [json!(1), json!(2), json!(3)]);
+    let answers = (0..3).map(|_| client.receive()["id"].as_u64().unwrap());
+    assert_eq!(answers.collect::<BTreeSet<_>>().len(), 3);
     let ended = client.leave();
     let types = ended.record_types();
     let place = |wanted: &str| types.iter().position(|found| found == wanted).unwrap();

@@ -131,7 +131,7 @@ fn a_client_that_never_reads_keeps_no_server_alive() {
     writer.join().unwrap();
 }
 
-/// A write that was running is in doubt from then on, and isn't run again.
+/// The next server begins without it.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_server_leaves_no_process_and_its_write_in_doubt() {
@@ -150,11 +150,6 @@ fn a_killed_server_leaves_no_process_and_its_write_in_doubt() {
     client.initialize();
     assert_eq!(client.result(1, "echo", &json!({"text": "hi"})).0, "hi");
     let ended = client.leave();
-    assert!(
-        ended.stderr.contains("1 call in doubt: ") && ended.stderr.contains("(pay)"),
-        "{}",
-        ended.stderr
-    );
     let log = fs::read_to_string(ended.sandbox.path().join("serve.jsonl")).unwrap();
     let starts = log.lines().filter(|line| {
         line.contains(r#""type":"tool_start""#) && line.contains(r#""tool_name":"pay""#)

@@ -201,10 +201,10 @@ fn after_a_kill_all_writes_that_ran_are_in_doubt() {
     child.kill().unwrap();
     child.wait().unwrap();
     let script = r#"
-      "$TOOLQ" run -q --log log.jsonl --resume in > one; echo $? >> codes
+      "$TOOLQ" run -q --log log.jsonl in > one; echo $? >> codes
       ids=$(jq -r 'select(.type == "tool_in_doubt") | .metadata.tool_use_id' log.jsonl | sort -u)
       for id in $ids; do "$TOOLQ" log resolve -q $id --done --result done log.jsonl; echo $? >> codes; done
-      "$TOOLQ" run -q --log log.jsonl --resume in > two; echo $? >> codes
+      "$TOOLQ" run -q --log log.jsonl in > two; echo $? >> codes
       "$TOOLQ" log verify log.jsonl; echo $? >> codes
     "#;
     let output = sandbox.run_shell(script);

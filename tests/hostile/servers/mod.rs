@@ -121,7 +121,7 @@ fn check_server(server: &HostileServer) {
     }
     if matches!(server.ends.pay, End::InDoubt(_)) {
         // Nor does a person's next attempt.
-        let arguments = ["run", "-q", "--resume", "--log", "log.jsonl"];
+        let arguments = ["run", "-q", "--log", "log.jsonl"];
         let resumed = run_toolq(dir, &arguments, &message(), name);
         check_result(name, 3, server.ends.pay, &read_results(&resumed, name)[3]);
         check_effects(server, dir);

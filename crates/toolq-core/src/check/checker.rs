@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex};
 use crate::check::fill::invocation;
-use crate::check::input_state::state_in_input;
+use crate::check::input_state::outcome_in_input;
 use crate::check::locks;
 use crate::check::path_confinement;
 use crate::check::rejection;
@@ -20,8 +20,7 @@ use crate::check::valid_input::validate_input;
 use crate::json::{Input, InvalidInput};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
-    LockMode, Rejection, ResponseEnding, ResumeState, SafetySource, Tool, ToolsConfig, Turn,
-    Verdict,
+    LockMode, Rejection, ResponseEnding, SafetySource, Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -62,7 +61,7 @@ impl CallChecker {
     }
 
     /// Checks every call of a turn, in order. Rejected are the last call of a turn that was cut off, and all calls of one
-    /// that was refused. Their resume states are what the input says.
+    /// that was refused. What is known of them is what the input says.
     pub fn check_turn(&self, mut turn: Turn) -> Vec<CheckedCall> {
         let last = turn.call_count();
         let mut known = KnownCalls::default();
@@ -94,7 +93,7 @@ impl CallChecker {
             if is_broken {
                 call = break_call(call);
             }
-            call.resume_state = state_in_input(&call.verdict, input_state);
+            call.known = outcome_in_input(&call.verdict, input_state).map(Box::new);
             call.repeats = repeats;
             checked.push(call);
         }
@@ -113,7 +112,9 @@ impl CallChecker {
         CheckedCall {
             call,
             verdict,
-            resume_state: ResumeState::NotStarted,
+            known: None,
+            approval: None,
+            unsettled: None,
             repeats: None,
         }
     }
@@ -269,7 +270,9 @@ pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
     CheckedCall {
         call,
         verdict: Verdict::rejected(rejection),
-        resume_state: ResumeState::NotStarted,
+        known: None,
+        approval: None,
+        unsettled: None,
         repeats: None,
     }
 }

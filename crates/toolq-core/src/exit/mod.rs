@@ -6,6 +6,8 @@ pub use command_error::CommandError;
 
 use std::process::ExitCode;
 
+use crate::types::Status;
+
 /// How the program ends. Variants are ordered by precedence: if several apply, the greatest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -15,7 +17,10 @@ pub enum Exit {
     NoCalls,
     /// `--fail-on-error` with an error result; `replay` found differences; `check` or `plan --strict` found problems.
     ProblemsFound,
-    /// A tool is paused, a budget is used up, a call is in doubt, or a stream broke off. Every call is still answered.
+    /// A call waits for an approval. Every call is still answered.
+    NeedsApproval,
+    /// A tool is paused, a budget is used up, a call is in doubt or in conflict with an earlier one, or a stream broke off. Every
+    /// call is still answered.
     Incomplete,
     /// Usage, tools.yaml, or input is wrong; nothing ran.
     Usage,
@@ -30,6 +35,20 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Returns the exit that a call asks for which ended like this.
+    pub fn of_status(status: &Status) -> Self {
+        match status {
+            Status::NeedsApproval => Self::NeedsApproval,
+            Status::Paused
+            | Status::OverBudget
+            | Status::InDoubt
+            | Status::Conflict
+            | Status::IsRunning => Self::Incomplete,
+            Status::LogRefused => Self::Log,
+            _ => Self::Ok,
+        }
+    }
+
     /// Returns the process's exit code.
     pub fn code(self) -> u8 {
         match self {
@@ -39,6 +58,7 @@ impl Exit {
             Self::Incomplete => 3,
             Self::Log => 4,
             Self::NoCalls => 5,
+            Self::NeedsApproval => 6,
             Self::Signal(signal) => 128 + signal,
             Self::Resources => 71,
             Self::Output => 74,
@@ -56,7 +76,7 @@ impl From<Exit> for ExitCode {
 mod tests {
     use super::Exit;
 
-    /// If several apply: 74, then 128 + signal, then 71, 4, 2, 3, 1.
+    /// If several apply: 74, then 128 + signal, then 71, 4, 2, 3, 6, 1.
     #[test]
     fn the_most_severe_exit_wins() {
         let codes = |exits: &[Exit]| exits.iter().max().map(|exit| exit.code());
@@ -68,6 +88,7 @@ mod tests {
         assert_eq!(codes(&[Exit::Log, Exit::Resources]), Some(71));
         assert_eq!(codes(&[Exit::Signal(1), Exit::Resources]), Some(129));
         assert_eq!(codes(&[Exit::Incomplete, Exit::Usage, Exit::Log]), Some(4));
-        assert_eq!(codes(&[Exit::ProblemsFound, Exit::Incomplete]), Some(3));
+        assert_eq!(codes(&[Exit::NeedsApproval, Exit::Incomplete]), Some(3));
+        assert_eq!(codes(&[Exit::ProblemsFound, Exit::NeedsApproval]), Some(6));
     }
 }

@@ -43,6 +43,13 @@ impl Decimal {
         })
     }
 
+    /// Returns bytes that only equal numbers share.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let sign = if self.is_negative { b'-' } else { b'+' };
+        let parts = [&[sign], &*self.digits, &self.exponent.to_le_bytes()];
+        parts.concat()
+    }
+
     /// Whether the value is a whole number: `1.0` and `1e2` are.
     pub(crate) fn is_integer(&self) -> bool {
         self.exponent >= 0

@@ -1,5 +1,6 @@
 //! JSON as text. Nothing here builds a tree, so numbers keep their digits and objects keep the order of their keys.
 
+mod canonical;
 mod cursor;
 mod decimal;
 mod edits;
@@ -15,6 +16,7 @@ mod shallow;
 mod strict;
 mod value;
 
+pub use canonical::meaning_digest;
 pub(crate) use cursor::find_quote_or_backslash;
 pub(crate) use decimal::Decimal;
 pub(crate) use edits::JsonEdits;

@@ -1,10 +1,9 @@
-//! Identifies toolq processes, and finds reapers of a toolq process that was killed. Such reapers exit once they have
-//! killed everything that the process left running.
+//! Identifies toolq processes.
 
 use std::fs;
 use std::io;
 
-/// Prefix of the command-line argument of a reaper that identifies its owner.
+/// Prefix of the command-line argument of a reaper that tells people which process owns it.
 const OWNER_PREFIX: &str = "of=";
 
 /// Identifies a process uniquely, even though pids are reused.
@@ -54,25 +53,6 @@ impl ProcessIdentity {
             self.pid,
             self.start_ticks.unwrap_or_default()
         )
-    }
-
-    /// Returns the pid of a live reaper of this process, which itself has exited. While there is one, programs that the
-    /// process started may still be running.
-    pub fn live_reaper(&self) -> Option<u32> {
-        // Nothing survives a reboot.
-        if self.start_ticks.is_none() || self.boot_id != Self::current().boot_id {
-            return None;
-        }
-        let argument = self.reaper_argument();
-        let mut processes = fs::read_dir("/proc").ok()?.flatten();
-        processes.find_map(|process| {
-            let pid = process.file_name().to_str()?.parse().ok()?;
-            let arguments = fs::read(process.path().join("cmdline")).ok()?;
-            let mut arguments = arguments.split(|byte| *byte == 0);
-            arguments
-                .any(|found| found == argument.as_bytes())
-                .then_some(pid)
-        })
     }
 }
 

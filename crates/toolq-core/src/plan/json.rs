@@ -131,8 +131,6 @@ struct PlannedCallJson<'a> {
 #[derive(serde::Serialize)]
 struct CacheJson {
     for_ms: u64,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    over_runs: bool,
 }
 
 /// The locks of a call.
@@ -204,7 +202,6 @@ impl<'a> PlannedCallJson<'a> {
                 .collect(),
             cache: accepted.tool.cache.map(|policy| CacheJson {
                 for_ms: to_millis(policy.max_age),
-                over_runs: policy.over_runs,
             }),
         }
     }

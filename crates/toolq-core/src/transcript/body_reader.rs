@@ -82,7 +82,8 @@ impl BodyReader {
             input: None,
             message_id: self.read_string(turn.message_id)?,
             model: self.read_string(turn.model)?,
-            traceparent: None,
+            before: turn.before,
+            ..TurnOrigin::default()
         })
     }
 

@@ -6,7 +6,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU64;
 
+use sha2::{Digest as _, Sha256};
+
+use crate::json::JsonText;
 use crate::transcript::reply_pairing::ReplyPairing;
+use crate::types::ContextDigest;
 
 /// The largest number of unknown kinds that are remembered.
 const MAX_UNKNOWN_KINDS: usize = 16;
@@ -23,6 +27,8 @@ struct Chain {
     unknown_kinds: UnknownKinds,
     /// A message of a user or a tool stands behind the model's last one.
     others_spoke: bool,
+    /// What people said, with a mark for each call, once somebody has said something. It is the same in every dialect.
+    story: Option<Sha256>,
 }
 
 /// The chain that a message belongs to.
@@ -116,7 +122,37 @@ impl Chains {
 
     /// The model calls a tool.
     pub fn add_call(&mut self, call: u32) {
-        self.current().calls.push(call);
+        let chain = self.current();
+        chain.calls.push(call);
+        if let Some(story) = &mut chain.story {
+            story.update([0]);
+        }
+    }
+
+    /// A person says something in the content of a message: a text, or an array with parts that have texts.
+    pub fn add_speech(&mut self, content: JsonText<'_>) {
+        let story = self.current().story.get_or_insert_default();
+        let mut add = |text: JsonText<'_>| {
+            let text = text.to_text().unwrap_or_default();
+            let text = text.trim();
+            story.update([1]);
+            story.update(text.len().to_le_bytes());
+            story.update(text);
+        };
+        match content.objects() {
+            Some(parts) => {
+                let parts = parts.flatten();
+                parts.filter_map(|part| part.get("text")).for_each(add);
+            }
+            None => add(content),
+        }
+    }
+
+    /// Returns a digest of what was said so far in the current conversation, and of how often a tool was called. `None` if nobody
+    /// said anything.
+    pub fn story(&mut self) -> Option<ContextDigest> {
+        let story = self.current().story.clone()?;
+        Some(ContextDigest::of(&[&story.finalize()]))
     }
 
     /// The model's message has a block of an unknown kind.

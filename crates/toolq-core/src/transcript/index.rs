@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::transcript::reply_pairing::CallReplies;
-use crate::types::{AnswerForm, Dialect, ResponseEnding};
+use crate::types::{AnswerForm, ContextDigest, Dialect, ResponseEnding};
 
 /// What the index stores about a turn.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub(crate) struct TurnEntry {
     pub message_id: TextEntry,
     /// The `model` of its message.
     pub model: TextEntry,
+    /// What stands before it, if it is part of a conversation.
+    pub before: Option<ContextDigest>,
 }
 
 /// The place of a JSON string in the input. Empty if the input doesn't have it.

@@ -7,6 +7,7 @@ use crate::json::{JsonText, ParsedObject};
 use crate::transcript::chains::{Chains, UnknownKinds};
 use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
+use crate::transcript::formats::session_log::LoggedCalls;
 use crate::transcript::index::{CallIndexEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::reply_pairing::{CallName, ReplyPairing};
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
@@ -31,6 +32,8 @@ pub(crate) struct IndexBuilder {
     /// A request was read, which may have no model response.
     has_request: bool,
     document_origin: DocumentOrigin,
+    /// The calls of a session log, which may have several runs of one input.
+    pub logged_calls: LoggedCalls,
 }
 
 impl IndexBuilder {
@@ -62,6 +65,7 @@ impl IndexBuilder {
             ending: ResponseEnding::Complete,
             message_id: TextEntry::default(),
             model: TextEntry::default(),
+            before: self.chains.story(),
         });
         self.turns.len() - 1
     }
@@ -94,7 +98,7 @@ impl IndexBuilder {
     }
 
     /// Returns the turn that the log calls `name`.
-    pub fn find_named_turn(&self, name: &str) -> Option<usize> {
+    fn find_named_turn(&self, name: &str) -> Option<usize> {
         self.turns_by_name.get(&self.pairing.digest(name)?).copied()
     }
 
@@ -198,6 +202,14 @@ impl IndexBuilder {
     /// that it was interrupted.
     pub fn go_past_calls(&mut self) {
         self.chains.go_past_calls(&self.pairing);
+    }
+
+    /// Records that a person said something in the `content` of a message, so that the conversation goes on.
+    pub fn person_speaks(&mut self, content: Option<JsonText<'_>>) {
+        self.go_past_calls();
+        if let Some(content) = content {
+            self.chains.add_speech(content);
+        }
     }
 
     /// Records that the call `id` was started.

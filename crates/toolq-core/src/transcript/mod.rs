@@ -32,7 +32,6 @@ pub use formats::invalid_input_object;
 pub use input_error::{InputError, LineCol};
 pub use input_source::InputSource;
 pub use line_follower::{FollowedLine, LineFollower};
-pub use raw_call::is_generated_id;
 pub use recording::Recording;
 pub use response::parse_response;
 pub use response_error::ResponseError;

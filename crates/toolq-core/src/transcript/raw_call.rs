@@ -9,10 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::{Input, InvalidInput, JsonText, ParsedObject, to_json_line};
 use crate::transcript::index::CallIndexEntry;
-use crate::types::{Call, CallKind, RecordedResult, ResultContent};
-
-/// How an id begins that toolq made.
-const GENERATED_PREFIX: &str = "toolq_";
+use crate::types::{Call, CallKind, GENERATED_ID_PREFIX, RecordedResult, ResultContent};
 
 /// The id, name, and input of one call.
 #[derive(Debug)]
@@ -90,13 +87,7 @@ impl RawCall {
 fn generate_call_id(turn: usize, position: usize, name: &str, input: &str) -> String {
     let text = format!("{turn}\0{position}\0{name}\0{input}");
     let digest = Sha256::digest(text);
-    format!("{GENERATED_PREFIX}{}", HEXLOWER.encode(&digest[..8]))
-}
-
-/// Returns whether toolq made this id, for a call without one.
-pub fn is_generated_id(id: &str) -> bool {
-    let digits = id.strip_prefix(GENERATED_PREFIX).map(str::as_bytes);
-    digits.is_some_and(|digits| digits.len() == 16 && HEXLOWER.decode(digits).is_ok())
+    format!("{GENERATED_ID_PREFIX}{}", HEXLOWER.encode(&digest[..8]))
 }
 
 /// Parses `call` from `text`, which starts at byte `text_offset` of the input.

@@ -1,5 +1,6 @@
 //! The result of a call, in no particular dialect.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -18,6 +19,17 @@ pub enum ResultContent {
 }
 
 impl ResultContent {
+    /// Returns the text, or the blocks as JSON.
+    pub fn to_text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Blocks(blocks) => {
+                let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
+                Cow::Owned(format!("[{}]", blocks.join(",")))
+            }
+        }
+    }
+
     /// Whether there is neither text nor a block.
     pub fn is_empty(&self) -> bool {
         match self {

@@ -85,6 +85,8 @@ pub enum ApprovalMeans {
     Control,
     /// The program that embeds toolq as a library.
     Callback,
+    /// `toolq approvals`, after an earlier run had asked.
+    Later,
 }
 
 impl ApprovalMeans {
@@ -114,6 +116,7 @@ impl ApprovalMeans {
             Self::Client(_) => "client",
             Self::Control => "control",
             Self::Callback => "callback",
+            Self::Later => "approvals",
         }
     }
 }

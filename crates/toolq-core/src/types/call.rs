@@ -1,8 +1,10 @@
 //! Turns, calls, and references to calls.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::json::{Input, InvalidInput};
+use crate::types::call_context::ContextDigest;
 use crate::types::dialect::AnswerForm;
 use crate::types::trace_context::CallPath;
 use crate::types::traceparent::Traceparent;
@@ -10,7 +12,7 @@ use crate::types::traceparent::Traceparent;
 /// The calls of one assistant message. Turns run one after another.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// Counted from 0 over the whole input. Answered turns count too, so a turn keeps its number on resume.
+    /// Counted from 0 over the whole input. Answered turns count too, so a turn keeps its number when its input is run again.
     pub number: usize,
     /// In the order in which the model requested them.
     pub calls: Vec<Call>,
@@ -32,7 +34,8 @@ pub struct Turn {
     pub origin: TurnOrigin,
 }
 
-/// Where a turn comes from, as far as that is known. It changes nothing about how the turn runs.
+/// Where a turn comes from, as far as that is known. It changes nothing about how the turn runs, but tells calls apart that look
+/// the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnOrigin {
     /// The path of the input as it was given, or `-` for stdin.
@@ -43,6 +46,10 @@ pub struct TurnOrigin {
     pub model: Option<String>,
     /// The span in which the calls were requested, if they belong to a trace of their own.
     pub traceparent: Option<Traceparent>,
+    /// What stands before the message in its conversation, if it is part of one.
+    pub before: Option<ContextDigest>,
+    /// The ids that calls with different inputs share in the conversation.
+    pub shared_ids: Arc<BTreeSet<String>>,
 }
 
 /// How a model's response ended, as far as it decides which of its calls may run.

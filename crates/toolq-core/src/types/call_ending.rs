@@ -1,5 +1,6 @@
 //! How what ran a call ended, and why it may not be known whether the call took effect.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::types::backing::LimitKind;
@@ -25,6 +26,19 @@ pub enum CallEnding {
     Unfinished,
 }
 
+/// A start that nobody has settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsettledStart {
+    /// What it is settled by.
+    pub settle_id: String,
+    /// The log of the run that made it.
+    pub log: PathBuf,
+    /// When that was, in milliseconds since 1970.
+    pub started_ms: Option<u64>,
+    /// What the model read about it, if that run itself left it in doubt.
+    pub answer: Option<String>,
+}
+
 /// Why it isn't known whether a call took effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DoubtCause {
@@ -32,8 +46,8 @@ pub enum DoubtCause {
     ConnectionLost(Box<TransportError>),
     /// No complete result arrived within this time.
     TimedOut(Duration),
-    /// An earlier run started it, and the log has no record of its end.
-    EndNotLogged,
+    /// An earlier run started it, and the log has no record of its end. With what is known of that, if the memory has it.
+    EndNotLogged(Option<Box<UnsettledStart>>),
     /// The run stopped before a complete result arrived.
     Interrupted(HaltCause),
     /// It was canceled because a call of this tool in the same batch failed.

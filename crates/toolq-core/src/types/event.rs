@@ -9,8 +9,8 @@ use crate::schedule::StartWait;
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
 use crate::types::approval::Approval;
-use crate::types::cache_policy::CacheNote;
 use crate::types::call::{CallRef, TurnOrigin};
+use crate::types::memory::CallClaim;
 use crate::types::outcome::Outcome;
 use crate::types::probe_finding::ProbeFinding;
 use crate::types::server_event::{ServerEnd, ServerStart};
@@ -129,6 +129,8 @@ pub enum Event<'a> {
         attempt: u32,
         /// The same for all attempts of the call, in every run.
         idempotency_key: &'a str,
+        /// What stands for it in the memory, if it is remembered.
+        claim: Option<&'a CallClaim>,
         /// How long the attempt waited because of the limits of its tool, server or host. `None` if it didn't.
         waited: Option<Duration>,
     },
@@ -188,8 +190,8 @@ pub enum Event<'a> {
         attempts: u32,
         /// What the agent used, if the call ran one.
         agent_usage: Option<&'a AgentUsage>,
-        /// What it means for results in the log.
-        cache: &'a CacheNote,
+        /// What stands for it in the memory, if it was claimed.
+        claim: Option<&'a CallClaim>,
     },
     /// A host process sent the result of an attempt after its call had stopped waiting. The result answers no call.
     LateResult {

@@ -12,15 +12,6 @@ pub trait EventSink: Send {
     /// reach the remaining sinks.
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError>;
 
-    /// Blocks until every result emitted so far is durable. Called before results are delivered, and when no further
-    /// event follows whose write could make them durable as well.
-    ///
-    /// # Errors
-    /// The sink can't guarantee that.
-    fn flush(&mut self) -> Result<(), EmitError> {
-        Ok(())
-    }
-
     /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
     fn shows_progress(&self, _call: &CallRef) -> bool {
         true

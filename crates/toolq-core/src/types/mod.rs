@@ -10,6 +10,7 @@ mod argument_list;
 mod backing;
 mod cache_policy;
 mod call;
+mod call_context;
 mod call_ending;
 mod call_output;
 mod compare;
@@ -23,14 +24,16 @@ mod http_backing;
 mod invocation;
 mod locks;
 mod masked;
+mod memory;
+mod once_policy;
 mod outcome;
 mod outcome_kind;
 mod output_request;
 mod price;
 mod probe_finding;
 mod problem;
+mod reach;
 mod recorded_result;
-mod resume_state;
 mod safety;
 mod sandbox;
 mod server;
@@ -58,9 +61,11 @@ pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub use argument_list::ArgumentList;
 pub use backing::{Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource};
-pub use cache_policy::{CacheNote, CachePolicy, KeptResult};
+pub use cache_policy::CachePolicy;
 pub use call::{Call, CallKey, CallKind, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
-pub use call_ending::{CallEnding, DoubtCause};
+pub(crate) use call_context::GENERATED_ID_PREFIX;
+pub use call_context::{CallContext, ContextDigest, is_generated_id, is_random_id};
+pub use call_ending::{CallEnding, DoubtCause, UnsettledStart};
 pub use call_output::{CacheHit, CallOutput, CaptureStats};
 pub use compare::{Compare, IgnorePattern, TextNormalizer};
 pub use dialect::{AnswerForm, Dialect, InputLayout, StreamVendor};
@@ -78,6 +83,11 @@ pub use invocation::{
 pub(crate) use locks::FILE_LOCK_PREFIX;
 pub use locks::{CallLock, CallLocks, LockMode, LockTemplates, LockedResource};
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
+pub use memory::{
+    CallClaim, CallConflict, CallMemory, Commit, CommitDone, EarlierRun, MemoryVerdict,
+    RecalledCall, Recollection, RestoredResult, ResultSource, RunsAgain,
+};
+pub use once_policy::OncePolicy;
 pub use outcome::Outcome;
 pub use outcome_kind::OutcomeKind;
 pub use output_request::{CutOutput, DEFAULT_PAGE_BYTES, OutputRequest, OutputUnavailable};
@@ -85,8 +95,8 @@ pub(crate) use price::MicroUsd;
 pub use price::{ModelPrice, PicoUsd, PriceTable, format_dollars, format_usd};
 pub use probe_finding::ProbeFinding;
 pub use problem::{FileProblem, Severity, Span};
+pub use reach::Reach;
 pub use recorded_result::RecordedResult;
-pub use resume_state::{PriorAttempts, RestoredResult, ResumeState};
 pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
 pub use sandbox::{
     MissingProtection, Sandbox, SandboxEntry, SandboxInvocation, SandboxNetwork, SandboxPlace,

@@ -9,8 +9,8 @@ use crate::types::answer::{ClientContent, ResultContent};
 use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::call_output::{CallOutput, CaptureStats};
 use crate::types::halt::{HaltCause, NotExecutedCause};
+use crate::types::memory::{CallConflict, RestoredResult};
 use crate::types::output_request::OutputUnavailable;
-use crate::types::resume_state::RestoredResult;
 use crate::types::tool_lock::ToolDrift;
 use crate::types::transport::{SpawnError, TransportError};
 use crate::types::verdict::Rejection;
@@ -116,8 +116,12 @@ pub enum Outcome {
     Rejected(Rejection),
     /// A panic in toolq itself, confined to this call.
     InternalError(String),
-    /// It ended in an earlier run, and its result was restored from the session log.
+    /// It ended in an earlier run, and the memory has its result.
     Restored(RestoredResult),
+    /// What names it names a call with another tool or input, which has run. It didn't.
+    Conflict(Box<CallConflict>),
+    /// It is running already, and its result didn't come in time.
+    IsRunning,
 }
 
 impl Outcome {

@@ -76,6 +76,10 @@ statuses! {
     NotExecuted = "not_executed",
     /// Its tool failed too many times in a row.
     Paused = "paused",
+    /// What names it names a call with another tool or input.
+    Conflict = "conflict",
+    /// It is running already.
+    IsRunning = "is_running",
     /// It needs an approval that wasn't given.
     NeedsApproval = "needs_approval",
     /// Its approval was requested and denied.
@@ -123,7 +127,12 @@ impl Status {
     pub fn is_skipped(&self) -> bool {
         matches!(
             self,
-            Self::NotExecuted | Self::Paused | Self::NeedsApproval | Self::LogRefused
+            Self::NotExecuted
+                | Self::Paused
+                | Self::NeedsApproval
+                | Self::LogRefused
+                | Self::Conflict
+                | Self::IsRunning
         )
     }
 
@@ -143,14 +152,6 @@ impl Status {
     /// Whether the call was stopped for a reason outside of it.
     pub fn is_stopped_externally(&self) -> bool {
         self.is_interrupted() || *self == Self::Canceled
-    }
-
-    /// Whether a call that ends like this makes its run stop early.
-    pub fn stops_run(&self) -> bool {
-        matches!(
-            self,
-            Self::Paused | Self::NeedsApproval | Self::OverBudget | Self::LogRefused
-        )
     }
 
     /// Returns the words for people: `bad output`.

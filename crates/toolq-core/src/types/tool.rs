@@ -15,6 +15,7 @@ use crate::types::cache_policy::CachePolicy;
 use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
 use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
 use crate::types::locks::LockTemplates;
+use crate::types::once_policy::OncePolicy;
 use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
 use crate::types::start_limits::StartLimits;
 use crate::types::template::Template;
@@ -63,7 +64,7 @@ pub struct Tool {
     pub status: StatusTemplates,
     /// What does the work. A tool without a backing can still be planned and validated.
     pub backing: Option<Backing>,
-    /// On resume, finds out whether an interrupted call took effect.
+    /// Finds out whether an interrupted call took effect, when it is asked for again.
     pub probe: Option<CommandBacking>,
     /// The format of the output.
     pub output: OutputKind,
@@ -77,6 +78,8 @@ pub struct Tool {
     pub max_saved: u64,
     /// When the result of an earlier call answers a call with the same input. `None` runs each call.
     pub cache: Option<CachePolicy>,
+    /// Which of its calls are the same, whatever their ids. `None` if their ids say that.
+    pub once: Option<OncePolicy>,
     /// When a failed attempt is retried.
     pub retry: RetryPolicy,
     /// What a failed call does to the other calls.
@@ -216,6 +219,7 @@ pub enum MessageKey {
     Interrupted,
     InDoubt,
     EmptyOutput,
+    AlreadyDone,
     CompletionDescription,
     CompletionResult,
     NewTaskDescription,

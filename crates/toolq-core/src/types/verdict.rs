@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::json::Input;
+use crate::types::approval::Approval;
 use crate::types::call::{Call, CallRef};
 use crate::types::halt::NotExecutedCause;
 use crate::types::invocation::{CommandInvocation, Invocation};
 use crate::types::locks::CallLocks;
-use crate::types::resume_state::ResumeState;
+use crate::types::outcome::Outcome;
 use crate::types::status::Status;
 use crate::types::tool::Tool;
 
@@ -18,8 +19,12 @@ pub struct CheckedCall {
     pub call: Call,
     /// Whether it may run.
     pub verdict: Verdict,
-    /// What earlier runs recorded about it. A check knows only what the input says.
-    pub resume_state: ResumeState,
+    /// Its outcome, if that is known: an earlier run has made it. A check knows only what the input says.
+    pub known: Option<Box<Outcome>>,
+    /// What was said about it when an earlier run asked whether it may start.
+    pub approval: Option<Approval>,
+    /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
+    pub unsettled: Option<Box<Outcome>>,
     /// The position of the call of this turn that it repeats: with the same id, tool and input. Only that one runs, and both
     /// have its result.
     pub repeats: Option<usize>,

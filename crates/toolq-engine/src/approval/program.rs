@@ -56,8 +56,9 @@ pub(crate) fn question_job(
             probe: None,
         },
         ticket: None,
-        prior_attempts: None,
-        needs_probe: false,
+        is_remembered: false,
+        approval: None,
+        unsettled: None,
     })
 }
 

@@ -39,12 +39,17 @@ impl CommandRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         let owner = ProcessIdentity::current().reaper_argument();
         let program = settings.supervisor_program.as_deref();
+        let reaper_pools = program.and_then(|program| ReaperPools::new(program, &owner));
+        if let (Some(pools), Some(file)) = (&reaper_pools, &settings.held_file) {
+            // Without descriptors, no program can be started either.
+            let _ = pools.hold(file);
+        }
         Self {
             tools: Arc::clone(&settings.tools),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
-            reaper_pools: program.and_then(|program| ReaperPools::new(program, &owner)),
+            reaper_pools,
             groups: ProcessGroups::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! A program that a reaper started.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,9 +43,11 @@ impl SupervisedChild {
         descriptors: &ChildDescriptors<'_>,
     ) -> std::io::Result<Self> {
         let request = ReaperRequest::Start(Box::new(spawn_request.clone())).encode();
+        let descriptors: Vec<BorrowedFd<'_>> =
+            descriptors.iter().copied().chain(pool.held()).collect();
         for _ in 0..MAX_START_ATTEMPTS {
             let reaper = pool.take_reaper(spawn_request)?;
-            let sent = timeout(REAPER_TIMEOUT, reaper.send(&request, descriptors)).await;
+            let sent = timeout(REAPER_TIMEOUT, reaper.send(&request, &descriptors)).await;
             match sent {
                 Ok(Ok(())) => {
                     return Ok(Self {

@@ -12,7 +12,7 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{AttemptTimeout, CallJob};
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, EmitError, Event, HaltCause,
-    Outcome,
+    Outcome, RecalledCall,
 };
 
 /// A pending question about the call that is next in order.
@@ -65,6 +65,7 @@ impl Dispatcher<'_> {
         approver: Option<&Approver>,
     ) -> bool {
         let approval = match approver {
+            _ if let Some(approval) = &job.approval => approval.clone(),
             Some(Approver::All { user }) => Approval {
                 decision: ApprovalDecision::Yes,
                 means: ApprovalMeans::All,
@@ -126,7 +127,22 @@ impl Dispatcher<'_> {
         let earlier = self.never_approved.take_if(is_first);
         self.never_approved = earlier.or(tool.map(|tool| (number, tool)));
         self.gate.remove(number);
+        self.note_question(number);
         self.finish_call(number, Outcome::NeedsApproval);
+    }
+
+    /// Notes in the memory that a call waits for an approval, so that somebody can give it later.
+    fn note_question(&mut self, number: usize) {
+        if let (Some(memory), Some(job)) =
+            (&self.engine.settings.memory, self.queue.waiting_job(number))
+        {
+            // If it can't be noted, the next run asks again.
+            let _ = memory.ask(&RecalledCall {
+                call: &job.call,
+                accepted: Some(&job.accepted),
+                origin: &self.engine.turn_origin,
+            });
+        }
     }
 
     fn ask(&mut self, number: usize, job: &Arc<CallJob>, approver: &Approver) {

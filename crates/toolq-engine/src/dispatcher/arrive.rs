@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::dispatcher::finish::CallStats;
-use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
+use crate::recall::may_write;
 use crate::scheduler::{CallJob, CallState};
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
-    AcceptedCall, Call, CallRef, CallRequest, CheckedCall, Event, Invocation, NotExecutedCause,
-    Outcome, Rejection, ResumeState, TurnArrival, Verdict,
+    AcceptedCall, Approval, Call, CallRef, CallRequest, CheckedCall, Event, Invocation,
+    NotExecutedCause, Outcome, Rejection, TurnArrival, Verdict,
 };
 
 impl Dispatcher<'_> {
@@ -51,11 +51,11 @@ impl Dispatcher<'_> {
             self.deliver_answers();
             return;
         }
-        let is_restored = matches!(checked.resume_state, ResumeState::Answered(_));
+        let is_known = checked.known.is_some();
         let is_completion = checked.verdict.is_completion();
         let batch = match (&checked.verdict, self.skip_cause(is_completion)) {
             // A call that an earlier run answered still gets a batch, so that the batches are those of the plan.
-            (Verdict::Accepted(accepted), cause) if is_restored || cause.is_none() => {
+            (Verdict::Accepted(accepted), cause) if is_known || cause.is_none() => {
                 Some(self.partition.assign_batch(&CallAccess::of(accepted)))
             }
             _ => None,
@@ -73,18 +73,19 @@ impl Dispatcher<'_> {
         let CheckedCall {
             call,
             verdict,
-            resume_state,
+            known,
+            approval,
+            unsettled,
             ..
         } = checked;
         let request = |accepted| CallRequest {
             call: &call,
             accepted,
         };
-        match (resume_state, verdict) {
-            (ResumeState::Answered(restored), verdict) => {
-                let completed = !restored.is_error && verdict.is_completion();
-                let outcome = Outcome::Restored(*restored);
-                self.restore_call(&call_ref, request(verdict.accepted()), &outcome, 0);
+        match (known, verdict) {
+            (Some(outcome), verdict) => {
+                let completed = !outcome.is_error() && verdict.is_completion();
+                self.answer_known(&call_ref, request(verdict.accepted()), &outcome);
                 if completed {
                     let tool = call.name.to_string();
                     // The calls after it haven't arrived yet.
@@ -94,16 +95,12 @@ impl Dispatcher<'_> {
                         .or(Some(NotExecutedCause::SessionCompleted { tool }));
                 }
             }
-            (ResumeState::InDoubt(prior), verdict) => {
-                let request = request(verdict.accepted());
-                self.restore_call(&call_ref, request, &orphaned_outcome(), prior.count);
+            (None, Verdict::Accepted(accepted)) => {
+                self.enqueue_accepted(call_ref, call, *accepted, (approval, unsettled));
             }
-            (resume_state, Verdict::Accepted(accepted)) => {
-                self.enqueue_accepted(call_ref, call, *accepted, resume_state);
-            }
-            (_, Verdict::Rejected(rejection)) => {
+            (None, Verdict::Rejected(rejection)) => {
                 let outcome = Outcome::Rejected(*rejection);
-                self.answer_on_arrival(&call_ref, request(None), &outcome, 0);
+                self.answer_on_arrival(&call_ref, request(None), &outcome);
             }
         }
     }
@@ -113,19 +110,20 @@ impl Dispatcher<'_> {
         call_ref: Arc<CallRef>,
         call: Call,
         accepted: AcceptedCall,
-        resume_state: ResumeState,
+        (approval, unsettled): (Option<Approval>, Option<Box<Outcome>>),
     ) {
         let ticket = self.engine.circuit_breakers.take_ticket(&accepted.tool);
         let access = CallAccess::of(&accepted);
         let needs_approval = accepted.needs_approval;
         let is_completion = matches!(accepted.invocation, Some(Invocation::Completion(_)));
-        let needs_probe = matches!(resume_state, ResumeState::NeedsProbe(_));
+        let is_remembered = may_write(&accepted.tool, &self.engine.settings.tools);
         let job = Arc::new(CallJob {
             call,
             accepted,
             ticket,
-            prior_attempts: resume_state.prior_attempts(),
-            needs_probe,
+            is_remembered,
+            approval,
+            unsettled,
         });
         debug!(
             id = job.call.id,
@@ -186,14 +184,13 @@ impl Dispatcher<'_> {
         self.skip_calls(waiting, &outcome);
     }
 
-    /// Answers a call that was rejected or that ended in an earlier run. If it names a known tool, its outcome counts
+    /// Answers a call that was rejected, or whose outcome the memory knows. If it names a known tool, its outcome counts
     /// for the policies of that tool.
     pub(crate) fn answer_on_arrival(
         &mut self,
         call_ref: &Arc<CallRef>,
         request: CallRequest<'_>,
         outcome: &Outcome,
-        attempts: u32,
     ) {
         let tool = self.engine.settings.tools.get(&request.call.name).cloned();
         let number = self.queue.push(Arc::clone(call_ref), CallState::Finishing);
@@ -201,7 +198,7 @@ impl Dispatcher<'_> {
             Outcome::Restored(restored) => restored.agent_usage.clone(),
             _ => None,
         };
-        let stats = CallStats::from_earlier_runs(attempts).with_agent_usage(agent);
+        let stats = CallStats::default().with_agent_usage(agent);
         self.answer_call(number, call_ref, request, tool.as_deref(), outcome, stats);
         if let Some(tool) = &tool {
             let ticket = self.engine.circuit_breakers.take_ticket(tool);

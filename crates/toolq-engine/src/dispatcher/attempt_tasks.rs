@@ -16,7 +16,7 @@ use crate::attempt::{Attempt, AttemptResult, AttemptRunner};
 use crate::control::RunControl;
 use crate::dispatcher::handle::{AgentRequest, DispatcherHandle};
 use crate::progress::{MAX_QUEUED_PROGRESS, Progress, ProgressSender};
-use toolq_core::types::{CallOutput, CallRef, Outcome};
+use toolq_core::types::{CallOutput, CallRef, CommitDone, EmitError, Outcome, Recollection};
 
 /// An event from a task. Calls are numbered as in the dispatcher's queue.
 #[derive(Debug)]
@@ -31,12 +31,23 @@ pub(crate) enum TaskEvent {
     ApprovalReplied(usize, ApprovalReply),
     /// An agent makes a request to its dispatcher.
     AgentRequest(usize, AgentRequest),
+    /// The memory says what becomes of a call.
+    Recalled(usize, Result<Recollection, EmitError>),
+    /// Another run has come to the end of a call. `None` if it didn't in time.
+    OtherRunEnded(usize, Option<Result<Recollection, EmitError>>),
+    /// What calls need before they start is durable: whether each of them is claimed now.
+    Committed(Vec<usize>, Result<Vec<bool>, EmitError>),
+    /// The results up to this request are durable, or never will be.
+    Synced(u64),
+    /// What a probe has found is durable.
+    Settled(usize, Result<(), EmitError>),
 }
 
 enum TaskResult {
     Attempt(AttemptResult),
     Backoff,
     Approval(ApprovalReply),
+    Memory(TaskEvent),
 }
 
 /// The running tasks. Dropping this aborts them.
@@ -49,6 +60,8 @@ pub(crate) struct AttemptTasks {
     progress_receiver: mpsc::Receiver<(usize, Progress)>,
     request_sender: mpsc::UnboundedSender<(usize, AgentRequest)>,
     request_receiver: mpsc::UnboundedReceiver<(usize, AgentRequest)>,
+    durable_sender: mpsc::UnboundedSender<TaskEvent>,
+    durable_receiver: mpsc::UnboundedReceiver<TaskEvent>,
     /// The event of a task that has ended, and how many progress updates were queued before it. Those are returned
     /// first.
     pending_event: Option<(TaskEvent, usize)>,
@@ -58,6 +71,7 @@ impl AttemptTasks {
     pub(crate) fn new() -> Self {
         let (progress_sender, progress_receiver) = mpsc::channel(MAX_QUEUED_PROGRESS);
         let (request_sender, request_receiver) = mpsc::unbounded_channel();
+        let (durable_sender, durable_receiver) = mpsc::unbounded_channel();
         Self {
             tasks: JoinSet::new(),
             call_numbers: HashMap::new(),
@@ -66,6 +80,8 @@ impl AttemptTasks {
             progress_receiver,
             request_sender,
             request_receiver,
+            durable_sender,
+            durable_receiver,
             pending_event: None,
         }
     }
@@ -134,6 +150,31 @@ impl AttemptTasks {
         self.call_numbers.insert(task.id(), call_number);
     }
 
+    /// Spawns a task that asks the memory about a call.
+    pub(crate) fn spawn_memory_task(
+        &mut self,
+        call_number: usize,
+        work: impl Future<Output = TaskEvent> + Send + 'static,
+    ) {
+        let task = self
+            .tasks
+            .spawn(async move { TaskResult::Memory(work.await) });
+        self.call_numbers.insert(task.id(), call_number);
+    }
+
+    /// Returns what is to be called once these calls may start.
+    pub(crate) fn commit_sender(&self, calls: Vec<usize>) -> CommitDone {
+        let events = self.durable_sender.clone();
+        Box::new(move |committed| drop(events.send(TaskEvent::Committed(calls, committed))))
+    }
+
+    /// Returns what is to be called once the results up to this request are durable. If they never will be, the log says so, and they
+    /// are results all the same.
+    pub(crate) fn sync_sender(&self, request: u64) -> CommitDone {
+        let events = self.durable_sender.clone();
+        Box::new(move |_| drop(events.send(TaskEvent::Synced(request))))
+    }
+
     /// Returns the next event. A call's progress and requests come before its end.
     pub(crate) async fn next_event(&mut self) -> TaskEvent {
         loop {
@@ -154,6 +195,7 @@ impl AttemptTasks {
             tokio::select! {
                 Some((call, progress)) = self.progress_receiver.recv() => return TaskEvent::Progress(call, progress),
                 Some((call, request)) = self.request_receiver.recv() => return TaskEvent::AgentRequest(call, request),
+                Some(event) = self.durable_receiver.recv() => return event,
                 Some(done) = self.tasks.join_next_with_id() => {
                     let before = self.progress_receiver.len();
                     self.pending_event = self.event_from(done).map(|event| (event, before));
@@ -178,6 +220,7 @@ impl AttemptTasks {
         Some(match done {
             Ok((_, TaskResult::Backoff)) => TaskEvent::BackoffElapsed(call_number),
             Ok((_, TaskResult::Approval(reply))) => TaskEvent::ApprovalReplied(call_number, reply),
+            Ok((_, TaskResult::Memory(event))) => event,
             Ok((_, TaskResult::Attempt(result))) => TaskEvent::AttemptFinished(call_number, result),
             Err(error) if is_question => {
                 let reply = ApprovalReply::Stopped(failure_text(error));

@@ -13,6 +13,7 @@ use crate::conversation_outputs::ConversationOutputs;
 use crate::dispatcher::shared_sink::SharedSink;
 use crate::dispatcher::turn_gate::{SharedTurnGate, TurnGate};
 use crate::dispatcher::turn_loop::Dispatcher;
+use crate::recall::RememberedWrites;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::types::{
@@ -157,6 +158,7 @@ impl<'e> ConcurrentTurns<'e> {
         let (sink, mut delivery) = (self.sink, self.delivery);
         let gate = TurnGate::new(&self.gate, calls.len());
         let future = Box::pin(async move {
+            let calls = state.recall(calls, &mut RememberedWrites::default()).await;
             Dispatcher::new(&mut state, number, sink, &mut delivery)
                 .with_turn_gate(gate)
                 .with_calls(calls)

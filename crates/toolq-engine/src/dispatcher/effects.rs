@@ -105,6 +105,9 @@ impl Dispatcher<'_> {
         for (number, outcome) in self.withdraw_canceled_retries() {
             self.effects.push_back(CallEffect::Finish(number, outcome));
         }
+        for (number, outcome) in self.withdraw_uncleared() {
+            self.effects.push_back(CallEffect::Finish(number, outcome));
+        }
         let in_batch = self.queue.batch_range(number);
         let waiting = self.withdraw_waiting(|number| in_batch.contains(&number));
         self.push_skips(waiting, &sibling);

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tracing::debug;
 
 use crate::dispatcher::effects::CallEffect;
-use crate::dispatcher::restore::orphaned_outcome;
 use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::{CallJob, CallState, RunningCall};
+use crate::recall::may_write;
+use crate::scheduler::{CallState, Durability, RunningCall};
 use crate::settings::EngineSettings;
 use toolq_core::answer;
 use toolq_core::answer::AnswerWording;
 use toolq_core::types::{
-    AgentUsage, CacheNote, CallEnding, CallRef, CallRequest, DoubtCause, Effect, Event, Invocation,
+    AgentUsage, CallClaim, CallEnding, CallRef, CallRequest, DoubtCause, Event, Invocation,
     NotExecutedCause, Outcome, Tool,
 };
 
@@ -23,19 +23,10 @@ pub(crate) struct CallStats {
     duration: Duration,
     attempts: u32,
     agent_usage: Option<Box<AgentUsage>>,
-    /// What it means for results in the log.
-    cache: CacheNote,
+    claim: Option<CallClaim>,
 }
 
 impl CallStats {
-    /// Returns the stats of a call that this run didn't start.
-    pub(crate) fn from_earlier_runs(attempts: u32) -> Self {
-        Self {
-            attempts,
-            ..Self::default()
-        }
-    }
-
     /// Adds what its agent used.
     pub(crate) fn with_agent_usage(self, agent: Option<Box<AgentUsage>>) -> Self {
         Self {
@@ -44,16 +35,10 @@ impl CallStats {
         }
     }
 
-    /// Only attempts that may have had an effect count for a call that this run didn't start.
-    fn from_waiting(job: &CallJob, outcome: &Outcome) -> Self {
-        let attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
-        Self::from_earlier_runs(if outcome.is_in_doubt() { attempts } else { 0 })
-    }
-
     fn from_running(run: &RunningCall, outcome: &Outcome, now: Duration) -> Self {
         // A call that was canceled before it did anything was started all the same, and its record must show that.
         let was_canceled = matches!(outcome, Outcome::NotExecuted(_));
-        if outcome.is_skipped() && !was_canceled {
+        if outcome.is_skipped() && !was_canceled || outcome.is_restored() {
             return Self::default();
         }
         let mut agent_usage = run.agent_usage.clone();
@@ -62,41 +47,31 @@ impl CallStats {
         }
         Self {
             duration: now.saturating_sub(run.started_at),
-            attempts: if run.is_probing {
-                run.prior_attempts
-            } else {
-                run.attempt
-            },
+            attempts: if run.has_started() { run.attempt } else { 0 },
             agent_usage,
-            cache: CacheNote::default(),
+            claim: run.claim.clone().or_else(|| run.probed.clone()),
         }
     }
 }
 
 impl Dispatcher<'_> {
-    /// Gives a waiting or running call its answer, and adds what follows from that to the work list. If an earlier run
-    /// may have executed the call and it couldn't be probed, it is in doubt rather than just skipped.
+    /// Gives a waiting or running call its answer, and adds what follows from that to the work list. One that an earlier run
+    /// has started, and that is left alone now, isn't just skipped.
     pub(crate) fn end_call(&mut self, number: usize, outcome: &Outcome) {
         let Some((call_ref, state)) = self.queue.take_state(number) else {
             return;
         };
         self.unapproved.remove(&number);
         let is_left_alone = outcome.is_skipped() || matches!(outcome, Outcome::Denied { .. });
-        let outcome = if is_left_alone && state.may_be_in_doubt() {
-            &orphaned_outcome()
-        } else {
-            outcome
-        };
+        let unsettled = state.unsettled().filter(|_| is_left_alone).cloned();
+        let outcome = unsettled.as_ref().unwrap_or(outcome);
         let (job, stats) = match state {
-            CallState::Waiting(job) => {
-                let stats = CallStats::from_waiting(&job, outcome);
-                (job, stats)
-            }
+            CallState::Waiting(job) => (job, CallStats::default()),
             CallState::Running(run) => {
                 let stats = self.leave_gate(number, &run, &call_ref, outcome);
                 (Arc::clone(&run.job), stats)
             }
-            CallState::Finishing | CallState::Answered(_) | CallState::Repeats(_) => return,
+            CallState::Finishing | CallState::Answered(..) | CallState::Repeats(_) => return,
         };
         debug!(
             id = call_ref.tool_use_id,
@@ -141,19 +116,13 @@ impl Dispatcher<'_> {
         outcome: &Outcome,
     ) -> CallStats {
         self.gate.leave(number);
-        self.needs_flush |= run.job.accepted.tool.effect == Effect::Write;
         let cache = &self.engine.result_cache;
         let root = &self.engine.settings.tools.root;
-        let moved = cache.note_change(&run.job.accepted, root) || run.locks_moved;
-        let ticket = run.cache_ticket.as_ref();
-        let kept = ticket.and_then(|ticket| cache.keep(ticket, call_ref, outcome));
-        CallStats {
-            cache: CacheNote {
-                kept,
-                changed_more: moved,
-            },
-            ..CallStats::from_running(run, outcome, self.engine.control.now())
+        cache.note_change(&run.job.accepted, root);
+        if let Some(ticket) = &run.cache_ticket {
+            cache.keep(ticket, call_ref, outcome);
         }
+        CallStats::from_running(run, outcome, self.engine.control.now())
     }
 
     /// Builds the answer of a call, emits it, and keeps it until all earlier answers have been delivered.
@@ -168,7 +137,7 @@ impl Dispatcher<'_> {
             duration,
             attempts,
             agent_usage,
-            cache,
+            claim,
         }: CallStats,
     ) {
         self.record_doubt(call_ref, outcome);
@@ -193,9 +162,17 @@ impl Dispatcher<'_> {
             duration,
             attempts,
             agent_usage: agent_usage.as_deref(),
-            cache: &cache,
+            claim: claim.as_ref(),
         });
-        self.queue.set_answer(number, answer);
+        let may_have_happened = attempts > 0 || outcome.is_restored();
+        let is_remembered = tool.is_none_or(|tool| may_write(tool, &self.engine.settings.tools));
+        let waits = may_have_happened && is_remembered && self.engine.settings.memory.is_some();
+        let durability = if waits {
+            Durability::Unrequested
+        } else {
+            Durability::Unneeded
+        };
+        self.queue.set_answer(number, answer, durability);
     }
 
     /// Remembers what is left of the output of a call for later calls of the same conversation. Returns whether they can read

@@ -39,6 +39,9 @@ impl Dispatcher<'_> {
         for (number, outcome) in self.withdraw_canceled_retries() {
             self.finish_call(number, outcome);
         }
+        for (number, outcome) in self.withdraw_uncleared() {
+            self.finish_call(number, outcome);
+        }
         let waiting = self.withdraw_waiting(|_| true);
         self.skip_calls(waiting, &outcome);
     }

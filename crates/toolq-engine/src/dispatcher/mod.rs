@@ -14,6 +14,7 @@ mod effects;
 mod finish;
 mod halt;
 mod handle;
+mod memory;
 mod probe;
 mod restore;
 mod shared_sink;

@@ -9,19 +9,18 @@ use toolq_core::types::{CallOutput, CallRef, CallRequest, DoubtCause, OnFailure,
 /// Returns the outcome of a call that was started by an earlier run and about which nothing more is known.
 pub(crate) fn orphaned_outcome() -> Outcome {
     Outcome::InDoubt {
-        cause: DoubtCause::EndNotLogged,
+        cause: DoubtCause::EndNotLogged(None),
         output: CallOutput::default(),
     }
 }
 
 impl Dispatcher<'_> {
-    /// Answers a call with its outcome from an earlier run. `attempts` is the number of attempts made so far.
-    pub(crate) fn restore_call(
+    /// Answers a call whose outcome the memory knows.
+    pub(crate) fn answer_known(
         &mut self,
         call_ref: &Arc<CallRef>,
         request: CallRequest<'_>,
         outcome: &Outcome,
-        attempts: u32,
     ) {
         let tool = self.engine.settings.tools.get(&request.call.name);
         let failed = outcome.is_error() && !outcome.is_stopped_externally();
@@ -33,6 +32,6 @@ impl Dispatcher<'_> {
             // Some of its siblings haven't arrived yet.
             self.canceled_batches.insert(batch, tool.name.clone());
         }
-        self.answer_on_arrival(call_ref, request, outcome, attempts);
+        self.answer_on_arrival(call_ref, request, outcome);
     }
 }

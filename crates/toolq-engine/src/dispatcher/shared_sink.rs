@@ -15,7 +15,6 @@ pub(crate) struct SharedSink<'e>(pub(crate) &'e dyn SyncEventSink);
 /// An event sink that can be used through a shared reference.
 pub(crate) trait SyncEventSink: Send + Sync {
     fn emit(&self, events: &[Event<'_>]) -> Result<(), EmitError>;
-    fn flush(&self) -> Result<(), EmitError>;
     fn shows_progress(&self, call: &CallRef) -> bool;
 }
 
@@ -41,11 +40,6 @@ impl SyncEventSink for TurnSink<'_> {
         sink.emit(events)
     }
 
-    fn flush(&self) -> Result<(), EmitError> {
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.flush()
-    }
-
     fn shows_progress(&self, call: &CallRef) -> bool {
         let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.shows_progress(call)
@@ -63,10 +57,6 @@ impl EventSink for SharedSink<'_> {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         self.0.emit(events)
     }
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.0.flush()
-    }
-
     fn shows_progress(&self, call: &CallRef) -> bool {
         self.0.shows_progress(call)
     }

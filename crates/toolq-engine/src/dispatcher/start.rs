@@ -8,7 +8,7 @@ use tracing::{debug, debug_span};
 use crate::attempt::Attempt;
 use crate::digests::idempotency_key;
 use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::{CallJob, CallState, Permit, QueueEntry, RunningCall};
+use crate::scheduler::{CallJob, CallState, Clearance, Permit, QueueEntry, RunningCall};
 use toolq_core::check::recheck_locks;
 use toolq_core::os::failpoint;
 use toolq_core::types::{Effect, EmitError, Event, EventSink as _, Outcome};
@@ -23,21 +23,17 @@ impl Dispatcher<'_> {
 
     fn start_admitted_calls(&mut self) {
         loop {
-            let mut admitted = self.start_throttled();
+            let mut admitted = self.permit_again();
+            admitted.extend(self.start_throttled());
             self.request_approval();
             admitted.extend(self.admit_calls());
-            if admitted.is_empty() {
+            let cleared = self.clear_starts(admitted);
+            if cleared.is_empty() {
                 return;
             }
-            match self.emit_starts(&admitted) {
-                Ok(()) => {
-                    return admitted
-                        .iter()
-                        .for_each(|number| self.start_attempt(*number));
-                }
-                Err(EmitError(why)) => {
-                    self.skip_calls(admitted, &Outcome::LogRefused(why));
-                }
+            match self.emit_and_start(&cleared) {
+                Ok(()) => return,
+                Err(EmitError(why)) => self.skip_calls(cleared, &Outcome::LogRefused(why)),
             }
         }
     }
@@ -57,15 +53,12 @@ impl Dispatcher<'_> {
     /// Returns a call that is about to start for the first time in this run.
     pub(crate) fn new_running_call(&self, job: Arc<CallJob>, permit: Permit) -> RunningCall {
         let task = &self.engine.settings.task_id;
-        let prior = job.prior_attempts.as_ref();
-        let logged_key = prior.and_then(|prior| prior.idempotency_key.clone());
-        let key =
-            logged_key.unwrap_or_else(|| idempotency_key(task, &job.call, &job.accepted.input));
+        let key = idempotency_key(task, &job.call, &job.accepted.input);
         RunningCall::new(job, key, self.engine.control.now(), permit)
     }
 
     /// Emits the starts of these calls in one slice, so that a log can record them together.
-    fn emit_starts(&mut self, admitted: &[usize]) -> Result<(), EmitError> {
+    pub(crate) fn emit_starts(&mut self, admitted: &[usize]) -> Result<(), EmitError> {
         let mut new_batches = Vec::new();
         for number in admitted {
             let batch = self.queue.get(*number).and_then(|entry| entry.call.batch);
@@ -93,7 +86,7 @@ impl Dispatcher<'_> {
         let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        if !run.is_probing && !run.job.is_agent() {
+        if !run.is_probing() && !run.job.is_agent() {
             self.stats.has_effect |= run.job.accepted.tool.effect != Effect::Read;
         }
         let is_shown = self.sink.shows_progress(call);
@@ -111,15 +104,16 @@ impl Dispatcher<'_> {
             id = call.tool_use_id,
             tool = &*call.tool_name,
             attempt = run.attempt,
-            probe = run.is_probing
+            probe = run.is_probing()
         );
         debug!(parent: &span, "started");
         let cache = &self.engine.result_cache;
         let root = &self.engine.settings.tools.root;
-        run.locks_moved |= cache.note_change(&run.job.accepted, root);
+        cache.note_change(&run.job.accepted, root);
         run.cache_ticket = cache.ticket(&run.job.accepted, root);
         let (cancel, canceled) = oneshot::channel();
         run.cancel = Some(cancel);
+        run.clearance = Clearance::Started;
         if let Some(slot) = &run.slot {
             slot.note_started(self.engine.control.now());
         }
@@ -130,7 +124,7 @@ impl Dispatcher<'_> {
         });
         let attempt = Box::new(Attempt {
             job: Arc::clone(&run.job),
-            is_probe: run.is_probing,
+            is_probe: run.is_probing(),
             number: run.attempt,
             idempotency_key: Arc::clone(&run.idempotency_key),
             trace,
@@ -156,7 +150,7 @@ pub(crate) fn start_event(entry: &QueueEntry) -> Option<Event<'_>> {
     let CallState::Running(run) = &entry.state else {
         return None;
     };
-    if run.is_probing {
+    if run.is_probing() {
         return Some(Event::Probing { call: &entry.call });
     }
     Some(Event::Started {
@@ -164,6 +158,7 @@ pub(crate) fn start_event(entry: &QueueEntry) -> Option<Event<'_>> {
         accepted: &run.job.accepted,
         attempt: run.attempt,
         idempotency_key: &run.idempotency_key,
+        claim: run.claim.as_ref(),
         waited: run.waited,
     })
 }

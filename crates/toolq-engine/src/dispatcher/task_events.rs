@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 
 use crate::attempt::{AttemptResult, CancelPoint};
 use crate::dispatcher::attempt_tasks::TaskEvent;
-use crate::dispatcher::start::start_event;
 use crate::dispatcher::turn_loop::Dispatcher;
 use crate::progress::Progress;
 use crate::scheduler::retry;
@@ -28,6 +27,14 @@ impl Dispatcher<'_> {
             TaskEvent::BackoffElapsed(number) => self.finish_backoff(number),
             TaskEvent::ApprovalReplied(number, reply) => self.handle_reply(number, reply),
             TaskEvent::AgentRequest(number, request) => self.handle_agent_request(number, request),
+            TaskEvent::Recalled(number, recalled) => self.handle_recalled(number, recalled),
+            TaskEvent::OtherRunEnded(number, recalled) => self.handle_other_run(number, recalled),
+            TaskEvent::Committed(numbers, committed) => self.handle_committed(numbers, &committed),
+            TaskEvent::Settled(number, settled) => self.handle_settled(number, settled),
+            TaskEvent::Synced(request) => {
+                self.queue.note_synced(request);
+                self.deliver_answers();
+            }
         }
     }
 
@@ -63,12 +70,12 @@ impl Dispatcher<'_> {
         let Some((call, run)) = self.queue.running_call(number) else {
             return;
         };
-        if run.is_probing {
-            return self.finish_probe(number, outcome);
+        if run.is_probing() {
+            return self.finish_probe(number, &outcome);
         }
         let wait = retry::next_wait(
             &run.job.accepted.tool,
-            run.attempt - run.prior_attempts,
+            run.attempt,
             &outcome,
             retry_after,
             run.remaining_time(self.engine.control.now()),
@@ -124,8 +131,7 @@ impl Dispatcher<'_> {
         };
         run.attempt += 1;
         let last_outcome = run.last_outcome.take();
-        let event = self.queue.get(number).and_then(start_event);
-        let Err(EmitError(why)) = self.sink.emit(event.as_slice()) else {
+        let Err(EmitError(why)) = self.emit_start(number) else {
             return self.start_attempt(number);
         };
         if let Some((_, run)) = self.queue.running_call(number) {

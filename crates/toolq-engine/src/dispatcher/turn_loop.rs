@@ -23,8 +23,7 @@ use crate::state::EngineState;
 use toolq_core::plan::BatchPartition;
 use toolq_core::schedule::Gate;
 use toolq_core::types::{
-    CallRef, CheckedCall, DoubtCause, Event, EventSink as _, HaltCause, NotExecutedCause,
-    TurnArrival,
+    CallRef, CheckedCall, DoubtCause, Event, HaltCause, NotExecutedCause, TurnArrival,
 };
 
 /// How many events of tasks are handled before calls start that can.
@@ -84,8 +83,10 @@ pub(crate) struct Dispatcher<'e> {
     pub(crate) stopped_by: Option<NotExecutedCause>,
     /// Why calls that haven't started don't run, if the input ended them.
     pub(crate) arrivals_ended_by: Option<NotExecutedCause>,
-    /// A call that writes has ended, and a power loss could still lose its result.
-    pub(crate) needs_flush: bool,
+    /// The calls whose starts may be emitted, since the memory was asked about them.
+    pub(crate) cleared: Vec<usize>,
+    /// The calls that need a permit again, since another run was at them.
+    pub(crate) unpermitted: Vec<usize>,
     /// Why the run was halted, once this turn has acted on that.
     pub(crate) halted_by: Option<HaltCause>,
 }
@@ -122,7 +123,8 @@ impl<'e> Dispatcher<'e> {
             effects: VecDeque::new(),
             stopped_by: None,
             arrivals_ended_by: None,
-            needs_flush: false,
+            cleared: Vec::new(),
+            unpermitted: Vec::new(),
             halted_by: None,
         }
     }
@@ -189,7 +191,7 @@ impl<'e> Dispatcher<'e> {
             let is_open = self.receive_arrivals(&mut arrivals);
             self.start_ready_calls();
             self.leave_turn_gate();
-            self.flush_if_needed();
+            self.sync_results();
             if !is_open && self.queue.is_empty() {
                 break;
             }
@@ -235,15 +237,6 @@ impl<'e> Dispatcher<'e> {
                 return;
             };
             self.handle_task_event(event);
-        }
-    }
-
-    /// Flushes non-repeatable results before anything is awaited. This isn't done as soon as a call ends, so that one
-    /// fsync also covers the start record that usually follows.
-    fn flush_if_needed(&mut self) {
-        if mem::take(&mut self.needs_flush) {
-            // If the log can't be flushed, it refuses the next start.
-            let _ = self.sink.flush();
         }
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::scheduler::running_call::{CallJob, RunningCall};
-use toolq_core::types::{CallAnswer, CallRef};
+use toolq_core::types::{CallAnswer, CallRef, Outcome};
 
 /// A call in the queue.
 #[derive(Debug)]
@@ -27,23 +27,38 @@ pub(crate) enum CallState {
     Running(Box<RunningCall>),
     /// Its answer is being built. No call stays in this state.
     Finishing,
-    /// It has its answer, which can't be delivered before those of earlier calls.
-    Answered(Box<CallAnswer>),
+    /// It has its answer, which can't be delivered before those of earlier calls, nor before it is durable.
+    Answered(Box<CallAnswer>, Durability),
     /// It repeats the call at this position, and has its answer, too.
     Repeats(usize),
 }
 
+/// What an answer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing: losing it costs no more than the time to repeat the call.
+    Unneeded,
+    /// It must be durable before anybody reads it, and that wasn't requested yet.
+    Unrequested,
+    /// It is durable once this request is done.
+    Requested(u64),
+}
+
 impl CallState {
     fn is_finished(&self) -> bool {
-        matches!(self, Self::Finishing | Self::Answered(_) | Self::Repeats(_))
+        matches!(
+            self,
+            Self::Finishing | Self::Answered(..) | Self::Repeats(_)
+        )
     }
 
-    /// Returns whether the call may have had an effect in an earlier run, because its tool's probe hasn't finished.
-    pub(crate) fn may_be_in_doubt(&self) -> bool {
+    /// Returns what becomes of the call if it is left alone, because of an earlier start that nothing is known of yet.
+    pub(crate) fn unsettled(&self) -> Option<&Outcome> {
         match self {
-            Self::Waiting(job) => job.needs_probe,
-            Self::Running(run) => run.is_probing,
-            Self::Finishing | Self::Answered(_) | Self::Repeats(_) => false,
+            Self::Waiting(job) => job.unsettled.as_deref(),
+            // A claim of its own shows that the earlier start is settled.
+            Self::Running(run) if run.claim.is_none() => run.job.unsettled.as_deref(),
+            Self::Running(_) | Self::Finishing | Self::Answered(..) | Self::Repeats(_) => None,
         }
     }
 }
@@ -55,6 +70,11 @@ pub(crate) struct CallQueue {
     entries: VecDeque<QueueEntry>,
     /// Answers that later calls may have, too, by position. `None` if no later call can repeat one.
     kept: Option<HashMap<usize, CallAnswer>>,
+    /// How often results were to be made durable.
+    sync_requests: u64,
+    /// The latest of these requests that is done.
+    synced: u64,
+    has_unrequested: bool,
 }
 
 impl CallQueue {
@@ -137,22 +157,57 @@ impl CallQueue {
     }
 
     /// Stores the answer of a call.
-    pub(crate) fn set_answer(&mut self, number: usize, answer: CallAnswer) {
+    pub(crate) fn set_answer(&mut self, number: usize, answer: CallAnswer, durability: Durability) {
+        self.has_unrequested |= durability == Durability::Unrequested;
         if let Some(entry) = self.get_mut(number) {
-            entry.state = CallState::Answered(Box::new(answer));
+            entry.state = CallState::Answered(Box::new(answer), durability);
         }
+    }
+
+    /// Returns whether answers have to become durable, and nobody has requested that.
+    pub(crate) fn has_unrequested(&self) -> bool {
+        self.has_unrequested
+    }
+
+    /// Makes all answers wait for a request that the caller makes. Returns its number.
+    pub(crate) fn request_sync(&mut self) -> u64 {
+        self.has_unrequested = false;
+        self.sync_requests += 1;
+        for entry in &mut self.entries {
+            if let CallState::Answered(_, durability @ Durability::Unrequested) = &mut entry.state {
+                *durability = Durability::Requested(self.sync_requests);
+            }
+        }
+        self.sync_requests
+    }
+
+    /// Notes that the requests up to this one are done.
+    pub(crate) fn note_synced(&mut self, request: u64) {
+        self.synced = self.synced.max(request);
+    }
+
+    /// Returns the numbers of the calls whose state is such.
+    pub(crate) fn numbers_of(&self, matches: impl Fn(&CallState) -> bool) -> Vec<usize> {
+        let numbered = (self.delivered_count..).zip(&self.entries);
+        numbered
+            .filter(|(_, entry)| matches(&entry.state))
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// Removes and returns the next call in call order, if it has its answer.
     pub(crate) fn pop_answered(&mut self) -> Option<(Arc<CallRef>, CallAnswer)> {
         let answer = match &self.entries.front()?.state {
             CallState::Repeats(position) => Some(self.kept.as_ref()?.get(position)?.clone()),
-            CallState::Answered(_) => None,
+            CallState::Answered(_, Durability::Unneeded) => None,
+            CallState::Answered(_, Durability::Requested(request)) if *request <= self.synced => {
+                None
+            }
             _ => return None,
         };
         let QueueEntry { call, state } = self.entries.pop_front()?;
         self.delivered_count += 1;
-        if let CallState::Answered(answer) = state {
+        if let CallState::Answered(answer, _) = state {
             if let Some(kept) = &mut self.kept {
                 kept.insert(call.position, (*answer).clone());
             }

@@ -14,7 +14,7 @@ use crate::scheduler::permits::Permit;
 use crate::scheduler::start_limits::StartSlot;
 use crate::scheduler::timeout::AttemptTimeout;
 use toolq_core::types::{
-    AcceptedCall, AgentUsage, Call, CallTimeouts, Invocation, Outcome, PriorAttempts,
+    AcceptedCall, AgentUsage, Approval, Call, CallClaim, CallTimeouts, Invocation, Outcome,
 };
 
 /// A call that may run, shared with the task that runs it.
@@ -23,10 +23,29 @@ pub(crate) struct CallJob {
     pub(crate) call: Call,
     pub(crate) accepted: AcceptedCall,
     pub(crate) ticket: Option<Ticket>,
-    /// The attempts that earlier runs started.
-    pub(crate) prior_attempts: Option<Box<PriorAttempts>>,
-    /// Whether its tool's probe runs before it starts.
-    pub(crate) needs_probe: bool,
+    /// Whether the memory keeps it: it may change something.
+    pub(crate) is_remembered: bool,
+    /// What was said about it when an earlier run asked whether it may start.
+    pub(crate) approval: Option<Approval>,
+    /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
+    pub(crate) unsettled: Option<Box<Outcome>>,
+}
+
+/// How far a call has come between getting its place and its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clearance {
+    /// The memory hasn't been asked.
+    Unasked,
+    /// The memory is being asked.
+    Asked,
+    /// Another run is at it.
+    Waiting,
+    /// It may start, once that is on record.
+    Cleared,
+    /// Its start is on record, and becomes durable.
+    Committing,
+    /// It has started, or its probe has.
+    Started,
 }
 
 impl CallJob {
@@ -43,12 +62,14 @@ pub(crate) struct RunningCall {
     pub(crate) idempotency_key: Arc<str>,
     /// When it started, in the engine's time.
     pub(crate) started_at: Duration,
-    /// The current attempt, counted from 1 over all runs.
+    /// The current attempt, counted from 1.
     pub(crate) attempt: u32,
-    /// The number of attempts in earlier runs.
-    pub(crate) prior_attempts: u32,
-    /// Its tool's probe is running. This run hasn't started the call itself.
-    pub(crate) is_probing: bool,
+    /// How far it has come before its start.
+    pub(crate) clearance: Clearance,
+    /// What stands for it in the memory.
+    pub(crate) claim: Option<CallClaim>,
+    /// The attempt of another run about which its tool's probe is asked. This run hasn't started the call itself.
+    pub(crate) probed: Option<CallClaim>,
     /// Cancels the attempt, or the backoff before the next one.
     pub(crate) cancel: Option<oneshot::Sender<()>>,
     /// The tool whose failure canceled it.
@@ -61,13 +82,12 @@ pub(crate) struct RunningCall {
     pub(crate) has_inner_effect: bool,
     /// With which its result is kept for later calls.
     pub(crate) cache_ticket: Option<Arc<CacheTicket>>,
-    /// The paths in its locks led elsewhere when it started than when it was checked.
-    pub(crate) locks_moved: bool,
     /// How long limits delayed the current attempt. `None` if they didn't.
     pub(crate) waited: Option<Duration>,
     /// Its place in the limits of its tool, server or host.
     pub(crate) slot: Option<StartSlot>,
-    _permit: Permit,
+    /// `None` while it waits for another run.
+    pub(crate) permit: Option<Permit>,
 }
 
 impl RunningCall {
@@ -79,15 +99,15 @@ impl RunningCall {
         permit: Permit,
     ) -> Self {
         let agent_name = job.is_agent().then(|| job.accepted.tool.name.as_str());
-        let prior_attempts = job.prior_attempts.as_ref().map_or(0, |prior| prior.count);
         Self {
             agent_usage: agent_name.map(AgentUsage::new).map(Box::new),
-            _permit: permit,
+            permit: Some(permit),
             idempotency_key: idempotency_key.into(),
             started_at: now,
-            attempt: prior_attempts + 1,
-            prior_attempts,
-            is_probing: job.needs_probe,
+            attempt: 1,
+            clearance: Clearance::Unasked,
+            claim: None,
+            probed: None,
             job,
             cancel: None,
             canceled_by: None,
@@ -95,9 +115,18 @@ impl RunningCall {
             waited: None,
             has_inner_effect: false,
             cache_ticket: None,
-            locks_moved: false,
             slot: None,
         }
+    }
+
+    /// Whether its tool's probe runs, and not the call itself.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.probed.is_some()
+    }
+
+    /// Whether it has started.
+    pub(crate) fn has_started(&self) -> bool {
+        self.clearance == Clearance::Started && self.probed.is_none()
     }
 
     /// Returns what is left of `timeout.total`. `None` if the tool has no such limit.

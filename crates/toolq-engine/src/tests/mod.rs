@@ -3,6 +3,7 @@
 mod approvals;
 mod concurrent_turns;
 mod halts;
+mod memory;
 mod nested_agents;
 mod restore;
 mod scripted_runner;
@@ -200,38 +201,6 @@ fn a_failed_attempt_is_retried_as_often_as_declared() {
     tool.effect = Effect::Write;
     let write = run_and_record(&[&tool], 8, calls("a", &tool), "!a");
     assert_eq!(write.lines_for("finished"), ["a failed 1"]);
-}
-
-/// A non-repeatable result is flushed before anything is awaited, but after the next start has been emitted, and after the
-/// results that came together with it, so that one fsync covers all.
-#[test]
-fn a_write_is_flushed_after_the_next_start() {
-    let tool = Tool {
-        effect: Effect::Write,
-        ..tool("t")
-    };
-    let recorder = run_and_record(&[&tool], 8, calls("A B c d", &tool), "A !B d c");
-    let from = recorder
-        .lines()
-        .iter()
-        .position(|line| line == "queued d Some(2)");
-    insta::assert_snapshot!(recorder.lines()[from.unwrap() + 1..].join("\n"), @r"
-    batch 0 [A] + started A 1
-    finished A ok 1
-    delivered A
-    batch 1 [B] + started B 1
-    flushed
-    finished B failed 1
-    delivered B
-    batch 2 [c d] + started c 1 + started d 1
-    flushed
-    finished d ok 1
-    finished c ok 1
-    delivered c
-    delivered d
-    flushed
-    drained
-    ");
 }
 
 /// A call has no side effects without a start record.

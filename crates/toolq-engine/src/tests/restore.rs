@@ -1,30 +1,28 @@
 //! Calls that an earlier run started or finished.
 
 use crate::run_budget::BudgetLimits;
-use crate::tests::scripted_runner::{
-    EventRecorder, calls, engine, failure_outcome, run_and_record, run_script, run_turn_with,
-    success_outcome, tool,
-};
+use crate::tests::scripted_runner::{EventRecorder, calls, run_and_record, run_script, tool};
 use toolq_core::types::{
-    CallEnding, CheckedCall, OnDoubt, OnFailure, Outcome, PriorAttempts, RestoredResult,
-    ResultContent, ResumeState, Status, Tool,
+    CallOutput, CheckedCall, DoubtCause, OnDoubt, OnFailure, Outcome, RestoredResult,
+    ResultContent, Status, Tool,
 };
 
 fn mark_answered(checked: &mut CheckedCall, status: &'static str) {
-    checked.resume_state = ResumeState::Answered(Box::new(RestoredResult {
+    checked.known = Some(Box::new(Outcome::Restored(RestoredResult {
         status: Status::from(status),
         is_error: status != "ok",
         content: ResultContent::Text("from the log".to_owned()),
         cut_output: None,
         agent_usage: None,
-    }));
+        source: None,
+    })));
 }
 
-fn prior_attempts(attempts: u32) -> PriorAttempts {
-    PriorAttempts {
-        count: attempts,
-        idempotency_key: Some("the earlier key".to_owned()),
-    }
+fn mark_in_doubt(checked: &mut CheckedCall) {
+    checked.known = Some(Box::new(Outcome::InDoubt {
+        cause: DoubtCause::EndNotLogged(None),
+        output: CallOutput::default(),
+    }));
 }
 
 /// Restored calls are answered as they arrive, need no permit, and don't delay other calls. Batches keep their numbers.
@@ -60,23 +58,10 @@ fn a_restored_call_is_no_barrier() {
 fn a_call_in_doubt_does_not_start() {
     let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A b", &tool);
-    calls[0].resume_state = ResumeState::InDoubt(Box::new(prior_attempts(2)));
+    mark_in_doubt(&mut calls[0]);
     let recorder = run_and_record(&[&tool], 8, calls, "b");
-    assert_eq!(recorder.lines_for("finished"), ["A in_doubt 2", "b ok 1"]);
+    assert_eq!(recorder.lines_for("finished"), ["A in_doubt 0", "b ok 1"]);
     assert_eq!(recorder.lines_for("delivered"), ["A", "b"]);
-}
-
-#[test]
-fn attempts_are_counted_over_runs_and_retried_by_run() {
-    let mut tool = tool("t");
-    tool.retry.max_retries = 1;
-    tool.retry.conditions = vec![toolq_core::types::RetryCondition::Exit(1)];
-    let mut calls = calls("a", &tool);
-    calls[0].resume_state = ResumeState::Started(Box::new(prior_attempts(3)));
-    let recorder = run_and_record(&[&tool], 8, calls, "!a !a");
-    assert_eq!(recorder.lines_for("started"), ["a 5"]);
-    assert_eq!(recorder.lines_for("batch"), ["0 [a] + started a 4"]);
-    assert_eq!(recorder.lines_for("finished"), ["a failed 5"]);
 }
 
 /// A failure from an earlier run stops the same calls as it did then.
@@ -139,7 +124,7 @@ fn restored_calls_use_no_budget() {
     let tool = tool_that_continues_on_doubt();
     let mut calls = calls("A B C", &tool);
     mark_answered(&mut calls[0], "ok");
-    calls[1].resume_state = ResumeState::InDoubt(Box::new(prior_attempts(1)));
+    mark_in_doubt(&mut calls[1]);
     let budgets = BudgetLimits {
         calls: Some(1),
         ..BudgetLimits::default()
@@ -147,7 +132,7 @@ fn restored_calls_use_no_budget() {
     let mut recorder = EventRecorder::default();
     let mut engine = crate::tests::scripted_runner::engine_with_budgets(&[&tool], 8, budgets);
     run_script(&mut engine, calls, "C", &mut recorder);
-    let ends = ["A ok 0", "B in_doubt 1", "C ok 1"];
+    let ends = ["A ok 0", "B in_doubt 0", "C ok 1"];
     assert_eq!(recorder.lines_for("finished"), ends);
 }
 
@@ -156,68 +141,4 @@ fn tool_that_continues_on_doubt() -> Tool {
         on_doubt: OnDoubt::Continue,
         ..tool("t")
     }
-}
-
-fn exit_outcome(code: i32) -> Outcome {
-    let mut outcome = if code == 0 {
-        success_outcome()
-    } else {
-        failure_outcome()
-    };
-    if let Outcome::Failed { ending, .. } = &mut outcome {
-        *ending = CallEnding::ExitCode(code);
-    }
-    outcome
-}
-
-/// If the probe says "done", its output is the result; if it says "not done", the call starts; otherwise it is in
-/// doubt.
-#[test]
-fn a_probe_runs_before_anything_starts() {
-    let tool = tool("t");
-    for (code, lines) in [
-        (0, "probing A|probed A done|finished A ok 1|delivered A"),
-        (
-            2,
-            "probing A|probed A unknown|finished A in_doubt 1|delivered A",
-        ),
-    ] {
-        let mut calls = calls("A", &tool);
-        calls[0].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
-        let mut recorder = EventRecorder::default();
-        let (mut engine, mut attempts) = engine(&[&tool], 8);
-        run_turn_with(&mut engine, calls, &mut recorder, async {
-            let (_, end) = attempts.recv().await.unwrap();
-            end.send(exit_outcome(code)).unwrap();
-        });
-        let recorded = recorder.lines();
-        let recorded: Vec<&str> = recorded[2..recorded.len() - 1]
-            .iter()
-            .map(|line| line.rsplit(" + ").next().unwrap())
-            .collect();
-        assert_eq!(recorded.join("|"), lines);
-    }
-    let mut calls = calls("A", &tool);
-    calls[0].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
-    let recorder = run_and_record(&[&tool], 8, calls, "!A A");
-    assert_eq!(recorder.lines_for("probed"), ["A not_done"]);
-    assert_eq!(recorder.lines_for("started"), ["A 2"]);
-    assert_eq!(recorder.lines_for("finished"), ["A ok 2"]);
-}
-
-/// It isn't just skipped, since the model must not believe that the call did nothing.
-#[test]
-fn a_call_whose_probe_could_not_run_is_in_doubt() {
-    let tool = Tool {
-        on_failure: OnFailure::Stop,
-        ..tool("t")
-    };
-    let mut calls = calls("A B", &tool);
-    mark_answered(&mut calls[0], "failed");
-    calls[1].resume_state = ResumeState::NeedsProbe(Box::new(prior_attempts(1)));
-    let recorder = run_and_record(&[&tool], 8, calls, "");
-    assert_eq!(
-        recorder.lines_for("finished"),
-        ["A failed 0", "B in_doubt 1"]
-    );
 }

@@ -21,9 +21,8 @@ use toolq_core::os::Environment;
 use toolq_core::types::{
     AcceptedCall, ApprovalPolicy, Call, CallAnswer, CallEnding, CallKind, CallOutput, CallRef,
     CallTimeouts, CaptureStats, CheckedCall, Compare, Effect, EmitError, Event, EventSink, OnDoubt,
-    OnFailure, Outcome, OutputKind, Rejection, RejectionReason, ResultContent, ResumeState,
-    RetryPolicy, SafetyPolicy, SafetySource, StartLimits, StatusTemplates, Tool, ToolsConfig,
-    Verdict,
+    OnFailure, Outcome, OutputKind, Rejection, RejectionReason, ResultContent, RetryPolicy,
+    SafetyPolicy, SafetySource, StartLimits, StatusTemplates, Tool, ToolsConfig, Verdict,
 };
 
 /// Attempts that wait for the test, by the id of their call.
@@ -102,11 +101,6 @@ impl EventSink for EventRecorder {
         } else {
             Ok(())
         }
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.record("flushed".to_owned());
-        Ok(())
     }
 }
 
@@ -224,6 +218,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         ignore: Vec::new(),
         normalize: Vec::new(),
         cache: None,
+        once: None,
         messages: BTreeMap::new(),
     }
 }
@@ -253,7 +248,9 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             invocation: None,
             probe: None,
         })),
-        resume_state: ResumeState::NotStarted,
+        known: None,
+        approval: None,
+        unsettled: None,
         repeats: None,
     }
 }
@@ -333,6 +330,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         output_dir: None,
         log_files: Vec::new(),
         supervisor_program: None,
+        held_file: None,
         environment: Arc::new(Environment::default()),
         resolver: Resolver::system(),
         mask: Arc::new(Mask::default()),
@@ -341,7 +339,7 @@ pub(crate) fn engine_settings(tools: &[&Tool], jobs: usize) -> EngineSettings {
         approver: None,
         host_tools: None,
         budget_limits: BudgetLimits::default(),
-        logged_results: None,
+        memory: None,
     }
 }
 

@@ -17,9 +17,9 @@ use toolq_core::os::create_private_dir;
 
 /// How often to try again if the file was replaced between opening and locking it.
 const MAX_OPEN_ATTEMPTS: u32 = 5;
-/// How long to wait for the lock. A run that is alive holds it for much longer, and a child on a busy machine may take a
-/// while to reach its exec.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for the lock. A run that is alive holds it for much longer. Of one that was killed, the reapers hold it until
+/// its programs are gone: those get up to 2 s to end by themselves.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two attempts to get the lock.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 

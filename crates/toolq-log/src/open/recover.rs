@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
 use crate::records::{RecordKind, RecoveredRecord, sha256_hex};
-use crate::write::{Durability, Journal, write_file_atomically};
+use crate::write::{Journal, write_file_atomically};
 use toolq_core::os::failpoint;
 
 /// The bytes after the last whole record of a log.
@@ -70,16 +70,17 @@ pub(crate) fn set_aside_torn_end(
 
 /// Appends the records of what was set aside.
 pub(crate) fn append_recovered_records(
-    journal: &mut Journal,
+    journal: &Journal,
     recovered: &[RecoveredRecord],
 ) -> io::Result<()> {
     if recovered.is_empty() {
         return Ok(());
     }
     for fields in recovered {
-        journal.append(&RecordKind::Recovered, None, &(), fields)?;
+        journal.append(RecordKind::Recovered, None, (&(), fields), false)?;
     }
-    journal.commit(Durability::Immediate)?;
+    journal.write()?;
+    journal.sync().map_err(io::Error::other)?;
     failpoint("recover.noted")
 }
 

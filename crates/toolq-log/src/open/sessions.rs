@@ -6,10 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::LogError;
-use crate::open::lock;
-use crate::open::paths::{lacks_input, names_input};
-use crate::read::RecordReader;
-use crate::records::{SessionRecord, sha256_hex};
 
 /// Returns the logs in `dir`, sorted by name, and so by time. Empty if the directory doesn't exist.
 ///
@@ -65,47 +61,6 @@ pub fn find_latest_session(dir: &Path) -> Result<PathBuf, LogError> {
     latest.ok_or_else(|| LogError::NoSession(dir.to_owned()))
 }
 
-/// Returns the log in `dir` that was written last, of those whose first session had the input with this digest.
-///
-/// # Errors
-/// The directory can't be read.
-pub fn find_latest_session_for_input(
-    dir: &Path,
-    input_sha256: &str,
-) -> Result<Option<PathBuf>, LogError> {
-    let is_of_input = |log: &PathBuf| {
-        let session = read_first_session(log);
-        session.is_some_and(|session| session.input_sha256.as_deref() == Some(input_sha256))
-    };
-    let named = latest_first(dir, |name| names_input(name, input_sha256))?;
-    if let Some(log) = named.into_iter().find(is_of_input) {
-        return Ok(Some(log));
-    }
-    // Earlier versions didn't put the input into the name.
-    let unnamed = latest_first(dir, lacks_input)?;
-    Ok(unnamed.into_iter().find(is_of_input))
-}
-
-/// Returns the logs in `dir` whose names are wanted, the one that was written last first.
-pub(crate) fn latest_first(
-    dir: &Path,
-    is_wanted: impl Fn(&[u8]) -> bool,
-) -> Result<Vec<PathBuf>, LogError> {
-    let mut logs = list_matching_files(dir, is_wanted)?;
-    logs.sort_by_key(last_modified);
-    logs.reverse();
-    Ok(logs)
-}
-
-/// Returns the first session of a log, or `None` if it can't be read.
-pub(crate) fn read_first_session(log: &Path) -> Option<SessionRecord> {
-    // The log may be about to be continued, so the strict checks apply.
-    let first = RecordReader::from_file(lock::open_owned(log).ok()?)
-        .next()?
-        .ok()?;
-    first.parse_metadata().ok()
-}
-
 /// Returns whether `dir` has more than `max_bytes` in logs and the files next to them, or more than `max_files` of them.
 /// Stops counting there, so that this takes little time even for a large directory. What can't be read counts as nothing.
 pub fn exceeds_size(dir: &Path, max_bytes: u64, max_files: usize) -> bool {
@@ -125,15 +80,6 @@ pub fn exceeds_size(dir: &Path, max_bytes: u64, max_files: usize) -> bool {
         }
     }
     false
-}
-
-/// Combines the digests of inputs: a single one is returned unchanged, several are concatenated and hashed.
-pub fn combine_digests<'a>(input_digests: impl Iterator<Item = &'a str>) -> String {
-    let digests: Vec<&str> = input_digests.collect();
-    match digests.as_slice() {
-        [one] => (*one).to_owned(),
-        many => sha256_hex(many.concat().as_bytes()),
-    }
 }
 
 /// Returns when a log was written last.

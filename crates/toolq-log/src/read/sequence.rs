@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use crate::agent_calls::AgentCalls;
 use crate::call_event::CallEvent;
 use crate::call_log::CallLog;
 use crate::read::corruption::{Corruption, CorruptionKind};
@@ -27,7 +26,6 @@ pub struct SequenceChecker {
     open_lists: HashSet<Uuid>,
     /// The `server_start` records of the open session that have no end yet.
     open_servers: HashSet<Uuid>,
-    agent_calls: AgentCalls,
     /// The turns in which agents requested their calls.
     agent_turns: HashMap<Uuid, AgentTurn>,
     /// The turns in which a model has responded since its agent started to work on a call.
@@ -140,10 +138,7 @@ impl SequenceChecker {
         let turn: TurnRecord = record.parse_metadata()?;
         let agent = record.parent.filter(|_| turn.agent.is_some());
         let turn = match agent {
-            Some(agent) => {
-                self.agent_calls.add_turn(record.id, agent);
-                LoggedTurn::Agent((agent, turn.turn))
-            }
+            Some(agent) => LoggedTurn::Agent((agent, turn.turn)),
             None => LoggedTurn::Input(turn.turn),
         };
         self.turns.insert(record.id, turn);
@@ -153,7 +148,7 @@ impl SequenceChecker {
         )
     }
 
-    /// Checks that a call has its turn. A resumed run finds a call by the number of its turn.
+    /// Checks that a call has its turn.
     fn check_call(&mut self, record: &Record) -> Result<(), SequenceError> {
         let turn = record
             .parent
@@ -166,10 +161,7 @@ impl SequenceChecker {
             {
                 return Err("its turn has another number".into());
             }
-            Some(LoggedTurn::Agent(turn)) => {
-                self.agent_calls.add_call(record.id, record.parent);
-                self.agent_turns.insert(record.id, turn);
-            }
+            Some(LoggedTurn::Agent(turn)) => drop(self.agent_turns.insert(record.id, turn)),
             _ => {}
         }
         require(found, "its turn isn't in the log")
@@ -216,24 +208,11 @@ impl SequenceChecker {
             !self.starts_without_response(call, &event),
             "a `write` call starts before its model response is in the log",
         )?;
-        self.note_start(call, &event);
-        Ok(self.calls.entry(call).or_default().apply(&event)?)
-    }
-
-    /// Notes the start of a call: an agent begins anew, and an effect of an agent's call is one of the agent.
-    fn note_start(&mut self, call: Uuid, event: &CallEvent<'_>) {
-        let CallEvent::Started(start) = event else {
-            return;
-        };
-        if start.agent.is_some() {
+        if matches!(&event, CallEvent::Started(start) if start.agent.is_some()) {
+            // The agent begins anew.
             self.answered_turns.remove(&call);
-            return;
         }
-        for agent in self.agent_calls.agents_above(call) {
-            if let Some(agent) = self.calls.get_mut(&agent) {
-                agent.note_inner_start(start.effect);
-            }
-        }
+        Ok(self.calls.entry(call).or_default().apply(&event)?)
     }
 }
 

@@ -41,6 +41,16 @@ pub struct StoredBlob {
     pub bytes: u64,
 }
 
+impl StoredBlob {
+    /// Returns the reference to the file that holds this JSON.
+    pub(crate) fn of(json: &[u8]) -> Self {
+        Self {
+            file: sha256_hex(json),
+            bytes: json.len() as u64,
+        }
+    }
+}
+
 /// Why a blob can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the file {file} in {}, referenced by the session log, {problem}", dir.display())]
@@ -48,13 +58,6 @@ pub struct BlobError {
     pub(crate) dir: std::path::PathBuf,
     pub(crate) file: String,
     pub(crate) problem: String,
-}
-
-impl BlobError {
-    /// Returns the path of the log that refers to the file.
-    pub(crate) fn log_path(&self) -> std::path::PathBuf {
-        self.dir.with_extension("")
-    }
 }
 
 impl<'l> RecordContent<'l> {

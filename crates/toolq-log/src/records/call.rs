@@ -1,18 +1,16 @@
 //! Content and metadata of a `tool_call`.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::memory::Identity;
 use crate::records::blob::RecordContent;
-use crate::records::line::sha256_hex;
 use crate::records::recorded_text::{is_truncated, recorded_text};
-use crate::records::tool_meaning::ToolMeaning;
 use redact::Mask;
-use toolq_core::types::{AcceptedCall, Call, CheckedCall, MaskedJson, Verdict};
+use toolq_core::types::{AcceptedCall, Call, CheckedCall, ContextDigest, MaskedJson, Verdict};
 
 /// Content of a `tool_call`: the input that is executed, even if it differs from the requested one.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -79,9 +77,21 @@ pub struct CallRecord<'a> {
     /// What decided whether the call is concurrency-safe.
     #[serde(borrow)]
     pub reason: Option<Cow<'a, str>>,
-    /// SHA-256 of the input's original bytes, before masking and coercion.
-    #[serde(borrow)]
-    pub input_sha256: Option<Cow<'a, str>>,
+    /// The key by which a later run finds the call, if it has an id or values that last.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+    /// A digest of the id of its message, if that is random.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Cow<'a, str>>,
+    /// A digest of what stands before its message in the conversation, if it is part of one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Cow<'a, str>>,
+    /// A digest of what the input means, as it was requested. Only with `key`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<Cow<'a, str>>,
+    /// The same of the input that is executed, if it differs.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub executed_digest: Option<Cow<'a, str>>,
     /// The input as it was requested, if a different one is executed.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub input_before_coercion: Option<RecordContent<'a>>,
@@ -91,9 +101,6 @@ pub struct CallRecord<'a> {
     /// The requested tool.
     #[serde(borrow, default)]
     pub tool_name: Cow<'a, str>,
-    /// Digests of what the tool means, by aspect: shows which parts of a tool have changed.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub tool_meaning: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
 impl<'a> CallContent<'a> {
@@ -125,7 +132,7 @@ impl<'a> CallRecord<'a> {
         checked: &'a CheckedCall,
         batch: Option<usize>,
         input_before_coercion: Option<RecordContent<'a>>,
-        tool_meaning: Option<&'a ToolMeaning>,
+        identity: Option<&Identity>,
         mask: &Mask,
     ) -> Self {
         let Call {
@@ -137,7 +144,6 @@ impl<'a> CallRecord<'a> {
             ..
         } = &checked.call;
         let accepted = accepted_call(checked);
-        let input_text = input.as_ref().ok().map(|input| input.text().as_bytes());
         let fault = input.as_ref().err();
         Self {
             tool_use_id: recorded_text(id, mask),
@@ -146,19 +152,23 @@ impl<'a> CallRecord<'a> {
             batch,
             concurrency_safe: accepted.map(|accepted| accepted.safe),
             reason: accepted.map(|accepted| accepted.safety_source.to_string().into()),
-            input_sha256: input_text.map(|text| sha256_hex(text).into()),
+            key: identity.map(|identity| identity.keys.new_key().to_string().into()),
+            message: identity.and_then(|identity| digest_text(identity.context.message)),
+            before: identity.and_then(|identity| digest_text(identity.context.before)),
+            input_digest: identity.map(|identity| identity.input_digest.clone().into()),
+            executed_digest: identity
+                .and_then(|identity| identity.executed_digest.clone())
+                .map(Cow::Owned),
             input_before_coercion,
             input_fault: fault
                 .map(|fault| recorded_text(&fault.to_string(), mask).into_owned().into()),
             tool_name: recorded_text(name, mask),
-            tool_meaning: tool_meaning.map(|meaning| {
-                let digests = meaning.0.iter();
-                let digests =
-                    digests.map(|(aspect, digest)| ((&**aspect).into(), digest.as_str().into()));
-                digests.collect()
-            }),
         }
     }
+}
+
+fn digest_text<'a>(digest: Option<ContextDigest>) -> Option<Cow<'a, str>> {
+    digest.map(|digest| digest.to_string().into())
 }
 
 fn accepted_call(checked: &CheckedCall) -> Option<&AcceptedCall> {

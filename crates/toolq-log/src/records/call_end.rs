@@ -10,14 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::agent::AgentUsageRecord;
 use crate::records::kind::RecordKind;
-use crate::records::locks::LocksRecord;
 use crate::records::process_exit::{ProcessExit, http_status};
 use crate::records::recorded_text::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{
-    AgentFailure, AgentUsage, CacheNote, CallAnswer, CallEnding, CallRef, CutOutput, Outcome,
-    Status,
+    AgentFailure, AgentUsage, CallAnswer, CallEnding, CallRef, CutOutput, Outcome, Reach, Status,
 };
 
 /// How much of the end of a program's standard error is recorded, in bytes.
@@ -79,12 +77,22 @@ pub struct CallEndRecord<'a> {
     /// Why the call failed or didn't run, if it did, even if the model reads another text.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorRecord<'a>>,
-    /// How later runs find the result, for a tool whose `cache` is `over_runs`.
+    /// What is known of the effect, unless the call was done: `nothing`, `refused` by what was called, or `open`.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<KeptRecord<'a>>,
-    /// Whether the call may have changed something that the locks in its `tool_start` don't say.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub changed_more: bool,
+    pub reach: Option<Cow<'a, str>>,
+    /// Where the result was remembered, if the call didn't run because it had run before.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryRecord<'a>>,
+}
+
+/// Where a result comes from that an earlier run has taken.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryRecord<'a> {
+    /// The log of that run.
+    #[serde(borrow)]
+    pub log: Cow<'a, str>,
+    /// When the call ended, in milliseconds since 1970.
+    pub ended: u64,
 }
 
 /// A result from the cache.
@@ -95,17 +103,6 @@ pub struct CacheRecord<'a> {
     /// The id of the call that ran.
     #[serde(borrow)]
     pub tool_use_id: Cow<'a, str>,
-}
-
-/// A result that later runs may find.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct KeptRecord<'a> {
-    /// Stands for the tool, `root`, the variables that it uses, the input, and the locks.
-    #[serde(borrow)]
-    pub digest: Cow<'a, str>,
-    /// What the call locks. Without that, any change may concern it.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub locks: Option<LocksRecord<'a>>,
 }
 
 /// Why a call failed or didn't run.
@@ -127,8 +124,6 @@ pub(crate) struct CallEndStats<'a> {
     pub attempts: u32,
     /// What its agent used.
     pub agent_usage: Option<&'a AgentUsage>,
-    /// What it means for results in the log.
-    pub cache: &'a CacheNote,
 }
 
 impl<'a> CallEndRecord<'a> {
@@ -188,11 +183,23 @@ impl<'a> CallEndRecord<'a> {
                 message: recorded_text(message, mask),
                 stderr: recorded_text(stderr_end(outcome), mask),
             }),
-            kept: stats.cache.kept.as_ref().map(|kept| KeptRecord {
-                digest: kept.digest.as_str().into(),
-                locks: (kept.locks.as_deref()).and_then(|locks| LocksRecord::new(locks, mask)),
-            }),
-            changed_more: stats.cache.changed_more,
+            reach: match outcome.reach() {
+                Reach::Done => None,
+                _ if outcome.is_in_doubt() => None,
+                reach => Some(reach.name().into()),
+            },
+            memory: match outcome {
+                Outcome::Restored(restored) => {
+                    restored.source.as_ref().map(|source| MemoryRecord {
+                        log: mask
+                            .apply(&source.log.to_string_lossy())
+                            .into_owned()
+                            .into(),
+                        ended: source.ended_ms,
+                    })
+                }
+                _ => None,
+            },
         }
     }
 
@@ -224,7 +231,7 @@ fn stderr_end(outcome: &Outcome) -> &str {
 /// Returns the type of the record that ends a call with this outcome. Skipped and in-doubt calls don't get a
 /// `tool_result`: a later run may start the former and must not start the latter.
 pub(crate) fn end_record_kind(outcome: &Outcome) -> RecordKind {
-    if outcome.is_skipped() {
+    if outcome.is_skipped() || outcome.is_restored() && !outcome.is_in_doubt() {
         RecordKind::ToolSkipped
     } else if outcome.is_in_doubt() {
         RecordKind::ToolInDoubt

@@ -12,7 +12,6 @@ mod kind;
 mod late_result;
 pub(crate) mod line;
 mod list;
-mod locks;
 mod probe;
 mod process_exit;
 mod record;
@@ -35,14 +34,13 @@ pub(crate) use blob::{
 };
 pub use blob::{RecordContent, StoredBlob};
 pub use call::{CallContent, CallRecord, RecordedJson};
-pub use call_end::{CallEndRecord, ErrorRecord, KeptRecord};
+pub use call_end::{CallEndRecord, ErrorRecord, MemoryRecord};
 pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
 pub use kind::RecordKind;
 pub use late_result::LateResultRecord;
 pub(crate) use line::{RecordHeader, sha256_hex};
 pub use list::ListRecord;
-pub use locks::{LockedRecord, LocksRecord};
 pub use probe::{ProbeRecord, ResolveRecord};
 pub use process_exit::ProcessExit;
 pub use record::Record;
@@ -54,10 +52,9 @@ pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{
     FormatVersion, SessionEndRecord, SessionRecord, ToolsChangeRecord, ToolsFileRef, TurnRecord,
 };
-pub use session_header::{SessionHeader, SyncPolicy};
+pub use session_header::SessionHeader;
 pub(crate) use start::AttemptStart;
 pub use start::{FailedAttempt, StartRecord};
-pub(crate) use tool_meaning::ToolMeaning;
 pub use tool_meaning::{definition_digests, do_the_same};
 
 /// Converts a duration to whole milliseconds.

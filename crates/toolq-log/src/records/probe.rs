@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::memory::{EntryName, Settlement};
 use crate::records::process_exit::ProcessExit;
 use crate::records::recorded_text::recorded_text;
 use crate::records::to_millis;
@@ -97,12 +98,37 @@ pub struct ResolveRecord<'a> {
     /// Its tool.
     #[serde(borrow)]
     pub tool_name: Cow<'a, str>,
+    /// What stands for the attempt in the memory.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
     /// Whether the call did its work.
     pub done: bool,
+    /// Who said so: `person` or `probe`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
     /// Whether the result is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// The user's reason.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Cow<'a, str>>,
+}
+
+impl<'a> ResolveRecord<'a> {
+    /// Says how the attempt with this name was settled.
+    pub(crate) fn new(
+        (tool_use_id, tool_name): (impl Into<Cow<'a, str>>, impl Into<Cow<'a, str>>),
+        name: &EntryName,
+        settlement: &'a Settlement,
+    ) -> Self {
+        Self {
+            tool_use_id: tool_use_id.into(),
+            tool_name: tool_name.into(),
+            key: Some(name.to_string().into()),
+            done: settlement.done,
+            by: Some((&*settlement.by).into()),
+            is_error: settlement.done.then_some(settlement.is_error),
+            note: settlement.note.as_deref().map(Into::into),
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::FORMAT_VERSION;
 use crate::records::kind::RecordKind;
@@ -21,9 +20,6 @@ pub struct SessionRecord {
     pub format: FormatVersion,
     /// The tools file.
     pub tools: ToolsFileRef,
-    /// Missing if the input isn't known before the run, as with a stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_sha256: Option<String>,
     /// The id of the plan that the session applies, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
@@ -42,16 +38,6 @@ pub struct SessionRecord {
     /// The boot ID of the system at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The session that began the task, if this session resumes one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub resumes: Option<Uuid>,
-    /// How many sessions have worked on the task, including this one.
-    #[serde(default)]
-    pub epoch: u32,
-    /// Which records survive a power loss: `auto` or `all`.
-    #[serde(default)]
-    pub sync: String,
 }
 
 /// The format version of a log.
@@ -72,8 +58,7 @@ pub struct ToolsFileRef {
 }
 
 impl SessionRecord {
-    /// `resumed` is the task that the session resumes, and how many sessions have worked on it so far.
-    pub(crate) fn new(header: &SessionHeader, resumed: Option<(Uuid, u32)>, mask: &Mask) -> Self {
+    pub(crate) fn new(header: &SessionHeader, mask: &Mask) -> Self {
         let (major, minor) = FORMAT_VERSION;
         let process = ProcessIdentity::current();
         Self {
@@ -83,7 +68,6 @@ impl SessionRecord {
                 path: mask.apply(&header.tools_path).into_owned(),
                 sha256: header.tools_sha256.clone(),
             },
-            input_sha256: header.input_sha256.clone(),
             plan: header.plan.clone(),
             cwd: mask.apply(&header.cwd).into_owned(),
             root: Some(mask.apply(&header.root).into_owned()),
@@ -91,9 +75,6 @@ impl SessionRecord {
             pid: process.pid,
             pid_started: process.start_ticks,
             boot_id: process.boot_id,
-            resumes: resumed.map(|(task, _)| task),
-            epoch: resumed.map_or(0, |(_, epoch)| epoch) + 1,
-            sync: header.sync.name().into(),
         }
     }
 
@@ -191,10 +172,10 @@ pub struct SessionEndRecord {
     /// Number of `tool_in_doubt` records.
     #[serde(default)]
     pub in_doubt: usize,
-    /// Number of calls whose result was restored from the log.
+    /// Number of calls that were answered from the memory.
     #[serde(default)]
     pub recalled: usize,
-    /// Number of calls that were answered, including those whose result was already in the log.
+    /// Number of calls that were answered.
     #[serde(default)]
     pub answered: usize,
     /// Number of those that agents made.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::records::locks::LocksRecord;
 use crate::records::process_exit::{ProcessExit, http_status};
 use crate::records::recorded_text::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
-use toolq_core::types::{AcceptedCall, CallRef, Effect, Invocation, Outcome, Status};
+use toolq_core::types::{
+    AcceptedCall, CallClaim, CallRef, Effect, Invocation, Outcome, RunsAgain, Status,
+};
 
 /// Metadata of a `tool_start`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -22,8 +23,18 @@ pub struct StartRecord<'a> {
     /// The tool.
     #[serde(borrow)]
     pub tool_name: Cow<'a, str>,
-    /// Counted from 1, over all runs.
+    /// Counted from 1.
     pub attempt: u32,
+    /// What stands for it in the memory: the key of the call, its number among the calls with this key, and how often a run has
+    /// claimed it: `KEY.1~1`. Missing if nothing remembers it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+    /// How often the call was repeated on purpose. Missing if it wasn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
+    /// Why the call starts again although another run had started it: `did_nothing`, `not_done`, `idempotent` or `renewed`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Cow<'a, str>>,
     /// The same for all attempts.
     #[serde(borrow)]
     pub idempotency_key: Cow<'a, str>,
@@ -44,9 +55,6 @@ pub struct StartRecord<'a> {
     /// starts are apart. Waiting for calls before it doesn't count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// What it locks, unless it is `read`. Without that, it may change anything.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub locks: Option<LocksRecord<'a>>,
 }
 
 /// A failed attempt that was followed by another.
@@ -70,6 +78,8 @@ pub(crate) struct AttemptStart<'a> {
     /// Counted from 1.
     pub attempt: u32,
     pub idempotency_key: &'a str,
+    /// What stands for it in the memory.
+    pub claim: Option<&'a CallClaim>,
     /// How long it waited for the limits of its tool, server or host.
     pub waited: Option<Duration>,
 }
@@ -87,15 +97,21 @@ impl<'a> StartRecord<'a> {
             tool_use_id: recorded_text(&call.tool_use_id, mask),
             tool_name: recorded_text(&call.tool_name, mask),
             attempt: start.attempt,
+            key: start.claim.map(|claim| claim.name.as_str().into()),
+            generation: start
+                .claim
+                .map(|claim| claim.generation)
+                .filter(|generation| *generation > 1),
+            again: start
+                .claim
+                .and_then(|claim| claim.again)
+                .map(|again| again_name(again).into()),
             idempotency_key: start.idempotency_key.into(),
             effect: accepted.tool.effect,
             after,
             agent: is_agent_call.then(|| accepted.tool.name.as_str().into()),
             needs_approval: accepted.needs_approval,
             waited_ms: start.waited.map(to_millis),
-            locks: (accepted.locks.as_deref())
-                .filter(|_| accepted.tool.effect != Effect::Read)
-                .and_then(|locks| LocksRecord::new(locks, mask)),
         }
     }
 }
@@ -108,6 +124,15 @@ impl FailedAttempt {
             http_status: http_status(outcome),
             wait_ms: to_millis(wait),
         }
+    }
+}
+
+fn again_name(again: RunsAgain) -> &'static str {
+    match again {
+        RunsAgain::DidNothing => "did_nothing",
+        RunsAgain::SettledNotDone => "not_done",
+        RunsAgain::Idempotent => "idempotent",
+        RunsAgain::Renewed => "renewed",
     }
 }
 

@@ -4,7 +4,6 @@ mod backing_json;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -13,30 +12,9 @@ use crate::records::line::sha256_hex;
 use crate::records::tool_meaning::backing_json::{agent_json, command_json, http_json, mcp_json};
 use toolq_core::types::{Backing, OutputKind, Tool};
 
-/// Number of hexadecimal digits of a digest. They tell versions of one tool apart, and protect against nothing.
-const DIGEST_DIGITS: usize = 16;
-
-/// Digests of a tool by aspect. The names of the aspects are keys of tools.yaml.
-///
-/// A field belongs to the meaning if it decides which inputs are accepted, what a call does, or how its output is
-/// read: the schema, `paths`, `coerce`, the effect, the backing with its program, arguments, environment, URL and body,
-/// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
-/// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
-/// `status`, `messages`, `destructive`, `open_world`), when a call runs (`concurrency_safe`, `rules`,
-/// `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes), with which credentials
-/// (`api_key`, and an agent's `headers`, which mostly hold some), whether an earlier result will do (`cache`), how a server
-/// is spoken to (`protocol`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
-///
-/// Every field of a tool is named below, so that a new one has to be decided on.
-///
-/// Each digest is over JSON with sorted keys, so comments, order and formatting of tools.yaml change nothing. An aspect
-/// at its default isn't listed, so that a release can add aspects.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ToolMeaning(pub(crate) BTreeMap<Cow<'static, str>, String>);
-
 /// Returns whether calls of both tools do the same.
 pub fn do_the_same(one: &Tool, other: &Tool) -> bool {
-    ToolMeaning::new(one) == ToolMeaning::new(other)
+    Aspects::new(one) == Aspects::new(other)
 }
 
 /// Returns digests of everything in a tool's definition that decides what a call does and how it runs, by aspect: what
@@ -81,8 +59,19 @@ pub fn definition_digests(tool: &Tool) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What a tool means, before it is digested.
-#[derive(Default)]
+/// What a tool means, by aspect. The names of the aspects are keys of tools.yaml.
+///
+/// A field belongs to the meaning if it decides which inputs are accepted, what a call does, or how its output is
+/// read: the schema, `paths`, `coerce`, the effect, the backing with its program, arguments, environment, URL and body,
+/// or the agent's model, prompts, tools and sampling (`temperature`, `thinking`, `extra_body`), `probe`, `output`,
+/// `empty` and `output_schema`. It doesn't if it only decides what people, models or clients read (descriptions, names,
+/// `status`, `messages`, `destructive`, `open_world`), when
+/// a call runs (`concurrency_safe`, `rules`, `locks`), how patiently or how often (timeouts, retries, rates, budgets, limits of sizes),
+/// with which credentials (`api_key`, and an agent's `headers`, which mostly hold some), how responses arrive (`cache`,
+/// `stream`, a server's `protocol`, `cache`), or what `plan` and `replay` do (`estimate`, `compare`, `ignore`, `normalize`).
+///
+/// Every field of a tool is named below, so that a new one has to be decided on.
+#[derive(Debug, Default, PartialEq)]
 struct Aspects(BTreeMap<&'static str, Value>);
 
 impl Aspects {
@@ -125,6 +114,7 @@ impl Aspects {
             locks: _,
             start_limits: _,
             cache: _,
+            once: _,
         } = tool;
         let mut meaning = Aspects::default();
         if !tool.needs_describe() {
@@ -172,35 +162,6 @@ impl Aspects {
 
     fn add(&mut self, aspect: &'static str, value: Value) {
         self.0.insert(aspect, value);
-    }
-}
-
-impl ToolMeaning {
-    pub(crate) fn new(tool: &Tool) -> Self {
-        let aspects = Aspects::new(tool).0.into_iter();
-        let digested = aspects.map(|(aspect, value)| {
-            let mut digest = digest(value);
-            digest.truncate(DIGEST_DIGITS);
-            (Cow::Borrowed(aspect), digest)
-        });
-        Self(digested.collect())
-    }
-
-    /// Returns the digests that a `tool_call` has.
-    pub(crate) fn from_record(digests: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) -> Self {
-        let owned = digests.iter();
-        let owned =
-            owned.map(|(aspect, digest)| (Cow::Owned(aspect.to_string()), digest.to_string()));
-        Self(owned.collect())
-    }
-
-    /// Returns the aspects in which two meanings differ.
-    pub(crate) fn difference(&self, other: &Self) -> Vec<String> {
-        let aspects: BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
-        let differing = aspects
-            .into_iter()
-            .filter(|aspect| self.0.get(*aspect) != other.0.get(*aspect));
-        differing.map(ToString::to_string).collect()
     }
 }
 

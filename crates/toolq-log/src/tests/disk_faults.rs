@@ -4,8 +4,9 @@ use std::io::Write as _;
 
 use super::*;
 
+use crate::memory::LogIndex;
 use crate::tests::faulty_disk::{DiskFault, DiskSnapshot, DurabilityPromise, FaultyDisk};
-use crate::write::{Journal, LogFile};
+use crate::write::{Journal, Storage};
 use toolq_core::types::{Effect, EmitError, TurnOrigin};
 
 /// Four calls of various effects, each in a batch of its own, then two `write` calls at once.
@@ -24,21 +25,27 @@ fn call_at(position: usize) -> CheckedCall {
     accepted_call(position, tool, false, r#"{"n":1}"#)
 }
 
-/// Begins a session on this disk.
-fn begin_on_disk(disk: &FaultyDisk, sync: SyncPolicy) -> Result<SessionLog, EmitError> {
-    let file = LogFile::new(disk.clone(), 0);
-    let journal = Journal::new(PathBuf::from("/nowhere/log"), file, 0, fixed_clock());
-    let settings = SessionHeader {
-        sync,
-        ..session_header()
-    };
-    let log = SessionLog::begin(journal, &settings, None, Arc::new(Mask::default()));
+/// Begins a session on this disk. Its path is only a name.
+fn begin_on_disk(disk: &FaultyDisk) -> Result<SessionLog, EmitError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    fs::write(&path, "").unwrap();
+    let index = LogIndex::open(&path).unwrap().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let journal = Journal::new("/log".into(), storage, (0, 0), fixed_clock()).unwrap();
+    let memory = (RememberedIn::log(&path), MemoryUse::default());
+    let log = SessionLog::begin(journal, &session_header(), memory, Arc::default(), index);
     log.map_err(|error| EmitError(error.to_string()))
 }
 
+/// Blocks until what was recorded is durable, as the engine does before a call that writes starts or is answered.
+fn sync(log: &SessionLog) -> Result<(), EmitError> {
+    log.recorder().journal.sync()
+}
+
 /// Runs a session on this disk like the engine and the printer do: what the log refuses doesn't happen.
-fn run_session(disk: &FaultyDisk, sync: SyncPolicy) -> Result<(), EmitError> {
-    let mut log = begin_on_disk(disk, sync)?;
+fn run_session(disk: &FaultyDisk) -> Result<(), EmitError> {
+    let mut log = begin_on_disk(disk)?;
     let checked: Vec<CheckedCall> = (0..EFFECTS.len()).map(call_at).collect();
     let _ = log.emit(&[Event::TurnStarted {
         turn: 0,
@@ -64,18 +71,18 @@ fn run_batch(log: &mut SessionLog, disk: &FaultyDisk, checked: &[CheckedCall]) {
     let starts: Vec<Event<'_>> = starts
         .map(|(checked, call)| started_event(checked, call))
         .collect();
-    if log.emit(&starts).is_err() {
+    let has_effect = |call: &CallRef| EFFECTS[call.position] != Effect::Read;
+    let emitted = log.emit(&starts);
+    if emitted.is_err() || calls.iter().any(has_effect) && sync(log).is_err() {
         return;
     }
-    let has_effect = |call: &CallRef| EFFECTS[call.position] != Effect::Read;
     for call in calls.iter().filter(|call| has_effect(call)) {
         disk.record_promise(DurabilityPromise::Started(call.position));
     }
     for call in &calls {
         let finished = emit_finished(log, call, &success_outcome("done"), "done", (1, 1));
         // A result that the log can't store is still printed, and the exit code reports the failure.
-        let flushed = finished.and_then(|()| log.flush());
-        if flushed.is_ok() && has_effect(call) {
+        if has_effect(call) && finished.and_then(|()| sync(log)).is_ok() {
             disk.record_promise(DurabilityPromise::ResultRead(call.position));
         }
     }
@@ -90,6 +97,7 @@ fn started_event<'e>(checked: &'e CheckedCall, call: &'e CallRef) -> Event<'e> {
         accepted,
         attempt: 1,
         idempotency_key: "key",
+        claim: None,
         waited: None,
     }
 }
@@ -143,7 +151,7 @@ fn keeps_promises(snapshot: &DiskSnapshot, left: &[u8]) -> bool {
 #[test]
 fn promises_hold_if_any_write_fails() {
     let whole = FaultyDisk::default();
-    run_session(&whole, SyncPolicy::Auto).unwrap();
+    run_session(&whole).unwrap();
     let (writes, bytes) = {
         let state = whole.0.lock().unwrap();
         (state.write_count, state.current.bytes.len())
@@ -157,7 +165,7 @@ fn promises_hold_if_any_write_fails() {
         ] {
             let disk = FaultyDisk::default();
             disk.0.lock().unwrap().write_fault = Some((at, fault));
-            run_session(&disk, SyncPolicy::Auto).unwrap();
+            run_session(&disk).unwrap();
             let state = disk.0.lock().unwrap();
             assert_eq!(state.current.bytes.len(), bytes, "{at} {fault:?}");
             assert_eq!(load_records(&state.current.bytes).unwrap().len(), 21);
@@ -173,7 +181,7 @@ fn promises_hold_if_any_write_fails() {
                 let disk = FaultyDisk::default();
                 disk.0.lock().unwrap().write_fault = Some((at, fault));
                 disk.0.lock().unwrap().truncations_fail = truncations_fail;
-                let ended = run_session(&disk, SyncPolicy::Auto);
+                let ended = run_session(&disk);
                 let state = disk.0.lock().unwrap();
                 // There may have been enough room for the last writes.
                 assert!(ended.is_err() || at + 1 >= writes, "{at} {fault:?}");
@@ -190,68 +198,27 @@ fn promises_hold_if_any_write_fails() {
 /// The Nth sync fails, for all N. It isn't retried, and no call with an effect starts afterward.
 #[test]
 fn promises_hold_if_any_sync_fails() {
-    let mut total = 0;
-    for sync in [SyncPolicy::Auto, SyncPolicy::All] {
-        let whole = FaultyDisk::default();
-        run_session(&whole, sync).unwrap();
-        let syncs = whole.0.lock().unwrap().sync_count;
-        total += syncs;
-        for at in 1..=syncs {
-            let disk = FaultyDisk::default();
-            disk.0.lock().unwrap().sync_fault = Some(at);
-            run_session(&disk, sync).unwrap_err();
-            let state = disk.0.lock().unwrap();
-            for snapshot in &state.snapshots {
-                assert!(keeps_promises(
-                    snapshot,
-                    &snapshot.bytes[..snapshot.durable_len]
-                ));
-            }
+    let whole = FaultyDisk::default();
+    run_session(&whole).unwrap();
+    let syncs = whole.count_syncs();
+    for at in 1..=syncs {
+        let disk = FaultyDisk::default();
+        disk.0.lock().unwrap().sync_fault = Some(at);
+        run_session(&disk).unwrap_err();
+        let state = disk.0.lock().unwrap();
+        for snapshot in &state.snapshots {
+            let left = &snapshot.bytes[..snapshot.durable_len];
+            assert!(keeps_promises(snapshot, left));
         }
     }
-    report_counts(format_args!("{total} syncs failed"));
-}
-
-/// The price of durability: two syncs for a call that isn't `read`, one each for the beginning and the end of the
-/// session, one for all starts of a batch, and no sync for a `read` call.
-#[test]
-fn a_call_that_writes_costs_two_syncs() {
-    let syncs = |sync| {
-        let disk = FaultyDisk::default();
-        run_session(&disk, sync).unwrap();
-        disk.count_syncs()
-    };
-    // Two for the session, two each for the single `write` and `idempotent` calls. The two calls at once share one for
-    // their starts.
-    assert_eq!(syncs(SyncPolicy::Auto), 2 + 2 + 2 + 3);
-    assert_eq!(syncs(SyncPolicy::All), 2 + 2 * 4 + 3);
-}
-
-/// If `write` calls run one after another, the result of each shares a sync with the start of the next.
-#[test]
-fn sequential_calls_share_their_syncs() {
-    let disk = FaultyDisk::default();
-    let mut log = begin_on_disk(&disk, SyncPolicy::Auto).unwrap();
-    let chain = [1, 4, 5].map(call_at);
-    for checked in &chain {
-        let call = CallRef::new(&checked.call, Some(0));
-        let batch = Some(0);
-        log.emit(&[Event::Queued { checked, batch }]).unwrap();
-        log.emit(&[started_event(checked, &call)]).unwrap();
-        emit_finished(&mut log, &call, &success_outcome("done"), "done", (1, 1)).unwrap();
-    }
-    log.flush().unwrap();
-    log.flush().unwrap();
-    log.finish(0).unwrap();
-    // One each for the beginning and the end, three starts, and the last result.
-    assert_eq!(disk.count_syncs(), 2 + 3 + 1);
+    report_counts(format_args!("{syncs} syncs failed"));
 }
 
 /// Power is lost at any moment. Data that wasn't synced is cut off, reads as zeros, or has holes.
 #[test]
 fn promises_hold_if_power_is_lost_at_any_moment() {
     let disk = FaultyDisk::default();
-    run_session(&disk, SyncPolicy::Auto).unwrap();
+    run_session(&disk).unwrap();
     let state = disk.0.lock().unwrap();
     let (mut losses, mut refused) = (0, 0);
     for snapshot in &state.snapshots {

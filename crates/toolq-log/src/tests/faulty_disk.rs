@@ -73,7 +73,7 @@ impl DiskState {
 }
 
 impl Storage for FaultyDisk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.lock().unwrap();
         state.write_count += 1;
         let writes = state.write_count;
@@ -98,7 +98,7 @@ impl Storage for FaultyDisk {
         Ok(taken)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         state.sync_count += 1;
         if state.sync_fault.is_some_and(|at| state.sync_count == at) {
@@ -114,7 +114,7 @@ impl Storage for FaultyDisk {
         Ok(())
     }
 
-    fn truncate(&mut self, len: u64) -> io::Result<()> {
+    fn truncate(&self, len: u64) -> io::Result<()> {
         let mut state = self.0.lock().unwrap();
         if state.truncations_fail {
             return Err(io::Error::other("EIO"));

@@ -1,20 +1,11 @@
 //! The log as its readers find it.
 
-mod agents;
-mod agents_in_doubt;
 mod disk_faults;
 mod faulty_disk;
-mod kept_results;
-mod listed_records;
 mod reading;
 mod recovery;
-mod resolving;
-mod resuming;
 mod sequence;
 mod servers;
-mod task_choice;
-mod task_facts;
-mod tool_changes;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,8 +20,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+use crate::memory::{MemoryUse, RememberedIn};
 use crate::records::line;
-use crate::write::journal;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
@@ -56,17 +47,20 @@ fn session_header() -> SessionHeader {
     SessionHeader {
         tools_path: "/work/tools.yaml".to_owned(),
         tools_sha256: "ab".repeat(32),
-        input_sha256: Some("cd".repeat(32)),
         plan: None,
         cwd: "/work".to_owned(),
         root: "/work".to_owned(),
         jobs: std::num::NonZeroUsize::MIN,
-        sync: SyncPolicy::Auto,
     }
 }
 
 fn begin_session(path: &Path, mask: Mask) -> Result<SessionLog, LogError> {
-    SessionLog::create(path, &session_header(), Arc::new(mask), fixed_clock())
+    begin_at(path, mask, fixed_clock())
+}
+
+fn begin_at(path: &Path, mask: Mask, clock: Clock) -> Result<SessionLog, LogError> {
+    let memory = (RememberedIn::log(path), MemoryUse::default());
+    LockedLog::open(path)?.begin_session(&session_header(), memory, Arc::new(mask), clock)
 }
 
 /// Writes a log of one finished session and returns its lines.
@@ -118,10 +112,10 @@ fn a_turn_is_recorded_without_its_secrets() {
     let (_dir, _, lines) = write_log(|log| emit_turn(log, &checked, "done").unwrap());
     assert_snapshot!(summarize_records(&lines), @r#"
     turn null {"turn":0}
-    tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","input_sha256":"a8fd9a0f08319c286a5726263661cea866f0069767b4719d83349c32cfef0ebb","input_before_coercion":{"n":"1.00"},"tool_name":"get_x"}
-    tool_call {"name":"missing","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"missing"}
-    tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"missing","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0}
-    tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"98d25a95f0566e3d7329debfb5c77a6b6d5271306d5c49d81086445a4db37ab2","tool_name":"save"}
+    tool_call {"name":"get_x","input":{"n":1.0}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":true,"reason":"rule get_*","key":"b4886355b11a2b3bb20f0cce7175d4b0","input_digest":"87fce09eb708e3b48196180bf8040bc5","input_before_coercion":{"n":"1.00"},"tool_name":"get_x"}
+    tool_call {"name":"missing","input":{}} {"tool_use_id":"toolu_1","turn":0,"position":1,"batch":null,"concurrency_safe":null,"reason":null,"key":"b852ca4ab9488db7b53256b170fc50d1","input_digest":"98398acd954a141ebe57d9c308f198f3","tool_name":"missing"}
+    tool_result "Unknown tool." {"tool_use_id":"toolu_1","tool_name":"missing","is_error":true,"status":"unknown_tool","duration_ms":0,"attempts":0,"reach":"nothing"}
+    tool_call {"name":"save","input":{"t":"[masked]"}} {"tool_use_id":"toolu_2","turn":0,"position":2,"batch":0,"concurrency_safe":false,"reason":"rule save_*","key":"f6fc6499399a2a189fd3a419577ce038","input_digest":"c2dc190622ba66372d76b802eaa16bd5","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"get_x","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_2","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_result "done" {"tool_use_id":"toolu_0","tool_name":"get_x","is_error":false,"status":"ok","duration_ms":1500,"attempts":1,"exit":0,"bytes":4}
@@ -156,6 +150,7 @@ fn a_retry_records_the_previous_attempt() {
         accepted,
         attempt,
         idempotency_key: "key",
+        claim: None,
         waited: None,
     };
     let outcome = Outcome::TimedOut {
@@ -182,10 +177,10 @@ fn a_retry_records_the_previous_attempt() {
         emit_finished(log, &call, &skipped, "Not executed.", (0, 0)).unwrap();
     });
     assert_snapshot!(summarize_records(&lines), @r#"
-    tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","input_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","tool_name":"save"}
+    tool_call {"name":"save","input":{}} {"tool_use_id":"toolu_0","turn":0,"position":0,"batch":0,"concurrency_safe":false,"reason":"rule save_*","key":"69d7b537cf3d326efc445f566d99233e","input_digest":"98398acd954a141ebe57d9c308f198f3","tool_name":"save"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":1,"idempotency_key":"key","effect":"write"}
     tool_start null {"tool_use_id":"toolu_0","tool_name":"save","attempt":2,"idempotency_key":"key","effect":"write","after":{"status":"timeout","wait_ms":200}}
-    tool_skipped "Not executed." {"tool_use_id":"toolu_0","tool_name":"save","is_error":true,"status":"not_executed","duration_ms":0,"attempts":0}
+    tool_skipped "Not executed." {"tool_use_id":"toolu_0","tool_name":"save","is_error":true,"status":"not_executed","duration_ms":0,"attempts":0,"reach":"nothing"}
     session_end null {"turns":0,"calls":1,"results":0,"errors":0,"skipped":1,"duration_ms":0,"exit_code":0,"in_doubt":0,"recalled":0,"answered":1,"agent_calls":0}
     "#);
 }
@@ -269,11 +264,13 @@ fn content_that_looks_like_a_blob_reference_is_read_as_written() {
     let (_dir, path, lines) = write_log(|log| {
         emit_turn(log, &[call], "x").unwrap();
         let forged = RawValue::from_string(forged.to_owned()).unwrap();
-        let journal = &mut log.journal;
-        journal
-            .append(&RecordKind::ModelResponse, None, &forged, &json!({}))
+        let recorder = log.recorder();
+        let content = (&forged, &json!({}));
+        recorder
+            .journal
+            .append(RecordKind::ModelResponse, None, content, false)
             .unwrap();
-        journal.commit(journal::Durability::Immediate).unwrap();
+        recorder.journal.sync().unwrap();
     });
     let mut records = RecordReader::open(&path).unwrap();
     let mut files = 0;
@@ -326,7 +323,7 @@ fn a_log_holds_many_sessions() {
     begin_session(&path, Mask::default()).unwrap();
 }
 
-/// A file that isn't certain to be a finished log is left alone.
+/// A file that isn't certain to be a log is left alone.
 #[test]
 fn a_log_that_cannot_be_continued_is_refused() {
     let (dir, path, _) = write_log(|_| ());
@@ -339,13 +336,6 @@ fn a_log_that_cannot_be_continued_is_refused() {
         error
     };
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    assert!(matches!(refused(&whole[..first]), LogError::Unfinished(_)));
-    for cut in first..whole.len() {
-        assert!(
-            matches!(refused(&whole[..cut]), LogError::Unfinished(_)),
-            "{cut}"
-        );
-    }
     for bit in first..whole.len() - 1 {
         let mut flipped = whole.clone();
         flipped[bit] ^= 1;
@@ -378,7 +368,8 @@ fn a_log_that_cannot_be_continued_is_refused() {
 fn a_newer_log_is_not_continued() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.jsonl");
-    let metadata = serde_json::json!({"format": {"major": 1, "minor": 1}});
+    let format = serde_json::json!({"format": {"major": 1, "minor": 1}});
+    let metadata = sequence::complete_metadata("session", &format);
     let head = line::RecordHeader {
         seq: 0,
         id: uuid::Uuid::nil(),
@@ -407,7 +398,12 @@ fn nothing_is_written_after_a_failed_write() {
     fs::write(path.with_extension("jsonl.d"), "").unwrap();
     let checked = [call_with_estimate(0, "get", 1, true)];
     let large = "x".repeat(MAX_RECORD_BYTES);
-    assert!(emit_turn(&mut log, &checked, &large).is_err());
+    let emitted = emit_turn(&mut log, &checked, &large);
+    assert!(
+        emitted
+            .and_then(|()| log.recorder().journal.sync())
+            .is_err()
+    );
     let after = fs::read(&path).unwrap();
     assert!(after.starts_with(&before));
     let refused = log
@@ -418,7 +414,7 @@ fn nothing_is_written_after_a_failed_write() {
         }])
         .unwrap_err();
     assert!(refused.0.contains("can't be written"), "{refused}");
-    assert_eq!(log.write_error(), Some(&refused));
+    assert_eq!(log.write_error().as_ref(), Some(&refused));
     assert!(log.finish(0).is_err());
     assert_eq!(fs::read(&path).unwrap(), after);
 }
@@ -465,7 +461,7 @@ fn content_blocks_keep_their_form() {
         duration: std::time::Duration::ZERO,
         attempts: 1,
         agent_usage: None,
-        cache: &toolq_core::types::CacheNote::default(),
+        claim: None,
     };
     let queued = Event::Queued {
         checked: &checked,

@@ -240,8 +240,7 @@ fn clocks_may_go_backwards() {
     let path = dir.path().join("log.jsonl");
     let now = std::sync::atomic::AtomicU64::new(1_763_755_200_000);
     let back = Clock::new(move || now.fetch_sub(1_000, std::sync::atomic::Ordering::SeqCst));
-    let mut log =
-        SessionLog::create(&path, &session_header(), Arc::new(Mask::default()), back).unwrap();
+    let mut log = begin_at(&path, Mask::default(), back).unwrap();
     emit_turn(&mut log, &[call_with_estimate(0, "get", 1, true)], "done").unwrap();
     log.finish(0).unwrap();
     let records = read_records(&path).unwrap();
@@ -276,6 +275,7 @@ fn a_blob_that_was_changed_is_refused() {
     let mut log = begin_session(&path, Mask::default()).unwrap();
     let text = "x".repeat(MAX_RECORD_BYTES);
     emit_turn(&mut log, &[call_with_estimate(0, "get", 1, true)], &text).unwrap();
+    log.recorder().journal.sync().unwrap();
     let records = read_records(&path).unwrap();
     let content = &records
         .iter()

@@ -38,7 +38,7 @@ fn check_sequence(records: &[(&str, Option<usize>, Value)]) -> (u64, String) {
 pub(super) fn complete_metadata(kind: &str, metadata: &Value) -> Value {
     let mut complete = match kind {
         "session" => {
-            json!({"toolq": "0.1.0", "format": {"major": 1, "minor": 0}, "tools": {"path": "t", "sha256": "0"}, "cwd": "/", "root": "/", "jobs": 1, "pid": 1, "epoch": 1, "sync": "auto"})
+            json!({"toolq": "0.1.0", "format": {"major": 1, "minor": 0}, "tools": {"path": "t", "sha256": "0"}, "cwd": "/", "root": "/", "jobs": 1, "pid": 1})
         }
         "model_response" => {
             json!({"tool_use_id": "a", "tool_name": "t", "model": null, "usage": null})
@@ -137,7 +137,7 @@ fn retry_start() -> (&'static str, Option<usize>, Value) {
     again
 }
 
-/// A call that had no effect, or may have it twice, may start again.
+/// A call that had no effect may start again.
 #[test]
 fn a_call_starts_again_if_it_had_no_effect() {
     let ok = (0, String::new());
@@ -145,19 +145,15 @@ fn a_call_starts_again_if_it_had_no_effect() {
     for allowed in [
         vec![start_record(1, "write"), call_record("tool_result")],
         vec![
-            start_record(1, "read"),
-            start_record(2, "read"),
-            call_record("tool_result"),
-        ],
-        vec![start_record(1, "idempotent"), start_record(2, "idempotent")],
-        vec![
             start_record(1, "write"),
             retry_start(),
             call_record("tool_result"),
         ],
         vec![call_record("tool_skipped"), start_record(1, "write")],
+        // An earlier run has started it, or another one has claimed it first.
+        vec![call_record("tool_in_doubt")],
+        vec![start_record(1, "write"), call_record("tool_skipped")],
         vec![start_record(1, "write"), canceled, start_record(2, "write")],
-        vec![call_record("tool_result"), start_record(1, "write")],
         vec![
             start_record(1, "write"),
             call_record("tool_in_doubt"),
@@ -180,11 +176,6 @@ fn a_call_starts_again_if_it_had_no_effect() {
         vec![start_record(1, "write"), not_done.clone(), not_done.clone()],
         // Rejected with other tools, and accepted again.
         vec![
-            start_record(1, "read"),
-            rejected.clone(),
-            start_record(2, "read"),
-        ],
-        vec![
             start_record(1, "write"),
             not_done.clone(),
             rejected.clone(),
@@ -201,7 +192,7 @@ fn a_call_starts_again_if_it_had_no_effect() {
 fn a_call_with_an_effect_or_a_result_never_starts_again() {
     let [_, _, done, _, unknown, rejected] = end_records();
     let effect = "a call that may have had its effect starts again";
-    let result = "a call that has its result starts again";
+    let result = "a call that has ended starts again";
     let twice = "its call already has a result";
     for (wrong, why) in [
         (
@@ -218,7 +209,7 @@ fn a_call_with_an_effect_or_a_result_never_starts_again() {
                 call_record("tool_in_doubt"),
                 retry_start(),
             ],
-            effect,
+            result,
         ),
         (
             vec![
@@ -253,11 +244,7 @@ fn a_call_with_an_effect_or_a_result_never_starts_again() {
             twice,
         ),
         (
-            vec![start_record(1, "write"), call_record("tool_skipped")],
-            "a call that had started is skipped",
-        ),
-        (
-            vec![call_record("tool_in_doubt")],
+            vec![("tool_in_doubt", Some(2), json!({"attempts": 1}))],
             "a call that never started is in doubt",
         ),
         (
@@ -266,7 +253,7 @@ fn a_call_with_an_effect_or_a_result_never_starts_again() {
         ),
         (
             vec![start_record(1, "read"), rejected, start_record(1, "read")],
-            "it isn't the next attempt of its call",
+            effect,
         ),
         (vec![done], "it resolves a call that isn't in doubt"),
         (
@@ -349,7 +336,7 @@ fn every_describe_start_has_an_end() {
         check(&[describe_start.clone(), describe_end.clone(), end.clone()]),
         ok
     );
-    // A run that was killed, and the run that resumes it.
+    // A run that was killed, and the next one.
     let again = ("session", None, json!({}));
     let describe_start_again = ("describe_start", Some(2), json!({}));
     assert_eq!(
@@ -413,10 +400,9 @@ fn agent_call_record(kind: &'static str) -> (&'static str, Option<usize>, Value)
     (kind, Some(5), json!({}))
 }
 
-/// An agent that was cut off begins anew, unless it may have had an effect. Its model responds once per turn, and `write`
-/// calls wait for the response.
+/// The model of an agent responds once per turn, and `write` calls wait for the response.
 #[test]
-fn an_interrupted_agent_starts_again() {
+fn calls_of_an_agent_follow_its_model_response() {
     let model_response = |turn: usize| ("model_response", Some(2), json!({"turn": turn}));
     let inner_start = |effect| {
         let mut start = start_record(1, effect);
@@ -424,21 +410,15 @@ fn an_interrupted_agent_starts_again() {
         start
     };
     let interrupted = ("tool_result", Some(2), json!({"status": "interrupted"}));
-    let not_done = ("resolve", Some(2), json!({"done": false}));
     let mut over_budget = ("tool_result", Some(2), json!({"status": "over_budget"}));
     for allowed in [
         vec![
             model_response(0),
-            inner_start("read"),
-            agent_start(2),
-            model_response(0),
-        ],
-        vec![
+            inner_start("write"),
+            agent_call_record("tool_result"),
             interrupted.clone(),
-            agent_start(2),
-            over_budget.clone(),
-            agent_start(3),
         ],
+        vec![over_budget.clone()],
         vec![
             call_record("tool_skipped"),
             agent_start(2),
@@ -449,8 +429,6 @@ fn an_interrupted_agent_starts_again() {
             inner_start("write"),
             agent_call_record("tool_in_doubt"),
             call_record("tool_in_doubt"),
-            not_done,
-            agent_start(2),
         ],
         vec![inner_start("read"), model_response(0)],
         vec![model_response(0), model_response(1)],
@@ -463,7 +441,7 @@ fn an_interrupted_agent_starts_again() {
     }
     over_budget.2["budget_of"] = json!("t");
     let no_response = "a `write` call starts before its model response is in the log";
-    let result = "a call that has its result starts again";
+    let result = "a call that has ended starts again";
     let effect = "a call that may have had its effect starts again";
     for (wrong, why) in [
         (vec![inner_start("write")], no_response),
@@ -472,6 +450,7 @@ fn an_interrupted_agent_starts_again() {
             vec![model_response(0), model_response(0)],
             "its turn already has a model response",
         ),
+        (vec![interrupted, agent_start(2)], result),
         (vec![over_budget, agent_start(2)], result),
         (vec![call_record("tool_result"), agent_start(2)], result),
         (
@@ -492,10 +471,10 @@ fn an_interrupted_agent_starts_again() {
             effect,
         ),
         (
-            vec![model_response(0), inner_start("idempotent"), agent_start(2)],
+            vec![model_response(0), inner_start("read"), agent_start(2)],
             effect,
         ),
-        (vec![call_record("tool_in_doubt"), agent_start(2)], effect),
+        (vec![call_record("tool_in_doubt"), agent_start(2)], result),
     ] {
         let line = 6 + wrong.len() as u64;
         assert_eq!(

@@ -4,22 +4,24 @@
 use std::io;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::records::{
     ApprovalRecord, AttemptStart, FailedAttempt, ProbeRecord, RecordKind, StartRecord,
 };
-use crate::write::session_log::SessionLog;
+use crate::write::session_log::{OpenCall, Recorder};
 use toolq_core::types::{AcceptedCall, Approval, CallRef, Outcome, ProbeFinding};
 
-impl SessionLog {
+impl Recorder {
     pub(crate) fn record_approval(
         &mut self,
         call: &CallRef,
         approval: &Approval,
     ) -> io::Result<()> {
-        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let (parent, detour) = self.parent_of(call);
         let fields = ApprovalRecord::new(call, approval, &self.mask);
         self.journal
-            .append(&RecordKind::Approval, parent, &(), &fields)?;
+            .append(RecordKind::Approval, parent, (&(), &fields), detour)?;
         Ok(())
     }
 
@@ -29,16 +31,26 @@ impl SessionLog {
         accepted: &AcceptedCall,
         start: AttemptStart<'_>,
     ) -> io::Result<()> {
+        let (parent, detour) = self.parent_of(call);
         let open = self.open_calls.get_mut(&call.key());
-        let known = open.map(|open| {
-            open.effect = Some(accepted.tool.effect);
-            (open.record_id, open.failed_attempt.take())
-        });
-        let (parent, failed_attempt) = known.unzip();
-        let fields = StartRecord::new(call, accepted, start, failed_attempt.flatten(), &self.mask);
-        self.journal
-            .append(&RecordKind::ToolStart, parent, &(), &fields)?;
+        let failed_attempt = open.and_then(|open| open.failed_attempt.take());
+        let fields = StartRecord::new(call, accepted, start, failed_attempt, &self.mask);
+        let (_, place) =
+            self.journal
+                .append(RecordKind::ToolStart, parent, (&(), &fields), detour)?;
+        if let Some(open) = self.open_calls.get_mut(&call.key()) {
+            (open.start, open.claim) = (Some(place), start.claim.cloned());
+        }
         Ok(())
+    }
+
+    /// Returns the record of a call, and whether records that belong to it take a detour.
+    fn parent_of(&self, call: &CallRef) -> (Option<Uuid>, bool) {
+        let open = self.open_calls.get(&call.key());
+        (
+            open.map(|open| open.record_id),
+            open.is_some_and(OpenCall::takes_detour),
+        )
     }
 
     /// Keeps a failed attempt for the record of the next start.
@@ -49,10 +61,10 @@ impl SessionLog {
     }
 
     pub(crate) fn record_probe_start(&mut self, call: &CallRef) -> io::Result<()> {
-        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let (parent, detour) = self.parent_of(call);
         let fields = ProbeRecord::new(call, &self.mask);
         self.journal
-            .append(&RecordKind::ProbeStart, parent, &(), &fields)?;
+            .append(RecordKind::ProbeStart, parent, (&(), &fields), detour)?;
         Ok(())
     }
 
@@ -63,10 +75,10 @@ impl SessionLog {
         outcome: &Outcome,
         duration: Duration,
     ) -> io::Result<()> {
-        let parent = self.open_calls.get(&call.key()).map(|open| open.record_id);
+        let (parent, detour) = self.parent_of(call);
         let fields = ProbeRecord::new(call, &self.mask).with_finding(finding, outcome, duration);
         self.journal
-            .append(&RecordKind::ProbeEnd, parent, &(), &fields)?;
+            .append(RecordKind::ProbeEnd, parent, (&(), &fields), detour)?;
         Ok(())
     }
 }

@@ -5,9 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::records::{StoredBlob, sha256_hex};
+use crate::records::StoredBlob;
 use toolq_core::os::{create_private_dir, failpoint, sync_parent};
 
 /// The directory `LOG.d` for content that is too large for a record. It is created when the first file is stored.
@@ -24,14 +22,10 @@ impl BlobStore {
         &self.dir
     }
 
-    /// Writes `content` to a file as JSON. When this returns, the file and its name survive a power loss.
-    pub(crate) fn store(&self, content: &impl Serialize) -> io::Result<StoredBlob> {
-        let json = serde_json::to_vec(content)?;
-        let stored = StoredBlob {
-            file: sha256_hex(&json),
-            bytes: json.len() as u64,
-        };
-        let written = self.write_blob(&stored.file, &json);
+    /// Writes JSON to a file. When this returns, the file and its name survive a power loss.
+    pub(crate) fn store(&self, json: &[u8]) -> io::Result<StoredBlob> {
+        let stored = StoredBlob::of(json);
+        let written = self.write_blob(&stored.file, json);
         written.map_err(|error| {
             let dir = self.dir.display();
             io::Error::new(error.kind(), format!("{dir}: {error}"))

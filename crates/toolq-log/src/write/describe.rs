@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::records::{DescribeRecord, RecordKind};
-use crate::write::session_log::SessionLog;
+use crate::write::session_log::Recorder;
 use toolq_core::types::{DescribeResult, MaskedJson, Outcome, Tool};
 
-impl SessionLog {
+impl Recorder {
     pub(crate) fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
         let session = Some(self.session_id);
         let fields = DescribeRecord::new(&tool.name, &self.mask);
-        let start_id = self
-            .journal
-            .append(&RecordKind::DescribeStart, session, &(), &fields)?;
+        let (start_id, _) =
+            self.journal
+                .append(RecordKind::DescribeStart, session, (&(), &fields), false)?;
         self.open_describes.insert(tool.name.clone(), start_id);
         Ok(())
     }
@@ -41,8 +41,12 @@ impl SessionLog {
             attempts,
             &self.mask,
         );
-        self.journal
-            .append(&RecordKind::DescribeEnd, start_id, &content, &fields)?;
+        self.journal.append(
+            RecordKind::DescribeEnd,
+            start_id,
+            (&content, &fields),
+            false,
+        )?;
         Ok(())
     }
 }

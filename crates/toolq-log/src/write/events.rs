@@ -1,29 +1,24 @@
-//! Turns events into records: which record an event becomes, and when it must be durable.
+//! Turns events into records.
 
 use std::io;
 
-use crate::records::{AttemptStart, CallEndStats, SyncPolicy};
-use crate::write::journal::Durability;
-use crate::write::session_log::SessionLog;
-use toolq_core::types::{Effect, EmitError, Event, EventSink};
+use crate::memory::MemoryStore;
+use crate::records::{AttemptStart, CallEndStats};
+use crate::write::session_log::{Recorder, SessionLog};
+use toolq_core::types::{EmitError, Event, EventSink};
 
 impl EventSink for SessionLog {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
-        self.write_guarded(|log| {
-            let mut durability = Durability::Lazy;
+        let mut recorder = self.recorder();
+        recorder.write_guarded(|recorder| {
             for event in events {
-                durability = durability.max(log.durability_of(event));
-                log.record_event(event)?;
+                recorder.record_event(self.memory(), event)?;
             }
-            if durability == Durability::Lazy && events.iter().any(is_start_event) {
-                log.journal.check_file()?;
+            if events.iter().any(is_start_event) {
+                recorder.journal.check_file()?;
             }
-            log.journal.commit(durability)
+            recorder.journal.write()
         })
-    }
-
-    fn flush(&mut self) -> Result<(), EmitError> {
-        self.write_guarded(|log| log.journal.flush())
     }
 }
 
@@ -35,54 +30,40 @@ fn is_start_event(event: &Event<'_>) -> bool {
     )
 }
 
-/// Returns whether the event starts a call that isn't `read`.
-fn starts_call_with_effect(event: &Event<'_>) -> bool {
-    matches!(event, Event::Started { accepted, .. } if accepted.tool.effect != Effect::Read)
-}
-
-impl SessionLog {
-    /// Returns when the record of this event must survive a power loss. Losing the result of a `read` call only costs
-    /// the time to repeat it, so it can wait for the next sync.
-    fn durability_of(&self, event: &Event<'_>) -> Durability {
-        match event {
-            _ if self.sync == SyncPolicy::All => match event {
-                event if is_start_event(event) => Durability::Immediate,
-                Event::Finished { .. } => Durability::BeforeDelivery,
-                _ => Durability::Lazy,
-            },
-            Event::Started { .. } if starts_call_with_effect(event) => Durability::Immediate,
-            Event::Finished { outcome, .. } if outcome.is_restored() => Durability::Lazy,
-            Event::Finished { outcome, .. } if outcome.is_in_doubt() => Durability::Immediate,
-            Event::Finished { call, .. } => {
-                let open = self.open_calls.get(&call.key());
-                match open.and_then(|open| open.effect) {
-                    Some(Effect::Write | Effect::Idempotent) => Durability::BeforeDelivery,
-                    Some(Effect::Read) | None => Durability::Lazy,
-                }
-            }
-            _ => Durability::Lazy,
+impl Recorder {
+    /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
+    pub(crate) fn write_guarded(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> Result<(), EmitError> {
+        if let Some(failure) = self.journal.failure() {
+            return Err(failure.clone());
         }
+        let written = write(self);
+        self.journal.guard(|| written)
     }
 
-    fn record_event(&mut self, event: &Event<'_>) -> io::Result<()> {
+    fn record_event(&mut self, memory: &MemoryStore, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::TurnStarted {
                 turn,
                 parent,
                 origin,
             } => self.record_turn(*turn, *parent, origin)?,
-            Event::Queued { checked, batch } => self.record_call(checked, *batch)?,
+            Event::Queued { checked, batch } => self.record_call(memory, checked, *batch)?,
             Event::ApprovalDecided { call, approval } => self.record_approval(call, approval)?,
             Event::Started {
                 call,
                 accepted,
                 attempt,
                 idempotency_key,
+                claim,
                 waited,
             } => {
                 let start = AttemptStart {
                     attempt: *attempt,
                     idempotency_key,
+                    claim: *claim,
                     waited: *waited,
                 };
                 self.record_start(call, accepted, start)?;
@@ -100,14 +81,13 @@ impl SessionLog {
                 duration,
                 attempts,
                 agent_usage,
-                cache,
+                claim: _,
                 request: _,
             } => {
                 let stats = CallEndStats {
                     duration: *duration,
                     attempts: *attempts,
                     agent_usage: *agent_usage,
-                    cache,
                 };
                 self.record_result(call, outcome, answer, stats)?;
             }
@@ -117,9 +97,7 @@ impl SessionLog {
                 turn,
                 ..
             } => self.record_response(call, *turn, response)?,
-            Event::QueueDrained { turn } => {
-                self.open_turns.remove(&(*turn, None));
-            }
+            Event::QueueDrained { turn } => drop(self.open_turns.remove(&(*turn, None))),
             Event::Probing { call } => self.record_probe_start(call)?,
             Event::Probed {
                 call,

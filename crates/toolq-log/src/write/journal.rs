@@ -1,9 +1,13 @@
-//! Appends records to a log, and decides when they are written and synced.
+//! Appends records to a log. What can wait for the disk is done by a thread of its own, the *keeper*: it stores what is too
+//! large for a record, makes claims, and syncs. So a slow disk holds up nothing but what depends on it.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
@@ -11,130 +15,287 @@ use crate::open::blob_dir_for;
 use crate::records::line;
 use crate::records::{RecordHeader, RecordKind, StoredBlob};
 use crate::write::blob_store::BlobStore;
+use crate::write::keeper::{Job, Keeper};
 use crate::write::log_file::LogFile;
+use crate::write::storage::Storage;
 use toolq_core::os::Clock;
+use toolq_core::types::EmitError;
 
 /// Appends records to the end of a log. It knows how a record is written, not what it means.
 ///
 /// Appended records are buffered and written together, as many as fit into one write. Nothing is written before
-/// [`Journal::commit`], unless the buffer is full. After an error, the file must not be written again.
+/// [`Journal::write`], unless the buffer is full. After an error, the file must not be written again.
 pub(crate) struct Journal {
+    shared: Arc<SharedJournal>,
+    keeper: mpsc::Sender<Job>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the keeper uses, too.
+pub(crate) struct SharedJournal {
     path: PathBuf,
-    file: LogFile,
-    blob_store: BlobStore,
-    /// How many records the file has, with those that aren't written yet.
-    record_count: u64,
     clock: Clock,
+    blob_store: BlobStore,
+    storage: Arc<dyn Storage>,
+    lines: Mutex<Lines>,
+    failure: OnceLock<EmitError>,
+}
+
+/// The lines of the file.
+struct Lines {
+    file: LogFile,
+    /// The number of the next record.
+    seq: u64,
     /// The line being composed; kept to reuse its allocation.
     line: Vec<u8>,
     /// Complete lines that haven't been written yet.
     pending: Vec<u8>,
-    /// Whether something was written that must survive a power loss before anyone reads a result.
-    needs_sync: bool,
 }
 
-/// When a record must survive a power loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Durability {
-    /// Whenever the system writes it to the disk.
-    Lazy,
-    /// Before anyone reads a result.
-    BeforeDelivery,
-    /// Before [`Journal::commit`] returns.
-    Immediate,
+/// A record, before it has its place in the file.
+#[derive(Debug)]
+pub(crate) struct NewRecord<C, M> {
+    pub(crate) kind: RecordKind,
+    pub(crate) id: Uuid,
+    pub(crate) parent: Option<Uuid>,
+    pub(crate) timestamp: u64,
+    pub(crate) content: C,
+    pub(crate) metadata: M,
+}
+
+/// A record on its way to the keeper.
+pub(crate) type DetachedRecord = NewRecord<Box<RawValue>, Box<RawValue>>;
+
+/// Where a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At this offset in the file.
+    At(u64),
+    /// The keeper appends it once what it refers to is stored. Records that must come after it take the same way.
+    WithKeeper(Uuid),
 }
 
 impl Journal {
-    /// Creates a journal that continues `file`, the log at `path`, which has this many records.
-    pub(crate) fn new(path: PathBuf, file: LogFile, record_count: u64, clock: Clock) -> Self {
-        Self {
+    /// Creates a journal that continues a log at `path`, whose whole records have `whole_bytes` bytes, with record `seq`.
+    ///
+    /// # Errors
+    /// The system has no thread for the keeper.
+    pub(crate) fn new(
+        path: PathBuf,
+        storage: Arc<dyn Storage>,
+        (seq, whole_bytes): (u64, u64),
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(SharedJournal {
             blob_store: BlobStore::new(blob_dir_for(&path)),
             path,
-            file,
-            record_count,
             clock,
-            line: Vec::with_capacity(4 << 10),
-            pending: Vec::with_capacity(4 << 10),
-            needs_sync: false,
+            lines: Mutex::new(Lines {
+                file: LogFile::new(Arc::clone(&storage), whole_bytes),
+                seq,
+                line: Vec::with_capacity(4 << 10),
+                pending: Vec::with_capacity(4 << 10),
+            }),
+            storage,
+            failure: OnceLock::new(),
+        });
+        let (keeper, jobs) = mpsc::channel();
+        let thread = Keeper::new(Arc::clone(&shared), jobs);
+        let thread = thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || thread.run())?;
+        Ok(Self {
+            shared,
+            keeper,
+            thread: Some(thread),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Returns how many records the file has, with those that aren't written yet.
+    pub(crate) fn record_count(&self) -> u64 {
+        self.shared.lines().seq
+    }
+
+    /// Returns the directory for content that is too large for a record.
+    pub(crate) fn blob_dir(&self) -> &Path {
+        self.shared.blob_store.dir()
+    }
+
+    /// Returns the current time in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.shared.clock.now_ms()
+    }
+
+    /// Returns the error after which nothing is written any more.
+    pub(crate) fn failure(&self) -> Option<&EmitError> {
+        self.shared.failure.get()
+    }
+
+    /// Appends a record below `parent` and returns its id and its place. With `detour`, it takes the way through the keeper, as the
+    /// record did that it must come after. So does content that is too large for a record.
+    pub(crate) fn append<C: Serialize, M: Serialize>(
+        &self,
+        kind: RecordKind,
+        parent: Option<Uuid>,
+        (content, metadata): (&C, &M),
+        detour: bool,
+    ) -> io::Result<(Uuid, Place)> {
+        let timestamp = self.now_ms();
+        let id = generate_id(timestamp)?;
+        let record = NewRecord {
+            kind,
+            id,
+            parent,
+            timestamp,
+            content,
+            metadata,
+        };
+        if !detour && let Some(offset) = self.shared.lines().append(&record, false)? {
+            return Ok((id, Place::At(offset)));
         }
+        self.send(Job::Append(Box::new(record.detach()?)));
+        Ok((id, Place::WithKeeper(id)))
+    }
+
+    /// Stores a value that metadata has no room for in a file in the blob directory. The record that refers to it takes a detour,
+    /// behind this.
+    pub(crate) fn store_blob(&self, content: &impl Serialize) -> io::Result<StoredBlob> {
+        let content = to_raw_value(content)?;
+        let stored = StoredBlob::of(content.get().as_bytes());
+        self.send(Job::Store(content));
+        Ok(stored)
+    }
+
+    /// Writes the appended records.
+    pub(crate) fn write(&self) -> io::Result<()> {
+        self.shared.lines().write_pending()
+    }
+
+    /// Hands a job to the keeper.
+    pub(crate) fn send(&self, job: Job) {
+        // The keeper ends with the journal.
+        let _ = self.keeper.send(job);
+    }
+
+    /// Blocks until everything appended so far survives a power loss.
+    pub(crate) fn sync(&self) -> Result<(), EmitError> {
+        let (done, is_done) = mpsc::channel();
+        self.send(Job::Sync(Box::new(move |synced| {
+            let _ = done.send(synced);
+        })));
+        let lost = || EmitError("the session log has no writer".to_owned());
+        is_done.recv().map_err(|_| lost())?
+    }
+
+    /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
+    /// afterwards it is too late to find out that the record is in a file that is gone.
+    pub(crate) fn check_file(&self) -> io::Result<()> {
+        self.shared.lines().file.check_unchanged()
+    }
+
+    /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
+    pub(crate) fn guard<T>(&self, write: impl FnOnce() -> io::Result<T>) -> Result<T, EmitError> {
+        if let Some(failure) = self.failure() {
+            return Err(failure.clone());
+        }
+        write().map_err(|error| self.shared.fail(&error))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let (keeper, _) = mpsc::channel();
+        self.keeper = keeper;
+        let thread = self.thread.take();
+        // What it has been given is done before the log is closed. It may be the keeper itself that drops the journal.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl SharedJournal {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns how many records the file has, with those that aren't written yet.
-    pub(crate) fn record_count(&self) -> u64 {
-        self.record_count
+    /// Returns the size of the whole records in bytes.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.lines().file.whole_bytes()
     }
 
-    /// Returns the directory for content that is too large for a record.
-    pub(crate) fn blob_dir(&self) -> &Path {
-        self.blob_store.dir()
+    pub(crate) fn storage(&self) -> &dyn Storage {
+        &*self.storage
     }
 
-    /// Returns the current time in milliseconds since 1970.
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
+    pub(crate) fn failure(&self) -> Option<&EmitError> {
+        self.failure.get()
     }
 
-    /// Appends a record below `parent` and returns its id.
-    pub(crate) fn append<C: Serialize, M: Serialize>(
-        &mut self,
-        kind: &RecordKind,
-        parent: Option<Uuid>,
-        content: &C,
-        metadata: &M,
-    ) -> io::Result<Uuid> {
-        let timestamp = self.now_ms();
-        let id = generate_id(timestamp)?;
-        let header = RecordHeader {
-            seq: self.record_count,
-            id,
-            parent,
-            timestamp,
-            kind,
+    /// Stores content in a file of its own.
+    pub(crate) fn store_blob(&self, content: &RawValue) -> io::Result<StoredBlob> {
+        self.blob_store.store(content.get().as_bytes())
+    }
+
+    /// Appends a record and writes it. Returns its offset.
+    pub(crate) fn append_detached(&self, record: &DetachedRecord) -> io::Result<u64> {
+        let appended = self.lines().append(record, false)?;
+        let offset = if let Some(offset) = appended {
+            offset
+        } else {
+            let stored = self.store_blob(&record.content)?;
+            let offset = self.lines().append(&record.with_content(&stored), true)?;
+            offset.ok_or_else(|| io::Error::other("the metadata of a record is too large"))?
         };
-        compose_line(&mut self.line, &header, content, metadata, &self.blob_store)?;
+        self.lines().write_pending()?;
+        Ok(offset)
+    }
+
+    /// Notes an error after which nothing is written any more.
+    pub(crate) fn fail(&self, error: &io::Error) -> EmitError {
+        let path = self.path.display();
+        let failure = EmitError(format!("the session log {path} can't be written: {error}"));
+        self.failure.get_or_init(|| failure).clone()
+    }
+}
+
+impl Lines {
+    /// Appends a record. Returns its offset, or `None` if its content has to be stored in a file: because it is too large, or because
+    /// it would be mistaken for a reference to one, unless it `is_reference`.
+    fn append<C: Serialize, M: Serialize>(
+        &mut self,
+        record: &NewRecord<C, M>,
+        is_reference: bool,
+    ) -> io::Result<Option<u64>> {
+        let header = RecordHeader {
+            seq: self.seq,
+            id: record.id,
+            parent: record.parent,
+            timestamp: record.timestamp,
+            kind: &record.kind,
+        };
+        line::write_sealed_line(&mut self.line, &header, &record.content, &record.metadata)?;
+        let is_too_large = self.line.len() > MAX_RECORD_BYTES;
+        let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
+        if is_too_large || !is_reference && looks_like_reference() {
+            return Ok(None);
+        }
         if self.pending.len() + self.line.len() > MAX_RECORD_BYTES {
             self.write_pending()?;
         }
+        let offset = self.file.whole_bytes() + self.pending.len() as u64;
         self.pending.extend_from_slice(&self.line);
-        self.record_count += 1;
-        Ok(id)
-    }
-
-    /// Stores a value that doesn't fit into a record in a file in the blob directory.
-    pub(crate) fn store_blob(&self, content: &impl Serialize) -> io::Result<StoredBlob> {
-        self.blob_store.store(content)
-    }
-
-    /// Writes the appended records, and syncs them if they must be durable immediately.
-    pub(crate) fn commit(&mut self, durability: Durability) -> io::Result<()> {
-        if durability > Durability::Lazy {
-            self.check_file()?;
-        }
-        self.write_pending()?;
-        self.needs_sync |= durability > Durability::Lazy;
-        match durability {
-            Durability::Immediate => self.flush(),
-            _ => Ok(()),
-        }
-    }
-
-    /// Syncs records that must be durable before anyone reads a result, if there are any.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.needs_sync {
-            self.file.sync()?;
-            self.needs_sync = false;
-        }
-        Ok(())
-    }
-
-    /// Checks that the file is still in place. This has to be done before a call starts or its result is written, since
-    /// afterwards it is too late to find out that the record is in a file that is gone.
-    pub(crate) fn check_file(&self) -> io::Result<()> {
-        self.file.check_unchanged()
+        self.seq += 1;
+        Ok(Some(offset))
     }
 
     fn write_pending(&mut self) -> io::Result<()> {
@@ -146,34 +307,42 @@ impl Journal {
     }
 }
 
+/// How the content of a line begins if it refers to a file. Other content may begin like this, too.
+const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
+
+impl<C: Serialize, M: Serialize> NewRecord<&C, &M> {
+    fn detach(self) -> io::Result<DetachedRecord> {
+        Ok(NewRecord {
+            kind: self.kind,
+            id: self.id,
+            parent: self.parent,
+            timestamp: self.timestamp,
+            content: to_raw_value(self.content)?,
+            metadata: to_raw_value(self.metadata)?,
+        })
+    }
+}
+
+impl DetachedRecord {
+    fn with_content<'r>(
+        &'r self,
+        content: &'r StoredBlob,
+    ) -> NewRecord<&'r StoredBlob, &'r RawValue> {
+        NewRecord {
+            kind: self.kind.clone(),
+            id: self.id,
+            parent: self.parent,
+            timestamp: self.timestamp,
+            content,
+            metadata: &self.metadata,
+        }
+    }
+}
+
 /// Generates a UUID version 7 (RFC 9562). Its random part comes from the system, since idempotency keys are derived from
-/// the id of a session: two tasks must never share one.
+/// the id of a session: two sessions must never share one.
 fn generate_id(timestamp: u64) -> io::Result<Uuid> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(Builder::from_unix_timestamp_millis(timestamp, &random).into_uuid())
-}
-
-/// How the content of a line begins if it refers to a file. Other content may begin like this, too.
-const BLOB_REF_CONTENT: &[u8] = br#","content":{"$file""#;
-
-/// Composes the line of a record. Content that makes it too large, or that would be mistaken for a reference to a file,
-/// is stored in a file.
-fn compose_line<C: Serialize, M: Serialize>(
-    line: &mut Vec<u8>,
-    header: &RecordHeader<'_>,
-    content: &C,
-    metadata: &M,
-    blob_store: &BlobStore,
-) -> io::Result<()> {
-    line::write_sealed_line(line, header, content, metadata)?;
-    if line.len() <= MAX_RECORD_BYTES && memchr::memmem::find(line, BLOB_REF_CONTENT).is_none() {
-        return Ok(());
-    }
-    let content = blob_store.store(content)?;
-    line::write_sealed_line(line, header, &content, metadata)?;
-    if line.len() <= MAX_RECORD_BYTES {
-        return Ok(());
-    }
-    Err(io::Error::other("the metadata of a record is too large"))
 }

@@ -2,23 +2,29 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::write::storage::Storage;
 
 /// A log file to which whole records are appended, or nothing.
 pub(crate) struct LogFile {
-    storage: Box<dyn Storage>,
+    storage: Arc<dyn Storage>,
     /// Size of the whole records in bytes.
     whole_bytes: u64,
 }
 
 impl LogFile {
     /// Wraps a file of `whole_bytes` bytes, which must all belong to whole records.
-    pub(crate) fn new(storage: impl Storage + 'static, whole_bytes: u64) -> Self {
+    pub(crate) fn new(storage: Arc<dyn Storage>, whole_bytes: u64) -> Self {
         Self {
-            storage: Box::new(storage),
+            storage,
             whole_bytes,
         }
+    }
+
+    /// Returns the size of the whole records in bytes.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.whole_bytes
     }
 
     /// Appends whole lines with a single write, so that no reader sees part of them and a kill of this process leaves
@@ -37,11 +43,6 @@ impl LogFile {
             written?;
         }
         Err(self.short_write_error(lines))
-    }
-
-    /// Blocks until all records survive a power loss.
-    pub(crate) fn sync(&mut self) -> io::Result<()> {
-        self.storage.sync()
     }
 
     /// Checks that no other process deleted, replaced, truncated or wrote the file.

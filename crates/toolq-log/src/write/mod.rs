@@ -2,10 +2,12 @@
 
 mod attempts;
 mod blob_store;
+mod call_memory;
 mod calls;
 mod describe;
 mod events;
 pub(crate) mod journal;
+mod keeper;
 mod log_file;
 mod replicated_file;
 mod servers;
@@ -15,9 +17,9 @@ mod tools;
 mod turns;
 
 pub(crate) use blob_store::write_file_atomically;
-pub(crate) use journal::{Durability, Journal};
-pub(crate) use log_file::{LogFile, unreliable_file_system};
+pub(crate) use journal::Journal;
+pub(crate) use log_file::unreliable_file_system;
 pub use replicated_file::LogReplica;
 pub(crate) use replicated_file::ReplicatedFile;
 pub use session_log::SessionLog;
-pub(crate) use storage::{DiskFile, is_file_at};
+pub(crate) use storage::{DiskFile, Storage, is_file_at};

@@ -5,15 +5,15 @@ use std::io;
 use std::time::Duration;
 
 use crate::records::{ListRecord, RecordKind, ServerEndRecord, ServerStartRecord};
-use crate::write::session_log::SessionLog;
+use crate::write::session_log::Recorder;
 use toolq_core::types::{ServerEnd, ServerStart, UnlockedServer};
 
-impl SessionLog {
+impl Recorder {
     pub(crate) fn record_list_start(&mut self, server: &UnlockedServer) -> io::Result<()> {
         let session = Some(self.session_id);
         let fields = ListRecord::start(server, &self.mask);
         let kind = RecordKind::ListStart;
-        let start_id = self.journal.append(&kind, session, &(), &fields)?;
+        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
         self.open_lists.insert(server.server.name.clone(), start_id);
         Ok(())
     }
@@ -26,7 +26,7 @@ impl SessionLog {
         let start_id = self.open_lists.remove(&server.server.name);
         let fields = ListRecord::end(server, duration, &self.mask);
         let kind = RecordKind::ListEnd;
-        self.journal.append(&kind, start_id, &(), &fields)?;
+        self.journal.append(kind, start_id, (&(), &fields), false)?;
         Ok(())
     }
 
@@ -34,7 +34,7 @@ impl SessionLog {
         let session = Some(self.session_id);
         let fields = ServerStartRecord::new(start, &self.mask);
         let kind = RecordKind::ServerStart;
-        let start_id = self.journal.append(&kind, session, &(), &fields)?;
+        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
         let started = (start.server.clone(), start.earlier_starts);
         self.open_servers.insert(started, start_id);
         Ok(())
@@ -47,7 +47,8 @@ impl SessionLog {
         };
         let fields = ServerEndRecord::new(end, &self.mask);
         let kind = RecordKind::ServerEnd;
-        self.journal.append(&kind, Some(start_id), &(), &fields)?;
+        self.journal
+            .append(kind, Some(start_id), (&(), &fields), false)?;
         Ok(())
     }
 }

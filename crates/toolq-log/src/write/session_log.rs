@@ -2,40 +2,50 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use uuid::Uuid;
 
-use crate::error::LogError;
-use crate::open::LockedLog;
+use crate::memory::{Identity, LogIndex, MemoryStore, MemoryUse, RememberedIn};
 use crate::records::{
     FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
-    SyncPolicy, ToolMeaning,
 };
-use crate::resume::TaskHistory;
-use crate::write::journal::{Durability, Journal};
+use crate::write::journal::{Journal, Place};
 use redact::Mask;
-use toolq_core::os::Clock;
-use toolq_core::types::{CallKey, CallRef, Effect, EmitError};
+use toolq_core::types::{
+    AcceptedCall, Call, CallClaim, CallKey, CallRef, ContextDigest, EmitError, TurnOrigin,
+};
 
-/// The log of one session. When [`EventSink::emit`] returns, the records of the events are in the file.
+/// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events are in
+/// the file, or on their way there if they are large. Clones write the same log.
 ///
 /// [`EventSink::emit`]: toolq_core::types::EventSink::emit
-pub struct SessionLog {
+#[derive(Clone)]
+pub struct SessionLog(Arc<OpenLog>);
+
+pub(crate) struct OpenLog {
+    recorder: Mutex<Recorder>,
+    pub(crate) memory: MemoryStore,
+    pub(crate) mask: Arc<Mask>,
+    path: PathBuf,
+    blob_dir: PathBuf,
+    session_id: Uuid,
+    /// Torn ends that were set aside when the log was opened.
+    recovered: Vec<RecoveredRecord>,
+    /// Holds the lock of the log, as all its copies do. `None` if nothing is locked.
+    lock: Option<Arc<OwnedFd>>,
+}
+
+/// What writes the records of a session.
+pub(crate) struct Recorder {
     pub(crate) journal: Journal,
     pub(crate) mask: Arc<Mask>,
-    pub(crate) sync: SyncPolicy,
     /// The `session` record.
     pub(crate) session_id: Uuid,
-    /// The session that began the task.
-    task_id: Uuid,
-    /// What earlier sessions recorded about the task.
-    pub(crate) history: Option<Arc<TaskHistory>>,
-    /// What the called tools mean, by name.
-    pub(crate) tool_meanings: HashMap<String, ToolMeaning>,
     /// The records of turns that haven't ended.
-    pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), Uuid>,
+    pub(crate) open_turns: HashMap<(usize, Option<Arc<CallRef>>), OpenTurn>,
     pub(crate) open_calls: HashMap<CallKey, OpenCall>,
     /// The `tool_call` records of the latest calls that were answered although an attempt hadn't ended, for late results.
     pub(crate) given_up_calls: VecDeque<(CallKey, Uuid)>,
@@ -45,168 +55,229 @@ pub struct SessionLog {
     pub(crate) open_lists: HashMap<String, Uuid>,
     /// The `server_start` records of servers that are running, by name and number of earlier starts.
     pub(crate) open_servers: HashMap<(String, u32), Uuid>,
-    /// Whether the input differs from the log from some call on. With a stream, this shows only when the call arrives.
-    /// From there on, nothing is recorded and nothing runs.
-    pub(crate) has_conflict: bool,
     pub(crate) counts: SessionEndRecord,
-    /// Torn ends that were set aside when the log was opened.
-    recovered: Vec<RecoveredRecord>,
     /// When the session began, in milliseconds since 1970.
     started_ms: u64,
-    write_error: Option<EmitError>,
+}
+
+/// A turn that hasn't ended.
+pub(crate) struct OpenTurn {
+    pub(crate) record_id: Uuid,
+    /// Where it comes from, which says which calls its calls are.
+    pub(crate) origin: TurnOrigin,
+    /// Its record took a detour, so those of its calls do, too.
+    pub(crate) detour: bool,
 }
 
 /// A call that has no result yet.
 pub(crate) struct OpenCall {
     /// Its `tool_call` record.
     pub(crate) record_id: Uuid,
+    pub(crate) place: Place,
+    /// Its last `tool_start` record.
+    pub(crate) start: Option<Place>,
+    /// What stands for it in the memory, once it has started.
+    pub(crate) claim: Option<CallClaim>,
+    /// What names it in the memory.
+    pub(crate) identity: Option<Identity>,
     /// The last failed attempt, which goes into the record of the next start.
     pub(crate) failed_attempt: Option<FailedAttempt>,
-    /// The effect of its tool, once the call has started.
-    pub(crate) effect: Option<Effect>,
+}
+
+impl OpenCall {
+    /// Whether a record of it took a detour, so that those that follow must, too.
+    pub(crate) fn takes_detour(&self) -> bool {
+        let places = [Some(self.place), self.start];
+        places
+            .iter()
+            .flatten()
+            .any(|place| matches!(place, Place::WithKeeper(_)))
+    }
 }
 
 impl SessionLog {
-    /// Begins a session in a new file, or after the last session of an existing log, which must have ended. The
-    /// directory of `path` must exist.
-    ///
-    /// # Errors
-    /// The log can't be used. The file is left unchanged.
-    pub fn create(
-        path: &Path,
-        header: &SessionHeader,
-        mask: Arc<Mask>,
-        clock: Clock,
-    ) -> Result<Self, LogError> {
-        let log = LockedLog::open(path, |_, _| Ok(()))?;
-        if log.is_unfinished() {
-            return Err(LogError::Unfinished(path.to_owned()));
-        }
-        log.begin_session(header, None, mask, clock)
-    }
-
-    /// Writes the `session` record. `history` is the task that the session resumes, if any.
+    /// Writes the `session` record.
     pub(crate) fn begin(
-        mut journal: Journal,
+        journal: Journal,
         header: &SessionHeader,
-        history: Option<Arc<TaskHistory>>,
+        (place, usage): (RememberedIn, MemoryUse),
         mask: Arc<Mask>,
+        index: LogIndex,
     ) -> io::Result<Self> {
         let started_ms = journal.now_ms();
-        let resumed = history.as_ref();
-        let resumed = resumed.and_then(|history| Some((history.task_id()?, history.epoch())));
-        let fields = SessionRecord::new(header, resumed, &mask);
-        let session_id = journal.append(&RecordKind::Session, None, &(), &fields)?;
-        journal.commit(Durability::Immediate)?;
-        Ok(Self {
+        let fields = SessionRecord::new(header, &mask);
+        let (session_id, _) = journal.append(RecordKind::Session, None, (&(), &fields), false)?;
+        journal.write()?;
+        let (path, blob_dir) = (journal.path().to_owned(), journal.blob_dir().to_owned());
+        let root = PathBuf::from(&header.root);
+        let recorder = Recorder {
             journal,
-            mask,
-            sync: header.sync,
+            mask: Arc::clone(&mask),
             session_id,
-            task_id: resumed.map_or(session_id, |(task, _)| task),
-            history,
-            tool_meanings: HashMap::new(),
             open_turns: HashMap::new(),
             open_calls: HashMap::new(),
             given_up_calls: VecDeque::new(),
             open_describes: HashMap::new(),
             open_lists: HashMap::new(),
             open_servers: HashMap::new(),
-            has_conflict: false,
             counts: SessionEndRecord::default(),
-            recovered: Vec::new(),
             started_ms,
-            write_error: None,
-        })
+        };
+        Ok(Self(Arc::new(OpenLog {
+            recorder: Mutex::new(recorder),
+            memory: MemoryStore::new(place, usage, root, &path, session_id, index),
+            mask,
+            path,
+            blob_dir,
+            session_id,
+            recovered: Vec::new(),
+            lock: None,
+        })))
     }
 
-    /// Adds the torn ends that were set aside before the session began.
-    pub(crate) fn with_recovered(self, recovered: Vec<RecoveredRecord>) -> Self {
-        Self { recovered, ..self }
+    /// Adds the torn ends that were set aside before the session began, and what holds the lock.
+    pub(crate) fn with_opened(mut self, recovered: Vec<RecoveredRecord>, lock: OwnedFd) -> Self {
+        if let Some(log) = Arc::get_mut(&mut self.0) {
+            log.recovered = recovered;
+            log.lock = Some(Arc::new(lock));
+        }
+        self
     }
 
-    /// Returns the torn ends that were set aside when the log was opened.
-    pub fn recovered(&self) -> &[RecoveredRecord] {
-        &self.recovered
+    pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.0
+            .recorder
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the `session_end` record. Without it, the session counts as unfinished.
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        &self.0.memory
+    }
+
+    pub(crate) fn mask(&self) -> &Arc<Mask> {
+        &self.0.mask
+    }
+
+    /// Writes the `session_end` record, and waits until everything is durable.
     ///
     /// # Errors
     /// The record can't be written.
-    pub fn finish(&mut self, exit_code: u8) -> Result<(), EmitError> {
+    pub fn finish(&self, exit_code: u8) -> Result<(), EmitError> {
+        let recorder = self.recorder();
+        // What took a detour comes before the end.
+        recorder.journal.sync()?;
         let end = SessionEndRecord {
-            duration_ms: self.journal.now_ms().saturating_sub(self.started_ms),
+            duration_ms: recorder
+                .journal
+                .now_ms()
+                .saturating_sub(recorder.started_ms),
             exit_code,
-            ..self.counts
+            ..recorder.counts
         };
-        let session_id = Some(self.session_id);
-        self.write_guarded(|log| {
-            log.journal
-                .append(&RecordKind::SessionEnd, session_id, &(), &end)?;
-            log.journal.commit(Durability::Immediate)
+        let session = Some(recorder.session_id);
+        recorder.journal.guard(|| {
+            recorder.journal.check_file()?;
+            recorder
+                .journal
+                .append(RecordKind::SessionEnd, session, (&(), &end), false)?;
+            recorder.journal.write()
+        })?;
+        recorder.journal.sync()
+    }
+
+    /// Requests that everything that was recorded so far becomes durable. Returns what blocks until it is, or can't be.
+    pub fn wait_until_durable(&self) -> Box<dyn FnOnce() + Send> {
+        let (sender, receiver) = mpsc::channel();
+        self.recorder().sync_then(move |_| {
+            let _ = sender.send(());
+        });
+        Box::new(move || {
+            let _ = receiver.recv();
         })
     }
 
     /// Returns whether the file isn't what this session wrote anymore: another process deleted, replaced or changed it.
     pub fn is_lost(&self) -> bool {
-        self.write_error.is_some() && self.journal.check_file().is_err()
+        let recorder = self.recorder();
+        recorder.journal.failure().is_some() && recorder.journal.check_file().is_err()
     }
 
     /// Removes the file if this session is the only one in it, and nothing has happened in it. Returns whether it did.
     ///
     /// # Errors
     /// The file can't be removed.
-    pub fn remove_if_unused(&mut self) -> io::Result<bool> {
-        let is_unused = self.journal.record_count() == 1 && self.write_error.is_none();
+    pub fn remove_if_unused(&self) -> io::Result<bool> {
+        let recorder = self.recorder();
+        let is_unused =
+            recorder.journal.record_count() == 1 && recorder.journal.failure().is_none();
         if is_unused {
             std::fs::remove_file(self.path())?;
         }
         Ok(is_unused)
     }
 
-    /// Returns the id of the session that began the task. Idempotency keys are derived from it.
-    pub fn task_id(&self) -> String {
-        self.task_id.to_string()
-    }
-
-    /// Returns the id of this session.
+    /// Returns the id of this session. The idempotency keys of calls that nothing remembers are derived from it.
     pub fn session_id(&self) -> String {
-        self.session_id.to_string()
+        self.0.session_id.to_string()
     }
 
-    /// Returns what earlier sessions recorded about the task, or `None` if this session begins a new one.
-    pub fn history(&self) -> Option<Arc<TaskHistory>> {
-        self.history.clone()
+    /// Returns the descriptor that holds the lock of the log, if one does. The lock lasts until all its copies are closed.
+    pub fn lock(&self) -> Option<Arc<OwnedFd>> {
+        self.0.lock.clone()
     }
 
     /// Returns the path of the log.
     pub fn path(&self) -> &Path {
-        self.journal.path()
+        &self.0.path
     }
 
     /// Returns the directory next to the log for content that is too large for a record. It may not exist yet.
     pub fn blob_dir(&self) -> &Path {
-        self.journal.blob_dir()
+        &self.0.blob_dir
+    }
+
+    /// Returns the torn ends that were set aside when the log was opened.
+    pub fn recovered(&self) -> &[RecoveredRecord] {
+        &self.0.recovered
     }
 
     /// Returns the error after which the log accepts no more records, if there was one.
-    pub fn write_error(&self) -> Option<&EmitError> {
-        self.write_error.as_ref()
+    pub fn write_error(&self) -> Option<EmitError> {
+        self.recorder().journal.failure().cloned()
+    }
+}
+
+impl Recorder {
+    /// Returns what names a call in the memory, if anything does. The calls of an agent stand where the agent's call stands.
+    pub(crate) fn identify(
+        &self,
+        memory: &MemoryStore,
+        call: &Call,
+        accepted: Option<&AcceptedCall>,
+        origin: &TurnOrigin,
+    ) -> Option<Identity> {
+        let before = call
+            .parent
+            .as_ref()
+            .map(|agent| self.place_of_agent(agent, call.turn));
+        Identity::of(
+            call,
+            accepted,
+            (&memory.root, origin),
+            before,
+            memory.usage.remembered,
+        )
     }
 
-    /// Runs `write` unless an earlier write failed. Nothing is attempted after the first failure.
-    pub(crate) fn write_guarded(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> Result<(), EmitError> {
-        if let Some(emit_error) = &self.write_error {
-            return Err(emit_error.clone());
+    fn place_of_agent(&self, agent: &CallRef, turn: usize) -> ContextDigest {
+        let open = self.open_calls.get(&agent.key());
+        let turn = turn.to_le_bytes();
+        if let Some(claim) = open.and_then(|open| open.claim.as_ref()) {
+            // Whichever attempt it is, but not if the agent's call is repeated on purpose.
+            return ContextDigest::of(&[claim.idempotency_key.as_bytes(), &turn]);
         }
-        write(self).map_err(|error| {
-            let path = self.path().display();
-            let emit_error = EmitError(format!("the session log {path} can't be written: {error}"));
-            self.write_error.insert(emit_error).clone()
-        })
+        let path = format!("{:?}", agent.path());
+        ContextDigest::of(&[self.session_id.as_bytes(), path.as_bytes(), &turn])
     }
 }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use toolq_core::os::{failpoint, failpoint_midway};
 
-/// A file that grows at its end. Tests substitute one that fails.
-pub(crate) trait Storage: Send {
+/// A file that grows at its end. It may be written while it is synced. Tests substitute one that fails.
+pub(crate) trait Storage: Send + Sync {
     /// Appends bytes with a single write(2) and returns how many were written.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Blocks until everything written survives a power loss. After an error, there must be no second attempt: the
+    /// Blocks until everything written before survives a power loss. After an error, there must be no second attempt: the
     /// kernel may have dropped the data it couldn't write, so that a later success would mean nothing.
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
 
     /// Removes everything after the first `len` bytes.
-    fn truncate(&mut self, len: u64) -> io::Result<()>;
+    fn truncate(&self, len: u64) -> io::Result<()>;
 
     /// Returns the size of the file in bytes. Fails if the path no longer leads to this file.
     fn len(&self) -> io::Result<u64>;
@@ -39,23 +39,23 @@ impl DiskFile {
 }
 
 impl Storage for DiskFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         failpoint("append.before")?;
         failpoint_midway("append.half", || {
-            let _ = self.file.write(&bytes[..bytes.len() / 2]);
+            let _ = (&self.file).write(&bytes[..bytes.len() / 2]);
         });
-        let written = self.file.write(bytes)?;
+        let written = (&self.file).write(bytes)?;
         failpoint("append.after")?;
         Ok(written)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         failpoint("sync.before")?;
         self.file.sync_data()?;
         failpoint("sync.after")
     }
 
-    fn truncate(&mut self, len: u64) -> io::Result<()> {
+    fn truncate(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
     }
 

@@ -14,14 +14,14 @@ use crate::commands::run::control::reply_line::{list_line, plan_line, problem_li
 use crate::commands::run::control::tools_in_use::ToolsInUse;
 use crate::context::CommandContext;
 use crate::output::{ClientOutput, CommandError, Exit};
-use crate::session::{ResumeDecisions, RunSession, describe_changes};
+use crate::session::{RunSession, describe_changes};
 use redact::Mask;
 use toolq_core::answer;
 use toolq_core::plan::{TurnPlan, render_plan_json};
 use toolq_core::text::escape;
 use toolq_core::transcript::{FollowedLine, LineFollower, Recording};
-use toolq_core::types::{AnswerForm, ApprovalDecision, CheckedCall, Turn, TurnOrigin};
-use toolq_engine::{PriorCalls as _, RunControl};
+use toolq_core::types::{AnswerForm, ApprovalDecision, Turn, TurnOrigin};
+use toolq_engine::RunControl;
 
 /// Acts on lines.
 pub(super) struct LineHandler<'a> {
@@ -29,8 +29,6 @@ pub(super) struct LineHandler<'a> {
     host_calls: Arc<HostCalls>,
     context: &'a CommandContext,
     tools: ToolsInUse<'a>,
-    /// What an earlier run did, if this one resumes it.
-    resume: Arc<ResumeDecisions>,
     mask: Arc<Mask>,
     jobs: Option<NonZeroUsize>,
     messages: LineFollower,
@@ -51,7 +49,6 @@ impl<'a> LineHandler<'a> {
             host_calls: Arc::clone(host_calls),
             context: session.context,
             tools,
-            resume: Arc::clone(&session.resume),
             mask: Arc::clone(&session.setup.mask),
             jobs: arguments.input.jobs,
             messages: LineFollower::new(
@@ -169,26 +166,12 @@ impl<'a> LineHandler<'a> {
             ..origin
         };
         let calls = match turn {
-            Some(turn) => self.check_turn(turn.with_number(number))?,
+            Some(turn) => self.tools.checker().check_turn(turn.with_number(number)),
             None => Vec::new(),
         };
         let form = self.form.unwrap_or(form);
         self.turns.begin(id.clone(), number, form, calls, origin);
         Ok(())
-    }
-
-    /// Checks the calls of a turn, and adds what an earlier run recorded about them.
-    ///
-    /// # Errors
-    /// Why the turn doesn't continue that run.
-    fn check_turn(&self, turn: Turn) -> Result<Vec<CheckedCall>, String> {
-        let mut calls = self.tools.checker().check_turn(turn);
-        let resumed = self.resume.resume_calls(&mut calls);
-        resumed.map_err(|failure| match failure.hint {
-            Some(hint) => format!("{}; {hint}", failure.message),
-            None => failure.message,
-        })?;
-        Ok(calls)
     }
 
     /// # Errors

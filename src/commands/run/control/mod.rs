@@ -29,7 +29,7 @@ use crate::commands::run::control::tools_in_use::ToolsInUse;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::{ClientOutput, CommandError, Exit};
-use crate::session::{LogSubject, RunSession};
+use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, SessionSettings};
 use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause};
 use toolq_engine::AnswerDelivery;
@@ -63,7 +63,7 @@ pub(super) fn run(
     let ready = host_tools
         .is_some()
         .then(|| ready_line(line_id.as_ref(), None));
-    let session = RunSession::begin(context, Arc::new(tools), &settings, LogSubject::Host)?;
+    let session = RunSession::begin(context, Arc::new(tools), &settings, CallSource::Host)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {
             describe_tools(session).await;
@@ -136,9 +136,8 @@ struct TurnAnswerSender<'t>(&'t OpenTurns);
 
 impl AnswerDelivery for TurnAnswerSender<'_> {
     fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
-        // A log error is reported at the end; the results are valid and sent all the same.
-        let _ = sink.flush();
         self.0.answer(call, answer);
+        // A log error is reported at the end.
         let _ = sink.emit(&[Event::ResultWritten { call }]);
     }
 

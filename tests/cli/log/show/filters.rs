@@ -97,7 +97,7 @@ fn errors_shows_calls_whose_final_state_is_an_error() {
     insta::assert_snapshot!(mask_durations(rest), @r#"
 
     turn 0
-        0  pay                   resolved: not done; it will run on resume
+        0  pay                   resolved: not done; it runs when it is asked for again
            toolu_4  {"at":3}
         0  pay                   failed, …
            toolu_5  {"at":4}

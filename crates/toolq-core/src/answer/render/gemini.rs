@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
-use crate::transcript::is_generated_id;
-use crate::types::CallAnswer;
+use crate::types::{CallAnswer, is_generated_id};
 
 /// The message that carries the results.
 #[derive(Serialize)]

@@ -11,8 +11,7 @@ use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::{
     ContentPart, Media, content_parts, content_text, omitted_label,
 };
-use crate::transcript::is_generated_id;
-use crate::types::{CallAnswer, CallKind, ResultContent};
+use crate::types::{CallAnswer, CallKind, ResultContent, is_generated_id};
 
 /// The message with the result of one call.
 #[derive(Serialize)]

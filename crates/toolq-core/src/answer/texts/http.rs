@@ -163,7 +163,7 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
                 format_duration(*limit)
             )
         }
-        DoubtCause::EndNotLogged => {
+        DoubtCause::EndNotLogged(_) => {
             "it was started, but the log doesn't say how it ended".to_owned()
         }
         DoubtCause::ReaperKilled => {

@@ -28,7 +28,10 @@ pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
         | Outcome::MissingVariable(_)
         | Outcome::ToolDrifted(_)
         | Outcome::NoBacking => MessageKey::Unavailable,
-        Outcome::LogRefused(_) | Outcome::NotExecuted(_) => MessageKey::NotExecuted,
+        Outcome::LogRefused(_)
+        | Outcome::NotExecuted(_)
+        | Outcome::Conflict(_)
+        | Outcome::IsRunning => MessageKey::NotExecuted,
         Outcome::Canceled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
         Outcome::InDoubt { .. } => MessageKey::InDoubt,
         Outcome::Paused { .. } => MessageKey::Paused,

@@ -14,6 +14,7 @@ mod outcome_text;
 mod pieces;
 mod read_output;
 mod rejected;
+mod remembered;
 mod truncation;
 
 pub use failure_cause::failure_cause;

@@ -19,6 +19,7 @@ use crate::answer::texts::message_text::{exceeded_limit, fill_message, message_k
 use crate::answer::texts::pieces::join_lines;
 use crate::answer::texts::read_output;
 use crate::answer::texts::rejected;
+use crate::answer::texts::remembered;
 use crate::answer::texts::truncation;
 use crate::answer::texts::truncation::OutputReader;
 use crate::text::truncate;
@@ -67,8 +68,13 @@ pub fn build_answer(
         Outcome::Succeeded {
             content, captured, ..
         } => truncation::mark_content(content, captured, tool, reader),
-        Outcome::Restored(restored) => restored.content.clone(),
-        _ => ResultContent::Text(render_error(call, tool, outcome, messages, reader)),
+        Outcome::Restored(restored) => {
+            remembered::restored_content(restored, &call.name, tool, messages)
+        }
+        _ => ResultContent::Text(recorded_doubt(outcome).map_or_else(
+            || render_error(call, tool, outcome, messages, reader),
+            str::to_owned,
+        )),
     };
     let content = leftovers::append_notice(content, outcome, tool);
     let for_clients = match outcome {
@@ -89,6 +95,17 @@ pub fn build_answer(
                 .then(|| error_summary(call, tool, outcome, mask)),
             ..CallReport::default()
         },
+    }
+}
+
+/// Returns what a model has read about a call that an earlier run left in doubt.
+fn recorded_doubt(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::InDoubt {
+            cause: DoubtCause::EndNotLogged(Some(start)),
+            ..
+        } => start.answer.as_deref(),
+        _ => None,
     }
 }
 
@@ -204,6 +221,8 @@ fn error_text(
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
         Outcome::NeedsApproval => rejected::explain_missing_approval(name),
+        Outcome::Conflict(conflict) => remembered::explain_conflict(name, conflict),
+        Outcome::IsRunning => remembered::explain_is_running(name),
         Outcome::Denied { reason } => rejected::explain_denial(name, reason.as_deref()),
         Outcome::Rejected(rejection) => rejected::explain_rejection(name, rejection),
     }

@@ -41,6 +41,8 @@ pub struct MessagesFile {
     pub in_doubt: Field<String>,
     /// The call succeeded with an empty text. Default: `(no output)`.
     pub empty_output: Field<String>,
+    /// A tool with `once` has run for these values before: the line before the result of that call.
+    pub already_done: Field<String>,
     /// The declaration of the built-in tool `attempt_completion`. Only at the top level.
     pub attempt_completion: Field<CompletionWordingFile>,
     /// The declaration of the built-in tool `new_task`. Only at the top level.

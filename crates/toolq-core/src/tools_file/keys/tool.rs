@@ -79,7 +79,7 @@ pub struct ToolFile {
     /// `host`, for a tool that the host process serves. Not in a file.
     #[schemars(skip)]
     pub backing: Field<String>,
-    /// Program with which `run --resume` checks whether an interrupted call did its work: a list of the program and its
+    /// Program that finds out whether an interrupted call did its work when it is asked for again: a list of the program and its
     /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
     pub probe: Field<Argv>,
     /// Format of the output: `text` (the default), `json`, or `content` blocks.
@@ -128,8 +128,6 @@ pub struct CacheFile {
     /// Maximum age of a result.
     #[serde(rename = "for")]
     pub max_age: Field<DurationText>,
-    /// Whether results of earlier runs in the log that `--log` names count, too. Default: false.
-    pub over_runs: Field<bool>,
 }
 
 /// What calls read and change.

@@ -191,7 +191,8 @@ fn program_warnings(
         ));
     }
     if let Some(probe) = &tool.probe {
-        let hint = "until this is fixed, an interrupted call stays in doubt on resume";
+        let hint =
+            "until this is fixed, an interrupted call stays in doubt when it is asked for again";
         found.extend(program_warning(probe, span_at("/probe/0"), hint));
     }
     if let Some(Backing::Command(command)) = &tool.backing {

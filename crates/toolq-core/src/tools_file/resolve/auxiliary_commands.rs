@@ -51,7 +51,7 @@ pub(crate) fn resolve_describe(
     }))
 }
 
-/// Returns the command that tells resume whether an interrupted call did its work. Only `write` tools need one: calls
+/// Returns the command that tells whether an interrupted call did its work. Only `write` tools need one: calls
 /// of other tools simply run again.
 pub(crate) fn resolve_probe(
     tool: &ToolFile,
@@ -68,7 +68,7 @@ pub(crate) fn resolve_probe(
                 effect.name()
             ),
             "",
-            "such a call simply runs again on resume; remove the probe",
+            "such a call simply runs again; remove the probe",
         );
     }
     let tool_command = match backing {

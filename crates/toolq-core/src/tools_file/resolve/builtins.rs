@@ -254,6 +254,7 @@ fn builtin_tool(
         ignore: Vec::new(),
         normalize: Vec::new(),
         cache: None,
+        once: None,
         messages: messages.clone(),
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn resolve_messages(
         (MessageKey::Interrupted, &file.interrupted),
         (MessageKey::InDoubt, &file.in_doubt),
         (MessageKey::EmptyOutput, &file.empty_output),
+        (MessageKey::AlreadyDone, &file.already_done),
     ];
     let given = texts
         .into_iter()

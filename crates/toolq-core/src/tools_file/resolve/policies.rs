@@ -86,6 +86,5 @@ pub(crate) fn resolve_cache(
     }
     Some(CachePolicy {
         max_age: cache.value.max_age.value()?.0,
-        over_runs: cache.value.over_runs.value().copied().unwrap_or_default(),
     })
 }

@@ -101,6 +101,7 @@ pub(crate) fn resolve_tool(
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
             .map_or(DEFAULT_MAX_SAVED_BYTES, |size| size.0),
         cache: policies::resolve_cache(&tool.cache, effect, context.diagnostics),
+        once: None,
         retry: attempt_limits::resolve_retry(
             &tool.retry,
             &defaults.retry,

@@ -138,8 +138,9 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         let kinds = ["image", "document", "video", "audio"];
         block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
     };
-    if has_speech(message.get("content"), says) {
-        builder.go_past_calls();
+    let content = message.get("content");
+    if has_speech(content, says) {
+        builder.person_speaks(content);
     }
     Ok(())
 }

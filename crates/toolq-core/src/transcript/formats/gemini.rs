@@ -294,7 +294,7 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
                 .any(|key| get(&part, key).is_some())
     };
     if objects_at(message, "parts").any(says) {
-        builder.go_past_calls();
+        builder.person_speaks(message.get("parts"));
     }
     Ok(())
 }

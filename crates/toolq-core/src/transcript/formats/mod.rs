@@ -12,7 +12,7 @@ mod gemini;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
-mod session_log;
+pub(crate) mod session_log;
 
 use crate::json::ParsedObject;
 use crate::transcript::document::InputDocument;

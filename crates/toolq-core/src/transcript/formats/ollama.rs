@@ -95,9 +95,10 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         }
         Some("user") => {
             builder.others_speak();
+            let content = message.get("content");
             let says = |part: &ParsedObject| part.get("text").is_some_and(is_said);
-            if has_speech(message.get("content"), says) || message.has_value("images") {
-                builder.go_past_calls();
+            if has_speech(content, says) || message.has_value("images") {
+                builder.person_speaks(content);
             }
         }
         _ => {}

@@ -2,11 +2,13 @@
 //! was stopped, or is in doubt.
 
 use crate::types::agent::AgentFailure;
-use crate::types::call_ending::DoubtCause;
+use crate::types::call_ending::{CallEnding, DoubtCause};
 use crate::types::halt::{HaltCause, NotExecutedCause};
 use crate::types::outcome::Outcome;
 use crate::types::outcome_kind::OutcomeKind;
+use crate::types::reach::Reach;
 use crate::types::status::Status;
+use crate::types::transport::TransportPhase;
 
 impl Outcome {
     /// Whether the model receives the result as an error.
@@ -35,8 +37,62 @@ impl Outcome {
     pub fn is_skipped(&self) -> bool {
         matches!(
             self,
-            Self::NotExecuted(_) | Self::Paused { .. } | Self::NeedsApproval | Self::LogRefused(_)
+            Self::NotExecuted(_)
+                | Self::Paused { .. }
+                | Self::NeedsApproval
+                | Self::LogRefused(_)
+                | Self::Conflict(_)
+                | Self::IsRunning
         )
+    }
+
+    /// What is known of its effect. A call in doubt has none: that is decided elsewhere.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Self::Failed { ending, .. } => match ending {
+                CallEnding::HttpStatus(429) => Reach::Nothing,
+                CallEnding::ExitCode(_) | CallEnding::ServerError | CallEnding::Answered => {
+                    Reach::Refused
+                }
+                CallEnding::HttpStatus(status) if *status < 500 => Reach::Refused,
+                CallEnding::HttpStatus(_)
+                | CallEnding::Signal(_)
+                | CallEnding::LimitExceeded(_)
+                | CallEnding::Unfinished => Reach::Open,
+            },
+            Self::TransportFailed(error) => match error.phase {
+                TransportPhase::Build | TransportPhase::Connect => Reach::Nothing,
+                TransportPhase::Response | TransportPhase::Body | TransportPhase::TooLarge => {
+                    Reach::Open
+                }
+            },
+            Self::TimedOut {
+                no_calls_started: true,
+                ..
+            }
+            | Self::NotStarted(_)
+            | Self::MissingVariable(_)
+            | Self::ToolDrifted(_)
+            | Self::NoBacking
+            | Self::LogRefused(_)
+            | Self::NotExecuted(_)
+            | Self::Paused { .. }
+            | Self::NeedsApproval
+            | Self::Conflict(_)
+            | Self::IsRunning
+            | Self::Denied { .. }
+            | Self::Rejected(_) => Reach::Nothing,
+            Self::TimedOut { .. }
+            | Self::InDoubt { .. }
+            | Self::AgentFailed { .. }
+            | Self::Canceled { .. }
+            | Self::Interrupted { .. }
+            | Self::InternalError(_) => Reach::Open,
+            Self::Succeeded { .. }
+            | Self::BadOutput { .. }
+            | Self::OutputUnavailable(_)
+            | Self::Restored(_) => Reach::Done,
+        }
     }
 
     /// Whether the call may have taken effect.
@@ -114,6 +170,8 @@ impl Outcome {
             Self::Interrupted { .. } => Status::Interrupted,
             Self::NotExecuted(_) => Status::NotExecuted,
             Self::Paused { .. } => Status::Paused,
+            Self::Conflict(_) => Status::Conflict,
+            Self::IsRunning => Status::IsRunning,
             Self::NeedsApproval => Status::NeedsApproval,
             Self::Denied { .. } => Status::Denied,
             Self::Rejected(rejection) => rejection.reason.status(),

@@ -11,7 +11,7 @@ fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
 
 fn answered(position: usize) -> CallState {
     let answer = sample_answer(&call_ref(position, None), "done", false);
-    CallState::Answered(Box::new(answer))
+    CallState::Answered(Box::new(answer), Durability::Unneeded)
 }
 
 #[test]
@@ -29,7 +29,8 @@ fn a_call_keeps_its_number_when_earlier_ones_are_delivered() {
     assert!(queue.pop_answered().is_none());
     for number in [1, 0] {
         queue.take_state(number);
-        queue.set_answer(number, sample_answer(&call_ref(0, None), "done", false));
+        let answer = sample_answer(&call_ref(0, None), "done", false);
+        queue.set_answer(number, answer, Durability::Unneeded);
     }
     let delivered = std::iter::from_fn(|| queue.pop_answered());
     let delivered: Vec<usize> = delivered.map(|(call, _)| call.position).collect();
@@ -68,31 +69,30 @@ fn a_batch_starts_with_its_unfinished_calls() {
     assert_eq!(batch_from(&queue, 5), [5]);
 }
 
-/// Such a call isn't answered with "not executed": it may have had its effect.
+/// A call that writes has its result only once that is durable, and one request serves all that came before it.
 #[test]
-fn a_call_may_be_in_doubt_until_its_probe_says_more() {
-    let waiting = |needs_probe| {
-        let job = CallJob {
-            needs_probe,
-            ..Arc::into_inner(job(None)).unwrap()
-        };
-        CallState::Waiting(Arc::new(job))
-    };
-    let running = |is_probing| {
-        let mut run = running_call(None, "key");
-        run.is_probing = is_probing;
-        CallState::Running(Box::new(run))
-    };
-    for (state, may_be_in_doubt) in [
-        (waiting(false), false),
-        (waiting(true), true),
-        (running(false), false),
-        (running(true), true),
-        (CallState::Finishing, false),
-        (answered(0), false),
-    ] {
-        assert_eq!(state.may_be_in_doubt(), may_be_in_doubt, "{state:?}");
+fn an_answer_is_delivered_once_it_is_durable() {
+    let mut queue = CallQueue::default();
+    for position in 0..3 {
+        queue.push(
+            call_ref(position, None).into(),
+            CallState::Waiting(job(None)),
+        );
+        let answer = sample_answer(&call_ref(position, None), "done", false);
+        queue.set_answer(position, answer, Durability::Unrequested);
+        assert!(queue.has_unrequested());
+        if position == 1 {
+            assert_eq!(queue.request_sync(), 1);
+            assert!(!queue.has_unrequested());
+        }
     }
+    assert!(queue.pop_answered().is_none());
+    queue.note_synced(1);
+    assert!(queue.pop_answered().is_some() && queue.pop_answered().is_some());
+    assert!(queue.pop_answered().is_none());
+    let request = queue.request_sync();
+    queue.note_synced(request);
+    assert!(queue.pop_answered().is_some());
 }
 
 #[test]
@@ -104,7 +104,8 @@ fn only_running_calls_are_running() {
             CallState::Waiting(job(None)),
         );
     }
-    queue.set_answer(0, sample_answer(&call_ref(0, None), "done", false));
+    let answer = sample_answer(&call_ref(0, None), "done", false);
+    queue.set_answer(0, answer, Durability::Unneeded);
     for number in [1, 2] {
         assert!(queue.running_call(number).is_none());
         queue.set_running(number, running_call(None, "key"));

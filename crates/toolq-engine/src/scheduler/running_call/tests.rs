@@ -26,8 +26,9 @@ pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
         call: checked.call,
         accepted: *accepted,
         ticket: None,
-        prior_attempts: None,
-        needs_probe: false,
+        is_remembered: false,
+        approval: None,
+        unsettled: None,
     })
 }
 
@@ -63,7 +64,7 @@ fn an_attempt_ends_at_whichever_limit_comes_first() {
     }
 }
 
-/// A resumed run waits as long as the one before would have.
+/// A later run waits as long as the one before would have.
 #[test]
 fn jitter_follows_from_the_idempotency_key() {
     for (key, seed) in [
@@ -72,26 +73,6 @@ fn jitter_follows_from_the_idempotency_key() {
         ("short", 0),
     ] {
         assert_eq!(running_call(None, key).jitter_seed(), seed, "{key}");
-    }
-}
-
-#[test]
-fn attempts_are_counted_over_all_runs() {
-    for (prior_count, attempt) in [(None, 1), (Some(1), 2), (Some(3), 4)] {
-        let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
-        let job = CallJob {
-            prior_attempts: prior_count.map(|count| {
-                Box::new(PriorAttempts {
-                    count,
-                    idempotency_key: None,
-                })
-            }),
-            ..Arc::into_inner(job(None)).unwrap()
-        };
-        let key = "key".to_owned();
-        let run = RunningCall::new(Arc::new(job), key, Duration::ZERO, permit.unwrap());
-        assert_eq!(run.attempt, attempt);
-        assert_eq!(run.prior_attempts, attempt - 1);
     }
 }
 

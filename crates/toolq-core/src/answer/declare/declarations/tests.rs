@@ -58,6 +58,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         ignore: Vec::new(),
         normalize: Vec::new(),
         cache: None,
+        once: None,
         messages: std::collections::BTreeMap::new(),
     })
 }

@@ -228,8 +228,9 @@ pub(crate) fn read_other_message<'a>(
         Some("text") => block.get("text").is_some_and(is_said),
         kind => matches!(kind, Some("image" | "document")),
     };
-    if is_person && has_speech(message.get("content"), says) {
-        builder.go_past_calls();
+    let content = message.get("content");
+    if is_person && has_speech(content, says) {
+        builder.person_speaks(content);
     }
     Ok(())
 }

@@ -160,8 +160,9 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         Some("user") => {
             builder.others_speak();
             let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
-            if has_speech(message.get("content"), says) {
-                builder.go_past_calls();
+            let content = message.get("content");
+            if has_speech(content, says) {
+                builder.person_speaks(content);
             }
             Ok(())
         }

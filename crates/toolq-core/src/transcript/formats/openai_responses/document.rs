@@ -221,8 +221,9 @@ pub(crate) fn read_item<'a>(
         Some("user") => {
             builder.others_speak();
             let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
-            if has_speech(item.get("content"), says) {
-                builder.go_past_calls();
+            let content = item.get("content");
+            if has_speech(content, says) {
+                builder.person_speaks(content);
             }
         }
         _ if is_result(&kind) => add_result(item, builder),

@@ -1,0 +1,280 @@
+//! Asks the memory about calls before they come to a dispatcher: what is known of them, they needn't wait for.
+
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+
+use crate::engine::Engine;
+use crate::settings::AnswerDelivery;
+use crate::state::EngineState;
+use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::types::{
+    Backing, Call, CallMemory, CallOutput, CheckedCall, DoubtCause, EarlierRun, Effect, EmitError,
+    EventSink, MemoryVerdict, Outcome, RecalledCall, Tool, ToolsConfig, Turn, TurnOrigin, Verdict,
+};
+
+/// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
+const MAX_DEPTH: u32 = 8;
+
+/// The writes of an input that have run or may have, in their order, each with its turn, its position and the run that made it.
+/// What is read around them must not show what came after.
+#[derive(Debug, Clone, Default)]
+pub struct RememberedWrites(Vec<(usize, usize, EarlierRun)>);
+
+impl RememberedWrites {
+    /// Returns the run of the nearest write behind a call, or else of the last one before it.
+    fn run_for(&self, call: &Call) -> Option<&EarlierRun> {
+        let at = (call.turn, call.position);
+        let behind = self
+            .0
+            .iter()
+            .find(|(turn, position, _)| (*turn, *position) > at);
+        behind.or(self.0.last()).map(|(_, _, run)| run)
+    }
+
+    fn add(&mut self, call: &Call, run: EarlierRun) {
+        self.0.push((call.turn, call.position, run));
+        self.0.sort_by_key(|(turn, position, _)| (*turn, *position));
+        self.0
+            .dedup_by_key(|(turn, position, _)| (*turn, *position));
+    }
+}
+
+/// Returns whether calls of a tool may change something, so that the memory keeps them: because the tool says so, or because it is an
+/// agent that has such a tool.
+pub(crate) fn may_write(tool: &Tool, tools: &ToolsConfig) -> bool {
+    may_write_at(tool, tools, MAX_DEPTH)
+}
+
+fn may_write_at(tool: &Tool, tools: &ToolsConfig, depth: u32) -> bool {
+    let agent_writes = |name: &String| match (tools.get(name), depth) {
+        (Some(tool), 1..) => may_write_at(tool, tools, depth - 1),
+        _ => true,
+    };
+    tool.effect != Effect::Read
+        || matches!(&tool.backing, Some(Backing::Agent(agent)) if agent.tools.iter().any(agent_writes))
+}
+
+/// Adds to calls what the memory knows of them.
+pub(crate) async fn recall_calls(
+    memory: &Arc<dyn CallMemory>,
+    tools: &Arc<ToolsConfig>,
+    writes: &mut RememberedWrites,
+    (mut calls, origin): (Vec<CheckedCall>, &TurnOrigin),
+) -> Vec<CheckedCall> {
+    let is_asked = |checked: &CheckedCall| match &checked.verdict {
+        Verdict::Accepted(accepted) => {
+            may_write(&accepted.tool, tools) || !writes.0.is_empty() || memory.resumes_reads()
+        }
+        Verdict::Rejected(_) => true,
+    };
+    // Calls of other clients must not overtake one that is looked up. It is when it starts, in any case.
+    if !memory.remembers_ids() || !calls.iter().any(is_asked) {
+        return calls;
+    }
+    let (memory, tools, origin) = (Arc::clone(memory), Arc::clone(tools), origin.clone());
+    let mut found = std::mem::take(writes);
+    let is_at_hand = memory.is_at_hand();
+    let work = move || {
+        for checked in &mut calls {
+            if let Some(run) = recall_write(&*memory, &tools, checked, &origin) {
+                found.add(&checked.call, run);
+            }
+        }
+        for checked in &mut calls {
+            recall_read(&*memory, &tools, &found, checked, &origin);
+        }
+        (calls, found)
+    };
+    let recalled = if is_at_hand {
+        work()
+    } else {
+        match spawn_blocking(work).await {
+            Ok(recalled) => recalled,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    };
+    *writes = recalled.1;
+    recalled.0
+}
+
+/// Adds what is known of a call that isn't `read`. Returns the run that made it, if it has run or may have.
+fn recall_write(
+    memory: &dyn CallMemory,
+    tools: &ToolsConfig,
+    checked: &mut CheckedCall,
+    origin: &TurnOrigin,
+) -> Option<EarlierRun> {
+    let accepted = checked.verdict.accepted();
+    let reads = accepted.is_some_and(|accepted| !may_write(&accepted.tool, tools));
+    if reads || checked.repeats.is_some() {
+        return None;
+    }
+    let request = RecalledCall {
+        call: &checked.call,
+        accepted,
+        origin,
+    };
+    match memory.recall(&request) {
+        Ok(recollection) => {
+            match recollection.verdict {
+                MemoryVerdict::Known(outcome) => checked.known = Some(outcome),
+                // These are decided when the call starts.
+                MemoryVerdict::Probe(_) => {
+                    checked.known = None;
+                    checked.unsettled = Some(Box::new(Outcome::InDoubt {
+                        cause: DoubtCause::EndNotLogged(None),
+                        output: CallOutput::default(),
+                    }));
+                }
+                MemoryVerdict::RunsElsewhere => {
+                    checked.known = None;
+                    checked.unsettled = Some(Box::new(Outcome::IsRunning));
+                }
+                MemoryVerdict::Forgettable | MemoryVerdict::Run(_) => {}
+            }
+            checked.approval = recollection.approval;
+            recollection.run
+        }
+        Err(EmitError(why)) if accepted.is_some() => {
+            checked.known = Some(Box::new(Outcome::LogRefused(why)));
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Adds the result that a call had around the writes of its input, if it only reads.
+fn recall_read(
+    memory: &dyn CallMemory,
+    tools: &ToolsConfig,
+    writes: &RememberedWrites,
+    checked: &mut CheckedCall,
+    origin: &TurnOrigin,
+) {
+    let Some(accepted) = checked.verdict.accepted() else {
+        return;
+    };
+    if checked.known.is_some() || checked.repeats.is_some() || may_write(&accepted.tool, tools) {
+        return;
+    }
+    let request = RecalledCall {
+        call: &checked.call,
+        accepted: Some(accepted),
+        origin,
+    };
+    // A result that can't be read again is read anew.
+    let result = memory
+        .recall_read(&request, writes.run_for(&checked.call))
+        .ok()
+        .flatten();
+    checked.known = result.map(|result| Box::new(Outcome::Restored(result)));
+}
+
+/// Returns the calls of which the memory knows no outcome. Only their tools need a description.
+pub(crate) fn open_calls(calls: &[CheckedCall]) -> impl Iterator<Item = &Call> {
+    let open = calls.iter().filter(|checked| checked.known.is_none());
+    open.map(|checked| &checked.call)
+}
+
+impl EngineState {
+    pub(crate) async fn recall(
+        &self,
+        calls: Vec<CheckedCall>,
+        writes: &mut RememberedWrites,
+    ) -> Vec<CheckedCall> {
+        match &self.settings.memory {
+            Some(memory) => {
+                let calls = (calls, &self.turn_origin);
+                recall_calls(memory, &self.settings.tools, writes, calls).await
+            }
+            None => calls,
+        }
+    }
+}
+
+impl Engine {
+    /// Finds the writes of a turn that have run or may have. They are answered when their turn comes.
+    pub async fn find_remembered_writes(
+        &self,
+        turn: Turn,
+        checker: &CallChecker,
+        writes: &mut RememberedWrites,
+    ) {
+        let Some(memory) = &self.state.settings.memory else {
+            return;
+        };
+        let tools = Arc::clone(&self.state.settings.tools);
+        let origin = turn.origin.clone();
+        let mut calls = checker.check_turn(turn);
+        calls.retain(|checked| {
+            let accepted = checked.verdict.accepted();
+            accepted.is_some_and(|accepted| may_write(&accepted.tool, &tools))
+                && checked.repeats.is_none()
+        });
+        if calls.is_empty() {
+            return;
+        }
+        let memory = Arc::clone(memory);
+        let found = spawn_blocking(move || {
+            let mut found = Vec::new();
+            for checked in calls {
+                let request = RecalledCall {
+                    call: &checked.call,
+                    accepted: checked.verdict.accepted(),
+                    origin: &origin,
+                };
+                // One that can't be looked up is answered so when its turn comes.
+                let run = memory.find_run(&request).ok().flatten();
+                found.extend(run.map(|run| (checked.call, run)));
+            }
+            found
+        });
+        for (call, run) in found.await.unwrap_or_default() {
+            writes.add(&call, run);
+        }
+    }
+
+    /// Describes the tools that a turn needs, checks its calls, and asks the memory about them. `writes` are those of the whole input.
+    pub async fn prepare_turn(
+        &mut self,
+        turn: Turn,
+        (checker, writes): (&CallChecker, &mut RememberedWrites),
+        sink: &mut dyn EventSink,
+    ) -> Vec<CheckedCall> {
+        self.set_turn_origin(turn.origin.clone());
+        let tools = Arc::clone(&self.state.settings.tools);
+        let mut undescribed = undescribed_tools(&tools, &turn.calls);
+        if !undescribed.is_empty() {
+            let calls = checker.check_turn(turn.clone());
+            let calls = self.recall(calls, &mut writes.clone()).await;
+            undescribed = undescribed_tools(&tools, open_calls(&calls));
+        }
+        let discovery = self.schema_discovery();
+        discovery.discover(&undescribed, sink).await;
+        self.recall(checker.check_turn(turn), writes).await
+    }
+
+    /// Adds to the calls of a turn what the memory knows of them.
+    pub async fn recall(
+        &self,
+        calls: Vec<CheckedCall>,
+        writes: &mut RememberedWrites,
+    ) -> Vec<CheckedCall> {
+        self.state.recall(calls, writes).await
+    }
+
+    /// Answers a turn that was read as a whole: prepares it, and runs what isn't known. Returns when each of its calls has been
+    /// answered and delivered.
+    pub async fn answer_turn(
+        &mut self,
+        turn: Turn,
+        known: (&CallChecker, &mut RememberedWrites),
+        sink: &mut dyn EventSink,
+        delivery: &mut dyn AnswerDelivery,
+    ) {
+        let number = turn.number;
+        let calls = self.prepare_turn(turn, known, sink).await;
+        self.run_turn(number, calls, sink, delivery).await;
+    }
+}

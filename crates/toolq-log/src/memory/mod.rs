@@ -1,0 +1,25 @@
+//! The memory: whether a call has run before. A call that writes runs once, whatever form its input comes in and whatever
+//! happened meanwhile.
+//!
+//! `identity` says which calls are the same, `selection` which of several earlier calls that look alike a call is, and
+//! `decision` what becomes of a call that was started before. All three are pure. `claims` keeps one entry for each attempt, and
+//! a `log_index` knows what a log says about them. `store` finds both, `recollection` makes the answer of it, and `doubts` is what
+//! people see and say.
+
+mod claims;
+mod decision;
+mod doubts;
+mod identity;
+mod log_index;
+mod recollection;
+mod selection;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use claims::{Claim, ClaimsDir, Decided, EntryName, Made, Question, Settlement};
+pub use doubts::{CallInDoubt, SettleError, calls_in_doubt, record_settlement, settle_call};
+pub use identity::{Identity, MemoryKey, Remembered};
+pub(crate) use log_index::LogIndex;
+pub(crate) use store::MemoryStore;
+pub use store::{MemoryUse, RememberedIn, RunAgain};

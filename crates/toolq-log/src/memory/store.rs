@@ -1,0 +1,744 @@
+//! The memory of a session: where its entries and the logs are, and what they say about a call.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::error::LogError;
+use crate::memory::claims::{Claim, ClaimsDir, EntryName, Question, Settlement, log_name};
+use crate::memory::decision::{Asker, Attempt, AttemptEnd, Decision, LogAccess, ResultKind};
+use crate::memory::identity::{Identity, MemoryKey, Remembered};
+use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
+use crate::memory::selection::{Member, Recalled, recall};
+use crate::open::blob_dir_for;
+use toolq_core::os::sync_parent;
+use toolq_core::types::{CallContext, CallKey, EarlierRun};
+
+/// Where a memory is.
+#[derive(Debug, Clone)]
+pub enum RememberedIn {
+    /// In the folders that the runs of a user share.
+    State {
+        /// The entries.
+        claims: PathBuf,
+        /// The logs.
+        sessions: PathBuf,
+    },
+    /// In a log that the user named, and that only one run at a time writes. What others say about its calls is beside it.
+    Log {
+        /// What is beside it.
+        entries: PathBuf,
+    },
+}
+
+impl RememberedIn {
+    /// The memory that the runs of a user share, in the directory that toolq has for its state.
+    pub fn state(state_dir: &Path) -> Self {
+        Self::State {
+            claims: state_dir.join("claims"),
+            sessions: state_dir.join("sessions"),
+        }
+    }
+
+    /// The memory that a log belongs to: the one that the runs of a user share if the log lies in their folder, which is below
+    /// `state_dir`, or else the log itself.
+    pub fn of_log(log: &Path, state_dir: Option<&Path>) -> Self {
+        if let Some(state_dir) = state_dir {
+            let shared = Self::state(state_dir);
+            let is_named_as_one = log
+                .extension()
+                .is_some_and(|extension| extension == "jsonl");
+            if let Self::State { sessions, .. } = &shared
+                && is_named_as_one
+                && is_in(log, sessions)
+            {
+                return shared;
+            }
+        }
+        Self::log(log)
+    }
+
+    /// The log at this path.
+    pub fn log(path: &Path) -> Self {
+        Self::Log {
+            entries: blob_dir_for(path),
+        }
+    }
+}
+
+/// Which calls run again although they have run before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RunAgain {
+    /// None.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those with these ids.
+    Ids(HashSet<String>),
+}
+
+/// How a session uses the memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryUse {
+    /// Which of its calls are remembered.
+    pub remembered: Remembered,
+    /// Which run again.
+    pub again: RunAgain,
+}
+
+/// The memory of a session.
+pub(crate) struct MemoryStore {
+    pub(crate) place: RememberedIn,
+    pub(crate) usage: MemoryUse,
+    /// The directory in which its calls run.
+    pub(crate) root: PathBuf,
+    /// The name of the session's own log.
+    own_log: String,
+    own_path: PathBuf,
+    /// `None` for people, who make no calls.
+    session: Option<Uuid>,
+    /// The latest run in a named log, if that had no end when this session began.
+    unfinished: Option<Uuid>,
+    logs: Mutex<HashMap<String, LogIndex>>,
+    /// The earlier calls that calls of this session are. A call may be looked up more than once.
+    taken: Mutex<HashMap<(MemoryKey, u32), CallKey>>,
+    /// The reads of earlier runs that calls of this session are, each by its log and its place there.
+    taken_reads: Mutex<HashMap<(String, u64), CallKey>>,
+    /// The attempts that this session has made, where its lock is the claim.
+    claimed: Mutex<HashSet<String>>,
+}
+
+/// A call with what is known of its latest attempt. Without one, it only waits for an approval.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownCall {
+    pub(crate) instance: u32,
+    pub(crate) attempt: u32,
+    pub(crate) generation: u32,
+    pub(crate) context: CallContext,
+    pub(crate) settlement: Option<Settlement>,
+    access: LogAccess,
+    pub(crate) facts: Option<AttemptFacts>,
+    /// The log of the attempt.
+    pub(crate) log: String,
+    /// The run that made it first, as far as it was repeated on purpose.
+    pub(crate) origin: String,
+}
+
+/// What the memory knows of a call that is looked up.
+pub(crate) struct Lookup {
+    pub(crate) recalled: Recalled,
+    /// Its latest attempt, unless it is new.
+    pub(crate) known: Option<KnownCall>,
+}
+
+impl Lookup {
+    /// Returns the number of the next attempt, or of the latest one if there is none.
+    pub(crate) fn entry(&self) -> EntryName {
+        let latest = self.known.as_ref().map_or(1, |known| known.attempt.max(1));
+        let attempt = match self.recalled.decision {
+            Decision::Run(number) | Decision::Renew(number) => number,
+            _ => latest,
+        };
+        EntryName {
+            key: self.recalled.key.clone(),
+            instance: self.recalled.instance,
+            attempt,
+        }
+    }
+
+    /// Returns the run that made the call, if it has run or may have.
+    pub(crate) fn earlier_run(&self) -> Option<EarlierRun> {
+        match self.recalled.decision {
+            Decision::Run(_) | Decision::Renew(_) => None,
+            _ => self.known.as_ref().map(|known| EarlierRun {
+                log: known.log.clone(),
+                session: known
+                    .facts
+                    .as_ref()
+                    .and_then(|facts| Some(facts.session?.to_string())),
+            }),
+        }
+    }
+
+    /// Returns how often the call has been repeated on purpose, with this time.
+    pub(crate) fn generation(&self) -> u32 {
+        let latest = self
+            .known
+            .as_ref()
+            .map_or(1, |known| known.generation.max(1));
+        match self.recalled.decision {
+            Decision::Renew(_) => latest + 1,
+            _ => latest,
+        }
+    }
+}
+
+impl MemoryStore {
+    pub(crate) fn new(
+        place: RememberedIn,
+        usage: MemoryUse,
+        root: PathBuf,
+        own_path: &Path,
+        session: Uuid,
+        own_index: LogIndex,
+    ) -> Self {
+        let own_log = log_name(own_path);
+        let unfinished = own_index.calls().unfinished_session();
+        let logs = HashMap::from([(own_log.clone(), own_index)]);
+        Self {
+            place,
+            usage,
+            root,
+            own_log,
+            own_path: own_path.to_owned(),
+            session: Some(session),
+            unfinished,
+            logs: Mutex::new(logs),
+            taken: Mutex::default(),
+            taken_reads: Mutex::default(),
+            claimed: Mutex::default(),
+        }
+    }
+
+    /// The memory as people read it. `log` is the one that is the memory, if one is.
+    pub(crate) fn for_people(place: RememberedIn, log: &Path) -> Self {
+        let own_path = match &place {
+            // No log has this name.
+            RememberedIn::State { sessions, .. } => sessions.join(".jsonl"),
+            RememberedIn::Log { .. } => log.to_owned(),
+        };
+        Self {
+            place,
+            usage: MemoryUse::default(),
+            root: PathBuf::new(),
+            own_log: log_name(&own_path),
+            own_path,
+            session: None,
+            unfinished: None,
+            logs: Mutex::default(),
+            taken: Mutex::default(),
+            taken_reads: Mutex::default(),
+            claimed: Mutex::default(),
+        }
+    }
+
+    /// Whether everything is in the session's own log.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        matches!(self.place, RememberedIn::Log { .. })
+    }
+
+    /// Returns the folder with the entries.
+    pub(crate) fn entries_dir(&self) -> &Path {
+        match &self.place {
+            RememberedIn::State { claims, .. } => claims,
+            RememberedIn::Log { entries } => entries,
+        }
+    }
+
+    /// Returns whether `id` names a call that is to run again.
+    pub(crate) fn runs_again(&self, id: &str) -> bool {
+        match &self.usage.again {
+            RunAgain::None => false,
+            RunAgain::All => true,
+            RunAgain::Ids(ids) => ids.contains(id),
+        }
+    }
+
+    /// Looks a call up. `expires` is for how long a result counts, up to `now` in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The memory can't be read.
+    pub(crate) fn look_up(
+        &self,
+        identity: &Identity,
+        (call, tool): (&CallKey, &str),
+        asker: Asker,
+        (expires, now): (Option<Duration>, u64),
+    ) -> Result<Lookup, LogError> {
+        let mut known: HashMap<(MemoryKey, u32), KnownCall> = HashMap::new();
+        let recalled = recall(&identity.keys, identity.context, asker, |key| {
+            let mut members = Vec::new();
+            for earlier in self.known_calls(key)? {
+                let is_taken = self
+                    .lock_taken()
+                    .get(&(key.clone(), earlier.instance))
+                    .is_some_and(|taker| taker != call);
+                members.push(Member {
+                    is_taken,
+                    ..member(&earlier, identity, tool, (expires, now))
+                });
+                known.insert((key.clone(), earlier.instance), earlier);
+            }
+            Ok::<_, LogError>(members)
+        })?;
+        let known = known.remove(&(recalled.key.clone(), recalled.instance));
+        Ok(Lookup { recalled, known })
+    }
+
+    /// Notes that a call of this session is this one, so that another one that looks the same isn't.
+    pub(crate) fn take(&self, key: &MemoryKey, instance: u32, call: CallKey) {
+        self.lock_taken().insert((key.clone(), instance), call);
+    }
+
+    /// Whether another call of this session than `call` is this read.
+    pub(crate) fn is_read_taken(&self, log: &str, read: &ReadFacts, call: &CallKey) -> bool {
+        let taken = self
+            .taken_reads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        taken
+            .get(&(log.to_owned(), read.result.offset))
+            .is_some_and(|taker| taker != call)
+    }
+
+    /// Notes that a call of this session is this read.
+    pub(crate) fn take_read(&self, log: &str, read: &ReadFacts, call: CallKey) {
+        let mut taken = self
+            .taken_reads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        taken.insert((log.to_owned(), read.result.offset), call);
+    }
+
+    /// Claims an attempt in a named log, which nobody else writes. Returns whether no other call of this session has.
+    pub(crate) fn claim_in_own_log(&self, name: &str) -> bool {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.insert(name.to_owned())
+    }
+
+    fn lock_taken(&self) -> MutexGuard<'_, HashMap<(MemoryKey, u32), CallKey>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the calls with a key, each with its latest attempt.
+    pub(crate) fn known_calls(&self, key: &MemoryKey) -> Result<Vec<KnownCall>, LogError> {
+        let dir = self.entries_dir();
+        let entries = ClaimsDir::open(dir).map_err(|error| entries_error(dir, error))?;
+        match &self.place {
+            RememberedIn::State { .. } => match entries {
+                Some(entries) => self.calls_of_entries(&entries, key),
+                None => Ok(Vec::new()),
+            },
+            RememberedIn::Log { .. } => self.calls_of_own_log(entries.as_ref(), key),
+        }
+    }
+
+    fn calls_of_entries(
+        &self,
+        entries: &ClaimsDir,
+        key: &MemoryKey,
+    ) -> Result<Vec<KnownCall>, LogError> {
+        let fail = |error| entries_error(entries.path(), error);
+        let mut found = Vec::new();
+        for instance in 1.. {
+            match read_call(entries, key, instance).map_err(fail)? {
+                Some(call) => found.push(call),
+                None => break,
+            }
+        }
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What is decided now must not rest on an entry that a power loss would take away.
+        entries.sync().map_err(fail)?;
+        let mut calls = Vec::new();
+        for (mut call, claim) in found {
+            let needs_log = call.settlement.as_ref().is_none_or(|settled| settled.done);
+            if let Some(claim) = claim.filter(|_| needs_log) {
+                let name = EntryName {
+                    key: key.clone(),
+                    instance: call.instance,
+                    attempt: call.attempt,
+                };
+                (call.access, call.facts) = self.attempt_facts(entries, &name, &claim)?;
+            }
+            calls.push(call);
+        }
+        Ok(calls)
+    }
+
+    /// Returns what the log of an attempt says. Its lock is tested before it is read: if nobody holds it then, what is missing in it
+    /// will never come.
+    fn attempt_facts(
+        &self,
+        entries: &ClaimsDir,
+        name: &EntryName,
+        claim: &Claim,
+    ) -> Result<(LogAccess, Option<AttemptFacts>), LogError> {
+        for _ in 0..2 {
+            if let Some(found) = self.facts_in_log(&claim.log, |index| {
+                index
+                    .attempt(&name.key, name.instance, name.attempt)
+                    .cloned()
+            })? {
+                return Ok(found);
+            }
+            // The log is gone, or was replaced just now.
+            let now = entries
+                .read_claim(name)
+                .map_err(|error| entries_error(entries.path(), error))?;
+            if now.as_ref() != Some(claim) {
+                break;
+            }
+        }
+        Ok((LogAccess::Gone, None))
+    }
+
+    /// Returns how a log can be used, and what it says. `None` if it is gone.
+    fn facts_in_log<T>(
+        &self,
+        log: &str,
+        find: impl Fn(&CallFacts) -> Option<T>,
+    ) -> Result<Option<(LogAccess, Option<T>)>, LogError> {
+        self.with_index(log, |index| {
+            let access = if log == self.own_log {
+                LogAccess::Own
+            } else {
+                lock_state(index.file(), index.path())?
+            };
+            Ok((access, find(index.update()?)))
+        })
+    }
+
+    /// Passes the index of a log to `read`. `None` if the log is gone.
+    pub(crate) fn with_index<T>(
+        &self,
+        log: &str,
+        read: impl FnOnce(&mut LogIndex) -> Result<T, LogError>,
+    ) -> Result<Option<T>, LogError> {
+        let path = self.log_path(log);
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that was pruned is another file.
+        let is_current = logs
+            .get(log)
+            .is_some_and(|index| is_at(index.file(), &path));
+        if !is_current {
+            logs.remove(log);
+            match LogIndex::open(&path)? {
+                Some(index) => drop(logs.insert(log.to_owned(), index)),
+                None => return Ok(None),
+            }
+        }
+        logs.get_mut(log).map(read).transpose()
+    }
+
+    /// Returns the name of a log.
+    pub(crate) fn log_name(&self, log: &Path) -> String {
+        if log == self.own_path {
+            self.own_log.clone()
+        } else {
+            log_name(log)
+        }
+    }
+
+    /// Returns the path of a log.
+    pub(crate) fn log_path(&self, log: &str) -> PathBuf {
+        match &self.place {
+            _ if log == self.own_log => self.own_path.clone(),
+            RememberedIn::State { sessions, .. } => sessions.join(format!("{log}.jsonl")),
+            RememberedIn::Log { .. } => self.own_path.clone(),
+        }
+    }
+
+    fn calls_of_own_log(
+        &self,
+        entries: Option<&ClaimsDir>,
+        key: &MemoryKey,
+    ) -> Result<Vec<KnownCall>, LogError> {
+        let attempts = self.with_index(&self.own_log, |index| {
+            Ok(index.update()?.attempts(key).to_vec())
+        })?;
+        let mut found: Vec<KnownCall> = Vec::new();
+        for facts in attempts.unwrap_or_default() {
+            let known = KnownCall {
+                instance: facts.instance,
+                attempt: facts.number,
+                generation: facts.generation,
+                context: facts.context,
+                settlement: facts.settlement.clone(),
+                access: self.access_in_own_log(&facts)?,
+                log: self.own_log.clone(),
+                origin: facts
+                    .session
+                    .map(|session| session.to_string())
+                    .unwrap_or_default(),
+                facts: Some(facts),
+            };
+            match found
+                .iter_mut()
+                .find(|other| other.instance == known.instance)
+            {
+                Some(earlier) if earlier.attempt > known.attempt => {}
+                Some(earlier) if earlier.generation == known.generation => {
+                    let origin = std::mem::take(&mut earlier.origin);
+                    *earlier = KnownCall { origin, ..known };
+                }
+                Some(earlier) => *earlier = known,
+                None => found.push(known),
+            }
+        }
+        if let Some(entries) = entries {
+            add_entries(entries, key, &mut found)?;
+        }
+        found.sort_by_key(|known| known.instance);
+        Ok(found)
+    }
+
+    /// A named log is held by the session that asks, unless people ask.
+    fn access_in_own_log(&self, facts: &AttemptFacts) -> Result<LogAccess, LogError> {
+        match self.session {
+            Some(session) if facts.session == Some(session) => Ok(LogAccess::Own),
+            Some(_) => Ok(LogAccess::Free),
+            None => {
+                let state = |index: &mut LogIndex| lock_state(index.file(), index.path());
+                Ok(self
+                    .with_index(&self.own_log, state)?
+                    .unwrap_or(LogAccess::Gone))
+            }
+        }
+    }
+
+    /// Returns the latest run of a named log, if that had no end when this session began.
+    pub(crate) fn unfinished_session(&self) -> Option<Uuid> {
+        self.unfinished
+    }
+
+    /// Returns what stands for this session as the first that makes a call.
+    pub(crate) fn own_origin(&self) -> String {
+        match self.place {
+            RememberedIn::State { .. } => self.own_log.clone(),
+            RememberedIn::Log { .. } => self
+                .session
+                .map(|session| session.to_string())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Returns the name of the session's own log.
+    pub(crate) fn own_log(&self) -> &str {
+        &self.own_log
+    }
+
+    /// Blocks until what another run's log says survives a power loss. Nobody may read it before.
+    pub(crate) fn sync_log(&self, log: &str) -> Result<(), LogError> {
+        let synced = self.with_index(log, |index| {
+            let synced = index
+                .file()
+                .sync_data()
+                .and_then(|()| sync_parent(index.path()));
+            synced.map_err(|source| LogError::Io {
+                path: index.path().to_owned(),
+                action: "synced",
+                source,
+            })
+        })?;
+        let _ = synced;
+        Ok(())
+    }
+}
+
+/// Returns an earlier call as it looks to a call that asks.
+fn member(
+    call: &KnownCall,
+    identity: &Identity,
+    tool: &str,
+    (expires, now): (Option<Duration>, u64),
+) -> Member {
+    let facts = call.facts.as_ref();
+    let attempt = call.latest_attempt();
+    let is_same_call = facts.is_none_or(|facts| facts.is_same_as(tool, identity));
+    let ended = facts.and_then(|facts| facts.result).map(|(_, ended)| ended);
+    let ended = call
+        .settlement
+        .as_ref()
+        .map(|settlement| settlement.timestamp)
+        .or(ended);
+    // A result from the future, where a clock was wrong, doesn't expire.
+    let age = ended.and_then(|ended| now.checked_sub(ended));
+    let is_expired = expires
+        .zip(age)
+        .is_some_and(|(expires, age)| u128::from(age) > expires.as_millis());
+    let is_doubtful = call.settlement.is_none()
+        && attempt.is_some_and(|attempt| attempt.end == AttemptEnd::Result(ResultKind::Open));
+    Member {
+        instance: call.instance,
+        context: call.context,
+        attempt: attempt.map(|attempt| Attempt {
+            is_same_call,
+            is_expired: is_expired && !is_doubtful,
+            ..attempt
+        }),
+        is_taken: false,
+    }
+}
+
+/// Adds what people said about the calls of a named log, and which only wait for an approval.
+fn add_entries(
+    entries: &ClaimsDir,
+    key: &MemoryKey,
+    found: &mut Vec<KnownCall>,
+) -> Result<(), LogError> {
+    let fail = |error| entries_error(entries.path(), error);
+    let name = |instance, attempt| EntryName {
+        key: key.clone(),
+        instance,
+        attempt,
+    };
+    let mut has_any = false;
+    for known in &mut *found {
+        let entry = entries
+            .read_settlement(&name(known.instance, known.attempt))
+            .map_err(fail)?;
+        has_any |= entry.is_some();
+        known.settlement = entry.or(known.settlement.take());
+    }
+    for instance in 1.. {
+        let is_claimed = found.iter().any(|known| known.instance == instance);
+        let question = entries.read_question(&name(instance, 1), 1).map_err(fail)?;
+        let Some(question) = question.filter(|_| !is_claimed) else {
+            if is_claimed {
+                continue;
+            }
+            break;
+        };
+        has_any = true;
+        found.push(KnownCall::of_question(instance, question));
+    }
+    if has_any {
+        entries.sync().map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// Reads what the entries say about the call with this number, with the claim of its latest attempt.
+fn read_call(
+    entries: &ClaimsDir,
+    key: &MemoryKey,
+    instance: u32,
+) -> io::Result<Option<(KnownCall, Option<Claim>)>> {
+    let name = |attempt| EntryName {
+        key: key.clone(),
+        instance,
+        attempt,
+    };
+    let mut call = KnownCall {
+        instance,
+        ..KnownCall::default()
+    };
+    let mut latest: Option<Claim> = None;
+    while let Some(claim) = entries.read_claim(&name(call.attempt + 1))? {
+        let is_repeated = call.generation != claim.generation;
+        if is_repeated {
+            call.origin.clone_from(&claim.log);
+        }
+        call.attempt += 1;
+        call.generation = claim.generation;
+        latest = Some(claim);
+    }
+    if let Some(claim) = latest {
+        call.settlement = entries.read_settlement(&name(call.attempt))?;
+        (call.context, call.log) = (claim.context, claim.log.clone());
+        return Ok(Some((call, Some(claim))));
+    }
+    let question = entries.read_question(&name(1), 1)?;
+    Ok(question.map(|question| (KnownCall::of_question(instance, question), None)))
+}
+
+impl KnownCall {
+    /// A call that was never claimed: it waits for an approval.
+    fn of_question(instance: u32, question: Question) -> Self {
+        Self {
+            instance,
+            generation: 1,
+            context: question.context,
+            log: question.log,
+            ..Self::default()
+        }
+    }
+
+    /// Returns its latest attempt, as if a call with the same tool and input asked. `None` if it only waits for an approval.
+    pub(crate) fn latest_attempt(&self) -> Option<Attempt> {
+        let end = self
+            .facts
+            .as_ref()
+            .map_or(AttemptEnd::Unknown, |facts| facts.known_end(self.access));
+        (self.attempt > 0).then_some(Attempt {
+            number: self.attempt,
+            settled: self.settlement.as_ref().map(|settlement| settlement.done),
+            log: self.access,
+            end,
+            is_same_call: true,
+            is_expired: false,
+        })
+    }
+
+    /// Returns the id under which it was started, as recorded.
+    pub(crate) fn tool_use_id(&self) -> Option<&str> {
+        self.facts.as_ref().map(|facts| &*facts.tool_use_id)
+    }
+
+    /// Whether its latest attempt surely did nothing.
+    pub(crate) fn did_nothing(&self) -> bool {
+        self.latest_attempt()
+            .is_some_and(|attempt| attempt.end == AttemptEnd::Nothing)
+    }
+}
+
+impl AttemptFacts {
+    /// Whether a call has its tool and its input, as that came or as it is executed.
+    fn is_same_as(&self, tool: &str, identity: &Identity) -> bool {
+        let executed = self.executed_digest.as_ref().unwrap_or(&self.input_digest);
+        let asked = identity
+            .executed_digest
+            .as_ref()
+            .unwrap_or(&identity.input_digest);
+        self.tool == tool && (self.input_digest == identity.input_digest || executed == asked)
+    }
+}
+
+/// Returns whether another run holds the lock of a log.
+fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
+    match file.try_lock_shared() {
+        Ok(()) => {
+            let _ = file.unlock();
+            Ok(LogAccess::Free)
+        }
+        Err(TryLockError::WouldBlock) => Ok(LogAccess::Held),
+        Err(TryLockError::Error(source)) => Err(LogError::Io {
+            path: path.to_owned(),
+            action: "locked",
+            source,
+        }),
+    }
+}
+
+fn is_in(log: &Path, dir: &Path) -> bool {
+    let parent = match log.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return false,
+    };
+    match (parent.canonicalize(), dir.canonicalize()) {
+        (Ok(parent), Ok(dir)) => parent == dir,
+        _ => false,
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|metadata| crate::write::is_file_at(&metadata, path))
+}
+
+fn entries_error(dir: &Path, source: io::Error) -> LogError {
+    LogError::Io {
+        path: dir.to_owned(),
+        action: "read",
+        source,
+    }
+}

@@ -1,0 +1,4 @@
+mod claims;
+mod model;
+mod opposite_order;
+mod scenarios;

@@ -1,0 +1,231 @@
+//! The log as the memory of its session: what the engine asks before a call starts, and what it waits for.
+
+use std::fmt;
+
+use crate::error::LogError;
+use crate::memory::{Claim, EntryName, Identity, Remembered, RememberedIn, Settlement};
+use crate::records::{RecordKind, ResolveRecord, recorded_text};
+use crate::write::journal::Place;
+use crate::write::keeper::Job;
+use crate::write::session_log::{OpenCall, Recorder, SessionLog};
+use toolq_core::types::{
+    CallClaim, CallKey, CallMemory, CallRef, Commit, CommitDone, EarlierRun, EmitError,
+    MemoryVerdict, RecalledCall, Recollection, RestoredResult,
+};
+
+impl CallMemory for SessionLog {
+    fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        let Some((identity, now)) = self.identify(request) else {
+            return Ok(Recollection {
+                verdict: MemoryVerdict::Forgettable,
+                approval: None,
+                run: None,
+            });
+        };
+        let recalled = self.memory().recall(request, &identity, self.mask(), now);
+        recalled.map_err(|error| unreadable(&error))
+    }
+
+    fn find_run(&self, request: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
+        let Some((identity, now)) = self.identify(request) else {
+            return Ok(None);
+        };
+        let found = self.memory().find_run(request, &identity, self.mask(), now);
+        found.map_err(|error| unreadable(&error))
+    }
+
+    fn recall_read(
+        &self,
+        request: &RecalledCall<'_>,
+        run: Option<&EarlierRun>,
+    ) -> Result<Option<RestoredResult>, EmitError> {
+        let Some((identity, _)) = self.identify(request) else {
+            return Ok(None);
+        };
+        let recalled =
+            self.memory()
+                .recall_read(&CallRef::new(request.call, None).key(), &identity, run);
+        recalled.map_err(|error| unreadable(&error))
+    }
+
+    fn resumes_reads(&self) -> bool {
+        self.memory().unfinished_session().is_some()
+    }
+
+    fn remembers_ids(&self) -> bool {
+        self.memory().usage.remembered == Remembered::ById
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.memory().is_at_hand()
+    }
+
+    fn commit(&self, commit: Commit, done: CommitDone) {
+        let done = self.taking(&commit, done);
+        let recorder = self.recorder();
+        let RememberedIn::State { claims: dir, .. } = &self.memory().place else {
+            // The lock of the log and its starts are the claims.
+            let claimed = commit
+                .claims
+                .iter()
+                .map(|(_, claim)| self.memory().claim_in_own_log(&claim.name));
+            let are_ours: Vec<bool> = claimed.collect();
+            return recorder.sync_then(move |synced| done(synced.map(|()| are_ours)));
+        };
+        if commit.claims.is_empty() {
+            return recorder.sync_then(move |synced| done(synced.map(|()| Vec::new())));
+        }
+        let log = self.memory().own_log();
+        let wanted = commit
+            .claims
+            .iter()
+            .map(|(call, claim)| recorder.entry_of(call, claim, log));
+        match wanted.collect::<Option<Vec<_>>>() {
+            Some(wanted) => recorder.journal.send(Job::Claim(dir.clone(), wanted, done)),
+            None => done(Err(EmitError(
+                "a call was claimed that has not started".to_owned(),
+            ))),
+        }
+    }
+
+    fn settle(
+        &self,
+        call: &CallRef,
+        claim: &CallClaim,
+        done: Option<&RestoredResult>,
+    ) -> Result<(), EmitError> {
+        let Some((name, _)) = EntryName::parse(&claim.name) else {
+            return Ok(());
+        };
+        let settlement = Settlement {
+            done: done.is_some(),
+            result: done.map(|result| self.mask().apply(&result.content.to_text()).into_owned()),
+            is_error: done.is_some_and(|result| result.is_error),
+            by: "probe".to_owned(),
+            note: None,
+            timestamp: self.recorder().journal.now_ms(),
+        };
+        if self.is_at_hand() {
+            return self.record_settlement(call, &name, &settlement);
+        }
+        self.memory()
+            .settle(&name, &settlement)
+            .map_err(|error| unreadable(&error))
+    }
+
+    fn ask(&self, request: &RecalledCall<'_>) -> Result<(), EmitError> {
+        let Some((identity, now)) = self.identify(request) else {
+            return Ok(());
+        };
+        let question = self.memory().question(&identity, request, self.mask(), now);
+        let Some((name, question)) = question.map_err(|error| unreadable(&error))? else {
+            return Ok(());
+        };
+        let recorder = self.recorder();
+        let call = CallRef::new(request.call, None);
+        if let Some(open) = recorder.open_calls.get(&call.key()) {
+            let dir = self.memory().entries_dir().to_owned();
+            recorder
+                .journal
+                .send(Job::Ask(dir, name, question, open.place));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SessionLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionLog").field(&self.path()).finish()
+    }
+}
+
+impl SessionLog {
+    /// Returns what names a call, and the time in milliseconds since 1970.
+    fn identify(&self, request: &RecalledCall<'_>) -> Option<(Identity, u64)> {
+        let recorder = self.recorder();
+        let RecalledCall {
+            call,
+            accepted,
+            origin,
+        } = *request;
+        let identity = recorder.identify(self.memory(), call, accepted, origin)?;
+        Some((identity, recorder.journal.now_ms()))
+    }
+
+    /// Notes which calls this session has made once they are claimed, before `done` is called.
+    fn taking(&self, commit: &Commit, done: CommitDone) -> CommitDone {
+        if commit.claims.is_empty() {
+            return done;
+        }
+        let log = self.clone();
+        let claims = commit.claims.iter().map(|(call, claim)| {
+            let (name, _) = EntryName::parse(&claim.name)?;
+            Some((name, call.clone()))
+        });
+        let claims: Vec<Option<(EntryName, CallKey)>> = claims.collect();
+        Box::new(move |claimed| {
+            for (claim, is_ours) in claims.into_iter().zip(claimed.iter().flatten()) {
+                if let Some((name, call)) = claim.filter(|_| *is_ours) {
+                    log.memory().take(&name.key, name.instance, call);
+                }
+            }
+            done(claimed);
+        })
+    }
+
+    /// Records a settlement in this log, which is the memory.
+    fn record_settlement(
+        &self,
+        call: &CallRef,
+        name: &EntryName,
+        settlement: &Settlement,
+    ) -> Result<(), EmitError> {
+        let mut recorder = self.recorder();
+        recorder.write_guarded(|recorder| {
+            let id = recorded_text(&call.tool_use_id, self.mask());
+            let tool = recorded_text(&call.tool_name, self.mask());
+            let fields = ResolveRecord::new((id, tool), name, settlement);
+            let content = &settlement.result;
+            let open = recorder.open_calls.get(&call.key());
+            let parent = open.map(|open| open.record_id);
+            let detour = open.is_some_and(OpenCall::takes_detour);
+            recorder
+                .journal
+                .append(RecordKind::Resolve, parent, (content, &fields), detour)?;
+            recorder.journal.write()
+        })?;
+        recorder.journal.sync()
+    }
+}
+
+impl Recorder {
+    /// Calls `done` once everything that was recorded so far is durable.
+    pub(crate) fn sync_then(&self, done: impl FnOnce(Result<(), EmitError>) + Send + 'static) {
+        match self.journal.failure() {
+            Some(failure) => done(Err(failure.clone())),
+            None => self.journal.send(Job::Sync(Box::new(done))),
+        }
+    }
+
+    /// Returns the entry that claims a call whose start was recorded.
+    fn entry_of(
+        &self,
+        call: &CallKey,
+        claim: &CallClaim,
+        log: &str,
+    ) -> Option<(EntryName, Claim, Place)> {
+        let open = self.open_calls.get(call)?;
+        let (name, _) = EntryName::parse(&claim.name)?;
+        let claim = Claim {
+            log: log.to_owned(),
+            offset: 0,
+            generation: claim.generation,
+            context: open.identity.as_ref()?.context,
+        };
+        Some((name, claim, open.start?))
+    }
+}
+
+fn unreadable(error: &LogError) -> EmitError {
+    EmitError(format!("the memory can't be used: {error}"))
+}
