@@ -1,11 +1,16 @@
 //! The arguments of `toolq check`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 
 use crate::args::values::CheckFormat;
 
 #[derive(Debug, Args)]
 pub struct CheckArguments {
+    /// The file to check, in place of that of `-c`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
     /// Also exit 1 if there are only warnings
     #[arg(long)]
     pub strict: bool,

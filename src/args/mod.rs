@@ -48,7 +48,7 @@ pub(crate) use shared_flags::{ApprovalFlags, LogFlags, OtlpFlags, WatchFlags};
 pub(crate) use tools::ToolsArguments;
 pub(crate) use values::{
     AgentLoopLanguage, ApproveFlag, CallFormat, CheckFormat, IdsFlag, InputFormat, PlanFormat,
-    ProgressFlag, ServersFormat, ToolsFormat,
+    ProgressFlag, ServersFormat, StarterKind, ToolsFormat,
 };
 
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ pub enum Command {
     Call(CallArguments),
     /// Check recordings against the current tools
     Replay(ReplayArguments),
-    /// Create a starter tools.yaml
+    /// Create a tools.yaml to start from
     Init(InitArguments),
     /// Report problems in tools.yaml, or on this machine
     Check(CheckArguments),

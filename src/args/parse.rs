@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _, ValueEnum as _};
 
-use crate::args::ProgramArguments;
 use crate::args::program_help::{group_commands, show_first_steps};
+use crate::args::{Command as ProgramCommand, ProgramArguments};
 use crate::environment;
 use crate::output::{ColorChoice, ColorPolicy};
 use toolq_core::text::suggest_name;
@@ -32,8 +32,16 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
     }
     let matches =
         matches.map_err(|error| suggest_run(remove_far_suggestion(error, &command, arguments)));
-    let matches = matches.map_err(|error| suggest_from(error, &command, arguments))?;
-    ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let matches =
+        matches.map_err(|error| suggest_plan(suggest_from(error, &command, arguments)))?;
+    let mut parsed =
+        ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    if let ProgramCommand::Check(check) = &mut parsed.command
+        && let Some(file) = check.file.take()
+    {
+        parsed.common.tools = Some(file);
+    }
+    Ok(parsed)
 }
 
 /// Removes a suggested flag or command that isn't similar to what was given: clap would answer `--parallel` with
@@ -85,13 +93,23 @@ fn suggest_run(mut error: clap::Error) -> clap::Error {
 
 /// Suggests `toolq init --from FILE` if there is a path after `init`.
 fn suggest_from(mut error: clap::Error, command: &Command, arguments: &[OsString]) -> clap::Error {
-    let given = error.get(ContextKind::InvalidArg);
+    let given = error.get(ContextKind::InvalidValue);
     if let Some(ContextValue::String(given)) = given
         && given.contains(['.', '/'])
-        && !given.starts_with('-')
         && find_subcommand(command, arguments).get_name() == "init"
     {
         let tip = format!("to import the tools of a file: 'toolq init --from {given}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Suggests `toolq plan` in the place of a flag that other programs have for it.
+fn suggest_plan(mut error: clap::Error) -> clap::Error {
+    let given = error.get(ContextKind::InvalidArg);
+    if matches!(given, Some(ContextValue::String(given)) if given == "--dry-run") {
+        let tip = "to see what would run: 'toolq plan'".to_owned();
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -144,6 +162,27 @@ mod tests {
                 .contains("tip: to answer the calls in a file: 'toolq run answers/response.json'"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn what_others_call_otherwise_leads_to_the_right_command() {
+        for (arguments, tip) in [
+            (["toolq", "run", "--dry-run"], "'toolq plan'"),
+            (
+                ["toolq", "init", "mine/tools.json"],
+                "'toolq init --from mine/tools.json'",
+            ),
+        ] {
+            let arguments = arguments.map(OsString::from);
+            let message = parse_arguments(&arguments).unwrap_err().to_string();
+            assert!(message.contains(tip), "{message}");
+        }
+    }
+
+    #[test]
+    fn check_takes_its_file_as_an_argument() {
+        let parsed = parse_arguments(&["toolq", "check", "a.yaml"].map(OsString::from)).unwrap();
+        assert_eq!(parsed.common.tools, Some("a.yaml".into()));
     }
 
     #[test]

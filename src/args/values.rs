@@ -115,6 +115,18 @@ pub fn tools_format_parser() -> impl TypedValueParser<Value = ToolsFormat> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StarterKind {
+    /// Three tools: list, read and write files
+    Minimal,
+    /// The nine tools of a coding agent, confined to the current directory
+    Coding,
+    /// An API with a key
+    Http,
+    /// Two MCP servers
+    Mcp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AgentLoopLanguage {
     /// A POSIX shell, with curl and jq: `agent.sh`
     Sh,

@@ -213,6 +213,21 @@ fn a_tools_file_in_the_place_of_the_input_is_recognized() {
 
 /// If the user forgets the input, toolq must not wait for it on the terminal, since the user waits for toolq.
 #[test]
+fn a_call_without_a_type_is_told_so() {
+    let block = r#"{"id": "toolu_1", "name": "look", "input": {}}"#;
+    let ran = CliSandbox::new()
+        .tools("tools: {look: {input_schema: {type: object}, command: [ls]}}")
+        .stdin(block)
+        .run(&["plan"])
+        .assert_exit(2);
+    assert!(
+        ran.stderr.contains(r#""type": "tool_use""#),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn a_terminal_in_the_place_of_the_input_is_an_error() {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();

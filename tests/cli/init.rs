@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::scripted_api::{ApiBehavior, ScriptedApi, calls_response, text_response};
-use crate::support::{CliOutput, CliSandbox, lacks, skip};
+use crate::support::{CliOutput, CliSandbox, lacks, model_response, skip};
 use serde_json::{Value, json};
 
 /// Returns the command in the note of `init` that announces it.
@@ -28,6 +28,140 @@ fn the_command_that_init_prints_answers_a_call() {
         assert_eq!(result["is_error"], false, "{result}");
         let listed = result["content"].as_str().unwrap().trim_end().to_owned() + "\n";
         assert!(listed.contains(&content), "{result}");
+    }
+}
+
+/// Returns whether the programs of the coding agent can't run here, and says that the test is skipped.
+fn lacks_coding_tools() -> bool {
+    let missing = procfence::missing_protections(&procfence::NetworkAccess::None);
+    if !missing.is_empty() {
+        let missing = missing.join(", or ");
+        skip(format_args!("this system can't confine {missing}"));
+    }
+    !missing.is_empty() || lacks(&["bash", "awk", "git"])
+}
+
+#[test]
+fn what_works_as_it_is_has_no_warning() {
+    for kind in ["minimal", "coding"] {
+        if kind == "coding" && lacks_coding_tools() {
+            continue;
+        }
+        let script =
+            format!("\"$TOOLQ\" init -q {kind} && \"$TOOLQ\" check --strict --machine --offline");
+        let ran = CliSandbox::new().run_shell(&script).assert_exit(0);
+        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_has_to_be_filled_in_is_a_warning() {
+    let warnings = [
+        ("http", "the variable API_TOKEN is unset or empty"),
+        ("mcp", "tools.lock doesn't have the server `search`"),
+    ];
+    for (kind, warning) in warnings {
+        let script = format!("\"$TOOLQ\" init {kind} && \"$TOOLQ\" check");
+        let ran = CliSandbox::new().run_shell(&script).assert_exit(0);
+        assert!(
+            ran.stderr.contains("FILL IN, then: toolq "),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    }
+}
+
+/// Makes calls in a new repository with the tools of a coding agent. Returns each text, and whether it is an error.
+fn coding_results(calls: &[(&str, Value)]) -> Vec<(String, bool)> {
+    let sandbox = CliSandbox::new()
+        .file("src/main.rs", "fn main() {\n    work();\n}\n")
+        .file("notes.txt", "one\ntwo\ntwo\n")
+        .stdin(model_response(calls));
+    let script = "git init -q && \"$TOOLQ\" init -q coding && \"$TOOLQ\" run --no-log";
+    sandbox.run_shell(script).assert_exit(0).result_texts()
+}
+
+#[test]
+fn the_tools_of_a_coding_agent_read_and_write() {
+    if lacks_coding_tools() {
+        return;
+    }
+    let results = coding_results(&[
+        (
+            "read_file",
+            json!({"path": "src/main.rs", "offset": 2, "limit": 1}),
+        ),
+        ("glob", json!({"pattern": "**/*.rs"})),
+        ("grep", json!({"pattern": "work|play", "path": "src"})),
+        (
+            "edit_file",
+            json!({"path": "src/main.rs", "old_text": "work()", "new_text": "play(\\1 & $x)"}),
+        ),
+        (
+            "write_file",
+            json!({"path": "src/more/it's.rs", "content": "it\n"}),
+        ),
+        ("list_files", json!({"path": "src"})),
+        (
+            "bash",
+            json!({"script": "cat src/main.rs; echo built > src/out; cat src/out"}),
+        ),
+    ]);
+    let texts: Vec<&str> = results.iter().map(|(text, _)| text.as_str()).collect();
+    assert!(results.iter().all(|(_, is_error)| !is_error), "{texts:?}");
+    assert_eq!(texts[0], "     2\t    work();");
+    assert_eq!(texts[1], "src/main.rs");
+    assert_eq!(texts[2], "src/main.rs:2:    work();");
+    assert_eq!(texts[5], "main.rs\nmore/");
+    assert_eq!(texts[6], "fn main() {\n    play(\\1 & $x);\n}\nbuilt");
+}
+
+#[test]
+fn the_tools_of_a_coding_agent_keep_to_their_directory() {
+    if lacks_coding_tools() {
+        return;
+    }
+    let results = coding_results(&[
+        (
+            "edit_file",
+            json!({"path": "notes.txt", "old_text": "two", "new_text": "three"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "notes.txt", "old_text": "four", "new_text": "three"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": "none.txt", "old_text": "four", "new_text": "three"}),
+        ),
+        (
+            "write_file",
+            json!({"path": "src/../.git/hooks/pre-commit", "content": "date"}),
+        ),
+        (
+            "write_file",
+            json!({"path": "tools.yaml", "content": "tools: {}"}),
+        ),
+        ("read_file", json!({"path": "/etc/passwd"})),
+        ("bash", json!({"script": "echo > tools.yaml"})),
+        ("bash", json!({"script": "echo > .git/config"})),
+        ("fetch", json!({"url": "http://127.0.0.1:1/"})),
+    ]);
+    let expected = [
+        "old_text occurs more than once",
+        "old_text does not occur",
+        "none.txt doesn't exist, or is empty",
+        "files of .git can't be written",
+        "Path must not lead to tools.yaml",
+        "Path must be within working directory",
+        "Permission denied",
+        "Permission denied",
+        "must have one of these hosts",
+    ];
+    assert_eq!(results.len(), expected.len());
+    for ((text, is_error), expected) in results.iter().zip(expected) {
+        assert!(*is_error && text.contains(expected), "{text}");
     }
 }
 
@@ -219,6 +353,24 @@ fn a_loop_without_calls_prints_only_the_answer() {
 }
 
 /// An API that refuses the key ends a loop with an error, without the key in it.
+#[test]
+fn a_loop_ends_after_50_turns() {
+    for language in ["sh", "python", "typescript"] {
+        let Some(command) = loop_command(language) else {
+            continue;
+        };
+        let call = calls_response(&[("list_files", json!({"path": "."}))]);
+        let api = ScriptedApi::new(&vec![call; 51]);
+        let ran = run_against(&api.url, language, &command).assert_exit(1);
+        let last = ran.stderr.trim_end().lines().last();
+        assert_eq!(
+            last,
+            Some("there is no answer after 50 turns"),
+            "{language}"
+        );
+    }
+}
+
 #[test]
 fn a_loop_ends_when_the_api_refuses() {
     let refuse = ApiBehavior::Respond(401, "", json!({"type": "error"}).to_string());

@@ -9,20 +9,17 @@ use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::tools_file;
 use toolq_core::transcript::{self, ToolDeclarations};
 
-use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE, InitArguments};
+use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE, InitArguments, StarterKind};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit, StderrWriter, stdout};
-
-/// The starter file: commented examples of tools.
-const STARTER: &str = include_str!("starter.yaml");
 
 /// Tells editors where the schema of the file is.
 const SCHEMA_LINE: &str = "# yaml-language-server: $schema=./tools.schema.json\n";
 
 const SCHEMA_NAME: &str = "tools.schema.json";
 
-/// An input that the first tool of the starter file accepts anywhere.
+/// An input that `list_files` of the starter files accepts anywhere.
 const FIRST_CALL: &str =
     r#"{"type":"tool_use","id":"toolu_1","name":"list_files","input":{"path":"."}}"#;
 
@@ -54,11 +51,12 @@ fn create_tools_file(
     context: &CommandContext,
 ) -> Result<(), CommandError> {
     let path = &context.tools_path;
+    let flag = context.tools_flag();
     let (text, next_step) = match &arguments.from {
-        None => (STARTER.to_owned(), None),
+        None => starter_file(arguments.kind, &flag),
         Some(from) => {
             let (text, step) = import_file(from, context)?;
-            (text, Some(step))
+            (text, step.text(&flag))
         }
     };
     if path == Path::new("-") {
@@ -71,16 +69,31 @@ fn create_tools_file(
     };
     write_new_file(path, &text, arguments.force)?;
     let wrote = format!("wrote {}", path.display());
-    let flag = context.tools_flag();
-    if let Some(step) = next_step {
-        let step = step.text(&flag);
-        context.stderr.print_note(&format!("{wrote}; {step}"));
+    if arguments.from.is_some() {
+        context.stderr.print_note(&format!("{wrote}; {next_step}"));
     } else {
         context.stderr.print_note(&wrote);
-        let first_call = format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}");
-        context.stderr.print_note(&first_call);
+        context.stderr.print_note(&next_step);
     }
     Ok(())
+}
+
+/// Returns commented examples of tools, and what to do with them.
+fn starter_file(kind: StarterKind, flag: &str) -> (String, String) {
+    let first_call = format!("answer a first call: echo '{FIRST_CALL}' | toolq run{flag}");
+    let (text, next_step) = match kind {
+        StarterKind::Minimal => (include_str!("starters/minimal.yaml"), first_call),
+        StarterKind::Coding => (include_str!("starters/coding.yaml"), first_call),
+        StarterKind::Http => (
+            include_str!("starters/http.yaml"),
+            format!("fill in what says FILL IN, then: toolq check --machine{flag}"),
+        ),
+        StarterKind::Mcp => (
+            include_str!("starters/mcp.yaml"),
+            format!("fill in what says FILL IN, then: toolq servers lock{flag}"),
+        ),
+    };
+    (text.to_owned(), next_step)
 }
 
 /// Writes the schema of tools.yaml beside it, unless that would replace a file that the user may have written. Returns

@@ -26,12 +26,15 @@ pub struct DeclaredFile {
 /// Returns the tools files of the repository, and those in its documents.
 pub fn declared_files() -> Vec<DeclaredFile> {
     let root = repository_root();
-    let mut paths = vec![
-        root.join("tools.yaml"),
-        root.join("src/commands/init/starter.yaml"),
-    ];
+    let mut paths = vec![root.join("tools.yaml")];
     let mut pages = vec![root.join("README.md")];
-    for directory in ["fixtures", "examples", "docs", "packages"] {
+    for directory in [
+        "fixtures",
+        "examples",
+        "docs",
+        "packages",
+        "src/commands/init/starters",
+    ] {
         let (mut files, mut texts) = (Vec::new(), Vec::new());
         find_files(&root.join(directory), &mut files, &mut texts);
         paths.extend(files);

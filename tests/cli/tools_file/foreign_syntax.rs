@@ -100,6 +100,14 @@ fn misplaced_keys_get_a_hint() {
         url: "http://h/"        ⇒ a key of `http`
         run: ls                 ⇒ did you mean `command`?
         name: t                 ⇒ is its key in `tools`
+        backend: x              ⇒ one of `command`, `http`, `agent` and `mcp`
+        read_only: true         ⇒ did you mean `effect`?
+        annotations: {}         ⇒ did you mean `effect`?
+        parallel: true          ⇒ did you mean `concurrency_safe`?
+        retries: 3              ⇒ did you mean `retry`?
+        timeout_seconds: 3      ⇒ did you mean `timeout`?
+        requires_approval: true ⇒ did you mean `approve`?
+        confirm: true           ⇒ did you mean `approve`?
         retry: {on: exit:75}    ⇒ `[exit:75]`
         paths: a                ⇒ `[a]`
         "#,

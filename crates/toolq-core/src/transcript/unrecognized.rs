@@ -24,10 +24,19 @@ pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> Documen
              `awk 'NF {print \"data: \" $0 \"\\n\"}' FILE | toolq plan`",
         );
     }
+    if document.object.as_ref().is_some_and(is_untyped_call) {
+        return DocumentError::new(document.json, message)
+            .with_hint("the block of a call says so: add `\"type\": \"tool_use\"`");
+    }
     DocumentError::new(document.json, message).with_hint(
         "expected a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
          session log",
     )
+}
+
+/// Returns whether an object is a call, except that it doesn't say so.
+fn is_untyped_call(object: &ParsedObject<'_>) -> bool {
+    !object.has_value("type") && object.has_value("name") && object.has_value("input")
 }
 
 /// Returns whether an object is what an API sends in one event of a stream.

@@ -18,6 +18,7 @@ HEADERS = {
     "anthropic-version": "2023-06-01",
     "content-type": "application/json",
 }
+MAX_TURNS = 50
 
 
 def ask(messages, tools):
@@ -40,7 +41,7 @@ def main():
     # One process answers all turns: a message in, the message with its results out, each on a line.
     command = ["toolq", "run", "--follow", "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
-        while True:
+        for _ in range(MAX_TURNS):
             message = {"role": "assistant", "content": response["content"]}
             print(json.dumps(message), file=toolq.stdin, flush=True)
             line = toolq.stdout.readline()
@@ -51,6 +52,8 @@ def main():
                 break
             messages += [message, results]
             response = ask(messages, tools)
+        else:
+            sys.exit(f"there is no answer after {MAX_TURNS} turns")
         toolq.stdin.close()
     print("\n".join(block["text"] for block in response["content"] if block["type"] == "text"))
 

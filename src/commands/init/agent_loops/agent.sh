@@ -9,7 +9,10 @@ trap 'rm -rf "$dir"' EXIT
 
 toolq tools > "$dir/tools.json"
 jq -n --arg task "$*" '[{role: "user", content: $task}]' > "$dir/messages.json"
+turn=0
 while :; do
+    turn=$((turn + 1))
+    [ "$turn" -le 50 ] || { echo 'there is no answer after 50 turns' >&2; exit 1; }
     jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-5-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
         '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
     # The key comes from stdin: every user of the machine can read arguments.

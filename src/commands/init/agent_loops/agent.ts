@@ -3,6 +3,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
+const MAX_TURNS = 50;
+
 type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
 
@@ -40,7 +42,8 @@ async function main(): Promise<void> {
   // One process answers all turns: a message in, the message with its results out, each on a line.
   const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
-  for (;;) {
+  for (let turn = 1; ; turn++) {
+    if (turn > MAX_TURNS) throw new Error(`there is no answer after ${MAX_TURNS} turns`);
     const message: Message = { role: "assistant", content };
     toolq.stdin.write(`${JSON.stringify(message)}\n`);
     const line = await lines.next();

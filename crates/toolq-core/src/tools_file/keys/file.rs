@@ -192,6 +192,7 @@ pub fn generate_tools_schema() -> Value {
 /// Returns a hint for the unknown `key` of a table with these `fields`, if it is a common mistake.
 fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
     let is_tool_table = fields.contains(&"input_schema");
+    let has_policy = fields.contains(&"on_failure");
     let hint = match key {
         "secret" | "secrets" if is_tool_table => {
             "it is a top-level key: `secrets: [NAME]`, next to `tools`"
@@ -215,6 +216,28 @@ fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
             "it is a key of `agent`: `agent: {endpoint: \"https://…\", model: …}`"
         }
         "name" if is_tool_table => "the name of a tool is its key in `tools`",
+        "backend" | "handler" | "function" | "type" if is_tool_table => {
+            "what does the work is one of `command`, `http`, `agent` and `mcp`"
+        }
+        "read_only" | "readonly" | "annotations" | "side_effects" | "idempotent"
+            if is_tool_table =>
+        {
+            "did you mean `effect`? It is `read`, `idempotent` or `write`"
+        }
+        "parallel" | "concurrent" | "parallel_safe" if is_tool_table => {
+            "did you mean `concurrency_safe`? Calls with `effect: read` run in parallel without it"
+        }
+        "retries" | "max_retries" | "attempts" if has_policy => {
+            "did you mean `retry`? For example `retry: {times: 3, on: [unavailable, timeout]}`"
+        }
+        "timeout_seconds" | "timeout_secs" | "timeout_ms" if has_policy => {
+            "did you mean `timeout`? It has a unit: `timeout: 30s`"
+        }
+        "requires_approval" | "require_approval" | "needs_approval" | "approval" | "confirm"
+            if has_policy =>
+        {
+            "did you mean `approve`? For example `approve: true`"
+        }
         _ => return None,
     };
     Some(hint)
