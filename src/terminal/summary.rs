@@ -186,7 +186,7 @@ impl RunSummary {
             ..
         } = event
         {
-            self.exit = self.exit.max(Exit::of_status(&outcome.status()));
+            self.exit = self.exit.max(Exit::of_outcome(outcome));
             self.outcomes.add(outcome.kind(), outcome.status());
             if let Outcome::Restored(result) = &**outcome {
                 self.remembered.add(call, result.source.as_deref());

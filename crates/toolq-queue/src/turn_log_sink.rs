@@ -41,7 +41,7 @@ impl EventSink for TurnLogSink {
             return Err(EmitError(why.to_owned()));
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
-        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_status(&outcome.status()) != Exit::Ok);
+        let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_outcome(outcome) != Exit::Ok);
         self.is_incomplete |= !self.doubts.is_empty() || events.iter().any(stops);
         Ok(())
     }

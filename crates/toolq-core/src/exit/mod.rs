@@ -6,7 +6,7 @@ pub use command_error::CommandError;
 
 use std::process::ExitCode;
 
-use crate::types::Status;
+use crate::types::{Outcome, Status};
 
 /// How the program ends. Variants are ordered by precedence: if several apply, the greatest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +36,12 @@ pub enum Exit {
 
 impl Exit {
     /// Returns the exit that a call asks for which ended like this.
-    pub fn of_status(status: &Status) -> Self {
-        match status {
+    pub fn of_outcome(outcome: &Outcome) -> Self {
+        match outcome.status() {
+            // The model learns what ran, and goes on from there.
+            Status::Conflict if matches!(outcome, Outcome::Conflict(conflict) if conflict.is_once) => {
+                Self::Ok
+            }
             Status::NeedsApproval => Self::NeedsApproval,
             Status::Paused
             | Status::OverBudget

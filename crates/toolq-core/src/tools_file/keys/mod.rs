@@ -24,5 +24,5 @@ pub(crate) use file::{IncludedFile, PriceFile, RuleFile, ToolsFile};
 pub(crate) use messages::MessagesFile;
 pub(crate) use sandbox::{NetworkForm, NetworkWord, SandboxForm, SandboxTable};
 pub(crate) use start_limits::{HostFile, RateForm, RateText};
-pub(crate) use tool::{CacheFile, Defaults, NormalizeFile, SafetyForm, ToolFile};
+pub(crate) use tool::{CacheFile, Defaults, NormalizeFile, OnceForm, SafetyForm, ToolFile};
 pub(crate) use values::{DurationText, PriceNumber, SizeText, StatusRangeText};

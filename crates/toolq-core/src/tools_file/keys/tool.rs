@@ -97,6 +97,9 @@ pub struct ToolFile {
     pub max_saved: Field<SizeText>,
     /// For how long the result of a call answers others with the same input. Only for `read` tools. Default: each call runs.
     pub cache: Field<CacheFile>,
+    /// Inputs whose values name a call: another one with the same values doesn't run, whatever its id, but gets its result.
+    /// Not for `read` tools. Default: the id of a call names it.
+    pub once: Field<OnceForm>,
     /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
     pub retry: Field<RetryFile>,
     /// What a failure does to the other calls of its turn. Default: `continue`.
@@ -128,6 +131,35 @@ pub struct CacheFile {
     /// Maximum age of a result.
     #[serde(rename = "for")]
     pub max_age: Field<DurationText>,
+}
+
+/// Which calls are the same.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    rename = "$kind",
+    rename_all = "snake_case",
+    expecting = "a list of inputs such as `[order_id]`, or a table such as `{key: [order_id], for: 30d}`"
+)]
+#[schemars(rename = "Once", untagged)]
+pub enum OnceForm {
+    /// The inputs.
+    List(Vec<Field<String>>),
+    /// The inputs, and where and for how long their values count.
+    Table(OnceTable),
+}
+
+/// The inputs, and where and for how long their values count.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["key"]))]
+pub struct OnceTable {
+    /// The inputs.
+    pub key: Field<Vec<Field<String>>>,
+    /// For how long a result counts. Default: for ever.
+    #[serde(rename = "for")]
+    pub max_age: Field<DurationText>,
+    /// Tools of this name with the same scope share what they did. Default: the folder of tools.yaml.
+    pub scope: Field<String>,
 }
 
 /// What calls read and change.

@@ -36,7 +36,7 @@ pub(crate) fn resolve_command(
     };
     resource_limits::check_resource_limits(&file.limits, context.diagnostics);
     let dashes = value_names::resolve_value_names(
-        &file.dashes,
+        file.dashes.items(),
         "name an input that begins an argument",
         context,
     );

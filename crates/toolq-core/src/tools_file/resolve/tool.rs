@@ -1,5 +1,7 @@
 //! Resolves one tool into the form that calls are checked against, with the file's defaults applied.
 
+use std::path::Path;
+
 use crate::tools_file::keys::{Defaults, ToolFile};
 use crate::tools_file::resolve::attempt_limits;
 use crate::tools_file::resolve::attempt_limits::{
@@ -30,6 +32,8 @@ use crate::types::{
 
 /// What all tools of a file share.
 pub(crate) struct SharedSettings<'f> {
+    /// The folder of tools.yaml.
+    pub(crate) dir: &'f Path,
     pub(crate) defaults: &'f Defaults,
     pub(crate) rules: &'f ToolRules<'f>,
     pub(crate) normalizers: &'f [TextNormalizer],
@@ -101,7 +105,7 @@ pub(crate) fn resolve_tool(
         max_saved: first_valid(&tool.max_saved, &defaults.max_saved)
             .map_or(DEFAULT_MAX_SAVED_BYTES, |size| size.0),
         cache: policies::resolve_cache(&tool.cache, effect, context.diagnostics),
-        once: None,
+        once: policies::resolve_once(&tool.once, effect, shared.dir, context),
         retry: attempt_limits::resolve_retry(
             &tool.retry,
             &defaults.retry,
@@ -130,7 +134,7 @@ pub(crate) fn resolve_tool(
 /// Resolves what the tool's programs depend on (its paths, sandbox and wrapper) into the context.
 fn resolve_surroundings(tool: &ToolFile, defaults: &Defaults, context: &mut ToolContext<'_, '_>) {
     context.paths = value_names::resolve_value_names(
-        &tool.paths,
+        tool.paths.items(),
         "only inputs in the schema can be kept inside the root",
         context,
     );

@@ -54,6 +54,7 @@ pub(crate) fn resolve_tools(
     rules.warn_about_unused(&names, context.diagnostics);
     let normalizers = normalizers::resolve_normalizers(&file.normalize, context.diagnostics);
     let shared = SharedSettings {
+        dir: context.dir,
         defaults,
         rules: &rules,
         normalizers: &normalizers,

@@ -1,20 +1,20 @@
-//! Resolves lists of names of inputs: `paths` and `dashes`.
+//! Resolves lists of names of inputs: `paths`, `dashes` and `once`.
 
 use crate::template::parse_dotted_path;
 use crate::text::suggest_name;
 use crate::tools_file::resolve::context::ToolContext;
 use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
-use crate::tools_file::spanned::Field;
+use crate::tools_file::spanned::Spanned;
 
 /// Returns the names, each split at its dots. A name that no input can have is an error, with `unknown_hint` if no
 /// similar name exists.
-pub(crate) fn resolve_value_names(
-    field: &Field<Vec<Field<String>>>,
+pub(crate) fn resolve_value_names<'n>(
+    dotted_names: impl Iterator<Item = &'n Spanned<String>>,
     unknown_hint: &str,
     context: &mut ToolContext<'_, '_>,
 ) -> Vec<Vec<String>> {
     let mut names = Vec::new();
-    for dotted in field.items() {
+    for dotted in dotted_names {
         let Some(path) = parse_dotted_path(&dotted.value) else {
             context.diagnostics.error(
                 dotted.span,

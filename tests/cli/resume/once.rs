@@ -1,0 +1,115 @@
+//! `once`: values that name a call, whatever its id.
+
+use crate::support::resume_sandbox::{ResumeRunOutput, ResumeSandbox};
+
+/// A tool that refunds an order. It fails while there is a file `broken`, by itself or by a signal.
+fn sandbox(once: &str) -> ResumeSandbox {
+    let tools = format!(
+        r#"
+tools:
+  refund:
+    input_schema:
+      type: object
+      properties: {{order: {{type: integer}}, note: {{type: string}}}}
+      required: [order]
+    once: {once}
+    command:
+      argv: [sh, -c, 'echo "refund $1" >> effects; test -e killed && kill -9 $$; test -e broken && exit 1; echo "refunded $1"', sh, "{{order}}"]
+"#
+    );
+    ResumeSandbox::new(&tools, "")
+}
+
+fn refund(sandbox: &ResumeSandbox, id: &str, input: &str) -> ResumeRunOutput {
+    let call = format!(r#"{{"type":"tool_use","id":"{id}","name":"refund","input":{input}}}"#);
+    let message = format!(r#"{{"role":"assistant","content":[{call}]}}"#);
+    sandbox.write_file("input.json", &message);
+    sandbox.run_toolq(&["run", "input.json"])
+}
+
+#[test]
+fn equal_values_name_one_call_whatever_its_id() {
+    let sandbox = sandbox("[order]");
+    let first = refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    assert_eq!(first.result_texts(), ["refunded 1"]);
+    let again = refund(&sandbox, "b", r#"{"order":1.0}"#).assert_exit(0);
+    let text = &again.result_texts()[0];
+    assert!(
+        text.contains("has already done this") && text.ends_with("refunded 1"),
+        "{text}"
+    );
+    refund(&sandbox, "c", r#"{"order":2}"#).assert_exit(0);
+    assert_eq!(sandbox.effects(), ["refund 1", "refund 2"]);
+}
+
+#[test]
+fn another_input_with_these_values_is_told_what_ran() {
+    let sandbox = sandbox("[order]");
+    refund(&sandbox, "a", r#"{"order":1,"note":"late"}"#).assert_exit(0);
+    let other = refund(&sandbox, "b", r#"{"order":1,"note":"broken"}"#).assert_exit(0);
+    let text = &other.result_texts()[0];
+    for shown in [r#""note":"late""#, "refunded 1"] {
+        assert!(text.contains(shown), "{text}");
+    }
+    assert!(
+        other.stdout.contains(r#""is_error":true"#),
+        "{}",
+        other.stdout
+    );
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
+/// `toolq call` has no ids.
+#[test]
+fn a_call_from_the_command_line_is_the_same_one() {
+    let sandbox = sandbox("{key: [order], scope: shop}");
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    for _ in 0..2 {
+        let called = sandbox.run_toolq(&["call", "refund", r#"{"order":1}"#]);
+        assert!(called.stdout.contains("refunded 1"), "{}", called.stderr);
+    }
+    assert_eq!(sandbox.effects(), ["refund 1"]);
+}
+
+/// What a program refused did nothing. After a signal, nobody knows.
+#[test]
+fn what_was_refused_may_run_again() {
+    let sandbox = sandbox("[order]");
+    sandbox.write_file("broken", "");
+    refund(&sandbox, "a", r#"{"order":1}"#).assert_exit(0);
+    std::fs::remove_file(sandbox.path().join("broken")).unwrap();
+    refund(&sandbox, "b", r#"{"order":1}"#).assert_exit(0);
+    assert_eq!(sandbox.effects(), ["refund 1", "refund 1"]);
+    sandbox.write_file("killed", "");
+    refund(&sandbox, "c", r#"{"order":2}"#);
+    refund(&sandbox, "d", r#"{"order":2}"#).assert_exit(3);
+    assert_eq!(sandbox.effects().len(), 3);
+}
+
+/// A result counts for as long as the tool says.
+#[test]
+fn a_result_stops_counting() {
+    let sandbox = sandbox("{key: [order], for: 1ms}");
+    for id in ["a", "b"] {
+        refund(&sandbox, id, r#"{"order":1}"#).assert_exit(0);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert_eq!(sandbox.effects(), ["refund 1", "refund 1"]);
+}
+
+#[test]
+fn the_values_have_to_be_there() {
+    let check = |once: &str| {
+        let sandbox = sandbox(once);
+        sandbox.run_toolq(&["check"]).assert_exit(1).stderr
+    };
+    for (once, problem) in [
+        ("[note]", "a call may lack `note`"),
+        ("[ordr]", "did you mean `order`?"),
+        ("[]", "`once` names no input"),
+        ("{for: 1d}", "`once` names no input"),
+    ] {
+        let stderr = check(once);
+        assert!(stderr.contains(problem), "{once}: {stderr}");
+    }
+}
