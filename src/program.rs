@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::args::{Command, ProgramArguments, parse_arguments};
+use crate::commands::approvals;
 use crate::commands::call;
 use crate::commands::check;
 use crate::commands::complete;
@@ -78,6 +79,7 @@ fn run_command(
         Command::Check(arguments) => check::check_tools_file(arguments, context),
         Command::Tools(arguments) => tools::print_declarations(arguments, context),
         Command::Servers(arguments) => servers::run_servers_command(arguments, context),
+        Command::Approvals(arguments) => approvals::run_approvals_command(arguments, context),
         Command::Log(arguments) => log::run_log_command(arguments, context),
         Command::Generate(arguments) => generate::print_generated_file(arguments),
         Command::Complete(arguments) => complete::print_candidates(arguments, context),

@@ -1,5 +1,6 @@
 //! The command-line arguments, as typed, one file per command. `context` and the commands interpret them.
 
+mod approvals;
 mod call;
 mod check;
 mod complete;
@@ -20,6 +21,7 @@ mod shared_flags;
 mod tools;
 mod values;
 
+pub(crate) use approvals::{ApprovalsArguments, ApprovalsCommand};
 pub(crate) use call::CallArguments;
 pub(crate) use check::CheckArguments;
 pub(crate) use complete::CompleteArguments;
@@ -119,6 +121,8 @@ pub enum Command {
     Servers(ServersArguments),
     /// Serve the tools to MCP clients
     Serve(ServeArguments),
+    /// List what waits for an approval, approve or deny it
+    Approvals(ApprovalsArguments),
     /// Inspect session logs, and resolve calls in doubt
     Log(LogArguments),
     /// Have turns answered by many machines, over NATS

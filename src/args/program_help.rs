@@ -16,7 +16,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Run and plan", &["run", "plan", "call", "replay"]),
     ("tools.yaml", &["init", "check", "tools"]),
     ("MCP servers", &["servers", "serve"]),
-    ("Session logs", &["log"]),
+    ("Session logs", &["approvals", "log"]),
     ("Queues", &["queue"]),
 ];
 
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 5] = [
 ];
 
 /// Exit codes, each with its meaning.
-pub(crate) const EXIT_CODES: [(&str, &str); 9] = [
+pub(crate) const EXIT_CODES: [(&str, &str); 10] = [
     ("0", "every call was answered; an error result is an answer"),
     (
         "1",
@@ -45,13 +45,14 @@ pub(crate) const EXIT_CODES: [(&str, &str); 9] = [
     ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
     (
         "3",
-        "a tool is paused, a call needs an approval, a budget is used up, a call is in doubt, an agent could not continue, or a stream broke off; every call is still answered",
+        "a tool is paused, a budget is used up, a call is in doubt, an agent could not continue, or a stream broke off; every call is still answered",
     ),
-    (
-        "4",
-        "the session log can't be used, or has an unfinished run",
-    ),
+    ("4", "the session log or the memory can't be used"),
     ("5", "run: there are no calls to answer"),
+    (
+        "6",
+        "a call waits for an approval; every call is still answered",
+    ),
     (
         "71",
         "the system has no threads or descriptors left; nothing ran",

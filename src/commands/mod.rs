@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+pub(crate) mod approvals;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;

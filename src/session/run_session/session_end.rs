@@ -70,7 +70,7 @@ impl RunSession<'_> {
         }
         let summary = self.sinks.summary();
         if exit == Exit::NeedsApproval {
-            stderr.print_note("to approve what is missing: the same command with `--approve ask`, or with `--approve-with PROGRAM`");
+            stderr.print_note("to approve what is missing: `toolq approvals`, then the same command; or at once, with `--approve ask` or `--approve-with PROGRAM`");
         }
         if summary.has_unanswered_calls() && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command runs what is missing");

@@ -3,6 +3,7 @@
 mod changed_plan;
 mod forged_plan;
 mod killed;
+mod later;
 mod plan;
 mod program;
 mod terminal;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::call_event::CallEvent;
 use crate::error::LogError;
+use crate::memory::approvals::AskedCall;
 use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
@@ -209,6 +210,23 @@ impl LogIndex {
             content,
             source: None,
         }))
+    }
+
+    /// Reads the call that the record at `offset` holds. `None` if it holds none.
+    pub(crate) fn read_call(&self, offset: u64) -> Option<AskedCall> {
+        let record = RecordReader::read_at(&self.file, offset).ok()?;
+        let call: CallRecord<'_> = record.parse_metadata().ok()?;
+        let json = record.content.load(&self.path).ok();
+        let content = json.as_ref();
+        let content =
+            content.and_then(|json| serde_json::from_str::<CallContent<'_>>(json.get()).ok());
+        let input = content.and_then(|content| content.input);
+        Some(AskedCall {
+            tool_use_id: call.tool_use_id.into_owned(),
+            tool: call.tool_name.into_owned(),
+            input: input.map(|input| input.as_raw().get().to_owned()),
+            timestamp: record.timestamp,
+        })
     }
 
     /// Reads the input of a call again, as JSON.

@@ -3,9 +3,10 @@
 //!
 //! `identity` says which calls are the same, `selection` which of several earlier calls that look alike a call is, and
 //! `decision` what becomes of a call that was started before. All three are pure. `claims` keeps one entry for each attempt, and
-//! a `log_index` knows what a log says about them. `store` finds both, `recollection` makes the answer of it, and `doubts` is what
-//! people see and say.
+//! a `log_index` knows what a log says about them. `store` finds both, `recollection` makes the answer of it, and `doubts` and
+//! `approvals` are what people see and say.
 
+mod approvals;
 mod claims;
 mod decision;
 mod doubts;
@@ -17,6 +18,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use approvals::{WaitingCall, decide_call, waiting_calls};
 pub use claims::{Claim, ClaimsDir, Decided, EntryName, Made, Question, Settlement};
 pub use doubts::{CallInDoubt, SettleError, calls_in_doubt, record_settlement, settle_call};
 pub use identity::{Identity, MemoryKey, Remembered};

@@ -735,7 +735,7 @@ fn is_at(file: &File, path: &Path) -> bool {
         .is_ok_and(|metadata| crate::write::is_file_at(&metadata, path))
 }
 
-fn entries_error(dir: &Path, source: io::Error) -> LogError {
+pub(crate) fn entries_error(dir: &Path, source: io::Error) -> LogError {
     LogError::Io {
         path: dir.to_owned(),
         action: "read",

@@ -72,6 +72,21 @@ impl RecordReader {
             .map_err(|kind| Corruption { line, offset, kind })
     }
 
+    /// Reads the record that begins at `offset`.
+    pub(crate) fn read_at(file: &File, offset: u64) -> Result<Record<'static>, Corruption> {
+        let mut bytes = vec![0; MAX_RECORD_BYTES];
+        let read = file.read_at(&mut bytes, offset).unwrap_or_default();
+        let len = memchr::memchr(b'\n', &bytes[..read]).map_or(read, |end| end + 1);
+        Self::read_again(
+            file,
+            LineExtent {
+                offset,
+                len: u32::try_from(len).unwrap_or(0),
+                line: 0,
+            },
+        )
+    }
+
     /// Continues after the last whole record, in case the file has grown since its end was reached.
     pub fn continue_reading(&mut self) {
         self.source.get_mut().offset = self.offset;

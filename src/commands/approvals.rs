@@ -1,0 +1,178 @@
+//! `toolq approvals`: what waits for an approval, and what people decide about it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::approval::user_name;
+use crate::args::{ApprovalsArguments as Arguments, ApprovalsCommand, LogFormat};
+use crate::commands::log::resolve::load_mask;
+use crate::context::CommandContext;
+use crate::log_view::format_time;
+use crate::output::{CommandError, Exit, stdout};
+use crate::settings::LogTarget;
+use toolq_core::os::Clock;
+use toolq_core::text::{escape, format_count};
+use toolq_log::memory::{Decided, Made, RememberedIn, WaitingCall, decide_call, waiting_calls};
+use toolq_log::{Access, LogError};
+
+/// A call that waits, for programs.
+#[derive(Serialize)]
+struct WaitingJson<'a> {
+    id: &'a str,
+    tool_use_id: &'a str,
+    tool_name: &'a str,
+    input: Option<&'a RawValue>,
+    /// In milliseconds since 1970.
+    asked: Option<u64>,
+    log: &'a Path,
+}
+
+impl<'a> WaitingJson<'a> {
+    fn new(call: &'a WaitingCall) -> Self {
+        let input = call.input.as_deref();
+        Self {
+            id: &call.id,
+            tool_use_id: &call.tool_use_id,
+            tool_name: &call.tool,
+            input: input.and_then(|input| serde_json::from_str(input).ok()),
+            asked: call.asked_ms,
+            log: &call.log,
+        }
+    }
+}
+
+/// Lists the calls that wait, or records decisions about some.
+///
+/// # Errors
+/// An id matches no call that waits, somebody has decided about it, or the memory can't be used.
+pub fn run_approvals_command(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let (place, log) = find_memory(arguments, context)?;
+    let waiting = waiting_calls(&place, &log).map_err(log_error)?;
+    let (ids, approved, reason) = match &arguments.command {
+        None | Some(ApprovalsCommand::List) => return print_list(&waiting, arguments, context),
+        Some(ApprovalsCommand::Approve(approve)) => (&approve.ids, true, None),
+        Some(ApprovalsCommand::Deny(deny)) => (&deny.ids, false, deny.reason.as_ref()),
+    };
+    let found = ids.iter().map(|id| find_call(id, &waiting));
+    let found: Vec<&WaitingCall> = found.collect::<Result<_, _>>()?;
+    let mask = load_mask(context);
+    let decided = Decided {
+        approved,
+        reason: reason.map(|reason| mask.apply(reason).into_owned()),
+        user: user_name(&context.environment),
+        timestamp: Clock::system().now_ms(),
+    };
+    for call in found {
+        if let Made::Existed(_) = decide_call(&place, call, &decided).map_err(log_error)? {
+            let message = format!("somebody has just decided about {}", call.id);
+            return Err(CommandError::usage(message));
+        }
+        let becomes = match approved {
+            true => "runs when its input is run again",
+            false => "is denied",
+        };
+        let message = format!("{} {} {becomes}", escape(&call.tool), call.id);
+        context.stderr.print_note(&message);
+    }
+    Ok(Exit::Ok)
+}
+
+fn log_error(error: LogError) -> CommandError {
+    error.for_command(Access::Read)
+}
+
+/// Returns the memory, and the log that is it, if one is.
+fn find_memory(
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<(RememberedIn, PathBuf), CommandError> {
+    let target = LogTarget::new(arguments.log.clone(), &context.environment);
+    let state_dir = toolq_log::state_dir(&context.environment);
+    if let Some(log) = target.path() {
+        let place = RememberedIn::of_log(log, state_dir.ok().as_deref());
+        return Ok((place, log.to_owned()));
+    }
+    let state_dir = state_dir.map_err(log_error)?;
+    Ok((RememberedIn::state(&state_dir), PathBuf::new()))
+}
+
+fn find_call<'w>(id: &str, waiting: &'w [WaitingCall]) -> Result<&'w WaitingCall, CommandError> {
+    let named: Vec<&WaitingCall> = waiting
+        .iter()
+        .filter(|call| call.id == id || call.tool_use_id == id)
+        .collect();
+    let ids = |calls: &mut dyn Iterator<Item = &WaitingCall>| {
+        let ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
+        ids.join(", ")
+    };
+    match named[..] {
+        [call] => Ok(call),
+        [] if waiting.is_empty() => Err(CommandError::usage(format!(
+            "no call {id} waits for an approval"
+        ))
+        .with_hint("none does")),
+        [] => Err(
+            CommandError::usage(format!("no call {id} waits for an approval"))
+                .with_hint(format!("these do: {}", ids(&mut waiting.iter()))),
+        ),
+        _ => Err(
+            CommandError::usage(format!("several calls {id} wait for an approval")).with_hint(
+                format!("name one of them: {}", ids(&mut named.iter().copied())),
+            ),
+        ),
+    }
+}
+
+fn print_list(
+    waiting: &[WaitingCall],
+    arguments: &Arguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    match arguments.format {
+        LogFormat::Json => {
+            let calls: Vec<_> = waiting.iter().map(WaitingJson::new).collect();
+            stdout::write_line(&serde_json::to_string(&calls).unwrap_or_default())?;
+        }
+        LogFormat::Text => {
+            for call in waiting {
+                stdout::write_line(&call_text(call))?;
+            }
+        }
+    }
+    let waits = match waiting.len() {
+        0 => "no call waits for an approval".to_owned(),
+        1 => "1 call waits for an approval: `toolq approvals approve ID`, or `deny ID`".to_owned(),
+        count => format!(
+            "{} wait for an approval: `toolq approvals approve ID…`, or `deny ID…`",
+            format_count(count as u64, "call")
+        ),
+    };
+    context.stderr.print_note(&waits);
+    Ok(Exit::Ok)
+}
+
+/// Returns the call, when and by which run it was asked for, and its whole input.
+fn call_text(call: &WaitingCall) -> String {
+    let id = escape(&call.id);
+    let (tool, log) = match call.tool.as_str() {
+        "" => ("a call whose log is gone".into(), call.log.display()),
+        tool => (escape(tool), call.log.display()),
+    };
+    let asked = call
+        .asked_ms
+        .map(|asked| format!(", asked {}", format_time(asked)));
+    let input = call
+        .input
+        .as_deref()
+        .map(|input| format!("\n  {}", escape(input)));
+    format!(
+        "{id}  {tool}{} ({log}){}",
+        asked.unwrap_or_default(),
+        input.unwrap_or_default()
+    )
+}

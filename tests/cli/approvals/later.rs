@@ -1,0 +1,104 @@
+//! An approval that comes after the run that needed it: `toolq approvals`.
+
+use serde_json::{Value, json};
+
+use crate::support::resume_sandbox::ResumeSandbox;
+
+const RANDOM_ID: &str = "toolu_01A09q90qw90lq917835lq9x";
+
+/// Two payments, the second of which waits for the first.
+fn sandbox() -> ResumeSandbox {
+    let tools = r#"
+tools:
+  pay:
+    input_schema: {type: object, properties: {n: {type: number}}, required: [n]}
+    approve: true
+    command: [sh, -c, 'echo "pay $1" >> effects; echo "paid $1"', sh, "{n}"]
+"#;
+    let sandbox = ResumeSandbox::new(tools, "");
+    let call = |id: &str, n: &str| {
+        format!(r#"{{"type":"tool_use","id":"{id}","name":"pay","input":{{"n":{n}}}}}"#)
+    };
+    let calls = [call(RANDOM_ID, "123456789012345678901"), call("b", "2")].join(",");
+    let message = format!(r#"{{"role":"assistant","content":[{calls}]}}"#);
+    sandbox.write_file("input.json", &message);
+    sandbox
+}
+
+/// Returns the calls that wait, as programs read them.
+fn waiting(sandbox: &ResumeSandbox, log: &[&str]) -> Vec<Value> {
+    let arguments = [&["approvals", "--format", "json"], log].concat();
+    let output = sandbox.run_toolq(&arguments).assert_exit(0);
+    serde_json::from_str(&output.stdout).unwrap()
+}
+
+/// Each decision lets the same input go on from there, once, in the memory that runs share and in a log of its own.
+#[test]
+fn what_was_approved_runs_when_its_input_is_run_again() {
+    for log in [&[][..], &["--log", "log.jsonl"]] {
+        let sandbox = sandbox();
+        let run = |exit| {
+            let arguments = [&["run", "input.json"], log].concat();
+            sandbox.run_toolq(&arguments).assert_exit(exit)
+        };
+        let decide = |arguments: &[&str]| {
+            let arguments = [&["approvals"], arguments, log].concat();
+            sandbox.run_toolq(&arguments)
+        };
+        let asked = run(6);
+        assert!(asked.stderr.contains("toolq approvals"), "{}", asked.stderr);
+        let calls = waiting(&sandbox, log);
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0]["tool_name"], "pay");
+        let listed = decide(&[]).assert_exit(0).stdout;
+        assert!(
+            listed.contains("123456789012345678901"),
+            "its input is whole: {listed}"
+        );
+        decide(&["approve", RANDOM_ID]).assert_exit(0);
+        assert_eq!(waiting(&sandbox, log), Vec::<Value>::new());
+        assert!(sandbox.effects().is_empty(), "nothing runs by itself");
+        run(6);
+        let calls = waiting(&sandbox, log);
+        assert_eq!(calls[0]["tool_use_id"], "b");
+        let id = calls[0]["id"].as_str().unwrap();
+        decide(&["deny", id, "--reason", "too much"]).assert_exit(0);
+        decide(&["approve", id]).assert_exit(2);
+        for _ in 0..2 {
+            let results = run(0).result_texts();
+            assert_eq!(results[0], "paid 123456789012345678901");
+            assert!(results[1].contains("too much"), "{results:?}");
+        }
+        assert_eq!(sandbox.effects(), ["pay 123456789012345678901"]);
+    }
+}
+
+/// The decision is about what would run, not about an id.
+#[test]
+fn what_has_changed_is_asked_about_again() {
+    let sandbox = sandbox();
+    let run = || sandbox.run_toolq(&["run", "input.json"]);
+    run().assert_exit(6);
+    sandbox
+        .run_toolq(&["approvals", "approve", RANDOM_ID])
+        .assert_exit(0);
+    let tools = sandbox.read_file("tools.yaml").replace("paid", "spent");
+    sandbox.write_file("tools.yaml", &tools);
+    run().assert_exit(6);
+    assert!(sandbox.effects().is_empty());
+    assert_eq!(waiting(&sandbox, &[])[0]["tool_use_id"], json!(RANDOM_ID));
+}
+
+#[test]
+fn an_id_that_nobody_asked_about_is_refused() {
+    let sandbox = sandbox();
+    let refused = |why: &str| {
+        let output = sandbox
+            .run_toolq(&["approvals", "approve", "x"])
+            .assert_exit(2);
+        assert!(output.stderr.contains(why), "{}", output.stderr);
+    };
+    refused("none does");
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    refused(&format!("these do: {RANDOM_ID}"));
+}
