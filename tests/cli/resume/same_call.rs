@@ -235,3 +235,23 @@ fn reads_alone_run_again() {
         assert_eq!(sandbox.effects().len(), count);
     }
 }
+
+/// Some servers give several calls of a conversation one id.
+#[test]
+fn an_id_of_several_calls_in_a_conversation_names_none_of_them() {
+    let sandbox = sandbox();
+    let turn = |n| {
+        let call = json!({"type": "tool_use", "id": RANDOM_ID, "name": "pay", "input": {"n": n}});
+        json!({"role": "assistant", "content": [call]}).to_string()
+    };
+    let result = json!({"type": "tool_result", "tool_use_id": RANDOM_ID, "content": "ok"});
+    let between = json!({"role": "user", "content": [result]}).to_string();
+    let conversation = [turn(1), between, turn(2)].join("\n");
+    sandbox.write_file("input.jsonl", &conversation);
+    for _ in 0..2 {
+        let run = sandbox.run_toolq(&["run", "--all", "input.jsonl"]);
+        let ran = run.assert_exit(0).stdout;
+        assert!(ran.contains("paid 1") && ran.contains("paid 2"), "{ran}");
+    }
+    assert_eq!(sandbox.effects(), ["pay 1", "pay 2"]);
+}

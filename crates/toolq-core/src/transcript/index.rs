@@ -1,6 +1,8 @@
 //! The index of a recording: its turns, and the offsets of their calls and results.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::transcript::reply_pairing::CallReplies;
 use crate::types::{AnswerForm, ContextDigest, Dialect, ResponseEnding};
@@ -62,6 +64,8 @@ pub(crate) struct RecordingIndex {
     turns: Vec<TurnEntry>,
     calls: Vec<CallIndexEntry>,
     replies: CallReplies,
+    /// The ids that different calls of a conversation have.
+    pub shared_ids: Arc<BTreeSet<String>>,
 }
 
 impl RecordingIndex {
@@ -70,6 +74,7 @@ impl RecordingIndex {
         turns: Vec<TurnEntry>,
         mut calls: Vec<CallIndexEntry>,
         mut replies: CallReplies,
+        shared_ids: BTreeSet<String>,
     ) -> Self {
         // A log of several concurrent conversations interleaves their turns.
         if !calls.is_sorted_by_key(|call| call.turn) {
@@ -82,6 +87,7 @@ impl RecordingIndex {
             turns,
             calls,
             replies,
+            shared_ids: shared_ids.into(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Builds the index of a recording while it's read. Only the offsets of calls and results are kept, not their text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 
 use crate::json::{JsonText, ParsedObject};
@@ -25,6 +25,10 @@ pub(crate) struct IndexBuilder {
     calls: Vec<CallIndexEntry>,
     pairing: ReplyPairing,
     chains: Chains,
+    /// The calls of the conversation by the digest of their id, each with a digest of its JSON.
+    calls_by_id: HashMap<NonZeroU64, u64>,
+    /// The ids that different calls of a conversation have.
+    shared_ids: BTreeSet<String>,
     /// Turns that the log names, because their calls aren't next to each other. By digest of the name.
     turns_by_name: HashMap<NonZeroU64, usize>,
     /// The turn that the model's next item belongs to, in dialects where nothing encloses a turn.
@@ -46,6 +50,7 @@ impl IndexBuilder {
     /// Makes the document a conversation of its own, as a whole request or response is.
     pub fn enter_document(&mut self) {
         self.chains.enter_document();
+        self.calls_by_id.clear();
     }
 
     /// Begins a line of a log that names its lines: with its name, and that of the line before it in its chain. Returns
@@ -153,6 +158,7 @@ impl IndexBuilder {
             )
         };
         let turn = u32::try_from(turn).map_err(too_large)?;
+        self.note_ids(call, names);
         self.calls.push(CallIndexEntry {
             offset: self.document_origin.offset_of(call),
             len: u32::try_from(call.get().len()).map_err(too_large)?,
@@ -161,6 +167,19 @@ impl IndexBuilder {
         let call = self.pairing.add_call(turn, names);
         self.chains.add_call(call);
         Ok(())
+    }
+
+    fn note_ids(&mut self, call: JsonText<'_>, names: &[CallName]) {
+        let json = self.pairing.digest_json(call);
+        for name in names {
+            let CallName::Id(id) = name else { continue };
+            let Some(digest) = self.pairing.digest(id) else {
+                continue;
+            };
+            if *self.calls_by_id.entry(digest).or_insert(json) != json {
+                self.shared_ids.insert((*id).to_owned());
+            }
+        }
     }
 
     /// Records that the model's message has a block of a kind that toolq doesn't run; `is_call` says whether it looks like a
@@ -271,7 +290,7 @@ impl IndexBuilder {
     pub fn finish(self) -> (RecordingIndex, UnknownKinds) {
         let (passed, unknown_kinds) = self.chains.finish();
         let replies = self.pairing.finish(passed);
-        let index = RecordingIndex::new(self.turns, self.calls, replies);
+        let index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
         (index, unknown_kinds)
     }
 }

@@ -1,6 +1,7 @@
 //! Recordings: inputs that were read to their end. The bodies of calls and results stay in the file until requested.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use crate::transcript::body_reader::{BodyReader, RecordedReply, StoredContentLoader};
 use crate::transcript::chains::UnknownKinds;
@@ -242,7 +243,10 @@ impl Recording {
             origin: if wanted.is_empty() {
                 TurnOrigin::default()
             } else {
-                self.bodies.read_origin(entry)?
+                TurnOrigin {
+                    shared_ids: Arc::clone(&self.index.shared_ids),
+                    ..self.bodies.read_origin(entry)?
+                }
             },
             calls,
             started_positions: self.positions(number, RecordingIndex::is_started),

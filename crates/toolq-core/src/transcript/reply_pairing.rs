@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU64;
 
+use crate::json::JsonText;
 use crate::transcript::index::ReplyEntry;
 
 /// What a recording says about its calls.
@@ -85,6 +86,11 @@ impl ReplyPairing {
     /// Returns the digest of a text that names something in the input.
     pub fn digest(&self, text: &str) -> Option<NonZeroU64> {
         NonZeroU64::new(self.hasher.hash_one(text))
+    }
+
+    /// Returns the digest of what stands in the input.
+    pub fn digest_json(&self, json: JsonText<'_>) -> u64 {
+        self.hasher.hash_one(json.get())
     }
 
     fn digest_name(&self, name: CallName) -> Option<NonZeroU64> {
