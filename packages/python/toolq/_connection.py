@@ -156,7 +156,7 @@ class Connection:
         line = json.loads(text)
         kind, number = line["type"], line.get("id")
         if kind == "approval":
-            self._ask(number, line["call"])
+            self._ask(number, line["question"], line["call"])
         elif kind == "call":
             self._calls.begin(CallKey(number, line["number"]), line["call"], self._caller(number))
         elif kind == "cancel_call":
@@ -188,19 +188,17 @@ class Connection:
         with self._lock:
             return self._callers.get(number) or Caller(None)
 
-    def _ask(self, number: Any, call: Mapping[str, Any]) -> None:
-        tool_use_id = call["tool_use_id"]
-
+    def _ask(self, number: Any, question: Any, call: Mapping[str, Any]) -> None:
         def decide(answer: Any, error: BaseException | None) -> None:
             decision = to_decision(answer, error)
-            line = {"type": "approve", "id": number, "tool_use_id": tool_use_id}
+            line = {"type": "approve", "id": number, "question": question}
             line["decision"] = "yes" if decision.approved else "no"
             if decision.reason:
                 line["reason"] = decision.reason
             self._send(line)
 
         if self._approve is None:
-            self._send({"type": "approve", "id": number, "tool_use_id": tool_use_id, "decision": "no", "reason": NOBODY_TO_ASK})
+            self._send({"type": "approve", "id": number, "question": question, "decision": "no", "reason": NOBODY_TO_ASK})
         else:
             self._runner.run(functools.partial(self._approve, read_request(call)), self._caller(number), "approval", decide)
 

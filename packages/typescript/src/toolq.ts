@@ -222,7 +222,7 @@ export class Toolq {
 
   #handleLine(line: Line): void {
     const id = line.id ?? 0;
-    if (line.type === "approval") void this.#ask(id, line["call"] as Record<string, unknown>);
+    if (line.type === "approval") void this.#ask(id, line["question"], line["call"] as Record<string, unknown>);
     else if (line.type === "call") void this.#calls.run(line as unknown as CallLine);
     else if (line.type === "cancel_call") this.#calls.cancel(line["number"] as number);
     else if (line.error !== undefined) this.#take(id, (request) => { this.#refuse(request, line.error as Problems); });
@@ -248,9 +248,9 @@ export class Toolq {
     request.reject(failure);
   }
 
-  async #ask(id: number, call: Record<string, unknown>): Promise<void> {
+  async #ask(id: number, question: unknown, call: Record<string, unknown>): Promise<void> {
     const { approved, reason } = await decide(this.#options.approve, call);
-    this.#send({ type: "approve", id, tool_use_id: call["tool_use_id"], decision: approved ? "yes" : "no", reason });
+    this.#send({ type: "approve", id, question, decision: approved ? "yes" : "no", reason });
   }
 
   #handleEvent(line: string): void {

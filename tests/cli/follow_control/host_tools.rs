@@ -295,9 +295,9 @@ fn host_calls_wait_for_their_approval() {
     host.turn("a", &[("pay", json!({})), ("pay", json!({}))]);
     let asked = host.read_type("approval");
     assert_eq!(asked["call"]["runs"], json!({"host": "pay"}), "{asked}");
-    host.send(r#"{"type":"approve","id":"a","tool_use_id":"t0","decision":"no"}"#);
+    host.send(r#"{"type":"approve","id":"a","question":1,"decision":"no"}"#);
     host.read_type("approval");
-    host.send(r#"{"type":"approve","id":"a","tool_use_id":"t1","decision":"yes"}"#);
+    host.send(r#"{"type":"approve","id":"a","question":2,"decision":"yes"}"#);
     let call = host.read_type("call");
     assert_eq!(call["call"]["tool_use_id"], "t1");
     host.answer_call(&call, &json!("paid"));

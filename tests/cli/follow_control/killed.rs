@@ -33,7 +33,7 @@ fn play(mut host: Host) -> Played {
             }
             "approval" => {
                 asked += 1;
-                json!({"type": "approve", "id": 1, "tool_use_id": id, "decision": "yes"})
+                json!({"type": "approve", "id": 1, "question": line["question"], "decision": "yes"})
             }
             "call" => {
                 served.push(id.to_owned());

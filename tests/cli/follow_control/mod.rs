@@ -64,11 +64,11 @@ fn a_bad_line_is_answered_and_the_process_lives_on() {
         (r#"{"type":"turn","id":"a","message":[],"more":1}"#, "more"),
         (r#"{"type":"cancel","id":"a"}"#, "no turn"),
         (
-            r#"{"type":"approve","id":"a","tool_use_id":"t0","decision":"yes"}"#,
+            r#"{"type":"approve","id":"a","question":1,"decision":"yes"}"#,
             "no turn",
         ),
         (
-            r#"{"type":"approve","id":"a","tool_use_id":"t0","decision":"maybe"}"#,
+            r#"{"type":"approve","id":"a","question":1,"decision":"maybe"}"#,
             "maybe",
         ),
         (
@@ -76,7 +76,7 @@ fn a_bad_line_is_answered_and_the_process_lives_on() {
             "`type` must be",
         ),
         (
-            r#"{"type":"approve","id":"a","tool_use_id":"x","decision":"s3cr3t-value-of-mine"}"#,
+            r#"{"type":"approve","id":"a","question":1,"decision":"s3cr3t-value-of-mine"}"#,
             "masked",
         ),
     ] {
@@ -137,15 +137,15 @@ fn only_the_call_that_was_asked_about_is_approved() {
     let asked = host.read();
     assert_eq!(asked["call"]["input"]["note"], "[masked]", "{asked}");
     for line in [
-        r#"{"type":"approve","id":"a","tool_use_id":"t1","decision":"yes"}"#,
-        r#"{"type":"approve","id":"b","tool_use_id":"t0","decision":"yes"}"#,
+        r#"{"type":"approve","id":"a","question":9,"decision":"yes"}"#,
+        r#"{"type":"approve","id":"b","question":1,"decision":"yes"}"#,
     ] {
         host.send(line);
         assert_eq!(host.read()["type"], "error");
     }
     host.turn("b", &[("pay", json!({}))]);
     assert_eq!(host.read()["type"], "approval");
-    host.send(r#"{"type":"approve","id":"b","tool_use_id":"t0","decision":"yes"}"#);
+    host.send(r#"{"type":"approve","id":"b","question":2,"decision":"yes"}"#);
     assert_eq!(host.read()["id"], "b");
     // The host leaves, and with it who could decide.
     let end = host.end();

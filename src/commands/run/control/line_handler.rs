@@ -114,7 +114,7 @@ impl<'a> LineHandler<'a> {
             HostMessage::Cancel { id } => self.turns.cancel(&id).map_err(about(id)),
             HostMessage::Approve {
                 id,
-                tool_use_id,
+                question,
                 is_yes,
                 reason,
             } => {
@@ -123,7 +123,7 @@ impl<'a> LineHandler<'a> {
                 } else {
                     ApprovalDecision::No
                 };
-                let decided = self.turns.decide(&id, &tool_use_id, decision, reason);
+                let decided = self.turns.decide(&id, question, decision, reason);
                 decided.map_err(about(id))
             }
             HostMessage::Result { id, result } => {

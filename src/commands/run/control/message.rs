@@ -34,7 +34,7 @@ pub(super) enum HostMessage {
     /// Decide about a call that waits for an approval.
     Approve {
         id: LineId,
-        tool_use_id: String,
+        question: u64,
         is_yes: bool,
         reason: Option<String>,
     },
@@ -115,7 +115,9 @@ struct ApproveLine {
     _kind: IgnoredAny,
     #[serde(rename = "id")]
     _id: IgnoredAny,
-    tool_use_id: String,
+    #[serde(rename = "tool_use_id")]
+    _tool_use_id: Option<IgnoredAny>,
+    question: u64,
     decision: Decision,
     #[serde(default)]
     reason: Option<String>,
@@ -226,7 +228,7 @@ impl HostMessage {
                 let approve: ApproveLine = read(line)?;
                 Self::Approve {
                     id,
-                    tool_use_id: approve.tool_use_id,
+                    question: approve.question,
                     is_yes: matches!(approve.decision, Decision::Yes),
                     reason: approve.reason,
                 }

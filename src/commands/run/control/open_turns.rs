@@ -115,14 +115,14 @@ impl OpenTurns {
         Ok(())
     }
 
-    /// Passes the host's decision about a call on.
+    /// Passes the host's decision on.
     ///
     /// # Errors
-    /// The host wasn't asked about this call.
+    /// The question doesn't wait for one.
     pub(super) fn decide(
         &self,
         id: &LineId,
-        tool_use_id: &str,
+        number_of_question: u64,
         decision: ApprovalDecision,
         reason: Option<String>,
     ) -> Result<(), String> {
@@ -130,11 +130,11 @@ impl OpenTurns {
         let number = table.number_of(id)?;
         let question = table.turns.get_mut(&number).and_then(|turn| {
             turn.question
-                .take_if(|question| question.tool_use_id == tool_use_id)
+                .take_if(|question| question.number == number_of_question)
         });
         let Some(question) = question else {
             return Err(format!(
-                "no call {tool_use_id} of this turn waits for an approval"
+                "the question {number_of_question} of this turn doesn't wait for an answer"
             ));
         };
         let approval = Approval {
@@ -226,11 +226,10 @@ impl OpenTurns {
                 return ApprovalReply::Stopped(format!("the question can't be written: {error}"));
             }
         };
-        let tool_use_id = connection.mask.apply(&request.call.tool_use_id);
-        let Some((id, decision)) = self.lock().wait_for_decision(number, &tool_use_id) else {
+        let Some((id, asked, decision)) = self.lock().wait_for_decision(number) else {
             return ApprovalReply::Unavailable;
         };
-        self.send(approval_line(&id, &question));
+        self.send(approval_line(&id, asked, &question));
         // Once the host is gone, no decision can arrive.
         decision.await.unwrap_or(ApprovalReply::Unavailable)
     }
@@ -267,6 +266,8 @@ impl OpenTurns {
 struct TurnTable {
     turns: HashMap<usize, OpenTurn>,
     next_number: usize,
+    /// The number of questions so far. A question that was withdrawn must not be taken for the next one.
+    questions: u64,
     /// `None` once no more turns are taken.
     requests: Option<mpsc::UnboundedSender<TurnRequest>>,
 }
@@ -276,14 +277,14 @@ struct OpenTurn {
     form: AnswerForm,
     call_count: usize,
     answers: Vec<CallAnswer>,
-    /// Held from a question to its reply: a reply names a call by its id, and agents may repeat ids.
+    /// Held from a question to its reply, so that people read one at a time.
     may_ask: Arc<tokio::sync::Mutex<()>>,
     question: Option<Question>,
 }
 
 /// A pending approval question to the host about a call.
 struct Question {
-    tool_use_id: String,
+    number: u64,
     reply: oneshot::Sender<ApprovalReply>,
 }
 
@@ -301,20 +302,20 @@ impl OpenTurn {
 }
 
 impl TurnTable {
-    /// Waits for the decision about a call of a turn from now on. Returns the id of the turn.
+    /// Waits for the decision about a call of a turn from now on. Returns the id of the turn and the number of the question.
     fn wait_for_decision(
         &mut self,
         number: usize,
-        tool_use_id: &str,
-    ) -> Option<(LineId, oneshot::Receiver<ApprovalReply>)> {
+    ) -> Option<(LineId, u64, oneshot::Receiver<ApprovalReply>)> {
         self.requests.as_ref()?;
         let turn = self.turns.get_mut(&number)?;
         let (reply, decision) = oneshot::channel();
+        self.questions += 1;
         turn.question = Some(Question {
-            tool_use_id: tool_use_id.to_owned(),
+            number: self.questions,
             reply,
         });
-        Some((turn.id.clone(), decision))
+        Some((turn.id.clone(), self.questions, decision))
     }
 
     fn number_of(&self, id: &LineId) -> Result<usize, String> {

@@ -30,8 +30,9 @@ pub(super) fn answer_line(id: &LineId, message: &str) -> String {
 }
 
 /// Returns the line that asks for an approval. `call` is JSON.
-pub(super) fn approval_line(id: &LineId, call: &str) -> String {
-    line_with("approval", id, "call", call.trim_end())
+pub(super) fn approval_line(id: &LineId, question: u64, call: &str) -> String {
+    let members = format!("{question},\"call\":{}", call.trim_end());
+    line_with("approval", id, "question", &members)
 }
 
 /// Returns the line that declares the tools. `tools` is JSON.
