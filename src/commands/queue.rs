@@ -96,7 +96,7 @@ fn begin_session(
 
 fn submit_turns(arguments: &SubmitArguments, context: &CommandContext) -> Result<(), CommandError> {
     let tools = context.load_tools()?;
-    let inputs = files::open_inputs(&arguments.input, InputSource::with_digest)?;
+    let inputs = files::open_inputs(&arguments.input, |source| Ok(source.with_digest()))?;
     let paths = arguments.input.paths().into_iter();
     let paths = paths.map(|path| path.display().to_string());
     let settings = SubmitSettings {

@@ -42,7 +42,7 @@ pub enum CommandInput {
 /// A file can't be opened, or an input isn't a model response in a known format; the error has the location.
 pub fn open_inputs(
     arguments: &InputArguments,
-    prepare: fn(InputSource) -> InputSource,
+    prepare: fn(InputSource) -> Result<InputSource, InputError>,
 ) -> Result<Vec<CommandInput>, CommandError> {
     open_each(arguments, |path, name, file| {
         let vendor = arguments.from.and_then(InputFormat::stream_vendor);
@@ -64,7 +64,7 @@ pub fn open_inputs(
         } else {
             InputSource::from_pipe(name, Cursor::new(prefix).chain(file))?
         };
-        let recording = Recording::read(prepare(source), given, arguments.max_document)?;
+        let recording = Recording::read(prepare(source)?, given, arguments.max_document)?;
         let recording = match recording.dialect() {
             Dialect::Toolq => verify_session_log(recording, path)?.0,
             _ => recording,

@@ -36,7 +36,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         .out
         .as_ref()
         .map(|path| PlanWriter::new(path, arguments, &tools_file, &tools, &mask, context));
-    let inputs = files::open_inputs(&arguments.input, |source| source)?;
+    let inputs = files::open_inputs(&arguments.input, Ok)?;
     files::print_notes(
         files::recordings(&inputs),
         arguments.input.all,

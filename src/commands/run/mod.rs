@@ -23,6 +23,7 @@ use crate::output::stdout;
 use crate::output::{CommandError, Exit};
 use crate::session::{CallSource, RunSession};
 use crate::settings::{LogTarget, SessionSettings};
+use toolq_core::transcript::InputSource;
 
 /// Answers all calls of all inputs.
 ///
@@ -42,7 +43,7 @@ pub fn run(
     let mut inputs = if arguments.follow {
         files::open_follow_inputs(&arguments.input)?
     } else {
-        files::open_inputs(&arguments.input, |source| source)?
+        files::open_inputs(&arguments.input, InputSource::copied)?
     };
     let run_settings = RunSettings::from(arguments);
     let message_file = arguments.message.as_deref();

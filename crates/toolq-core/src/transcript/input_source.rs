@@ -1,6 +1,6 @@
 //! The bytes of an input: read once from start to end, then again at the offsets of its calls.
 //!
-//! A regular file is read in place. A pipe is copied to an unnamed temporary file as it's read, so that it's never held
+//! A regular file is read in place, unless something may change it meanwhile. A pipe is copied to an unnamed temporary file as it's read, so that it's never held
 //! in memory and leaves nothing behind on disk.
 
 use std::fs::File;
@@ -78,6 +78,23 @@ impl InputSource {
         })
     }
 
+    /// Copies a regular file as it's read, as it would a pipe: a call that runs may change it before its later calls are read.
+    ///
+    /// # Errors
+    /// A temporary file can't be created.
+    pub fn copied(self) -> Result<Self, InputError> {
+        if self.file_bytes.is_none() {
+            return Ok(self);
+        }
+        let original = self.spooled;
+        let file = original.file.try_clone();
+        let file =
+            file.map_err(|error| InputError::from_io(&original.name, "can't be read", &error))?;
+        let mut copy = Self::from_pipe(original.name.clone(), file)?;
+        copy.spooled.copied_from = Some(Box::new(original));
+        Ok(copy)
+    }
+
     /// Computes the SHA-256 of the bytes while they're read.
     #[must_use]
     pub fn with_digest(self) -> Self {
@@ -147,6 +164,7 @@ pub(crate) struct SpooledInput {
     file: File,
     /// Offset of the input in `file`.
     start: u64,
+    copied_from: Option<Box<SpooledInput>>,
     /// The bytes around the last ones that were read, if they are kept.
     read_ahead: Option<Mutex<ReadAhead>>,
 }
@@ -157,6 +175,7 @@ impl SpooledInput {
             name,
             file,
             start,
+            copied_from: None,
             read_ahead: None,
         }
     }
@@ -168,7 +187,10 @@ impl SpooledInput {
 
     /// Returns the file if the input is all of it.
     pub fn whole_file(&self) -> Option<&File> {
-        Some(&self.file).filter(|_| self.start == 0)
+        match &self.copied_from {
+            Some(original) => original.whole_file(),
+            None => Some(&self.file).filter(|_| self.start == 0),
+        }
     }
 
     /// Reads the bytes from `begin` to `end` as text.
