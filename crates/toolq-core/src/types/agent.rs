@@ -142,6 +142,11 @@ pub enum StopReason {
     Refused,
 }
 
+/// How many models the usage of an agent tells apart.
+const MAX_MODELS: usize = 32;
+/// What stands for the models beyond that.
+const OTHER_MODELS: &str = "(other)";
+
 /// What one agent call consumed, excluding the agents that it called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentUsage {
@@ -168,6 +173,13 @@ impl AgentUsage {
             agent_name: agent_name.into(),
             ..Self::default()
         }
+    }
+
+    /// Adds the tokens of a response. An API may name another model with each, so those beyond a number are counted together.
+    pub fn add_tokens(&mut self, model: &str, tokens: ReportedUsage) {
+        let is_told_apart = self.usage.contains_key(model) || self.usage.len() < MAX_MODELS;
+        let model = if is_told_apart { model } else { OTHER_MODELS };
+        *self.usage.entry(model.to_owned()).or_default() += tokens;
     }
 
     /// Returns the tokens of all kinds and models, or `None` if a response didn't report its usage.
@@ -217,4 +229,21 @@ pub enum AgentFailure {
     },
     /// The session log refused a record. The text says why.
     LogRefused(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_beyond_a_number_are_counted_together() {
+        let mut usage = AgentUsage::new("a");
+        let tokens = ReportedUsage::default();
+        for number in 0..100 {
+            usage.add_tokens(&format!("model-{number}"), tokens);
+            usage.add_tokens("model-0", tokens);
+        }
+        assert_eq!(usage.usage.len(), MAX_MODELS + 1);
+        assert!(usage.usage.contains_key(OTHER_MODELS));
+    }
 }

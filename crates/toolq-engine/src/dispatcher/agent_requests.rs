@@ -86,6 +86,8 @@ impl Dispatcher<'_> {
 
 fn count_response(usage: &mut AgentUsage, response: &ModelResponse) {
     usage.turns += 1;
-    let model = response.model.clone().unwrap_or_default();
-    *usage.usage.entry(model).or_default() += response.usage;
+    usage.add_tokens(
+        response.model.as_deref().unwrap_or_default(),
+        response.usage,
+    );
 }

@@ -96,7 +96,13 @@ impl AgentUsageRecord {
             tools_called: recorded_names(&usage.tools_called, mask),
             corrections: usage.rejected_calls,
             done: usage.ran_out_of_turns.then_some(false),
-            usage: usage.usage.clone(),
+            usage: {
+                let models = usage.usage.iter();
+                let named = |(model, usage): (&String, &ReportedUsage)| {
+                    (recorded_text(model, mask).into_owned(), *usage)
+                };
+                models.map(named).collect()
+            },
         }
     }
 }
