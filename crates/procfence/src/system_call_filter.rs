@@ -76,8 +76,34 @@ const FILE_SETATTR: libc::c_long = 469;
 /// The lower bits of a socket's type; the others are flags.
 const TYPE_MASK: u32 = 0xF;
 
-/// `ioctl` requests that change the attributes of a file: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
-const ATTRIBUTE_REQUESTS: [u32; 2] = [0x4008_6602, 0x401C_5820];
+/// The calls with which a program chooses when it runs, and where. Their first argument may be any process of the user.
+const SCHEDULING_CALLS: [libc::c_long; 4] = [
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// These take a kind of target, such as all processes of the user, and a number. This is the kind that means one process.
+const PRIORITY_CALLS: [(libc::c_long, u32); 2] = [
+    (libc::SYS_setpriority, libc::PRIO_PROCESS),
+    (libc::SYS_ioprio_set, 1),
+];
+
+/// The kinds of `ioctl` requests that are about terminals, pipes and sockets.
+const REQUEST_KINDS: [u32; 2] = [0x5400, 0x8900];
+/// The bits of a request that are its kind.
+const KIND_MASK: u32 = 0xFF00;
+
+/// Requests that read what a file is. Every file system has others of its own that change files which were only opened for
+/// reading, and how a request is declared doesn't tell them apart.
+const READING_REQUESTS: [u32; 5] = [
+    0x2,         // FIGETBSZ
+    0x8008_6601, // FS_IOC_GETFLAGS
+    0x8008_7601, // FS_IOC_GETVERSION
+    0x801C_581F, // FS_IOC_FSGETXATTR
+    0xC020_660B, // FS_IOC_FIEMAP
+];
 
 /// Builds the filter of sandboxes.
 ///
@@ -87,21 +113,13 @@ pub(crate) fn sandbox_filter(shape: SandboxShape) -> io::Result<SystemCallFilter
     let mut program = FilterProgram::default();
     program.refuse(&UNCONFINED_CALLS, libc::EPERM)?;
     program.refuse(&SHARED_BY_NUMBER, libc::EPERM)?;
-    // A limit of zero kills a process as surely as a signal.
-    program.allow_only((libc::SYS_prlimit64, 0, u32::MAX), &[0], libc::EPERM)?;
-    // All processes of the user can be slowed down at once.
-    program.refuse_values(
-        (libc::SYS_setpriority, 0, u32::MAX),
-        &[libc::PRIO_USER],
-        libc::EPERM,
-    )?;
+    confine_to_itself(&mut program)?;
     if !shape.changes_files {
         program.refuse(METADATA_CALLS, libc::EPERM)?;
-        program.refuse_values(
-            (libc::SYS_ioctl, 1, u32::MAX),
-            &ATTRIBUTE_REQUESTS,
-            libc::EPERM,
-        )?;
+        let kind = (libc::SYS_ioctl, 1, KIND_MASK);
+        program.answer_values(kind, &REQUEST_KINDS, permission())?;
+        let request = (libc::SYS_ioctl, 1, u32::MAX);
+        program.allow_only(request, &READING_REQUESTS, libc::EPERM)?;
     }
     match shape.sockets {
         SandboxSockets::All => {}
@@ -115,6 +133,19 @@ pub(crate) fn sandbox_filter(shape: SandboxShape) -> io::Result<SystemCallFilter
         }
     }
     program.finish()
+}
+
+/// Leaves a process its own limits and scheduling, as process 0: a filter can't know which other numbers are its children. A
+/// limit of zero kills a process as surely as a signal, and one that is never scheduled is as good as dead.
+fn confine_to_itself(program: &mut FilterProgram) -> io::Result<()> {
+    for call in SCHEDULING_CALLS.into_iter().chain([libc::SYS_prlimit64]) {
+        program.allow_only((call, 0, u32::MAX), &[0], libc::EPERM)?;
+    }
+    for (call, process) in PRIORITY_CALLS {
+        program.allow_only((call, 0, u32::MAX), &[process], libc::EPERM)?;
+        program.allow_only((call, 1, u32::MAX), &[0], libc::EPERM)?;
+    }
+    Ok(())
 }
 
 /// Leaves pairs of sockets that can't be connected to anything else, as those for datagrams can.
@@ -142,7 +173,8 @@ fn allow_tcp_clients(program: &mut FilterProgram) -> io::Result<()> {
         (libc::SYS_sendmsg, 2),
         (libc::SYS_sendmmsg, 3),
     ] {
-        program.refuse_values((call, flags, fast_open), &[fast_open], libc::EACCES)?;
+        let refusal = refusal(libc::EACCES);
+        program.answer_values((call, flags, fast_open), &[fast_open], refusal)?;
     }
     Ok(())
 }
@@ -209,18 +241,17 @@ impl FilterProgram {
         Ok(())
     }
 
-    /// Refuses a call if an argument has one of these values.
-    fn refuse_values(
+    /// Decides about a call if an argument has one of these values.
+    fn answer_values(
         &mut self,
         (call, position, bits): CallArgument,
         values: &[u32],
-        errno: libc::c_int,
+        answer: sock_filter,
     ) -> io::Result<()> {
         let rules = self.rules_of(call)?;
         rules.extend(load_argument(position, bits)?);
         for value in values {
-            rules.push(jump(JUMP_IF_EQUAL, *value, 0, 1));
-            rules.push(refusal(errno));
+            rules.extend([jump(JUMP_IF_EQUAL, *value, 0, 1), answer]);
         }
         Ok(())
     }
@@ -254,15 +285,14 @@ impl FilterProgram {
 /// Returns instructions that find the rule of a call by halving, since the kernel follows them for every number when the
 /// filter is applied.
 fn search_tree(rules: &[(u32, Vec<sock_filter>)]) -> io::Result<Vec<sock_filter>> {
-    let permission = instruction(RETURN, libc::SECCOMP_RET_ALLOW);
     let too_far = |_| io::Error::other("the filter is too long");
     match rules {
-        [] => Ok(vec![permission]),
+        [] => Ok(vec![permission()]),
         [(number, rule)] => {
             let length = u8::try_from(rule.len()).map_err(too_far)?;
             let mut leaf = vec![jump(JUMP_IF_EQUAL, *number, 0, length)];
             leaf.extend_from_slice(rule);
-            leaf.push(permission);
+            leaf.push(permission());
             Ok(leaf)
         }
         _ => {
@@ -315,6 +345,10 @@ impl SystemCallFilter {
 fn load(offset: usize) -> io::Result<sock_filter> {
     let offset = u32::try_from(offset).map_err(io::Error::other)?;
     Ok(instruction(LOAD, offset))
+}
+
+fn permission() -> sock_filter {
+    instruction(RETURN, libc::SECCOMP_RET_ALLOW)
 }
 
 fn refusal(errno: libc::c_int) -> sock_filter {

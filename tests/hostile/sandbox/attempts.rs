@@ -5,7 +5,7 @@ mod network;
 mod processes;
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
@@ -103,7 +103,7 @@ attempts! {
     changes_a_mode Reader => files::change_mode;
     changes_times Reader => files::change_times;
     changes_attributes Reader => files::change_attributes;
-    changes_flags Reader => files::change_flags;
+    sends_requests_to_a_file Reader => files::send_requests;
     connects_over_tcp Writer => |_, facts| network::connect(facts.port("tcp"));
     binds_a_port Writer => network::bind;
     sends_a_datagram Writer => network::send_datagram;
@@ -127,6 +127,12 @@ attempts! {
     signals_a_process Writer => processes::signal;
     signals_a_process_by_descriptor Writer => processes::signal_by_descriptor;
     limits_a_process Writer => processes::limit_process;
+    binds_a_process_to_its_processors Writer => processes::bind_to_processors;
+    sets_the_policy_of_a_process Writer => |_, facts| processes::schedule(libc::SYS_sched_setscheduler, facts);
+    sets_the_parameters_of_a_process Writer => |_, facts| processes::schedule(libc::SYS_sched_setparam, facts);
+    sets_the_scheduling_of_a_process Writer => |_, facts| processes::schedule(libc::SYS_sched_setattr, facts);
+    sets_the_priority_of_a_process Writer => |_, facts| processes::schedule(libc::SYS_setpriority, facts);
+    sets_the_input_priority_of_a_process Writer => |_, facts| processes::schedule(libc::SYS_ioprio_set, facts);
     traces_a_process Writer => processes::trace;
     reads_the_memory_of_a_process Writer => processes::read_memory;
     reads_the_environment_of_a_process Writer => processes::read_environment;
@@ -166,6 +172,7 @@ fn do_work(name: &str, place: &Path) -> AttemptResult {
     if fs::read_to_string("notes.txt")? != "notes" {
         return Err("the notes are gone".into());
     }
+    files::send_reading_requests(&File::open("notes.txt")?)?;
     let tool = place.file_name().and_then(|name| name.to_str());
     if tool.is_some_and(|tool| tool.starts_with("writer-") || tool.starts_with("free-")) {
         fs::write(format!("by-{name}"), "work")?;

@@ -177,24 +177,40 @@ pub fn change_attributes(place: &Path, _: &Facts) -> AttemptResult {
     )?)
 }
 
-/// Changes a file in the root, which a reader may only open for reading.
-pub fn change_flags(_: &Path, _: &Facts) -> AttemptResult {
-    const GET_FLAGS: u64 = 0x8008_6601;
-    const SET_FLAGS: u64 = 0x4008_6602;
-    const NO_DUMP: u64 = 0x40;
+/// Sends requests that would change a file in the root, which a reader may only open for reading. What they would change it to
+/// is missing, so none of them does any harm. Any other answer than a refusal is one of the file system.
+pub fn send_requests(_: &Path, _: &Facts) -> AttemptResult {
+    const REQUESTS: [u32; 10] = [
+        0x4004_7211, // FAT_IOCTL_SET_ATTRIBUTES
+        0x4004_9409, // FICLONE
+        0x4008_6602, // FS_IOC_SETFLAGS
+        0x4008_7602, // FS_IOC_SETVERSION
+        0x401C_5820, // FS_IOC_FSSETXATTR
+        0x4080_6685, // FS_IOC_ENABLE_VERITY
+        0x5000_9401, // BTRFS_IOC_SNAP_CREATE
+        0x6609,      // EXT4_IOC_MIGRATE
+        0x800C_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+        0xC050_6617, // FS_IOC_ADD_ENCRYPTION_KEY
+    ];
     let file = File::open("notes.txt")?;
-    let mut flags = 0_u64;
-    // SAFETY: both requests are about a number.
-    unsafe {
-        if libc::ioctl(file.as_raw_fd(), GET_FLAGS, &raw mut flags) == -1 {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        flags ^= NO_DUMP;
-        if libc::ioctl(file.as_raw_fd(), SET_FLAGS, &raw const flags) == -1 {
-            return Err(std::io::Error::last_os_error().into());
+    for request in REQUESTS {
+        let nothing = std::ptr::null::<u8>();
+        // SAFETY: nothing is read or written at this address, which is never mapped.
+        let answer = unsafe { libc::ioctl(file.as_raw_fd(), request.into(), nothing) };
+        if answer != -1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EPERM) {
+            return Ok(());
         }
     }
-    Ok(())
+    Err("each is refused".into())
+}
+
+/// Asks what a file is: no sandbox refuses that, though not every file system has an answer.
+pub fn send_reading_requests(file: &File) -> AttemptResult {
+    rustix::io::ioctl_fionread(file)?;
+    match rustix::fs::ioctl_getflags(file) {
+        Err(rustix::io::Errno::PERM) => Err("its flags can't be read".into()),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a setting of the kernel, without changing it.

@@ -41,6 +41,35 @@ pub fn limit_process(_: &Path, facts: &Facts) -> AttemptResult {
     Ok(())
 }
 
+/// Binds another process to the processors that it may run on anyway.
+pub fn bind_to_processors(_: &Path, facts: &Facts) -> AttemptResult {
+    let processors = rustix::thread::sched_getaffinity(Some(victim(facts)))?;
+    Ok(rustix::thread::sched_setaffinity(
+        Some(victim(facts)),
+        &processors,
+    )?)
+}
+
+/// Schedules another process as it is scheduled already.
+pub fn schedule(number: libc::c_long, facts: &Facts) -> AttemptResult {
+    let victim = facts.victim() as usize;
+    // The size of the attributes, and then nothing but zeros: the usual policy, and a priority of zero.
+    let attributes = [48_u64, 0, 0, 0, 0, 0];
+    let sized = attributes.as_ptr().addr();
+    let zeros = attributes[1..].as_ptr().addr();
+    let (one_process, one_process_of_input) = (libc::PRIO_PROCESS as usize, 1);
+    let arguments = match number {
+        libc::SYS_sched_setscheduler => [victim, 0, zeros, 0, 0],
+        libc::SYS_sched_setparam => [victim, zeros, 0, 0, 0],
+        libc::SYS_sched_setattr => [victim, sized, 0, 0, 0],
+        libc::SYS_setpriority => [one_process, victim, 0, 0, 0],
+        _ => [one_process_of_input, victim, 0, 0, 0],
+    };
+    // SAFETY: the kernel reads no more than the attributes.
+    unsafe { call(number, arguments) }?;
+    Ok(())
+}
+
 pub fn trace(_: &Path, facts: &Facts) -> AttemptResult {
     let pid = facts.victim();
     // SAFETY: attaching and detaching touch no memory of this process.
