@@ -4,7 +4,8 @@
 mod tests;
 
 use crate::escapes::{
-    DecodeStep, decode_entity, decode_escape, decode_nested_escape, decode_percent,
+    DecodeStep, MAX_DECODED_BYTES, decode_entity, decode_escape, decode_nested_escape,
+    decode_percent,
 };
 
 /// Longest escape, in bytes. A surrogate pair (`\ud83d\ude00`) whose halves have sixteen backslashes each takes 42.
@@ -154,7 +155,7 @@ impl DecoderStage {
         while done < self.len {
             let bytes = &self.bytes[done..self.len];
             let (used, decoded, len) = match (self.decode)(bytes, at_end) {
-                _ if !self.lead_bytes.contains(&bytes[0]) => (1, [bytes[0]; 4], 1),
+                _ if !self.lead_bytes.contains(&bytes[0]) => (1, [bytes[0]; MAX_DECODED_BYTES], 1),
                 DecodeStep::NeedMore => break,
                 DecodeStep::Decoded(used, decoded, len) => (used, decoded, len),
             };

@@ -1,18 +1,29 @@
 //! Decodes escapes: backslash sequences, `%2F`, `&amp;`. Each function sees the bytes received so far, which may be too
 //! few to decide.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 /// Runs of this many backslashes or more aren't escapes. Each level of JSON in JSON doubles them.
 pub(crate) const MAX_BACKSLASHES: usize = 16;
-/// The HTML entities for the characters of quotes, tags and entities themselves.
-const HTML_ENTITIES: [(&[u8], u8); 5] = [
-    (b"&amp;", b'&'),
-    (b"&lt;", b'<'),
-    (b"&gt;", b'>'),
-    (b"&quot;", b'"'),
-    (b"&apos;", b'\''),
-];
 /// Length of the longest character reference, `&#x0010ffff;`.
 const MAX_REFERENCE_BYTES: usize = 12;
+/// Length of the longest text that one name of HTML stands for.
+pub(crate) const MAX_DECODED_BYTES: usize = 6;
+
+/// What each name of HTML stands for, without the signs around it. A line has the name and its characters, from
+/// <https://html.spec.whatwg.org/entities.json>.
+static HTML_NAMES: LazyLock<BTreeMap<&[u8], String>> = LazyLock::new(|| {
+    let lines = include_str!("html_names.txt").lines();
+    let names = lines.filter_map(|line| line.split_once(' '));
+    names
+        .map(|(name, codes)| {
+            let codes = codes.split(' ').map(|code| u32::from_str_radix(code, 16));
+            let chars = codes.map(|code| char_or_replacement(code.unwrap_or_default()));
+            (name.as_bytes(), chars.collect())
+        })
+        .collect()
+});
 
 /// What the first bytes of a text decode to.
 #[derive(Debug)]
@@ -20,18 +31,22 @@ pub(crate) enum DecodeStep {
     /// Too few bytes to decide.
     NeedMore,
     /// The first `.0` bytes decode to the first `.2` bytes of `.1`.
-    Decoded(usize, [u8; 4], usize),
+    Decoded(usize, [u8; MAX_DECODED_BYTES], usize),
 }
 
 impl DecodeStep {
     fn from_byte(used: usize, byte: u8) -> Self {
-        Self::Decoded(used, [byte, 0, 0, 0], 1)
+        Self::from_bytes(used, &[byte])
     }
 
     fn from_char(used: usize, c: char) -> Self {
-        let mut bytes = [0; 4];
-        let len = c.encode_utf8(&mut bytes).len();
-        Self::Decoded(used, bytes, len)
+        Self::from_bytes(used, c.encode_utf8(&mut [0; 4]).as_bytes())
+    }
+
+    fn from_bytes(used: usize, decoded: &[u8]) -> Self {
+        let mut bytes = [0; MAX_DECODED_BYTES];
+        bytes[..decoded.len()].copy_from_slice(decoded);
+        Self::Decoded(used, bytes, decoded.len())
     }
 }
 
@@ -68,7 +83,9 @@ fn decode_letter(bytes: &[u8], backslashes: usize, at_end: bool) -> Option<Decod
         b'r' => DecodeStep::from_byte(used, b'\r'),
         b'b' => DecodeStep::from_byte(used, 8),
         b'f' => DecodeStep::from_byte(used, 12),
-        b'"' | b'\'' | b'/' => DecodeStep::from_byte(used, *c),
+        // JSON escapes quotes and slashes; a shell, Markdown or a regular expression any sign.
+        b' ' => DecodeStep::from_byte(used, *c),
+        _ if c.is_ascii_punctuation() && *c != b'\\' => DecodeStep::from_byte(used, *c),
         b'u' if digits.starts_with(b"{") => decode_braced_code(bytes, used + 1, at_end)?,
         b'u' => match parse_hex(digits, 4) {
             Some(unit @ 0xd800..0xdc00) => {
@@ -147,18 +164,10 @@ pub(crate) fn decode_entity(bytes: &[u8], at_end: bool) -> DecodeStep {
 
 /// Decodes a character of HTML as if more bytes followed.
 fn decode_entity_start(bytes: &[u8]) -> DecodeStep {
-    for (name, decoded) in HTML_ENTITIES {
-        if bytes.starts_with(name) {
-            return DecodeStep::from_byte(name.len(), decoded);
-        }
-        if name.starts_with(bytes) {
-            return DecodeStep::NeedMore;
-        }
-    }
     let (begin, radix) = match bytes {
         [b'&', b'#', b'x' | b'X', ..] => (3, 16),
         [b'&', b'#', ..] => (2, 10),
-        _ => return DecodeStep::from_byte(1, bytes[0]),
+        _ => return decode_name(bytes),
     };
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
     let digits = bytes[begin..].iter().take_while(|b| is_digit(b)).count();
@@ -170,6 +179,21 @@ fn decode_entity_start(bytes: &[u8]) -> DecodeStep {
         (None, _) if end < MAX_REFERENCE_BYTES => DecodeStep::NeedMore,
         _ => DecodeStep::from_byte(1, bytes[0]),
     }
+}
+
+/// Decodes a name of HTML as if more bytes followed.
+fn decode_name(bytes: &[u8]) -> DecodeStep {
+    let begun = &bytes[1..];
+    if let Some(name) = begun.strip_suffix(b";")
+        && let Some(decoded) = HTML_NAMES.get(name)
+    {
+        return DecodeStep::from_bytes(bytes.len(), decoded.as_bytes());
+    }
+    let next = HTML_NAMES.range(begun..).next();
+    if next.is_some_and(|(name, _)| name.starts_with(begun)) {
+        return DecodeStep::NeedMore;
+    }
+    DecodeStep::from_byte(1, bytes[0])
 }
 
 /// Counts leading backslashes, up to `max`.

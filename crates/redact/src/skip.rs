@@ -26,7 +26,7 @@ pub(crate) fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
     match (byte, rest.first()) {
         (b'\\', _) | (b'%' | b'&', None) => true,
         (b'%', Some(next)) => next.is_ascii_hexdigit() || b"\\&".contains(next),
-        (b'&', Some(next)) => b"#algq\\".contains(next),
+        (b'&', Some(next)) => next.is_ascii_alphabetic() || b"#\\".contains(next),
         _ => false,
     }
 }
@@ -69,14 +69,14 @@ mod tests {
     #[test]
     fn a_sign_begins_an_escape_only_before_what_may_continue_it() {
         for begin in [
-            "\\", "\\q", "%", "%4", "%f", "%\\", "%&", "&", "&#", "&lt;", "&\\",
+            "\\", "\\q", "%", "%4", "%f", "%\\", "%&", "&", "&#", "&lt;", "&E", "&\\",
         ] {
             assert!(
                 may_begin_escape(begin.as_bytes()[0], &begin.as_bytes()[1..]),
                 "{begin}"
             );
         }
-        for innocent in ["% ", "%g", "%%", "& ", "&&", "&b", "#", "a"] {
+        for innocent in ["% ", "%g", "%%", "& ", "&&", "&1", "#", "a"] {
             let (sign, rest) = innocent.as_bytes().split_at(1);
             assert!(!may_begin_escape(sign[0], rest), "{innocent}");
         }

@@ -40,6 +40,7 @@ fn json_escapes_are_decoded_as_soon_as_they_are_complete() {
         (r#"\"\'\/\\"#, r#""'/\"#),
         (r"\\u0041", r"\u0041"),
         (r"\q", r"\q"),
+        (r"\$\ \!\~", "$ !~"),
         (r"\u0041\u00e9", "Aé"),
         (r"\u00g", r"\u00g"),
         (r"\ud83d\ude00x", "😀x"),
@@ -107,7 +108,11 @@ fn characters_of_html_are_decoded_as_soon_as_they_are_complete() {
     let stage = || DecoderStage::new(b"&", decode_entity);
     let cases = [
         ("&lt;&gt;&quot;&apos;&amp;", "<>\"'&"),
+        ("&sol;&AMP;&eacute;&Eacute;&NewLine;", "/&éÉ\n"),
+        ("&fjlig;&NotSquareSubset;", "fj\u{228f}\u{338}"),
+        ("&CounterClockwiseContourIntegral;", "\u{2233}"),
         ("&ampx", "&ampx"),
+        ("&nosuchname;&Amp;", "&nosuchname;&Amp;"),
         ("&#38;&#x26;&#X26;", "&&&"),
         ("&#x0010ffff;", "\u{10ffff}"),
         ("&#x;", "&#x;"),
@@ -115,7 +120,7 @@ fn characters_of_html_are_decoded_as_soon_as_they_are_complete() {
         ("&#x001234567", "&#x001234567"),
     ];
     assert_decoded(stage, cases.map(|(text, decoded)| (text, decoded, decoded)));
-    let incomplete = ["&", "&am", "&#", "&#3", "&#x", "&#x00123456"];
+    let incomplete = ["&", "&am", "&eacute", "&#", "&#3", "&#x", "&#x00123456"];
     assert_decoded(stage, incomplete.map(|text| (text, "", text)));
 }
 

@@ -65,6 +65,37 @@ fn a_secret_is_found_without_its_backslashes() {
     assert_eq!(mask.apply("pass-word"), "[masked]");
 }
 
+/// With backslashes as bash, zsh, regular expressions and Markdown write them, and with names of HTML.
+#[test]
+fn any_sign_may_be_written_with_a_backslash_or_by_its_name() {
+    let secret = "pa$$ w`rd\"9&(é)/+1==";
+    let mask = Mask::new([secret]);
+    let all = |text: &str| -> String {
+        let escaped = text.chars().map(|c| match c {
+            _ if c.is_ascii_punctuation() || c == ' ' => format!("\\{c}"),
+            _ => c.to_string(),
+        });
+        escaped.collect()
+    };
+    for spelled in [
+        all(secret),
+        all(&all(secret)),
+        serde_json::to_string(&all(secret)).unwrap(),
+        r#"declare -x TOKEN="pa\$\$ w\`rd\"9&(é)/+1==""#.to_owned(),
+        r#"pa\$\$\ w\`rd\"9\&\(é\)/+1=="#.to_owned(),
+        "pa$$ w`rd&quot;9&amp;(&eacute;)/+1==".to_owned(),
+        "pa&dollar;&#36; w&grave;rd&QUOT;9&AMP;&lpar;&eacute;&rpar;&sol;&plus;1&equals;&equals;"
+            .to_owned(),
+        "pa&dollar;&dollar;&#32;w&DiacriticalGrave;rd&quot;9%26(%C3%A9)&sol;&plus;1==".to_owned(),
+    ] {
+        let masked = mask.apply(&spelled);
+        assert!(
+            masked.contains("[masked]") && !masked.contains("rd"),
+            "{spelled} {masked}"
+        );
+    }
+}
+
 /// A secret that is long enough once it is decoded is found by itself.
 #[test]
 fn a_secret_is_found_decoded() {
