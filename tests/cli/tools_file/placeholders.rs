@@ -39,6 +39,40 @@ fn placeholders_must_be_in_the_schema() {
     );
 }
 
+/// A name under `paths` leads through lists, which stand for each of their elements.
+#[test]
+fn a_path_may_stand_in_a_list() {
+    let tool = |paths: &str| {
+        let item = "{type: object, properties: {path: {type: string}}}";
+        let list = format!("{{type: array, items: {item}}}");
+        let nested = format!("{{type: array, items: {list}}}");
+        let either =
+            format!("{{type: [array, object], items: {item}, properties: {{name: {{}}}}}}");
+        let any = "{type: array}";
+        format!(
+            "tools: {{t: {{command: [date], paths: [{paths}], input_schema: {{type: object, properties: {{list: {list}, nested: {nested}, either: {either}, any: {any}}}}}}}}}"
+        )
+    };
+    assert_no_problems(
+        tool,
+        "
+        list.path
+        nested.path
+        either.path
+        either.name
+        any.path
+        ",
+    );
+    assert_refused(
+        tool,
+        "
+        list.pth ⇒ list.pth ⇒ has no `pth`
+        nested.path.x ⇒ nested.path.x ⇒ has no `x`
+        either.pth ⇒ either.pth ⇒ has no `pth`
+        ",
+    );
+}
+
 #[test]
 fn an_open_schema_allows_any_placeholder() {
     let schema = |keywords: &str| {

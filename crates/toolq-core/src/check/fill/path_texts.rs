@@ -173,22 +173,33 @@ fn uses_relative(template: &Template, path: &[String]) -> bool {
         .any(|other| other != path && (other.starts_with(path) || path.starts_with(other)))
 }
 
-/// Returns the strings at `path` with their pointers: one, or each item of an array.
+/// Returns the strings at `path` with their pointers. A list on the way, or at its end, stands for each of its elements.
 fn values_at(input: &Input, path: &[String]) -> Vec<PathText> {
-    let Some(raw) = input.value_at(path).filter(|raw| raw.get() != "null") else {
-        return Vec::new();
-    };
-    let pointer = json_pointer(path);
-    let string = |value: JsonText<'_>| value.to_text().map(Cow::into_owned);
-    let value = JsonText::from(raw);
-    let Some(items) = value.elements() else {
-        let text = string(value);
-        return vec![PathText::certain(pointer, text)];
-    };
-    let items = items.into_iter().enumerate();
-    items
-        .map(|(index, item)| PathText::certain(format!("{pointer}/{index}"), string(item)))
-        .collect()
+    let mut texts = Vec::new();
+    collect_values(JsonText::from(input.as_raw()), path, &[], &mut texts);
+    texts
+}
+
+fn collect_values(
+    value: JsonText<'_>,
+    path: &[String],
+    place: &[String],
+    texts: &mut Vec<PathText>,
+) {
+    let below = |name: &str| [place, &[name.to_owned()]].concat();
+    if let Some(items) = value.elements() {
+        for (index, item) in items.into_iter().enumerate() {
+            collect_values(item, path, &below(&index.to_string()), texts);
+        }
+    } else if let [name, rest @ ..] = path {
+        let member = value.object().and_then(|object| object.get(name));
+        if let Some(member) = member.filter(|member| !member.is_null()) {
+            collect_values(member, rest, &below(name), texts);
+        }
+    } else {
+        let text = value.to_text().map(Cow::into_owned);
+        texts.push(PathText::certain(json_pointer(place), text));
+    }
 }
 
 /// Returns the paths in one argument or variable. Usually that is one, the finished text. There are more if a program

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{accepted_call, sample_template, tool_with_backing};
 use crate::tools_file::parse_tools_file;
-use crate::types::{CommandLimits, Leftovers, RejectionReason, StdinSource, Verdict};
+use crate::types::{CommandLimits, Leftovers, RejectionReason, StderrUse, StdinSource, Verdict};
 
 fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     CommandBacking {
@@ -20,6 +20,7 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
         pass_env: Vec::new(),
         cwd: root.to_owned(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,
@@ -113,7 +114,7 @@ fn a_path_is_judged_as_the_argument_that_it_becomes() {
             json!({"list": ["a", "out/x"]}),
             vec!["/list/1"],
         ),
-        ("{list...}", json!({"list": [["out/x"]]}), vec!["/list/0"]),
+        ("{list...}", json!({"list": [["out/x"]]}), vec!["/list/0/0"]),
         ("{o}", json!({"o": {"p": "a"}, "p": "out"}), vec!["/p"]),
     ] {
         let found = refused(command_backing(argument, &root), &input, &root);
@@ -275,6 +276,38 @@ fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
     ] {
         let shown = format!("{argument} {stdin:?}");
         assert_eq!(count_refused(argument, stdin), count, "{shown}");
+    }
+}
+
+/// A name leads through each list on its way, however deep.
+#[test]
+fn a_path_in_a_list_is_judged() {
+    let (_dir, root) = sandbox();
+    let mut command = command_backing("docs", &root);
+    command.stdin = StdinSource::Input;
+    let mut tool = tool_with_backing(Backing::Command(command));
+    tool.paths = vec![vec!["a".to_owned(), "path".to_owned()]];
+    for (input, pointers) in [
+        (json!({"a": {"path": "../x"}}), &["/a/path"][..]),
+        (json!({"a": {"path": ["docs", "../x"]}}), &["/a/path/1"]),
+        (
+            json!({"a": [{"path": "docs"}, {"path": "../x"}]}),
+            &["/a/1/path"],
+        ),
+        (
+            json!({"a": [[{"path": "../x"}], {"path": ["/x"]}]}),
+            &["/a/0/0/path", "/a/1/path/0"],
+        ),
+        (json!({"a": [{"path": [["../x"]]}]}), &["/a/0/path/0/0"]),
+        (
+            json!({"a": [{"path": null}, {"name": "../x"}, "../x", null]}),
+            &[],
+        ),
+    ] {
+        let input = Input::parse(&input.to_string()).unwrap();
+        let details = refused_details(&tool, &input, within(&root));
+        let found: Vec<&str> = details.iter().map(|detail| &*detail.path).collect();
+        assert_eq!(found, pointers, "{}", input.text());
     }
 }
 

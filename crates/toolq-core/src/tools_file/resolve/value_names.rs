@@ -1,9 +1,11 @@
 //! Resolves lists of names of inputs: `paths`, `dashes` and `once`.
 
+use serde_json::Value;
+
 use crate::template::parse_dotted_path;
 use crate::text::suggest_name;
 use crate::tools_file::resolve::context::ToolContext;
-use crate::tools_file::resolve::schema_presence::{SchemaPresence, find_presence};
+use crate::tools_file::resolve::schema_presence::{SchemaPresence, allows_type, find_presence};
 use crate::tools_file::spanned::Spanned;
 
 /// Returns the names, each split at its dots. A name that no input can have is an error, with `unknown_hint` if no
@@ -26,7 +28,7 @@ pub(crate) fn resolve_value_names<'n>(
         };
         // Where there is no input, the field itself is an error.
         if context.why_no_input.is_none()
-            && let SchemaPresence::Absent { depth, known } = find_presence(context.schema, &path)
+            && let SchemaPresence::Absent { depth, known } = find_in_lists(context.schema, &path)
         {
             let hint = match suggest_name(&path[depth], known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -42,4 +44,29 @@ pub(crate) fn resolve_value_names<'n>(
         names.push(path);
     }
     names
+}
+
+/// As [`find_presence`], where a list on the way stands for each of its elements.
+fn find_in_lists<'s>(schema: &'s Value, path: &[String]) -> SchemaPresence<'s> {
+    let mut found = find_presence(schema, path);
+    let SchemaPresence::Absent { depth, .. } = found else {
+        return found;
+    };
+    let (SchemaPresence::Required(list) | SchemaPresence::Optional(list)) =
+        find_presence(schema, &path[..depth])
+    else {
+        return found;
+    };
+    if !allows_type(list, "array") {
+        return found;
+    }
+    if let Some(items) = list.get("items") {
+        found = find_in_lists(items, &path[depth..]);
+        if let SchemaPresence::Absent { depth: total, .. } = &mut found {
+            *total += depth;
+        }
+    } else if !allows_type(list, "object") {
+        found = SchemaPresence::Unknown;
+    }
+    found
 }
