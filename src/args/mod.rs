@@ -121,7 +121,7 @@ pub enum Command {
     Servers(ServersArguments),
     /// Serve the tools to MCP clients
     Serve(ServeArguments),
-    /// List what waits for an approval, approve or deny it
+    /// List, approve and deny what waits for an approval
     Approvals(ApprovalsArguments),
     /// Inspect session logs, and resolve calls in doubt
     Log(LogArguments),

@@ -146,9 +146,9 @@ EOF"#;
     );
 }
 
-/// An input in a file can change while the run reads it. What isn't in the plan doesn't run.
+/// A call can change the file of its input. What was read runs.
 #[test]
-fn an_input_that_changes_while_it_runs_is_found() {
+fn an_input_that_changes_while_it_runs_runs_as_it_was_read() {
     let tools = TOOLS.replace("echo look >> ran;", "echo look >> ran; ./swap;");
     let swap = "#!/usr/bin/env python3\nwith open('calls.jsonl', 'r+') as file:\n    text = file.read()\n    file.seek(0)\n    file.write(text.replace('EUR', 'USD'))\n";
     let turn = |name, input: Value| {
@@ -164,13 +164,15 @@ fn an_input_that_changes_while_it_runs_is_found() {
             r#""$TOOLQ" plan -q --out plan.json calls.jsonl > plan.txt
             "$TOOLQ" run --log log.jsonl --plan plan.json calls.jsonl"#,
         );
-    assert_eq!(output.file("ran").unwrap(), "look\n", "{}", output.stderr);
-    assert_eq!(output.code, 2);
-    assert!(
-        output.stderr.contains("isn't the one in the plan"),
+    assert_eq!(
+        output.file("ran").unwrap(),
+        "look\npay\n",
         "{}",
         output.stderr
     );
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let log = output.file("log.jsonl").unwrap();
+    assert!(log.contains("EUR") && !log.contains("USD"), "{log}");
 }
 
 /// They may change between review and run, and nobody can find them by trying: calls that differ in nothing else have the same

@@ -146,7 +146,7 @@ fn without_an_approver_nothing_that_needs_one_runs() {
     assert!(
         output
             .stderr
-            .contains("the same command with `--approve ask`"),
+            .contains("`toolq approvals`, then the same command"),
         "{}",
         output.stderr
     );

@@ -128,8 +128,21 @@ fn an_unrelated_torn_file_is_left_alone() {
 #[test]
 fn a_partially_written_blob_is_removed() {
     let script = "ulimit -f 80; exec \"$TOOLQ\" run -q --log log input";
-    let large =
-        crate::support::model_response(&[("pay", serde_json::json!({"to": "x".repeat(200_000)}))]);
+    // A stream, which needs no file of its own.
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"pay","input":{}}}"#;
+    let input = serde_json::json!({"to": "x".repeat(200_000)}).to_string();
+    let input = serde_json::json!({"type": "input_json_delta", "partial_json": input});
+    let large: String = [
+        r#"{"type":"message_start","message":{"content":[]}}"#.to_owned(),
+        start.to_owned(),
+        format!(r#"{{"type":"content_block_delta","index":0,"delta":{input}}}"#),
+        r#"{"type":"content_block_stop","index":0}"#.to_owned(),
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned(),
+        r#"{"type":"message_stop"}"#.to_owned(),
+    ]
+    .iter()
+    .map(|event| format!("data: {event}\n\n"))
+    .collect();
     let ended = toolq()
         .file("input", large)
         .run_shell(script)

@@ -66,9 +66,9 @@ fn a_path_may_stand_in_a_list() {
     assert_refused(
         tool,
         "
-        list.pth ⇒ list.pth ⇒ has no `pth`
-        nested.path.x ⇒ nested.path.x ⇒ has no `x`
-        either.pth ⇒ either.pth ⇒ has no `pth`
+        list.pth ⇒ list.pth ⇒ has no `list.pth`
+        nested.path.x ⇒ nested.path.x ⇒ has no `nested.path.x`
+        either.pth ⇒ either.pth ⇒ has no `either.pth`
         ",
     );
 }
