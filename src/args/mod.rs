@@ -121,7 +121,7 @@ pub enum Command {
     Servers(ServersArguments),
     /// Serve the tools to MCP clients
     Serve(ServeArguments),
-    /// List, approve and deny what waits for an approval
+    /// List, approve and deny the calls that wait
     Approvals(ApprovalsArguments),
     /// Inspect session logs, and resolve calls in doubt
     Log(LogArguments),

@@ -52,6 +52,7 @@ pub fn run_approvals_command(
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let (place, log) = find_memory(arguments, context)?;
+    let log_error = |error: LogError| error.for_command(Access::Read);
     let waiting = waiting_calls(&place, &log).map_err(log_error)?;
     let (ids, approved, reason) = match &arguments.command {
         None | Some(ApprovalsCommand::List) => return print_list(&waiting, arguments, context),
@@ -72,18 +73,15 @@ pub fn run_approvals_command(
             let message = format!("somebody has just decided about {}", call.id);
             return Err(CommandError::usage(message));
         }
-        let becomes = match approved {
-            true => "runs when its input is run again",
-            false => "is denied",
+        let becomes = if approved {
+            "runs when its input is run again"
+        } else {
+            "is denied"
         };
         let message = format!("{} {} {becomes}", escape(&call.tool), call.id);
         context.stderr.print_note(&message);
     }
     Ok(Exit::Ok)
-}
-
-fn log_error(error: LogError) -> CommandError {
-    error.for_command(Access::Read)
 }
 
 /// Returns the memory, and the log that is it, if one is.
@@ -97,7 +95,7 @@ fn find_memory(
         let place = RememberedIn::of_log(log, state_dir.ok().as_deref());
         return Ok((place, log.to_owned()));
     }
-    let state_dir = state_dir.map_err(log_error)?;
+    let state_dir = state_dir.map_err(|error| error.for_command(Access::Read))?;
     Ok((RememberedIn::state(&state_dir), PathBuf::new()))
 }
 

@@ -17,7 +17,6 @@ use crate::input::{CommandInput, files};
 use crate::output::{CommandError, Exit, stdout};
 use crate::session::signals::handled_termination_signals;
 use crate::session::{build_runtime, set_up_calls};
-use toolq_core::transcript::InputSource;
 
 /// The default address of NATS.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";

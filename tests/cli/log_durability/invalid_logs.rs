@@ -132,17 +132,15 @@ fn a_partially_written_blob_is_removed() {
     let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"pay","input":{}}}"#;
     let input = serde_json::json!({"to": "x".repeat(200_000)}).to_string();
     let input = serde_json::json!({"type": "input_json_delta", "partial_json": input});
-    let large: String = [
+    let events = [
         r#"{"type":"message_start","message":{"content":[]}}"#.to_owned(),
         start.to_owned(),
         format!(r#"{{"type":"content_block_delta","index":0,"delta":{input}}}"#),
         r#"{"type":"content_block_stop","index":0}"#.to_owned(),
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_owned(),
         r#"{"type":"message_stop"}"#.to_owned(),
-    ]
-    .iter()
-    .map(|event| format!("data: {event}\n\n"))
-    .collect();
+    ];
+    let large = format!("data: {}\n\n", events.join("\n\ndata: "));
     let ended = toolq()
         .file("input", large)
         .run_shell(script)

@@ -119,7 +119,7 @@ pub(crate) fn resolve_once(
             "write `effect: write` if it changes something; `cache` keeps the results of reads",
         );
     }
-    if key.is_some_and(Vec::is_empty) || key.is_none() {
+    if key.is_none_or(Vec::is_empty) {
         context.diagnostics.error(
             once.key_span,
             "`once` names no input",
