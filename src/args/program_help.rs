@@ -16,7 +16,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Run and plan", &["run", "plan", "call", "replay"]),
     ("tools.yaml", &["init", "check", "tools"]),
     ("MCP servers", &["servers", "serve"]),
-    ("Session logs", &["approvals", "log"]),
+    ("Sessions", &["approvals", "log"]),
     ("Queues", &["queue"]),
 ];
 
@@ -64,6 +64,8 @@ pub(crate) const EXIT_CODES: [(&str, &str); 10] = [
     ),
 ];
 
+/// Width of the longest command, in columns.
+const COMMAND_WIDTH: usize = 9;
 /// Width of the lines after the flags, in columns. clap would wrap a longer line without its indentation.
 const AFTER_HELP_WIDTH: usize = 80;
 
@@ -123,7 +125,7 @@ pub(super) fn group_commands(command: Command) -> Command {
             .collect();
         match &*rows {
             [] => String::new(),
-            rows => format!("{heading}:\n{}\n", format_rows(rows, 8)),
+            rows => format!("{heading}:\n{}\n", format_rows(rows, COMMAND_WIDTH)),
         }
     });
     command.help_template(format!(
@@ -184,7 +186,7 @@ mod tests {
             .filter(|command| !command.is_hide_set())
         {
             let about = command.get_about().unwrap().to_string();
-            let row = format_rows(&[(command.get_name(), &about)], 8);
+            let row = format_rows(&[(command.get_name(), &about)], COMMAND_WIDTH);
             assert!(row.trim_end().chars().count() <= 60, "{row}");
         }
     }
