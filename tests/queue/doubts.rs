@@ -116,7 +116,7 @@ fn a_call_that_was_done_keeps_its_first_result() {
     }
     for other in [&["--done", "--result", "B"][..], &["--not-done"]] {
         let refused = resolve(&sandbox, other).assert_exit(2);
-        let expected = "was settled already, as done: the first result stays";
+        let expected = "was settled already, as done with the result \"AAA";
         assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     }
     work(&sandbox);
