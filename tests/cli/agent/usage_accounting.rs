@@ -51,6 +51,15 @@ fn usage_that_the_api_omits_is_unknown() {
     assert_eq!(usage("tool_result")["metadata"]["tokens_used"], Value::Null);
 }
 
+/// The summary of `toolq run` says that the cost is unknown.
+#[test]
+fn the_summary_shows_omitted_usage_as_unknown() {
+    let api = ScriptedApi::new(&[without_usage(text_response("It is so."))]);
+    let file = expert_tools("").replace("version: 1\n", PRICES);
+    let ran = run_expert_in(toolq(&api, "").tools(&file)).assert_exit(0);
+    assert!(ran.stderr.contains(", cost unknown;"), "{}", ran.stderr);
+}
+
 /// Missing usage doesn't count as 0 against a budget: the agent ends, unless it already has its answer.
 #[test]
 fn an_uncountable_budget_ends_its_agent() {
