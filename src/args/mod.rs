@@ -113,7 +113,7 @@ pub enum Command {
     Replay(ReplayArguments),
     /// Create a tools.yaml to start from
     Init(InitArguments),
-    /// Report problems in tools.yaml, or on this machine
+    /// Report problems in tools.yaml or on this machine
     Check(CheckArguments),
     /// Print the tool declarations for a model
     Tools(ToolsArguments),

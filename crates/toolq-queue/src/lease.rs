@@ -1,7 +1,7 @@
 //! How long a worker may still start calls of a turn, by its own clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -19,6 +19,8 @@ const CLOCK: ClockId = ClockId::Monotonic;
 pub(crate) struct Lease {
     ack_wait: Duration,
     end: Arc<AtomicU64>,
+    /// A call was to start after it.
+    was_missed: Arc<AtomicBool>,
 }
 
 impl Lease {
@@ -27,6 +29,7 @@ impl Lease {
         Self {
             ack_wait,
             end: Arc::new(AtomicU64::new(as_millis(asked + ack_wait))),
+            was_missed: Arc::default(),
         }
     }
 
@@ -52,10 +55,19 @@ impl Lease {
         as_millis(now()) >= self.end.load(Ordering::SeqCst)
     }
 
-    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end.
+    /// Returns whether a call may start: there is so much of the lease left that its program surely runs before the end. Once one
+    /// may not, none may.
     pub(crate) fn allows_start(&self) -> bool {
         let margin = as_millis(self.ack_wait / 10);
-        as_millis(now()) + margin < self.end.load(Ordering::SeqCst)
+        if as_millis(now()) + margin >= self.end.load(Ordering::SeqCst) {
+            self.was_missed.store(true, Ordering::SeqCst);
+        }
+        !self.was_missed()
+    }
+
+    /// Returns whether a call was to start after the lease.
+    pub(crate) fn was_missed(&self) -> bool {
+        self.was_missed.load(Ordering::SeqCst)
     }
 
     /// Returns how long the lease is from each request on.

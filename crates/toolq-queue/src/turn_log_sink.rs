@@ -3,15 +3,16 @@
 use crate::doubts::CallInDoubt;
 use crate::lease::Lease;
 use toolq_core::exit::Exit;
-use toolq_core::types::{CallRef, EmitError, Event, EventSink};
+use toolq_core::types::{
+    CallClaim, CallMemory, CallRef, Commit, CommitDone, EarlierRun, EmitError, Event, EventSink,
+    RecalledCall, Recollection, RestoredResult,
+};
 use toolq_log::SessionLog;
 
 /// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
 pub(super) struct TurnLogSink {
     pub log: SessionLog,
-    lease: Lease,
-    /// Something was to start after the lease.
-    pub lost_lease: bool,
+    pub lease: Lease,
     /// The calls that are in doubt.
     pub doubts: Vec<CallInDoubt>,
     /// A call has no result of its own: it is in doubt, was paused, or had no approval.
@@ -23,10 +24,79 @@ impl TurnLogSink {
         Self {
             log,
             lease,
-            lost_lease: false,
             doubts: Vec::new(),
             is_incomplete: false,
         }
+    }
+}
+
+fn refuse_late_start(lease: &Lease) -> Result<(), EmitError> {
+    if lease.allows_start() {
+        return Ok(());
+    }
+    let why = "the turn may be another worker's by now: its lease is over";
+    Err(EmitError(why.to_owned()))
+}
+
+/// The log of a turn as its memory. It takes a while until a start is stored, so the lease is looked at once more after that.
+#[derive(Debug)]
+pub(super) struct LeasedMemory {
+    pub log: SessionLog,
+    pub lease: Lease,
+}
+
+impl CallMemory for LeasedMemory {
+    fn commit(&self, commit: Commit, done: CommitDone) {
+        let (starts, lease) = (!commit.claims.is_empty(), self.lease.clone());
+        let done = move |claimed: Result<Vec<bool>, EmitError>| {
+            let claimed = match claimed {
+                Ok(claimed) if starts => refuse_late_start(&lease).map(|()| claimed),
+                claimed => claimed,
+            };
+            done(claimed);
+        };
+        self.log.commit(commit, Box::new(done));
+    }
+
+    fn recall(&self, call: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        self.log.recall(call)
+    }
+
+    fn find_run(&self, call: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
+        self.log.find_run(call)
+    }
+
+    fn recall_read(
+        &self,
+        call: &RecalledCall<'_>,
+        run: Option<&EarlierRun>,
+    ) -> Result<Option<RestoredResult>, EmitError> {
+        self.log.recall_read(call, run)
+    }
+
+    fn resumes_reads(&self) -> bool {
+        self.log.resumes_reads()
+    }
+
+    fn remembers_ids(&self) -> bool {
+        self.log.remembers_ids()
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.log.is_at_hand()
+    }
+
+    fn settle(
+        &self,
+        call: &CallRef,
+        claim: &CallClaim,
+        done: Option<&RestoredResult>,
+    ) -> Result<(), EmitError> {
+        self.log.settle(call, claim, done)
+    }
+
+    fn ask(&self, call: &RecalledCall<'_>) -> Result<(), EmitError> {
+        self.log.ask(call)
     }
 }
 
@@ -35,10 +105,8 @@ impl EventSink for TurnLogSink {
         self.log.emit(events)?;
         let starts =
             |event: &Event<'_>| matches!(event, Event::Started { .. } | Event::Probing { .. });
-        if events.iter().any(starts) && (self.lost_lease || !self.lease.allows_start()) {
-            self.lost_lease = true;
-            let why = "the turn may be another worker's by now: its lease is over";
-            return Err(EmitError(why.to_owned()));
+        if events.iter().any(starts) {
+            refuse_late_start(&self.lease)?;
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
         let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_outcome(outcome) != Exit::Ok);
