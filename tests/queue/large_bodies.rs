@@ -137,8 +137,8 @@ fn the_starts_of_a_batch_are_one_message_and_so_are_its_results() {
     sandbox.submit("in");
     let before = message_count(&sandbox);
     work(&sandbox);
-    // The session with the starts of all calls, all results with the end, and the answer.
-    assert_eq!(message_count(&sandbox) - before, 3);
+    // The session, the starts of all calls, all results with the end, and the answer.
+    assert_eq!(message_count(&sandbox) - before, 4);
     assert_eq!(
         sandbox
             .collect()
