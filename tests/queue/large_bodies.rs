@@ -137,8 +137,9 @@ fn the_starts_of_a_batch_are_one_message_and_so_are_its_results() {
     sandbox.submit("in");
     let before = message_count(&sandbox);
     work(&sandbox);
-    // The session, the starts of all calls, all results with the end, and the answer.
-    assert_eq!(message_count(&sandbox) - before, 4);
+    // The session, the starts of all calls, all results with the end, and the answer. Some may come together.
+    let count = message_count(&sandbox) - before;
+    assert!((3..=4).contains(&count), "{count}");
     assert_eq!(
         sandbox
             .collect()

@@ -1,11 +1,12 @@
 //! Where the events of a turn go, and what refuses starts.
 
-use std::sync::mpsc;
-
 use crate::doubts::CallInDoubt;
 use crate::lease::Lease;
 use toolq_core::exit::Exit;
-use toolq_core::types::{CallMemory as _, CallRef, Commit, EmitError, Event, EventSink};
+use toolq_core::types::{
+    CallClaim, CallMemory, CallRef, Commit, CommitDone, EarlierRun, EmitError, Event, EventSink,
+    RecalledCall, Recollection, RestoredResult,
+};
 use toolq_log::SessionLog;
 
 /// The events of a turn go to its log. Nothing starts without its yes, or after the lease.
@@ -27,21 +28,6 @@ impl TurnLogSink {
             is_incomplete: false,
         }
     }
-
-    /// Blocks until the server has everything that was recorded.
-    fn store(&self) -> Result<(), EmitError> {
-        let (sender, receiver) = mpsc::channel();
-        let commit = Commit {
-            syncs_log: true,
-            ..Commit::default()
-        };
-        let done = Box::new(move |stored: Result<_, EmitError>| {
-            let _ = sender.send(stored.map(drop));
-        });
-        self.log.commit(commit, done);
-        let closed = |_| Err(EmitError("the log is closed".to_owned()));
-        receiver.recv().unwrap_or_else(closed)
-    }
 }
 
 fn refuse_late_start(lease: &Lease) -> Result<(), EmitError> {
@@ -52,15 +38,81 @@ fn refuse_late_start(lease: &Lease) -> Result<(), EmitError> {
     Err(EmitError(why.to_owned()))
 }
 
+/// The log of a turn as its memory. It takes a while until a start is stored, so the lease is looked at once more after that.
+#[derive(Debug)]
+pub(super) struct LeasedMemory {
+    pub log: SessionLog,
+    pub lease: Lease,
+}
+
+impl CallMemory for LeasedMemory {
+    fn commit(&self, commit: Commit, done: CommitDone) {
+        let (starts, lease) = (!commit.claims.is_empty(), self.lease.clone());
+        let done = move |claimed: Result<Vec<bool>, EmitError>| {
+            let claimed = match claimed {
+                Ok(claimed) if starts => refuse_late_start(&lease).map(|()| claimed),
+                claimed => claimed,
+            };
+            done(claimed);
+        };
+        self.log.commit(commit, Box::new(done));
+    }
+
+    fn recall(&self, call: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
+        self.log.recall(call)
+    }
+
+    fn find_run(&self, call: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
+        self.log.find_run(call)
+    }
+
+    fn recall_read(
+        &self,
+        call: &RecalledCall<'_>,
+        run: Option<&EarlierRun>,
+    ) -> Result<Option<RestoredResult>, EmitError> {
+        self.log.recall_read(call, run)
+    }
+
+    fn resumes_reads(&self) -> bool {
+        self.log.resumes_reads()
+    }
+
+    fn remembers_ids(&self) -> bool {
+        self.log.remembers_ids()
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.log.is_at_hand()
+    }
+
+    fn settle(
+        &self,
+        call: &CallRef,
+        claim: &CallClaim,
+        done: Option<&RestoredResult>,
+    ) -> Result<(), EmitError> {
+        self.log.settle(call, claim, done)
+    }
+
+    fn ask(&self, call: &RecalledCall<'_>) -> Result<(), EmitError> {
+        self.log.ask(call)
+    }
+}
+
 impl EventSink for TurnLogSink {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         self.log.emit(events)?;
         let starts =
             |event: &Event<'_>| matches!(event, Event::Started { .. } | Event::Probing { .. });
         if events.iter().any(starts) {
-            // That takes a while, so the lease is looked at after it.
-            self.store()?;
             refuse_late_start(&self.lease)?;
+            // Those of reads, too, so that it is known over what a worker was lost.
+            let commit = Commit {
+                syncs_log: true,
+                ..Commit::default()
+            };
+            self.log.commit(commit, Box::new(|_| ()));
         }
         self.doubts.extend(events.iter().filter_map(new_doubt));
         let stops = |event: &Event<'_>| matches!(event, Event::Finished { outcome, .. } if Exit::of_outcome(outcome) != Exit::Ok);
