@@ -47,6 +47,8 @@ pub enum ApprovalSettings {
     Terminal,
     /// The user who started toolq, for all calls in advance.
     All,
+    /// The user who started toolq, for the calls with these ids.
+    Calls(Vec<String>),
     Program(PathBuf),
     /// The program at the other end of stdin and stdout.
     Prompt(Arc<dyn ApprovalPrompt>),
@@ -141,10 +143,11 @@ impl SessionSettings {
 
 impl From<&ApprovalFlags> for ApprovalSettings {
     fn from(flags: &ApprovalFlags) -> Self {
-        match (&flags.approve_with, flags.approve) {
+        match (&flags.approve_with, &flags.approve) {
             (Some(program), _) => Self::Program(program.clone()),
             (None, Some(ApproveFlag::Ask)) => Self::Terminal,
             (None, Some(ApproveFlag::All)) => Self::All,
+            (None, Some(ApproveFlag::Calls(ids))) => Self::Calls(ids.clone()),
             (None, None) => Self::Nobody,
         }
     }

@@ -12,7 +12,27 @@ use crate::settings::ApprovalSettings;
 use crate::terminal::ProgressScreen;
 use redact::Mask;
 use toolq_core::os::Environment;
-use toolq_engine::Approver;
+use toolq_core::types::{Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest};
+use toolq_engine::{Approver, PriorApprovals};
+
+/// Calls that the user has named by their ids.
+#[derive(Debug)]
+struct NamedCalls {
+    ids: Vec<String>,
+    user: Option<String>,
+}
+
+impl PriorApprovals for NamedCalls {
+    fn approval_of(&self, request: &ApprovalRequest) -> Option<Approval> {
+        let is_named = self.ids.contains(&request.call.tool_use_id);
+        is_named.then(|| Approval {
+            decision: ApprovalDecision::Yes,
+            means: ApprovalMeans::Named,
+            reason: None,
+            user: self.user.clone(),
+        })
+    }
+}
 
 /// Returns the approver of calls, or `None` if neither the settings nor a plan names one.
 ///
@@ -44,6 +64,13 @@ fn build_named_approver(
     Ok(match settings {
         ApprovalSettings::Nobody => None,
         ApprovalSettings::All => Some(Approver::All { user: user() }),
+        ApprovalSettings::Calls(ids) => Some(Approver::Planned {
+            approvals: Arc::new(NamedCalls {
+                ids: ids.clone(),
+                user: user(),
+            }),
+            otherwise: None,
+        }),
         ApprovalSettings::Program(program) => {
             check_program_name(program, environment)?;
             Some(Approver::Program(program.clone()))

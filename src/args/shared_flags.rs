@@ -41,8 +41,9 @@ pub struct LogFlags {
 /// Who approves calls that start only after a yes.
 #[derive(Debug, Args)]
 pub struct ApprovalFlags {
-    /// Who approves the calls that need it (`approve` in tools.yaml)
-    #[arg(long, value_name = "WHO")]
+    /// Who approves the calls that need it (`approve` in tools.yaml): you, on the terminal (`ask`), or in advance, `all` or those with
+    /// these ids
+    #[arg(long, value_name = "ask|all|ID,…", value_parser = ApproveFlag::parse)]
     pub approve: Option<ApproveFlag>,
     /// Program that approves calls: it reads each as JSON, and exits with 0 for yes or 1 for no
     #[arg(

@@ -12,12 +12,32 @@ use toolq_core::answer::DeclarationFormat;
 use toolq_core::text::parse_duration;
 use toolq_core::types::{AnswerForm, Dialect, StreamVendor};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// Who approves calls, or which are approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApproveFlag {
-    /// You, on the terminal
+    /// You, on the terminal.
     Ask,
-    /// You, for all calls in advance
+    /// You, for all calls in advance.
     All,
+    /// You, for the calls with these ids in advance.
+    Calls(Vec<String>),
+}
+
+impl ApproveFlag {
+    /// Parses the value of the flag. An id that is one of the two words can't be named.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "ask" => Ok(Self::Ask),
+            "all" => Ok(Self::All),
+            ids => {
+                let ids: Vec<String> = ids.split(',').map(|id| id.trim().to_owned()).collect();
+                if ids.iter().any(String::is_empty) {
+                    return Err("expected `ask`, `all`, or the ids of calls: `ID,…`".to_owned());
+                }
+                Ok(Self::Calls(ids))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::answers::Answer;
-use crate::lease::Lease;
 use crate::names::TurnName;
 use crate::ordered_publishing::PublishRefusal;
 use crate::record_publisher::RecordPublisher;
@@ -15,7 +14,7 @@ use crate::stored_records::StoredRecords;
 use crate::turn_failure::TurnFailure;
 use crate::turn_holder::{TurnHolder, describe_loss};
 use crate::turn_log::TurnLogFile;
-use crate::turn_log_sink::{LeasedMemory, TurnLogSink};
+use crate::turn_log_sink::TurnLogSink;
 use crate::turn_queue::TurnQueue;
 use crate::turn_run::TurnSettings;
 use toolq_core::exit::Exit;
@@ -82,7 +81,7 @@ impl TurnSession {
         );
         let log = begin_log(settings, &file, publisher);
         let log = log.map_err(|error| not_begun(&refused, error))?;
-        let engine = new_engine(settings, Some((&log, &holder.lease)), &file);
+        let engine = new_engine(settings, Some(&log), &file);
         let control = engine.control();
         if let Some(cause) = halted_by {
             control.halt(cause);
@@ -158,19 +157,14 @@ fn begin_log(
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
 pub(super) fn new_engine(
     settings: &TurnSettings,
-    log: Option<(&SessionLog, &Lease)>,
+    log: Option<&SessionLog>,
     file: &TurnLogFile,
 ) -> Engine {
-    let memory = log.map(|(log, lease)| LeasedMemory {
-        log: log.clone(),
-        lease: lease.clone(),
-    });
-    let log = log.map(|(log, _)| log);
     Engine::new(EngineSettings {
         log_files: vec![file.dir().to_owned()],
         task_id: log.map_or_else(random_task_id, SessionLog::session_id),
         held_file: log.and_then(SessionLog::lock),
-        memory: memory.map(|memory| Arc::new(memory) as Arc<_>),
+        memory: log.map(|log| Arc::new(log.clone()) as Arc<_>),
         ..settings.calls.engine.clone()
     })
 }

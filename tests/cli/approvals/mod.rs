@@ -188,6 +188,38 @@ fn a_later_run_approves_what_is_missing() {
     );
 }
 
+/// The ids of the calls are those of the input. A call that isn't named waits, and those behind it do.
+#[test]
+fn calls_are_approved_by_their_ids() {
+    for (ids, ran, exit) in [
+        ("toolu_1,toolu_3", "look\npay\nlook\npay\n", 0),
+        ("toolu_1", "look\npay\nlook\n", 6),
+        ("toolu_3", "look\nlook\n", 6),
+    ] {
+        let output = sandbox()
+            .stdin(four_calls())
+            .run(&["run", "--log", "log.jsonl", "--approve", ids])
+            .assert_exit(exit);
+        assert_eq!(output.file("ran").unwrap(), ran, "{ids}");
+        let log = parse_json_lines(&output.file("log.jsonl").unwrap());
+        let approvals = log.iter().filter(|record| record["type"] == "approval");
+        assert!(
+            approvals
+                .into_iter()
+                .all(|approval| approval["metadata"]["by"] == "named")
+        );
+    }
+    let output = sandbox()
+        .stdin(four_calls())
+        .run(&["run", "--approve", "a,,b"])
+        .assert_exit(2);
+    assert!(
+        output.stderr.contains("`ask`, `all`, or the ids"),
+        "{}",
+        output.stderr
+    );
+}
+
 /// The input that would run counts, with defaults and coercion, and so does the order of tool, rule and defaults.
 #[test]
 fn the_executed_input_and_the_nearest_key_decide() {

@@ -98,7 +98,15 @@ fn assert_found(history: &History, violation: &str) {
 #[test]
 fn sound_histories_break_no_promise() {
     let whole = history_with_doubt(&[start(), takeover(STARTED_MS + 10)]);
-    for history in [sound_history(), whole] {
+    // The first worker was lost before it started the call, or said that it didn't.
+    let twice = history_with_doubt(&[
+        start(),
+        takeover(STARTED_MS - 500),
+        json!({"id": "c2", "type": "tool_call", "metadata": {"tool_use_id": name_of(0, 1)}}),
+        json!({"id": "start2", "parentId": "c2", "type": "tool_start"}),
+        takeover(STARTED_MS + 10),
+    ]);
+    for history in [sound_history(), whole, twice] {
         let found = check_history(&history).err();
         assert_eq!(found, None);
     }

@@ -218,23 +218,26 @@ impl Checker<'_> {
                 .push(format!("the log of {name} isn't intact"));
             return;
         }
-        let id_of = |record: &Value| record["id"].as_str().map(str::to_owned);
-        let requested = records.iter().find(|record| {
-            record["type"] == "tool_call" && record["metadata"]["tool_use_id"] == call.name
-        });
-        let start = requested.and_then(id_of).and_then(|id| {
-            records
-                .iter()
-                .position(|record| record["type"] == "tool_start" && record["parentId"] == id)
-        });
-        let Some(start) = start else {
+        // A worker that takes a turn over requests its calls once more.
+        let requests: Vec<&str> = records
+            .iter()
+            .filter(|record| {
+                record["type"] == "tool_call" && record["metadata"]["tool_use_id"] == call.name
+            })
+            .filter_map(|record| record["id"].as_str())
+            .collect();
+        let is_start = |record: &Value| {
+            let parent = record["parentId"].as_str().unwrap_or_default();
+            record["type"] == "tool_start" && requests.contains(&parent)
+        };
+        let Some(last_start) = records.iter().rposition(is_start) else {
             if !starts.is_empty() {
                 self.violations
                     .push(format!("the start of {name} isn't on record"));
             }
             return;
         };
-        let takeover = records[start..]
+        let takeover = records[last_start..]
             .iter()
             .find(|record| record["type"] == "session");
         let takeover = takeover.and_then(|record| record["timestamp"].as_u64());

@@ -280,15 +280,18 @@ impl FaultRun {
         self.sandbox.path().join(name)
     }
 
-    /// Copies the files to where they are kept, to be looked at: those of the calls and commands, and what the servers have
-    /// logged and stored.
-    pub fn keep_files(&mut self) -> PathBuf {
+    /// Copies the files to where they are kept, to be looked at: those of the calls and commands, the logs of calls in doubt, and what
+    /// the servers have logged and stored.
+    pub fn keep_files(&mut self, history: &History) -> PathBuf {
         let kept = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("queue-faults-{}", std::process::id()));
         // Servers write until they end.
         self.cluster.kill_all();
         copy_dir(self.sandbox.path(), &kept);
         copy_dir(self.cluster.dir(), &kept.join("servers"));
+        for (call, log) in &history.logs_of_doubts {
+            fs::write(kept.join(format!("{call}.jsonl")), log).unwrap();
+        }
         kept
     }
 }

@@ -48,7 +48,7 @@ fn no_fault_makes_a_queue_break_its_promise() {
             let status = run.status();
             panic!(
                 "queue faults: {faults}\nbroken promises (files are in {}):\n{}\n{status}",
-                run.keep_files().display(),
+                run.keep_files(&history).display(),
                 violations.join("\n"),
             )
         }

@@ -73,6 +73,8 @@ impl ApprovalDecision {
 pub enum ApprovalMeans {
     /// A flag that approves all calls.
     All,
+    /// A flag that names the call by its id.
+    Named,
     /// An approval program.
     Program,
     /// A person on the terminal.
@@ -110,6 +112,7 @@ impl ApprovalMeans {
     pub fn name(&self) -> &'static str {
         match self {
             Self::All => "all",
+            Self::Named => "named",
             Self::Program => "program",
             Self::Terminal => "terminal",
             Self::Plan(_) => "plan",
