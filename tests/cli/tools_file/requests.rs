@@ -91,6 +91,9 @@ fn other_request_keys_are_checked() {
         success_status: [99] ⇒ 99 ⇒ isn't an HTTP status
         redirects: 11 ⇒ 11 ⇒ too many
         method: TRACE ⇒ TRACE ⇒ cannot be `TRACE`
+        form: {a: "1"}, body: {a: "1"} ⇒ form ⇒ one body
+        form: {"{a}": "1"} ⇒ "{a}" ⇒ can't be a template
+        form: {x: "{bad}"} ⇒ {bad} ⇒ has no `bad`
         "#,
     );
     assert_refused(file_with_tool, "http: {method: GET} ⇒ http ⇒ has no `url`");
@@ -100,6 +103,7 @@ fn other_request_keys_are_checked() {
         method: POST, body: {a: "{a}", n: 1, o: ["{o?}", ~, true], t: "x {a}"}
         query: {q: "{a}", "x y": "{o?}"}, success_status: [200-299, 404], select: /a/0~1b
         body: none, proxy: "${PROXY}", redirects: 3
+        method: POST, form: {a: "{a}", "x y": "{o?} ${SECRET}"}
         "#,
     );
 }

@@ -22,6 +22,8 @@ pub enum ServerBehavior {
     Drip(Vec<u8>),
     /// Reads the request, writes the first bytes once and then the second forever.
     Repeat(Vec<u8>, Vec<u8>),
+    /// Reads the request, writes this, and closes as soon as it has read another one.
+    CloseKept(Vec<u8>),
     /// Reads nothing, writes this, and closes with a reset.
     Reset(Vec<u8>),
     /// Accepts the connection, and does nothing.
@@ -125,6 +127,13 @@ impl ServerLog {
                 loop {
                     self.write(&mut stream, repeated)?;
                 }
+            }
+            ServerBehavior::CloseKept(bytes) => {
+                self.write(&mut stream, bytes)?;
+                let request = read_request(&mut stream)?;
+                let complete = Some(request).filter(|request| !request.is_empty());
+                self.requests.lock().unwrap().extend(complete);
+                Ok(())
             }
             ServerBehavior::Reset(bytes) => {
                 // Closing a socket with unread bytes resets the connection.

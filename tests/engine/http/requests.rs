@@ -1,5 +1,6 @@
 //! Requests are sent exactly as declared.
 
+use serde_json::value::RawValue;
 use toolq_core::types::{Effect, HttpMethod, PartialJson, Template, TransportPhase};
 
 use crate::http::faulty_server::{FaultyServer, http_response};
@@ -45,6 +46,57 @@ fn values_are_placed_in_the_json_tree_of_a_body() {
         .http_invocation(|request| request.body = Some(body))
         .run();
     assert!(server.requests()[0].ends_with(r#"{"a\"":["\"},\"admin\":true,\u0001"]}"#));
+}
+
+/// Only JSON has quotes around a text. A form is an object, whose values can't add fields.
+#[test]
+fn a_body_is_written_as_its_content_type_says() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let raw = |json: &str| PartialJson::Raw(RawValue::from_string(json.to_owned()).unwrap().into());
+    let text = || PartialJson::Text(text_template("a=1&b=\"2\""));
+    let fields = || {
+        let fields = [
+            ("name", PartialJson::Text(text_template("a&b=c d"))),
+            ("é", raw("1.00")),
+            ("list", raw("[1,\"x\"]")),
+            ("none", raw("null")),
+        ];
+        PartialJson::Object(fields.map(|(name, value)| (name.to_owned(), value)).into())
+    };
+    for (content_type, body, sent) in [
+        (None, text(), r#""a=1&b=\"2\"""#),
+        (Some("application/json"), text(), r#""a=1&b=\"2\"""#),
+        (
+            Some("application/ld+json; charset=utf-8"),
+            raw(r#""x""#),
+            r#""x""#,
+        ),
+        (Some(FORM), text(), r#"a=1&b="2""#),
+        (Some("Text/Plain; charset=utf-8"), raw(r#""x\ny""#), "x\ny"),
+        (Some("application/xml"), raw(r#""<a/>""#), "<a/>"),
+        (Some("text/plain"), raw(r#"{"a":1.0}"#), r#"{"a":1.0}"#),
+        (
+            Some(FORM),
+            fields(),
+            "name=a%26b%3Dc+d&%C3%A9=1.00&list=%5B1%2C%22x%22%5D",
+        ),
+        (
+            Some("application/x-www-form-urlencoded;charset=UTF-8"),
+            raw(r#"{"a":"+"}"#),
+            "a=%2B",
+        ),
+    ] {
+        let server = FaultyServer::responding_with(&http_response("200 OK", ""));
+        let call = server.post_call().http_invocation(|request| {
+            let header = content_type.map(|name| ("content-type".to_owned(), text_template(name)));
+            request.headers = header.into_iter().collect();
+            request.body = Some(body);
+        });
+        call.run();
+        let request = &server.requests()[0];
+        let (_, body) = request.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, sent, "{content_type:?}");
+    }
 }
 
 /// Not even together with a variable of the environment: the origin is the declared one.

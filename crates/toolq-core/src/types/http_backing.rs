@@ -48,6 +48,15 @@ impl HttpBacking {
             .chain(&self.proxy)
             .collect()
     }
+
+    /// Whether the request sends a form.
+    pub(crate) fn sends_form(&self) -> bool {
+        let mut headers = self.headers.iter();
+        let content_type = headers.find(|(name, _)| name == "content-type");
+        let text = content_type.and_then(|(_, template)| template.sole_text());
+        let media_type = text.unwrap_or_default().split(';').next();
+        media_type.is_some_and(|name| name.trim().eq_ignore_ascii_case(FORM_MEDIA_TYPE))
+    }
 }
 
 /// One entry of `hosts`, normalized like a parsed URL: lowercase and punycode.
@@ -116,6 +125,9 @@ impl HttpMethod {
     }
 }
 
+/// The media type of forms: `name=value&other=value`.
+pub const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
+
 /// The body of a request.
 #[derive(Debug, Clone)]
 pub enum RequestBody {
@@ -123,7 +135,8 @@ pub enum RequestBody {
     Input,
     /// Nothing.
     None,
-    /// A JSON tree whose strings are templates.
+    /// A JSON tree whose strings are templates. What is sent also depends on the content type: an object may become a form,
+    /// and a string is sent as it is where that isn't JSON.
     Json(BodyTemplate),
 }
 

@@ -75,7 +75,9 @@ pub use event_sink::{EmitError, EventSink};
 pub use failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryCondition, RetryPolicy};
 pub use halt::{BudgetLimit, HaltCause, NotExecutedCause};
 pub(crate) use http_backing::StatusRange;
-pub use http_backing::{BodyTemplate, HostPattern, HttpBacking, HttpMethod, RequestBody};
+pub use http_backing::{
+    BodyTemplate, FORM_MEDIA_TYPE, HostPattern, HttpBacking, HttpMethod, RequestBody,
+};
 pub use invocation::{
     AgentInvocation, CommandInvocation, HttpInvocation, Invocation, McpInvocation, PartialJson,
     PartialTemplate, Segment, StdinContent,

@@ -108,7 +108,7 @@ impl AgentConversation<'_> {
             .get(
                 &request,
                 &plain_backing(),
-                timeout,
+                (timeout, true),
                 &self.runner.environment,
             )
             .map_err(RequestError::permanent)?;
@@ -164,7 +164,7 @@ async fn read_response(
 ) -> Result<(ModelResponse, Turn), RequestError> {
     if let Some(encoding) = content_encoding(http.headers()) {
         return Err(unreadable(format!(
-            "its body is encoded ({encoding}), although no encoding was requested"
+            "its body is encoded ({encoding}), although only gzip and deflate were accepted"
         )));
     }
     let head = ResponseHead {

@@ -35,6 +35,9 @@ struct ClientKey {
     tls: bool,
     /// The input chooses the host, so only public addresses are connected to.
     public_only: bool,
+    /// How many connections are kept for later requests. A server may close one at any time, so that it isn't known whether it
+    /// has read the next request.
+    max_idle_per_host: usize,
     /// Shorter than the timeout of an attempt, so that a request that was never sent is known not to have been.
     connect_timeout: Duration,
 }
@@ -48,7 +51,8 @@ impl HttpClients {
         }
     }
 
-    /// Returns the client for a request of `backing` whose attempts may take `attempt_timeout`.
+    /// Returns the client for a request of `backing` whose attempts may take `attempt_timeout`, and which may go out on a
+    /// connection that is there already if it `may_repeat`.
     ///
     /// # Errors
     /// The outcome of the call, because no such client can be created.
@@ -56,7 +60,7 @@ impl HttpClients {
         &self,
         request: &Request,
         backing: &HttpBacking,
-        attempt_timeout: Duration,
+        (attempt_timeout, may_repeat): (Duration, bool),
         environment: &Environment,
     ) -> Result<Client, Outcome> {
         let proxy = backing
@@ -71,6 +75,11 @@ impl HttpClients {
                     .as_ref()
                     .is_some_and(|proxy| proxy.starts_with("https:")),
             public_only: backing.allowed_hosts.is_some(),
+            max_idle_per_host: if may_repeat {
+                self.max_idle_per_host
+            } else {
+                0
+            },
             connect_timeout: (attempt_timeout * 3 / 4).min(MAX_CONNECT_TIMEOUT),
             proxy,
         };
@@ -87,6 +96,7 @@ impl HttpClients {
             proxy: None,
             tls: url.scheme() == "https",
             public_only: false,
+            max_idle_per_host: self.max_idle_per_host,
             connect_timeout: (startup * 3 / 4).min(MAX_CONNECT_TIMEOUT),
         };
         self.get_by_key(key, url)
@@ -97,23 +107,17 @@ impl HttpClients {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = key
-            .build_client(self.max_idle_per_host, &self.resolver)
-            .map_err(|error| {
-                let origin = url.origin().ascii_serialization();
-                error::build_failure(origin, error::root_cause(&error))
-            })?;
+        let client = key.build_client(&self.resolver).map_err(|error| {
+            let origin = url.origin().ascii_serialization();
+            error::build_failure(origin, error::root_cause(&error))
+        })?;
         clients.insert(key, client.clone());
         Ok(client)
     }
 }
 
 impl ClientKey {
-    fn build_client(
-        &self,
-        max_idle_per_host: usize,
-        resolver: &Resolver,
-    ) -> reqwest::Result<Client> {
+    fn build_client(&self, resolver: &Resolver) -> reqwest::Result<Client> {
         let client_resolver = ClientResolver {
             resolver: resolver.clone(),
             public_only: self.public_only,
@@ -122,7 +126,7 @@ impl ClientKey {
             .dns_resolver(client_resolver)
             .connect_timeout(self.connect_timeout)
             .redirect(self.redirect_policy())
-            .pool_max_idle_per_host(max_idle_per_host);
+            .pool_max_idle_per_host(self.max_idle_per_host);
         match &self.proxy {
             Some(proxy) => builder.proxy(Proxy::all(proxy)?).build(),
             None => builder.build(),

@@ -16,7 +16,7 @@ pub(crate) enum HttpError {
     Transport(TransportError),
     /// It timed out. Holds the timeout, as configured in tools.yaml.
     TimedOut(Duration),
-    /// The body has this content encoding, which wasn't requested.
+    /// The body has this content encoding, which isn't decoded.
     EncodedBody(String),
 }
 
@@ -100,6 +100,17 @@ pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     }
     match cause.downcast_ref::<reqwest::Error>() {
         Some(_) => "the request could not be made".to_owned(),
-        None => cause.to_string(),
+        None => certificate_problem(&cause.to_string()).unwrap_or_else(|| cause.to_string()),
     }
+}
+
+/// Says in words what is wrong with a certificate for which rustls has only a value.
+fn certificate_problem(detail: &str) -> Option<String> {
+    let name = detail.strip_prefix("invalid peer certificate: Other(OtherError(")?;
+    Some(match name.trim_end_matches(')') {
+        "CaUsedAsEndEntity" => {
+            "its certificate is one of an authority (CA:TRUE), not of a server".to_owned()
+        }
+        other => format!("invalid peer certificate: {other}"),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use toolq_core::text::truncate;
 
@@ -17,6 +17,13 @@ pub(crate) fn content_encoding(headers: &HeaderMap) -> Option<String> {
         .filter(|value| !matches!(value.trim().to_ascii_lowercase().as_str(), "" | "identity"))
         .collect();
     (!encodings.is_empty()).then(|| truncate(&encodings.join(", "), MAX_ENCODING_CHARS))
+}
+
+/// Returns the media type of `Content-Type`, without its parameters, in lowercase.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media_type = value.split(';').next().unwrap_or_default();
+    Some(media_type.trim().to_ascii_lowercase())
 }
 
 /// Returns `Retry-After` (RFC 9110, section 10.2.3), a number of seconds or a date, as the time from `now`. A date in

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use redact::Mask;
@@ -19,10 +20,11 @@ use url::Url;
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError};
+use crate::http::request_body::resolve_body;
 use crate::http::response_headers::{content_encoding, parse_retry_after};
 use crate::http::send_guard::SendGuard;
 use crate::output::OutputCollector;
-use crate::partial_values::{resolve_json, resolve_text};
+use crate::partial_values::resolve_text;
 use crate::scheduler::CallJob;
 use crate::settings::EngineSettings;
 
@@ -30,6 +32,8 @@ use crate::settings::EngineSettings;
 #[derive(Debug)]
 pub(crate) struct HttpRunner {
     clients: HttpClients,
+    /// Whether a server has answered.
+    has_answered: AtomicBool,
     environment: Arc<Environment>,
     mask: Arc<Mask>,
     outputs: Option<PathBuf>,
@@ -39,6 +43,7 @@ impl HttpRunner {
     pub(crate) fn new(settings: &EngineSettings) -> Self {
         Self {
             clients: HttpClients::new(settings.jobs, settings.resolver.clone()),
+            has_answered: AtomicBool::default(),
             environment: Arc::clone(&settings.environment),
             mask: Arc::clone(&settings.mask),
             outputs: settings.output_dir.clone(),
@@ -96,11 +101,24 @@ impl HttpRunner {
         pending: &mut PendingResponse,
     ) -> Result<(), HttpError> {
         let attempt_timeout = tool.timeout.after;
-        let client = self
-            .clients
-            .get(&request, backing, attempt_timeout, &self.environment)?;
-        let sent = client.execute(request).await;
+        let client = |request: &Request, may_repeat: bool| {
+            let terms = (attempt_timeout, may_repeat);
+            self.clients.get(request, backing, terms, &self.environment)
+        };
+        // Only behind an answer, there may be a connection that is kept.
+        let has_kept = self.has_answered.load(Ordering::Relaxed);
+        let may_repeat = tool.effect != Effect::Write;
+        let again = request.try_clone().filter(|_| may_repeat && has_kept);
+        let sent = client(&request, may_repeat)?.execute(request).await;
+        let sent = match (sent, again) {
+            // The server may have closed it while the request was on its way.
+            (Err(error), Some(again)) if error.is_request() && !error.is_connect() => {
+                client(&again, false)?.execute(again).await
+            }
+            (sent, _) => sent,
+        };
         let mut response = sent.map_err(|error| error::from_reqwest_error(origin, &error))?;
+        self.has_answered.store(true, Ordering::Relaxed);
         let head = pending
             .head
             .insert(ResponseHead::from_response(&response, backing));
@@ -152,7 +170,7 @@ fn build_request(
         headers
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
-        *request.body_mut() = Some(Body::from(resolve_json(body, environment)?));
+        *request.body_mut() = Some(Body::from(resolve_body(body, &headers, environment)?));
     }
     *request.headers_mut() = headers;
     Ok(request)
@@ -244,7 +262,7 @@ struct PendingResponse {
 struct ResponseHead {
     status: u16,
     is_success: bool,
-    /// The content encoding of the body, if any. No request accepts one.
+    /// The content encoding of the body, if it has one that isn't decoded.
     encoding: Option<String>,
     /// The minimum wait before the next request that the server requested.
     retry_after: Option<Duration>,
@@ -326,7 +344,9 @@ impl ResponseHead {
 
     fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
         Outcome::BadOutput {
-            problem: format!("its body is encoded ({encoding}), but no encoding was requested"),
+            problem: format!(
+                "its body is encoded ({encoding}), but only gzip and deflate were accepted"
+            ),
             output: CallOutput::default(),
             ending: CallEnding::HttpStatus(self.status),
         }
@@ -378,8 +398,7 @@ fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
 /// Reads a body piece by piece, up to the number of bytes that `output` can use.
 ///
 /// # Errors
-/// Why the body wasn't read to its end. An encoded body isn't read at all: decoding one would allow a server to expand
-/// a few bytes into many (a decompression bomb).
+/// Why the body wasn't read to its end. The limit is for what a compressed one expands to, piece by piece.
 async fn read_body(
     response: &mut Response,
     head: &ResponseHead,

@@ -7,7 +7,8 @@ use reqwest::header::HeaderValue;
 use reqwest::{Request, Response};
 use tokio::time::sleep;
 
-use crate::mcp::http_exchange::{HttpExchange, MAX_MESSAGE_BYTES, media_type, too_long};
+use crate::http::media_type;
+use crate::mcp::http_exchange::{HttpExchange, MAX_MESSAGE_BYTES, too_long};
 use crate::mcp::transport::{HttpEvent, HttpFailure};
 use toolq_core::transcript::{SseDecoder, SseError, SseEvent};
 use toolq_mcp::{Message, parse_messages};
@@ -47,7 +48,8 @@ impl HttpExchange {
             let before = position.last_event_id.clone();
             // A server that can't be reached now may be later.
             if let Ok(response) = self.client.execute(resumption).await {
-                let is_stream = media_type(&response).as_deref() == Some("text/event-stream");
+                let is_stream =
+                    media_type(response.headers()).as_deref() == Some("text/event-stream");
                 if !response.status().is_success() || !is_stream {
                     break;
                 }

@@ -2,12 +2,14 @@
 
 use std::time::SystemTime;
 
-use reqwest::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use reqwest::header::{HeaderValue, LOCATION};
 use reqwest::{Client, Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use url::Url;
 
-use crate::http::{SendGuard, classify_cause, content_encoding, parse_retry_after, root_cause};
+use crate::http::{
+    SendGuard, classify_cause, content_encoding, media_type, parse_retry_after, root_cause,
+};
 use crate::mcp::transport::{HttpEvent, HttpFailure};
 use toolq_core::text::{escape, format_bytes, truncate};
 use toolq_core::types::{TransportCause, TransportError, TransportPhase};
@@ -88,11 +90,12 @@ impl HttpExchange {
             self.pass_on(ResponsePart::SessionBegan(id.clone())).await;
         }
         if let Some(encoding) = content_encoding(response.headers()) {
-            let detail =
-                format!("the response is encoded ({encoding}), but no encoding was requested");
+            let detail = format!(
+                "the response is encoded ({encoding}), but only gzip and deflate were accepted"
+            );
             return Err(self.no_answer(detail));
         }
-        match media_type(&response).as_deref() {
+        match media_type(response.headers()).as_deref() {
             Some("text/event-stream") => self.read_events(request, response).await,
             Some("application/json") | None => self.read_document(request, response).await,
             Some(other) => {
@@ -126,7 +129,7 @@ impl HttpExchange {
         }
         let retry_after = parse_retry_after(response.headers(), SystemTime::now());
         let location = redirect_target(&response);
-        let media_type = media_type(&response);
+        let media_type = media_type(response.headers());
         // What can't be read of it doesn't matter.
         let body = self.read_body(&mut response, MAX_ERROR_BYTES).await;
         let body = body.unwrap_or_default();
@@ -222,13 +225,6 @@ pub(super) fn too_long(request: u64) -> HttpEvent {
         format_bytes(MAX_MESSAGE_BYTES as u64)
     );
     HttpEvent::Unreadable { request, reason }
-}
-
-/// Returns the media type of a body, in lowercase and without parameters.
-pub(super) fn media_type(response: &Response) -> Option<String> {
-    let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    let media_type = value.split(';').next().unwrap_or_default();
-    Some(media_type.trim().to_ascii_lowercase())
 }
 
 /// Returns the error in a body that is a JSON-RPC response.

@@ -7,8 +7,8 @@ use crate::check::fill::template_values::{
 use crate::json::Input;
 use crate::template::TemplateTarget;
 use crate::types::{
-    HostPattern, HttpBacking, HttpInvocation, PartialJson, PartialTemplate, ProblemDetail,
-    RequestBody, Segment, Template, TemplatePart,
+    BodyTemplate, HostPattern, HttpBacking, HttpInvocation, PartialJson, PartialTemplate,
+    ProblemDetail, RequestBody, Segment, Template, TemplatePart,
 };
 use crate::url::hosts;
 
@@ -35,6 +35,11 @@ pub(crate) fn fill_request(
     let body = match &http.body {
         RequestBody::Input => Some(PartialJson::Raw(input.share())),
         RequestBody::None => None,
+        // In a form that is written as text, a value stays one value.
+        RequestBody::Json(BodyTemplate::Template(text)) if http.sends_form() => {
+            let filled = fill_template(text, input, TemplateTarget::Url);
+            problems.record(filled).map(PartialJson::Text)
+        }
         RequestBody::Json(template) => problems.record(body::fill_body(template, input)),
     };
     HttpInvocation {

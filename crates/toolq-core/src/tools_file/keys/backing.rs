@@ -93,9 +93,12 @@ pub struct HttpFile {
     pub query: Field<SpannedTable<String>>,
     /// Headers: names with templates for their values.
     pub headers: Field<SpannedTable<String>>,
-    /// Request body: `input` (the default for methods with a body), `none`, or JSON with templates.
+    /// Request body: `input` (the default for methods with a body), `none`, or JSON with templates. A text is sent as it is
+    /// where `content-type` isn't JSON.
     #[schemars(with = "Field<Value>")]
     pub body: Field<BodyFile>,
+    /// Request body as a form: names with templates for their values.
+    pub form: Field<SpannedTable<String>>,
     /// Statuses that count as success. Default: 200-299.
     pub success_status: Field<Vec<Field<StatusRangeText>>>,
     /// JSON pointer into the response. Only that part becomes the result.

@@ -206,7 +206,7 @@ fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
         "argv" | "env" | "stdin" | "cwd" | "pass_env" | "success_exit" if is_tool_table => {
             "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
         }
-        "url" | "method" | "query" | "headers" | "body" | "select" if is_tool_table => {
+        "url" | "method" | "query" | "headers" | "body" | "form" | "select" if is_tool_table => {
             "it is a key of `http`: `http: {url: \"https://…\"}`"
         }
         "cmd" | "run" | "exec" | "shell" | "script" if is_tool_table => {

@@ -8,7 +8,8 @@ use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::url_template::{resolve_hosts, resolve_url};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::types::{
-    BodyTemplate, HttpBacking, HttpMethod, RequestBody, Span, StatusRange, Template,
+    BodyTemplate, FORM_MEDIA_TYPE, HttpBacking, HttpMethod, RequestBody, Span, StatusRange,
+    Template,
 };
 
 const PROXY_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
@@ -40,8 +41,17 @@ pub(crate) fn resolve_http(
         .spanned()
         .map(|url| resolve_url(url, !http.hosts.is_missing(), context));
     let query = resolve_pairs(&http.query, context, |_| TemplatePolicy::WITH_VARIABLES);
-    let headers = resolve_headers(&http.headers, context, header_policy);
-    let body = resolve_body(&http.body, method, context);
+    let mut headers = resolve_headers(&http.headers, context, header_policy);
+    let body = match resolve_form(http, context) {
+        Some(form) => {
+            if !headers.iter().any(|(name, _)| name == "content-type") {
+                let form_type = parse_template(FORM_MEDIA_TYPE);
+                headers.push(("content-type".to_owned(), form_type));
+            }
+            form
+        }
+        None => resolve_body(&http.body, method, context),
+    };
     let proxy = http
         .proxy
         .spanned()
@@ -90,6 +100,23 @@ fn check_constant_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>
             "only values can be templates",
         );
     }
+}
+
+/// Returns the body that `form` describes.
+fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_, '_>) -> Option<RequestBody> {
+    let form = http.form.spanned()?;
+    if !http.body.is_missing() {
+        context.diagnostics.error(
+            form.key_span,
+            "a request has one body",
+            "`body` is there, too",
+            "keep one of them",
+        );
+    }
+    let pairs = resolve_pairs(&http.form, context, |_| TemplatePolicy::WITH_VARIABLES);
+    let fields = pairs.into_iter();
+    let fields = fields.map(|(name, value)| (name, BodyTemplate::Template(value)));
+    Some(RequestBody::Json(BodyTemplate::Object(fields.collect())))
 }
 
 fn resolve_body(

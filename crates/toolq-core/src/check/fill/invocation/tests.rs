@@ -430,6 +430,33 @@ fn missing_values_are_omitted_or_rejected() {
     );
 }
 
+/// A form that is written as a text gets no more fields than its author wrote. Other texts are the author's.
+#[test]
+fn a_value_stays_one_value_in_a_form_that_is_a_text() {
+    let filled = |content_type: &str| {
+        let mut backing = http_backing("http://h/");
+        backing.headers = vec![("content-type".to_owned(), sample_template(content_type))];
+        let text = BodyTemplate::Template(sample_template("user={s}&key=${KEY}"));
+        backing.body = RequestBody::Json(text);
+        let tool = tool_with_backing(Backing::Http(backing));
+        let input = Input::parse(r#"{"s":"a&admin=1 +é"}"#).unwrap();
+        match build_invocation(&tool, &input) {
+            Ok(Some(Invocation::Http(request))) => match request.body {
+                Some(PartialJson::Text(text)) => text.to_string(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    let form = "user=a%26admin%3D1%20%2B%C3%A9&key=${KEY}";
+    assert_eq!(filled("application/x-www-form-urlencoded"), form);
+    assert_eq!(
+        filled("Application/X-WWW-Form-URLencoded; charset=utf-8"),
+        form
+    );
+    assert_eq!(filled("text/plain"), "user=a&admin=1 +é&key=${KEY}");
+}
+
 /// Values are inserted into the tree of a body, not into its text.
 #[test]
 fn a_body_keeps_types_and_digits() {
