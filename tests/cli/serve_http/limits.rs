@@ -225,6 +225,21 @@ fn all_clients_together_have_only_so_many_calls() {
     server.end();
 }
 
+/// Each message of a batch may ask for all tools.
+#[test]
+fn a_batch_has_at_most_a_hundred_messages() {
+    let server = HttpServer::start(&[]);
+    let mut session = server.initialize("2025-03-26");
+    for (count, status) in [(100, 200), (101, 400), (20_000, 400)] {
+        let list = |id: u64| legacy(id, "tools/list", &json!({}));
+        let batch: Vec<Value> = (0..count).map(list).collect();
+        let request = session.post(&json!(batch));
+        session.client.send(&request);
+        assert_eq!(session.client.read_response().status, status, "{count}");
+    }
+    server.end();
+}
+
 /// Bodies that never come keep those of others waiting, but only until their clients leave.
 #[test]
 fn the_bodies_that_are_being_read_have_a_size_together() {

@@ -147,7 +147,7 @@ impl CallChecker {
             found
         } else {
             let found = self.tools.find(&call.name);
-            expected = found.ok_or_else(|| rejection::unknown_tool(&call.name, &self.tools))?;
+            expected = found.ok_or_else(|| rejection::unknown_tool(call, &self.tools))?;
             no_schemas = CompiledSchemas::default();
             (&expected, &no_schemas)
         };

@@ -6,17 +6,24 @@ mod tests;
 use crate::json::InvalidInput;
 use crate::json_schema::SchemaError;
 use crate::text::{MAX_NAME_CHARS, suggest_name, truncate};
-use crate::types::{ProblemDetail, Rejection, RejectionReason, ToolsConfig};
+use crate::types::{Call, ProblemDetail, Rejection, RejectionReason, ToolsConfig};
 
 /// Maximum number of tool names that a message lists.
 const MAX_LISTED_TOOLS: usize = 50;
+/// In how many calls of a turn the closest name is looked for, which takes a comparison with each tool. After so many, nobody
+/// reads the names of the others.
+const MAX_SUGGESTIONS: usize = 100;
 
 /// Rejects a call to a tool that doesn't exist. Suggests the closest name and lists the known ones.
-pub(crate) fn unknown_tool(name: &str, tools: &ToolsConfig) -> Rejection {
-    let known = tools.known_tools();
-    let known: Vec<&str> = known.iter().map(|tool| tool.name.as_str()).collect();
+pub(crate) fn unknown_tool(call: &Call, tools: &ToolsConfig) -> Rejection {
+    let name = &*call.name;
+    let known = tools.known_names();
     let shown = truncate(name, MAX_NAME_CHARS);
-    let mut lines = vec![match suggest_name(name, known.iter().copied()) {
+    let compared = known
+        .iter()
+        .copied()
+        .filter(|_| call.position < MAX_SUGGESTIONS);
+    let mut lines = vec![match suggest_name(name, compared) {
         _ if name.is_empty() => "the call has no name".to_owned(),
         Some(near) => format!("no tool named `{shown}`; did you mean `{near}`?"),
         None => format!("no tool named `{shown}`"),

@@ -14,8 +14,9 @@ use crate::json_schema::error_messages::{
 use crate::text::{MAX_NAME_CHARS, format_count, suggest_name, truncate};
 use crate::types::ProblemDetail;
 
-/// Maximum number of problems that are listed; the rest are counted.
-const MAX_DETAILS: usize = 50;
+/// The bytes after which no more problems are listed; the rest are counted. What one call can be told doesn't grow with its
+/// input, of which there may be thousands.
+const MAX_LISTED_BYTES: usize = 2_000;
 
 const ADDITIONAL_PROPERTIES: &str = "additionalProperties";
 
@@ -29,6 +30,7 @@ pub(crate) fn collect_problem_details(
         schema: declared,
         input,
         details: Vec::new(),
+        listed_bytes: 0,
         omitted: 0,
     };
     for error in validator.iter_errors(input) {
@@ -49,6 +51,7 @@ struct SchemaProblemCollector<'d> {
     schema: &'d Value,
     input: &'d Value,
     details: Vec<ProblemDetail>,
+    listed_bytes: usize,
     omitted: usize,
 }
 
@@ -59,13 +62,15 @@ impl SchemaProblemCollector<'_> {
         error: &ValidationError<'_>,
         message: impl FnOnce() -> String,
     ) {
-        if self.details.len() == MAX_DETAILS {
+        if self.listed_bytes >= MAX_LISTED_BYTES {
             self.omitted += 1;
             return;
         }
+        let (path, message) = (truncate(path, MAX_NAME_CHARS), message());
+        self.listed_bytes += path.len() + message.len();
         self.details.push(ProblemDetail {
-            path: truncate(path, MAX_NAME_CHARS),
-            message: message(),
+            path,
+            message,
             keyword: Some(keyword(error).to_owned()),
             schema_path: Some(error.schema_path().as_str().to_owned()),
         });

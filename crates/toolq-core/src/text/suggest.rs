@@ -11,10 +11,15 @@ pub fn suggest_name<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -
         return None;
     }
     let lower = found.to_lowercase();
+    let length = lower.chars().count();
     let distance = |name: &str| {
         let name = name.to_lowercase();
-        let allowed = lower.chars().count().max(name.chars().count()) / 3;
+        let other_length = name.chars().count();
+        let allowed = length.max(other_length) / 3;
         let is_prefix = lower.len() >= MIN_PREFIX_LEN && name.starts_with(&lower);
+        if length.abs_diff(other_length) > allowed && !is_prefix {
+            return None;
+        }
         let distance = strsim::osa_distance(&lower, &name)
             .min(1 + strsim::osa_distance(&sort_words(&lower), &sort_words(&name)));
         (distance <= allowed || is_prefix).then_some(distance)

@@ -1,5 +1,6 @@
 //! A tools.yaml, resolved.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt as _;
@@ -72,18 +73,31 @@ impl ToolsConfig {
 
     /// Returns the tools of the file in its order, and then those that servers have announced.
     pub fn known_tools(&self) -> Vec<Arc<Tool>> {
+        let announced = |tool: &Tool| {
+            let mut unlocked = self.unlocked.iter();
+            unlocked.find_map(|server| server.tool(&tool.name))
+        };
         let declared = self.tools.iter();
-        let declared = declared.map(|tool| Arc::clone(self.get(&tool.name).unwrap_or(tool)));
-        let mut known: Vec<Arc<Tool>> = declared.collect();
-        let is_declared = |tool: &&Arc<Tool>| self.tools.iter().any(|own| own.name == tool.name);
-        for server in &self.unlocked {
-            let Some(Ok(listing)) = server.listing() else {
-                continue;
-            };
-            let announced = listing.tools.iter().filter(|tool| !is_declared(tool));
-            known.extend(announced.cloned());
+        let declared = declared.map(|tool| announced(tool).unwrap_or(tool));
+        declared.chain(self.undeclared()).cloned().collect()
+    }
+
+    /// Returns the names of all [`known_tools`](Self::known_tools).
+    pub(crate) fn known_names(&self) -> Vec<&str> {
+        let tools = self.tools.iter().chain(self.undeclared());
+        tools.map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// Returns the tools that servers have announced, and of which the file has none.
+    fn undeclared(&self) -> Vec<&Arc<Tool>> {
+        let unlocked = self.unlocked.iter();
+        let listings = unlocked.filter_map(|server| server.listing()?.ok());
+        let mut announced: Vec<&Arc<Tool>> = listings.flat_map(|listing| &listing.tools).collect();
+        if !announced.is_empty() {
+            let declared: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
+            announced.retain(|tool| !declared.contains(&*tool.name));
         }
-        known
+        announced
     }
 
     /// Returns the name of the built-in tool that reads outputs that were cut, if the file enables it.

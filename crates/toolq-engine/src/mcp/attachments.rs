@@ -1,6 +1,6 @@
 //! Keeps what a server answered that isn't text, beside the log. The model reads a line that says where.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::output::LeadingFile;
 use redact::Mask;
 use toolq_core::text::format_bytes;
 
-/// How many files one answer may leave: a record of the log names them all.
+/// How many contents of one answer are saved, of which some may be equal: a record of the log names their files, and nothing
+/// else happens while they are written.
 const MAX_ATTACHMENTS: usize = 256;
 
 /// Where the contents of a call's answer are kept.
@@ -21,6 +22,8 @@ pub(crate) struct Attachments {
     /// How large one of them may be.
     pub(crate) max_bytes: u64,
     pub(crate) mask: Arc<Mask>,
+    /// How many contents there were.
+    pub(crate) count: Cell<usize>,
     /// What has been kept, in order.
     pub(crate) kept: RefCell<Vec<PathBuf>>,
 }
@@ -35,7 +38,7 @@ impl Attachments {
         if bytes.len() as u64 > self.max_bytes {
             return format!("[{what}, {size}, more than max_saved]");
         }
-        if self.kept.borrow().len() >= MAX_ATTACHMENTS {
+        if self.count.replace(self.count.get() + 1) >= MAX_ATTACHMENTS {
             return format!("[{what}, {size}, not saved: there are too many]");
         }
         let mut file = LeadingFile::new(self.dir.clone(), self.max_bytes, Arc::clone(&self.mask));
@@ -68,5 +71,34 @@ fn extension_of(mime_type: &str) -> &'static str {
         "application/pdf" => "pdf",
         "application/zip" => "zip",
         _ => "bin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_contents_are_saved_and_no_more_whether_they_are_equal_or_not() {
+        for count_of_kinds in [1, 10, 100_000] {
+            let dir = tempfile::tempdir().unwrap();
+            let attachments = Attachments {
+                dir: Some(dir.path().to_owned()),
+                max_bytes: 1 << 20,
+                mask: Arc::default(),
+                count: Cell::default(),
+                kept: RefCell::default(),
+            };
+            let lines = (0..2 * MAX_ATTACHMENTS).map(|number| {
+                let content = (number % count_of_kinds).to_string();
+                attachments.keep("a sound", "audio/wav", &BASE64.encode(content.as_bytes()))
+            });
+            let saved = lines.filter(|line| line.contains("saved in")).count();
+            assert_eq!(saved, MAX_ATTACHMENTS);
+            assert_eq!(
+                attachments.kept.take().len(),
+                MAX_ATTACHMENTS.min(count_of_kinds)
+            );
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 mod exchange;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -152,6 +152,7 @@ impl McpRunner {
             dir: self.outputs.clone(),
             max_bytes: tool.max_saved,
             mask: Arc::clone(&self.mask),
+            count: Cell::default(),
             kept: RefCell::default(),
         };
         let blocks = match &reply {

@@ -15,6 +15,9 @@ use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::rpc_error::RpcError;
 use crate::server::request::{CommonParams, MODERN_METHODS, RequestMeta, read_optional_params};
 
+/// The most messages of a batch. Each may ask for a list of all tools.
+const MAX_BATCH: usize = 100;
+
 /// The messages that a client posts at once.
 #[derive(Debug)]
 pub struct PostedBody<'b> {
@@ -78,7 +81,7 @@ impl<'b> PostedBody<'b> {
     /// Reads a body.
     ///
     /// # Errors
-    /// It isn't JSON or a message, or is an empty batch.
+    /// It isn't JSON or a message, or is a batch that is empty or too long.
     pub fn read(body: &'b [u8]) -> Result<Self, PostError> {
         let messages = parse_messages(body.trim_ascii()).map_err(|_| {
             if serde_json::from_slice::<IgnoredAny>(body).is_err() {
@@ -90,6 +93,10 @@ impl<'b> PostedBody<'b> {
         })?;
         if messages.is_empty() {
             let why = "the batch is empty";
+            return Err(PostError::new(400, RpcError::INVALID_REQUEST, why));
+        }
+        if messages.len() > MAX_BATCH {
+            let why = "a batch has at most 100 messages";
             return Err(PostError::new(400, RpcError::INVALID_REQUEST, why));
         }
         Ok(Self {
