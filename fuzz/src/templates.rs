@@ -7,8 +7,8 @@ use toolq_core::json::Input;
 use toolq_core::template::{VariableMode, parse_with_marks};
 use toolq_core::types::{
     AcceptedCall, Backing, CommandBacking, CommandLimits, HttpBacking, HttpMethod, Invocation,
-    Leftovers, RejectionReason, RequestBody, StdinContent, StdinSource, Template, TemplatePart,
-    Tool, Verdict,
+    Leftovers, RejectionReason, RequestBody, StderrUse, StdinContent, StdinSource, Template,
+    TemplatePart, Tool, Verdict,
 };
 
 use toolq_testing::{sample_call, tool_with_backing, tools_with_root};
@@ -128,6 +128,7 @@ fn check_command(shape: u8, input: &TestInput, choices: &mut Choices<'_>) {
         pass_env: Vec::new(),
         cwd: ROOT.into(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,

@@ -58,3 +58,4 @@ mod tools_file;
 mod tools_lock;
 mod unlocked_servers;
 mod untrusted_output;
+mod unusual_directories;

@@ -102,7 +102,7 @@ fn characters_may_arrive_in_pieces() {
     assert_eq!(ran.log_records().iter().filter(lossy).count(), 1);
 }
 
-/// The model gets the output verbatim. On stderr, color, cursor and bidirectional control sequences are escaped.
+/// The model gets a raw output verbatim. On stderr, color, cursor and bidirectional control sequences are escaped.
 #[test]
 fn terminal_sequences_are_escaped_on_stderr() {
     let hostile = "\x1b[31mred\x1b]0;title\x07\x1b]52;c;aGk=\x07\rover\u{9b}1A\u{202e}txt\u{200b}";
@@ -110,7 +110,7 @@ fn terminal_sequences_are_escaped_on_stderr() {
     let script = "cat status >&3; cat output; cat output >&2; exit 3";
     let name = format!("tool{hostile}");
     for progress in ["plain", "none"] {
-        let ran = sandbox_with_script(script, "")
+        let ran = sandbox_with_script(script, "    raw: true\n")
             .file("output", hostile)
             .file("status", format!("{status}\n"))
             .stdin(model_response(&[("tool", json!({})), (&name, json!({}))]))

@@ -22,7 +22,7 @@ use toolq_core::types::{
     Event, EventSink, FormatPolicy, HttpBacking, HttpInvocation, HttpMethod, Invocation, Leftovers,
     OnDoubt, OnFailure, Outcome, OutputKind, PartialJson, PartialTemplate, RequestBody,
     ResultContent, RetryPolicy, SafetyPolicy, SafetySource, Segment, StartLimits, StatusTemplates,
-    StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
+    StderrUse, StdinContent, StdinSource, Template, Tool, ToolsConfig, Verdict,
 };
 use toolq_engine::{AnswerDelivery, BudgetLimits, Engine, EngineSettings, Resolver};
 
@@ -55,6 +55,7 @@ pub fn tool_without_backing(name: &str) -> Tool {
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),
@@ -99,6 +100,7 @@ pub fn command_call(argv: &[&str]) -> TestCall {
         pass_env: Vec::new(),
         cwd: std::env::temp_dir(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,

@@ -25,7 +25,7 @@ pub enum ReaperRequest {
     Signal(i32),
     /// Terminate all processes of the call: with SIGTERM first, and with SIGKILL after this grace period.
     Terminate(Duration),
-    /// Release what is still running, and exit.
+    /// Release what is still running, and exit. The descriptors are the pipes that it may still write to.
     Release,
 }
 

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::descendants;
@@ -63,11 +65,14 @@ impl Reaper {
                         Ok(action) => action,
                         Err(error) => return call.kill_tree().and(Err(error)),
                     };
-                    let is_gone =
-                        action == ReaperAction::AwaitNext || descendants::count_living() == 0;
-                    sandboxes.finish_call(is_gone);
+                    let awaits_next = matches!(action, ReaperAction::AwaitNext);
+                    sandboxes.finish_call(awaits_next || descendants::count_living() == 0);
                     drop(held);
-                    if action == ReaperAction::Quit {
+                    if let ReaperAction::Quit(pipes) = action {
+                        // A process of its own, since others wait for the end of a reaper.
+                        if !pipes.is_empty() && matches!(forked_child::fork(), Ok(None)) {
+                            discard_output(&pipes);
+                        }
                         break;
                     }
                 }
@@ -78,6 +83,20 @@ impl Reaper {
 
     pub(crate) fn send_reply(&self, reply: ReaperReply) -> io::Result<()> {
         (&self.socket).write_all(&reply.encode())
+    }
+}
+
+/// Reads what released processes write until all of them have ended or closed the pipes: writing to a pipe that nobody reads
+/// would end them.
+fn discard_output(pipes: &[OwnedFd]) {
+    let mut open: Vec<&OwnedFd> = pipes.iter().collect();
+    while !open.is_empty() {
+        let watched = open.iter().map(|pipe| PollFd::new(*pipe, PollFlags::IN));
+        let _ = poll(&mut watched.collect::<Vec<_>>(), None);
+        open.retain(|pipe| {
+            let read = rustix::io::read(pipe, &mut [0; 1 << 12]);
+            matches!(read, Ok(1..) | Err(Errno::AGAIN | Errno::INTR))
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call as its reaper sees it: the program runs, its descendants are tracked, and in the end no process is left.
 
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -33,10 +33,11 @@ pub(crate) struct ReaperCall<'k> {
 }
 
 /// What a reaper does after a call.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum ReaperAction {
     AwaitNext,
-    Quit,
+    /// Quits, but leaves a process that reads from these pipes, if there are any.
+    Quit(Vec<OwnedFd>),
 }
 
 impl<'k> ReaperCall<'k> {
@@ -76,7 +77,9 @@ impl<'k> ReaperCall<'k> {
                     Some((ReaperRequest::Signal(signal), _)) => self.forward_signal(signal),
                     Some((ReaperRequest::Terminate(grace), _)) => return self.terminate(grace),
                     Some((ReaperRequest::Start(_), _)) => {}
-                    Some((ReaperRequest::Release, _)) => return Ok(ReaperAction::Quit),
+                    Some((ReaperRequest::Release, pipes)) => {
+                        return Ok(ReaperAction::Quit(pipes));
+                    }
                     None => return self.terminate_without_host(),
                 }
             }

@@ -26,7 +26,7 @@ impl ReaperCall<'_> {
         };
         if self.exit.is_none()
             && !grace.is_zero()
-            && self.terminate_gracefully(grace)? == ReaperAction::Quit
+            && matches!(self.terminate_gracefully(grace)?, ReaperAction::Quit(_))
         {
             return self.terminate_without_host();
         }
@@ -40,7 +40,7 @@ impl ReaperCall<'_> {
             has_survivors,
         })?;
         Ok(if has_survivors {
-            ReaperAction::Quit
+            ReaperAction::Quit(Vec::new())
         } else {
             ReaperAction::AwaitNext
         })
@@ -72,7 +72,7 @@ impl ReaperCall<'_> {
                     Some((ReaperRequest::Signal(signal), _)) => self.forward_signal(signal),
                     Some((ReaperRequest::Terminate(_), _)) => break,
                     Some(_) => {}
-                    None => return Ok(ReaperAction::Quit),
+                    None => return Ok(ReaperAction::Quit(Vec::new())),
                 }
             }
         }
@@ -98,7 +98,7 @@ impl ReaperCall<'_> {
                 self.reaper.signals.wait_for_child(wait)?;
             }
         }
-        self.kill_tree().map(|_| ReaperAction::Quit)
+        self.kill_tree().map(|_| ReaperAction::Quit(Vec::new()))
     }
 
     /// Sends SIGKILL to all processes, repeatedly, until they are gone or it takes too long. Returns whether any are

@@ -22,6 +22,7 @@ pub(crate) fn program_tool(tool: &Tool, command: CommandBacking, max_output: u64
         paths: Vec::new(),
         status: StatusTemplates::default(),
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),

@@ -16,7 +16,8 @@ pub(crate) const REAPER_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) const DIRECT_KILL_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often to check for the exit of an unsupervised program if there is no notification.
 pub(crate) const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long pipes are drained after the program itself has exited: processes that it left may keep them open forever.
+/// How long nothing may come from the pipes of a program that has exited until they count as drained: processes that it left may
+/// keep them open forever.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long to wait at first before looking again whether another run has come to the end of a call.

@@ -51,6 +51,7 @@ pub fn sample_tool(name: &str) -> Tool {
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),

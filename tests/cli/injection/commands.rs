@@ -12,6 +12,7 @@ tools:
   dump:
     input_schema: {type: object, properties: {x: {type: string}}, required: [x]}
     effect: read
+    raw: true
     status: {wait: "about {x}", doing: "with {x}"}
     command:
       argv: [sh, -c, 'printf "%s\0" "$#" "$@" "$VALUE"; cat', --, "<{x}>", "--flag={x}", "=", "{x}", "$HOME {x} *"]

@@ -11,6 +11,7 @@ tools:
   echo:
     input_schema: {type: object, properties: {x: {type: string}}, required: [x]}
     effect: read
+    raw: true
     command: {argv: [cat], stdin: \"{x}\"}
 ";
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use toolq_core::types::{CallOutput, CaptureStats, Outcome, OutputKind, ResultContent};
+use toolq_core::types::{CallOutput, CaptureStats, Outcome, OutputKind, ResultContent, StderrUse};
 
 use crate::support::engine_turn::{TestTurn, shell_call};
 
@@ -33,6 +33,73 @@ fn pipes_may_be_ignored_and_closed() {
         .timeout(100, 20_000)
         .run();
     assert!(matches!(ignores_stdin.outcome(), Outcome::TimedOut { .. }));
+}
+
+/// The model reads what people would see, and the file has all of it, unless the tool wants it raw.
+#[test]
+fn colors_and_overwritten_lines_are_not_shown() {
+    let script = r"for i in 1 2 3 4 5 6 7 8 9; do printf '\r\033[32m%s0%%\033[0m' $i; done; printf '\n\033[1mhun\033[0mter2-secret\n'; printf '\033[31mwarning\033[0m\n' >&2";
+    let call = |raw: bool| shell_call(script, &[]).tool(|tool| tool.raw_output = raw);
+    let run = |call| {
+        TestTurn::default()
+            .secret("hunter2-secret")
+            .call(call)
+            .run()
+    };
+    assert_eq!(run(call(false)).text(), "90%\n[masked]");
+    assert!(run(call(true)).text().starts_with("\r\u{1b}[32m10%"));
+    let dir = tempfile::tempdir().unwrap();
+    let cut = shell_call(
+        "printf 'first\\rsecond\\n'; seq 1000; printf 'last\\b\\b\\n'",
+        &[],
+    );
+    let cut = cut.tool(|tool| tool.max_output = 100);
+    let ran = TestTurn::default()
+        .outputs(dir.path().to_owned())
+        .call(cut)
+        .run();
+    let saved = ran
+        .outcome()
+        .captured()
+        .unwrap()
+        .saved_path
+        .clone()
+        .unwrap();
+    let saved = fs::read_to_string(*saved).unwrap();
+    assert!(
+        saved.starts_with("first\rsecond\n1\n") && saved.ends_with("last\u{8}\u{8}\n"),
+        "{saved}"
+    );
+    assert!(ran.text().starts_with("second\n1\n"), "{}", ran.text());
+    // What is shown whole isn't saved.
+    let bar = shell_call("for i in $(seq 1000); do printf '\\r%s' $i; done", &[]);
+    let bar = bar.tool(|tool| tool.max_output = 100);
+    let ran = TestTurn::default()
+        .outputs(dir.path().to_owned())
+        .call(bar)
+        .run();
+    assert_eq!(ran.text(), "1000");
+    assert_eq!(ran.outcome().captured().unwrap().saved_path, None);
+}
+
+#[test]
+fn stderr_is_shown_when_the_tool_says_so() {
+    for (policy, script, expected) in [
+        (StderrUse::OnFailure, "echo out; echo err >&2", "out"),
+        (StderrUse::OnFailure, "echo err >&2", "stderr:\nerr"),
+        (
+            StderrUse::Always,
+            "echo out; echo err >&2",
+            "out\nstderr:\nerr",
+        ),
+        (StderrUse::Always, "echo err >&2", "stderr:\nerr"),
+        (StderrUse::Always, "echo out", "out"),
+        (StderrUse::Never, "echo err >&2", ""),
+        (StderrUse::Never, "echo out; echo err >&2", "out"),
+    ] {
+        let call = shell_call(script, &[]).command_backing(|backing| backing.stderr = policy);
+        assert_eq!(call.run().text(), expected, "{policy:?} {script}");
+    }
 }
 
 /// A flood of output is drained and counted. Only its head and tail are kept.

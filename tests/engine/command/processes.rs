@@ -144,6 +144,51 @@ fn zombie_children() -> Vec<String> {
         .collect()
 }
 
+/// What a program leaves behind may be a filter of its own output, which is read to its end.
+#[cfg(target_os = "linux")]
+#[test]
+fn output_behind_the_end_of_a_program_is_read_until_it_ends_or_is_cut_off() {
+    let slowly = "(for i in 1 2 3 4 5 6 7 8; do sleep 0.1; echo $i; done) & echo begun";
+    let ran = shell_call(slowly, &[]).run();
+    assert_eq!(ran.text(), "begun\n1\n2\n3\n4\n5\n6\n7\n8");
+    let endlessly = "(while :; do echo more; sleep 0.01; done) & echo begun";
+    for (script, cut_off) in [
+        (endlessly, true),
+        ("sleep 1000 & echo begun", false),
+        (
+            "(while :; do echo more >&2; sleep 0.01; done) & echo begun",
+            false,
+        ),
+    ] {
+        let ran = shell_call(script, &[]).timeout(60_000, 500).run();
+        let captured = ran.outcome().captured().unwrap();
+        assert_eq!(
+            (captured.was_printing, captured.killed_leftovers > 0),
+            (cut_off, true),
+            "{script}"
+        );
+        assert!(ran.text().starts_with("begun"), "{script}");
+    }
+}
+
+/// Not even the end of toolq's process ends what `leftovers: allow` leaves behind, which goes on printing.
+#[cfg(target_os = "linux")]
+#[test]
+fn allowed_leftovers_can_print_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let script = "cd $1; (until [ -e go ]; do sleep 0.01; done; yes | head -c 300000; yes | head -c 300000 >&2; touch printed) & echo begun";
+    let place = dir.path().to_str().unwrap();
+    let ran = shell_call(script, &[place])
+        .command_backing(|backing| backing.leftovers = Leftovers::Allow)
+        .run();
+    assert_eq!(ran.text(), "begun");
+    fs::write(file("go"), "").unwrap();
+    while !file("printed").exists() {
+        std::thread::yield_now();
+    }
+}
+
 /// Processes left running after the program exits are killed and counted, or released with `leftovers: allow`.
 #[cfg(target_os = "linux")]
 #[test]

@@ -51,6 +51,8 @@ pub struct CommandBacking {
     pub cwd: PathBuf,
     /// Exit codes that count as success.
     pub success_exit: Vec<i32>,
+    /// When the model reads what the program wrote to stderr.
+    pub stderr: StderrUse,
     /// What happens to processes that the program leaves running.
     pub leftovers: Leftovers,
     /// Resource limits of the program and its descendants.
@@ -59,6 +61,19 @@ pub struct CommandBacking {
     pub sandbox: Option<Sandbox>,
     /// What runs the program.
     pub wrapper: Option<CommandWrapper>,
+}
+
+/// When the model reads the end of what a program wrote to stderr.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StderrUse {
+    /// If it failed, or printed nothing else.
+    #[default]
+    OnFailure,
+    /// Always: behind the output, if that is text.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// What happens to processes that are still running after the program itself has exited.

@@ -31,6 +31,8 @@ pub struct CaptureStats {
     pub lossy: bool,
     /// Number of processes that the program left running and that were killed.
     pub killed_leftovers: u32,
+    /// Whether a process that the program left was still printing when it was killed, so that the output ends early.
+    pub was_printing: bool,
     /// The earlier call whose result this is, if the call itself didn't run.
     pub cached: Option<Box<CacheHit>>,
 }

@@ -60,7 +60,9 @@ pub use agent::{
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};
 pub use argument_list::ArgumentList;
-pub use backing::{Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StdinSource};
+pub use backing::{
+    Backing, CommandBacking, CommandLimits, Leftovers, LimitKind, StderrUse, StdinSource,
+};
 pub use cache_policy::CachePolicy;
 pub use call::{Call, CallKey, CallKind, CallRef, InputState, ResponseEnding, Turn, TurnOrigin};
 pub(crate) use call_context::GENERATED_ID_PREFIX;

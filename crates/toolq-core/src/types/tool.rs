@@ -68,6 +68,8 @@ pub struct Tool {
     pub probe: Option<CommandBacking>,
     /// The format of the output.
     pub output: OutputKind,
+    /// Whether a program's output is shown as it was printed, not as a terminal would show it. Only for [`OutputKind::Text`].
+    pub raw_output: bool,
     /// The JSON that replaces an empty output, in compact form. Only for [`OutputKind::Json`].
     pub empty_output: Option<String>,
     /// The JSON Schema of the output. Only for [`OutputKind::Json`].

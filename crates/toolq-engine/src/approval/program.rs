@@ -15,7 +15,7 @@ use toolq_core::plan::render_approval_question;
 use toolq_core::types::{
     AcceptedCall, Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, CallEnding,
     CallTimeouts, CommandBacking, CommandInvocation, CommandLimits, Invocation, Leftovers, Outcome,
-    ResultContent, SafetySource, StdinContent, StdinSource, Tool,
+    ResultContent, SafetySource, StderrUse, StdinContent, StdinSource, Tool,
 };
 
 /// How long an approval program may think. It may wait for a person, so this only ends one that was forgotten.
@@ -76,6 +76,7 @@ fn approval_tool(program: &Path, tool: &Tool, engine: &EngineState) -> Tool {
         pass_env: names.map(str::to_owned).collect(),
         cwd: engine.settings.tools.root.clone(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
         sandbox: None,

@@ -1,5 +1,6 @@
 //! A started program, whether a reaper or toolq itself is its parent.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
@@ -76,7 +77,17 @@ impl ChildProcess {
         }
     }
 
-    /// Reaps an exited program, and kills (or, if allowed, releases) the processes that it left.
+    /// Leaves alone what an exited program left running, which may go on writing to `outputs`.
+    pub(crate) async fn release(&mut self, outputs: &[BorrowedFd<'_>]) {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Supervised(supervised) => supervised.release(outputs).await,
+            // Its group is killed.
+            Self::Direct(_) => {}
+        }
+    }
+
+    /// Reaps an exited program, and kills the processes that it left, unless that is allowed and they were released.
     pub(crate) async fn close(self, leftovers: Leftovers, control: &RunControl) -> ChildExit {
         match self {
             #[cfg(target_os = "linux")]

@@ -1,8 +1,10 @@
 //! Input and output of a running command: all of its pipes are served concurrently, so no pipe can block another.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Buf as _;
 use redact::Mask;
@@ -10,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::consume_budget;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use toolq_core::types::CallOutput;
 
 use crate::command::pipes::{ParentEnds, StdinFeed};
@@ -32,6 +34,8 @@ pub(crate) struct CommandStreams {
     status_lines: StatusLineParser,
     progress: ProgressSender,
     mask: Arc<Mask>,
+    /// How many bytes were received on stdout.
+    received: u64,
     /// What was received on stdout.
     pub(crate) output: OutputCollector,
     /// The end of what was received on stderr.
@@ -59,6 +63,7 @@ impl CommandStreams {
             status_lines: StatusLineParser::default(),
             progress,
             mask,
+            received: 0,
             output,
             stderr_tail,
         }
@@ -76,10 +81,27 @@ impl CommandStreams {
         event.await
     }
 
-    /// Drains stdout and stderr after the program has exited. Closes stdin.
-    pub(crate) async fn drain(&mut self) {
+    /// Drains stdout and stderr after the program has exited. With a `limit`, that goes on while something comes. Closes stdin.
+    /// Returns whether something was still coming when the limit was reached.
+    pub(crate) async fn drain(&mut self, limit: Option<Duration>) -> bool {
         self.stdin = None;
-        let _ = timeout(DRAIN_TIMEOUT, self.pump()).await;
+        let started = Instant::now();
+        loop {
+            let before = self.received;
+            let is_closed = timeout(DRAIN_TIMEOUT, self.pump()).await.is_ok();
+            if is_closed || self.received == before || limit.is_none() {
+                return false;
+            }
+            if limit.is_some_and(|limit| started.elapsed() >= limit) {
+                return true;
+            }
+        }
+    }
+
+    /// Returns the pipes that the program's processes may still write to.
+    pub(crate) fn outputs(&self) -> Vec<BorrowedFd<'_>> {
+        let pipes = [&self.stdout, &self.stderr, &self.status];
+        pipes.into_iter().flatten().map(AsFd::as_fd).collect()
     }
 
     /// Serves the pipes until all of them are closed. Cancel safe.
@@ -90,11 +112,15 @@ impl CommandStreams {
             mask,
             output,
             stderr_tail,
+            received,
             ..
         } = self;
         tokio::join!(
             write_stdin(&mut self.stdin),
-            read_pipe(&mut self.stdout, |bytes| output.push(bytes)),
+            read_pipe(&mut self.stdout, |bytes| {
+                *received += bytes.len() as u64;
+                output.push(bytes);
+            }),
             read_pipe(&mut self.stderr, |bytes| stderr_tail.push(bytes)),
             read_pipe(&mut self.status, |bytes| {
                 if let Some(mut update) = status_lines.push(bytes) {

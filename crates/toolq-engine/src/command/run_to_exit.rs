@@ -1,5 +1,6 @@
 //! Serves a started program until it ends, times out or is canceled, and makes an outcome of its end.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use tracing::debug;
@@ -9,7 +10,10 @@ use crate::command::child::{ChildExit, ChildProcess};
 use crate::command::pipe_io::CommandStreams;
 use crate::command::spec::CommandSpec;
 use crate::control::RunControl;
-use toolq_core::types::{CallEnding, DoubtCause, Effect, Outcome, ResultContent, Tool};
+use toolq_core::types::{
+    Backing, CallEnding, DoubtCause, Effect, Leftovers, Outcome, OutputKind, ResultContent,
+    StderrUse, Tool,
+};
 
 /// Why waiting for a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +47,18 @@ pub(super) async fn run_to_exit(
             let termination = terminate(&mut child, tool.timeout.kill_grace, &attempt.control);
             streams.pump_until(termination).await;
         }
-        streams.drain().await;
-        child.close(spec.leftovers(), &attempt.control).await
+        let leaves = spec.leftovers() == Leftovers::Allow;
+        let is_waited_for = wait_result == WaitResult::Exited && !leaves;
+        let limit = is_waited_for.then_some(tool.timeout.kill_grace);
+        let was_printing = streams.drain(limit).await;
+        if leaves {
+            child.release(&streams.outputs()).await;
+        }
+        let exit = child.close(spec.leftovers(), &attempt.control).await;
+        (exit, was_printing)
     };
     // What the program printed is in its result even if its reaper doesn't respond.
-    let exit = tokio::select! {
+    let (exit, was_printing) = tokio::select! {
         biased;
         exit = ending => exit,
         () = attempt.control.wait_for_kill_deadline() => {
@@ -61,7 +72,11 @@ pub(super) async fn run_to_exit(
         (_, ChildExit::NotConfined(errno)) => spec.confinement_failure(errno).into(),
         (WaitResult::Canceled, _) => AttemptResult::canceled_while_running(streams.into_output()),
         (WaitResult::Exited, exit) => {
-            outcome_of_exit(streams, exit, spec.success_codes(), tool.effect).into()
+            let mut outcome = outcome_of_exit(streams, exit, spec.success_codes(), tool);
+            if let Some(captured) = outcome.captured_mut() {
+                captured.was_printing = was_printing;
+            }
+            outcome.into()
         }
         (WaitResult::TimedOut, _) => Outcome::TimedOut {
             no_calls_started: false,
@@ -87,10 +102,10 @@ fn outcome_of_exit(
     streams: CommandStreams,
     exit: ChildExit,
     success: &[i32],
-    effect: Effect,
+    tool: &Tool,
 ) -> Outcome {
     let ChildExit::Exited { ending, leftovers } = exit else {
-        if effect == Effect::Write {
+        if tool.effect == Effect::Write {
             return Outcome::InDoubt {
                 cause: DoubtCause::ReaperKilled,
                 output: streams.into_output(),
@@ -100,23 +115,38 @@ fn outcome_of_exit(
             "the program's reaper process was killed, and the program with it".to_owned(),
         );
     };
-    let mut outcome = outcome_of_ending(streams, ending, success);
+    let mut outcome = outcome_of_ending(streams, ending, success, tool);
     if let Some(captured) = outcome.captured_mut() {
         captured.killed_leftovers = leftovers;
     }
     outcome
 }
 
-fn outcome_of_ending(streams: CommandStreams, ending: CallEnding, success: &[i32]) -> Outcome {
+fn outcome_of_ending(
+    streams: CommandStreams,
+    ending: CallEnding,
+    success: &[i32],
+    tool: &Tool,
+) -> Outcome {
     if matches!(ending, CallEnding::ExitCode(code) if success.contains(&code)) {
         let stderr = streams.stderr_tail.finish();
         let mut outcome = streams.output.into_outcome(ending, || stderr.clone());
+        let stderr_use = match &tool.backing {
+            Some(Backing::Command(command)) => command.stderr,
+            _ => StderrUse::default(),
+        };
         if let Outcome::Succeeded { content, .. } = &mut outcome
-            && matches!(content, ResultContent::Text(text) if text.is_empty())
+            && let ResultContent::Text(text) = content
             && !stderr.trim().is_empty()
         {
-            // What it printed there is all that it said.
-            *content = ResultContent::Text(format!("stderr:\n{}", stderr.trim_end()));
+            let separator = if text.is_empty() { "" } else { "\n" };
+            match stderr_use {
+                // What it printed there is all that it said.
+                StderrUse::OnFailure if text.is_empty() => {}
+                StderrUse::Always if tool.output == OutputKind::Text => {}
+                _ => return outcome,
+            }
+            let _ = write!(text, "{separator}stderr:\n{}", stderr.trim_end());
         }
         return outcome;
     }

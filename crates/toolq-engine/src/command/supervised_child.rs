@@ -118,15 +118,11 @@ impl SupervisedChild {
         }
     }
 
-    /// Kills or releases what is left, and returns the reaper to the pool.
+    /// Kills what is left, unless that is allowed, and returns the reaper to the pool.
     pub(crate) async fn close(mut self, leftovers: Leftovers, control: &RunControl) -> ChildExit {
         self.registration = None;
-        if !self.is_finished() {
-            if leftovers == Leftovers::Allow {
-                self.release_leftovers();
-            } else {
-                self.terminate(Duration::ZERO, control).await;
-            }
+        if !self.is_finished() && leftovers != Leftovers::Allow {
+            self.terminate(Duration::ZERO, control).await;
         }
         // If the system is out of resources, don't keep an idle reaper, which takes some itself.
         let must_discard = match self.last_reply {
@@ -159,9 +155,14 @@ impl SupervisedChild {
         }
     }
 
-    fn release_leftovers(&mut self) {
-        if let Some(reaper) = self.reaper.take() {
-            reaper.try_send(&ReaperRequest::Release);
+    /// Leaves alone what the program left running, which may go on writing to `outputs`.
+    pub(crate) async fn release(&mut self, outputs: &[BorrowedFd<'_>]) {
+        if !self.is_finished()
+            && let Some(reaper) = self.reaper.take()
+        {
+            let request = ReaperRequest::Release.encode();
+            // If the reaper doesn't read anymore, its call is ended by other means.
+            let _ = timeout(REAPER_TIMEOUT, reaper.send(&request, outputs)).await;
         }
     }
 

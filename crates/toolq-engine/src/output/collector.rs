@@ -42,9 +42,13 @@ enum OutputCapture {
 impl OutputCollector {
     /// Creates a collector for the stdout of a command of `tool`.
     pub(crate) fn for_command(tool: &Tool, outputs: Option<&PathBuf>, mask: &Arc<Mask>) -> Self {
+        let limits = CaptureLimits {
+            shows_lines: !tool.raw_output,
+            ..CaptureLimits::new(tool, outputs)
+        };
         Self {
             trim_newline: true,
-            ..Self::for_response(tool, outputs, mask, None)
+            ..Self::new(tool, limits, mask, None)
         }
     }
 
@@ -55,7 +59,10 @@ impl OutputCollector {
         mask: &Arc<Mask>,
         select: Option<String>,
     ) -> Self {
-        let limits = CaptureLimits::new(tool, outputs);
+        Self::new(tool, CaptureLimits::new(tool, outputs), mask, select)
+    }
+
+    fn new(tool: &Tool, limits: CaptureLimits, mask: &Arc<Mask>, select: Option<String>) -> Self {
         let capture = match (tool.output, &select) {
             (OutputKind::Text, None) => {
                 OutputCapture::Text(Box::new(TextCapture::new(limits.clone(), Arc::clone(mask))))

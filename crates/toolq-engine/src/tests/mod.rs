@@ -19,7 +19,8 @@ use crate::tests::scripted_runner::{
 };
 use toolq_core::types::{
     CheckedCall, CommandBacking, CommandLimits, DescribeCommand, Effect, Leftovers,
-    NotExecutedCause, OnFailure, RetryCondition, StdinSource, Tool, TurnArrival, Verdict,
+    NotExecutedCause, OnFailure, RetryCondition, StderrUse, StdinSource, Tool, TurnArrival,
+    Verdict,
 };
 
 fn permutations(items: &[&'static str]) -> Vec<Vec<&'static str>> {
@@ -105,6 +106,7 @@ fn a_tool_that_was_not_described_does_not_run() {
         pass_env: Vec::new(),
         cwd: "/".into(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::Kill,
         limits: CommandLimits::default(),
         sandbox: None,

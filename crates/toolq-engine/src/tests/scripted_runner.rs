@@ -199,6 +199,7 @@ pub(crate) fn tool(name: &str) -> Tool {
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),

@@ -82,6 +82,7 @@ impl Aspects {
             backing,
             probe,
             output,
+            raw_output,
             empty_output,
             output_schema,
             coerce,
@@ -138,6 +139,9 @@ impl Aspects {
             OutputKind::Text => {}
             OutputKind::Json => meaning.add("output", json!("json")),
             OutputKind::Content => meaning.add("output", json!("content")),
+        }
+        if *raw_output {
+            meaning.add("raw", json!(true));
         }
         if let Some(empty) = empty_output {
             meaning.add("empty", json!(empty));

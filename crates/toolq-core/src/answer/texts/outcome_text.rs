@@ -24,8 +24,8 @@ use crate::answer::texts::truncation;
 use crate::answer::texts::truncation::OutputReader;
 use crate::text::truncate;
 use crate::types::{
-    Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates, Outcome,
-    ResultContent, Tool,
+    Backing, Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates,
+    Outcome, ResultContent, StderrUse, Tool,
 };
 use redact::Mask;
 
@@ -168,6 +168,11 @@ fn render_error(
     join_lines([error_text.error.as_str(), &error_text.details, &hint])
 }
 
+fn hides_stderr(tool: Option<&Tool>) -> bool {
+    let backing = tool.and_then(|tool| tool.backing.as_ref());
+    matches!(backing, Some(Backing::Command(command)) if command.stderr == StderrUse::Never)
+}
+
 fn error_text(
     name: &str,
     tool: Option<&Tool>,
@@ -181,6 +186,7 @@ fn error_text(
         ),
         None => (Cow::Borrowed(""), ""),
     };
+    let stderr = if hides_stderr(tool) { "" } else { stderr };
     match outcome {
         Outcome::Succeeded { .. } | Outcome::Restored(_) => ErrorText::default(),
         Outcome::Failed { ending, .. } => explain_ending(tool, *ending, &output, stderr),

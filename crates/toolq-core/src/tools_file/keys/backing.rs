@@ -9,7 +9,7 @@ use crate::tools_file::keys::start_limits::RateForm;
 use crate::tools_file::keys::tool::Defaults;
 use crate::tools_file::keys::values::{DurationText, IdleText, SizeText, StatusRangeText};
 use crate::tools_file::spanned::{Field, SpannedTable};
-use crate::types::{HintPolicy, HttpMethod, Leftovers, ResultParts, ServerProtocol};
+use crate::types::{HintPolicy, HttpMethod, Leftovers, ResultParts, ServerProtocol, StderrUse};
 
 /// A program and its arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -50,6 +50,9 @@ pub struct CommandFile {
     /// Exit codes that count as success. Default: 0.
     #[schemars(with = "Field<Vec<u8>>")]
     pub success_exit: Field<Vec<Field<i32>>>,
+    /// When the model reads the end of stderr: `on_failure` (the default; also after a success without other output),
+    /// `always` (behind an output that is text), or `never`.
+    pub stderr: Field<StderrUse>,
     /// What to do with processes that are still running after the program exits: `kill` (the default), `report` (kill
     /// them and tell the model), or `allow`.
     pub leftovers: Field<Leftovers>,

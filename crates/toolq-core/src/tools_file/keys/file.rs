@@ -203,7 +203,9 @@ fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
         "parameters" | "inputSchema" | "schema" | "input" | "args" if is_tool_table => {
             "did you mean `input_schema`?"
         }
-        "argv" | "env" | "stdin" | "cwd" | "pass_env" | "success_exit" if is_tool_table => {
+        "argv" | "env" | "stdin" | "stderr" | "cwd" | "pass_env" | "success_exit"
+            if is_tool_table =>
+        {
             "it is a key of `command`: `command: {argv: [cat, --, \"{path}\"], env: {NAME: value}}`"
         }
         "url" | "method" | "query" | "headers" | "body" | "form" | "select" if is_tool_table => {

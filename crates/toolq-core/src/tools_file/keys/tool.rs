@@ -84,6 +84,8 @@ pub struct ToolFile {
     pub probe: Field<Argv>,
     /// Format of the output: `text` (the default), `json`, or `content` blocks.
     pub output: Field<OutputKind>,
+    /// Whether the model reads a text as it was printed, with colors, cursor movements and overwritten lines. Default: false.
+    pub raw: Field<bool>,
     /// The JSON that stands for an empty output, such as `'[]'`. Only with `output: json`. Default: an empty output is an
     /// error.
     pub empty: Field<String>,

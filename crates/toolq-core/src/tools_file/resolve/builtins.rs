@@ -239,6 +239,7 @@ fn builtin_tool(
         status: StatusTemplates::default(),
         backing: Some(Backing::Builtin(builtin)),
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),

@@ -11,7 +11,7 @@ use crate::tools_file::resolve::option_values::warn_about_unused_dashes;
 use crate::tools_file::resolve::placeholders::TemplatePolicy;
 use crate::tools_file::resolve::{env_variables, resource_limits, value_names};
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::types::{CommandBacking, Leftovers, StdinSource, Template};
+use crate::types::{CommandBacking, Leftovers, StderrUse, StdinSource, Template};
 
 /// Returns the backing, or `None` if there is no usable argument list.
 pub(crate) fn resolve_command(
@@ -59,6 +59,7 @@ pub(crate) fn resolve_command(
             .or_else(|| defaults_of_file.cwd.clone())
             .unwrap_or_else(|| context.root.to_owned()),
         success_exit: resolve_success_exit(&file.success_exit, context),
+        stderr: file.stderr.value().copied().unwrap_or_default(),
         leftovers: file
             .leftovers
             .value()
@@ -97,6 +98,7 @@ pub(crate) fn resolve_auxiliary_command(
             .or_else(|| defaults.cwd.clone())
             .unwrap_or_else(|| context.root.to_owned()),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::Kill,
         limits: tool_command
             .map(|command| command.limits)

@@ -338,6 +338,7 @@ fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
             "success_exit",
             file.success_exit.spanned().map(|field| field.key_span),
         ),
+        ("stderr", file.stderr.spanned().map(|field| field.key_span)),
         (
             "leftovers",
             file.leftovers.spanned().map(|field| field.key_span),

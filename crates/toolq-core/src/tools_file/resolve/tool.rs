@@ -97,6 +97,7 @@ pub(crate) fn resolve_tool(
         probe: auxiliary_commands::resolve_probe(tool, effect, backing.as_ref(), context),
         backing,
         output,
+        raw_output: tool.raw.value().copied().unwrap_or_default(),
         empty_output: resolve_empty_output(&tool.empty, output, context.diagnostics),
         // Resolved by `resolve_output_schema`.
         output_schema: None,

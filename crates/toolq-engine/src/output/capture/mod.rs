@@ -3,6 +3,7 @@
 mod document;
 mod leading_file;
 mod saved_file;
+mod shown_lines;
 mod tail;
 mod text;
 mod window;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::output::capture::shown_lines::ShownLines;
 use crate::output::capture::window::HeadTailWindow;
 use crate::run_budget::OutputCounter;
 use redact::{Mask, MaskedStream};
@@ -9,6 +10,7 @@ use redact::{Mask, MaskedStream};
 /// The last bytes of a stream, masked.
 #[derive(Debug)]
 pub(crate) struct TailCapture {
+    mask: Arc<Mask>,
     masked: MaskedStream,
     window: HeadTailWindow,
     /// Counts every byte for the run's output budget.
@@ -20,7 +22,8 @@ impl TailCapture {
     pub(crate) fn new(limit: usize, mask: Arc<Mask>, counter: OutputCounter) -> Self {
         Self {
             counter,
-            masked: MaskedStream::new(mask),
+            masked: MaskedStream::new(Arc::clone(&mask)),
+            mask,
             window: HeadTailWindow::tail(limit),
         }
     }
@@ -31,16 +34,24 @@ impl TailCapture {
             masked,
             window,
             counter,
+            ..
         } = self;
         counter.add(bytes.len());
         masked.push(bytes, |bytes| window.push(bytes));
     }
 
-    /// Returns the end of the output as text, without one trailing newline.
+    /// Returns the end of the output as a terminal would show it, without one trailing newline.
     pub(crate) fn finish(mut self) -> String {
         let Self { masked, window, .. } = &mut self;
         masked.finish(|bytes| window.push(bytes));
-        let mut text = self.window.into_text().text;
+        let printed = self.window.into_text().text;
+        let (mut lines, mut shown) = (ShownLines::default(), Vec::new());
+        lines.push(printed.as_bytes(), &mut |bytes| {
+            shown.extend_from_slice(bytes)
+        });
+        lines.finish(&mut |bytes| shown.extend_from_slice(bytes));
+        let shown = String::from_utf8_lossy(&shown);
+        let mut text = self.mask.apply(&shown).into_owned();
         if text.ends_with('\n') {
             text.pop();
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::output::capture::saved_file::SavedFile;
+use crate::output::capture::shown_lines::ShownLines;
 use crate::output::capture::window::HeadTailWindow;
 use redact::{Mask, MaskedStream};
 use toolq_core::types::{CaptureStats, Tool};
@@ -17,6 +18,8 @@ pub(crate) struct CaptureLimits {
     pub(crate) max_saved: u64,
     /// The directory for saved outputs. `None` saves nothing.
     pub(crate) save_dir: Option<PathBuf>,
+    /// Whether the model is shown what a terminal would show. What is saved is whole.
+    pub(crate) shows_lines: bool,
 }
 
 impl CaptureLimits {
@@ -25,6 +28,7 @@ impl CaptureLimits {
             max_shown: tool.max_output,
             max_saved: tool.max_saved,
             save_dir: outputs.cloned(),
+            shows_lines: false,
         }
     }
 }
@@ -33,6 +37,7 @@ impl CaptureLimits {
 #[derive(Debug)]
 pub(crate) struct TextCapture {
     total_bytes: u64,
+    mask: Arc<Mask>,
     masked: MaskedStream,
     retained: RetainedText,
 }
@@ -40,7 +45,10 @@ pub(crate) struct TextCapture {
 #[derive(Debug)]
 struct RetainedText {
     window: HeadTailWindow,
+    shown: Option<ShownLines>,
     limits: CaptureLimits,
+    /// All that was printed, until it is more than can be shown. Then it goes to the file.
+    printed: Option<Vec<u8>>,
     file: Option<SavedFile>,
     /// The last byte was a newline. It may have to be trimmed, so it is held back until more bytes follow it.
     pending_newline: bool,
@@ -51,9 +59,12 @@ impl TextCapture {
         let max_shown = usize::try_from(limits.max_shown).unwrap_or(usize::MAX);
         Self {
             total_bytes: 0,
-            masked: MaskedStream::new(mask),
+            masked: MaskedStream::new(Arc::clone(&mask)),
+            mask,
             retained: RetainedText {
                 window: HeadTailWindow::new(max_shown),
+                shown: limits.shows_lines.then(ShownLines::default),
+                printed: limits.save_dir.as_ref().map(|_| Vec::new()),
                 limits,
                 file: None,
                 pending_newline: false,
@@ -77,7 +88,14 @@ impl TextCapture {
         } = &mut self;
         masked.finish(|bytes| retained.push(bytes));
         retained.finish(trim_newline);
-        let window_text = self.retained.window.into_text();
+        let mut window_text = self.retained.window.into_text();
+        if self.retained.shown.is_some_and(|shown| shown.has_changed) {
+            // A color in the middle of a secret has kept it from being found.
+            let (head, tail) = window_text.text.split_at(window_text.cut_at);
+            let [head, tail] = [head, tail].map(|part| self.mask.apply(part));
+            window_text.cut_at = head.len();
+            window_text.text = format!("{head}{tail}");
+        }
         let text = window_text.text;
         let stats = CaptureStats {
             total_bytes: self.total_bytes,
@@ -85,11 +103,13 @@ impl TextCapture {
             cut_offset: window_text.cut_at,
             // If the file couldn't be written, nothing was saved, and the text says so.
             saved_path: (self.retained.file)
+                .filter(|_| window_text.cut > 0)
                 .and_then(|file| file.persist().ok())
                 .map(Box::new),
             attachments: Box::default(),
             lossy: window_text.lossy,
             killed_leftovers: 0,
+            was_printing: false,
             cached: None,
         };
         (text, stats)
@@ -111,56 +131,48 @@ impl RetainedText {
 
     /// Handles a trailing newline: it always belongs to the file, but to the text only if it isn't trimmed.
     fn finish(&mut self, trim_newline: bool) {
-        if !std::mem::take(&mut self.pending_newline) {
-            return;
+        if std::mem::take(&mut self.pending_newline) {
+            if trim_newline {
+                self.save(b"\n");
+            } else {
+                self.append(b"\n");
+            }
         }
-        if !trim_newline {
-            return self.append(b"\n");
-        }
-        if let Some(file) = &mut self.file
-            && file.push(b"\n").is_err()
-        {
-            self.file = None;
+        if let Some(shown) = &mut self.shown {
+            shown.finish(&mut |bytes| self.window.push(bytes));
         }
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        let was_complete = self.window.is_complete();
-        if was_complete && bytes.len() as u64 > self.window_room() {
-            self.open_file();
+        if let Some(printed) = &mut self.printed
+            && (printed.len() + bytes.len()) as u64 <= self.limits.max_shown
+        {
+            printed.extend_from_slice(bytes);
+        } else {
+            if let Some(printed) = self.printed.take() {
+                self.open_file();
+                self.save(&printed);
+            }
+            self.save(bytes);
         }
+        match &mut self.shown {
+            Some(shown) => shown.push(bytes, &mut |bytes| self.window.push(bytes)),
+            None => self.window.push(bytes),
+        }
+    }
+
+    fn save(&mut self, bytes: &[u8]) {
         if let Some(file) = &mut self.file
             && file.push(bytes).is_err()
         {
             self.file = None;
         }
-        self.window.push(bytes);
     }
 
-    /// Returns how many more bytes the window can keep without a cut.
-    fn window_room(&self) -> u64 {
-        let kept: usize = self.window.parts().iter().map(|part| part.len()).sum();
-        self.limits.max_shown.saturating_sub(kept as u64)
-    }
-
-    /// Creates the file, starting with everything that is in the window.
     fn open_file(&mut self) {
-        let Some(dir) = self
-            .limits
-            .save_dir
-            .as_ref()
-            .filter(|_| self.limits.max_saved > 0)
-        else {
-            return;
-        };
-        let opened = SavedFile::create(dir, self.limits.max_saved).and_then(|mut file| {
-            self.window
-                .parts()
-                .iter()
-                .try_for_each(|part| file.push(part))?;
-            Ok(file)
-        });
-        self.file = opened.ok();
+        let dir = self.limits.save_dir.as_ref();
+        let dir = dir.filter(|_| self.limits.max_saved > 0);
+        self.file = dir.and_then(|dir| SavedFile::create(dir, self.limits.max_saved).ok());
     }
 }
 
@@ -173,6 +185,7 @@ mod tests {
             max_shown,
             max_saved: 0,
             save_dir: None,
+            shows_lines: false,
         };
         let mut capture = TextCapture::new(limits, Arc::default());
         for piece in pieces {

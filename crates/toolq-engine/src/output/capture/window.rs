@@ -58,13 +58,8 @@ impl HeadTailWindow {
     }
 
     /// Returns whether the window still has all bytes of the stream.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.total <= (self.head_limit + self.tail_limit) as u64
-    }
-
-    /// Returns the bytes that are kept, in order. That's the whole stream while [`Self::is_complete`].
-    pub(crate) fn parts(&self) -> [&[u8]; 2] {
-        [&self.head, &self.tail]
     }
 
     /// Returns the bytes as text, cut at character boundaries.

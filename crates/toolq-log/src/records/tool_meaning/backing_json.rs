@@ -21,6 +21,7 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
         pass_env,
         cwd,
         success_exit,
+        stderr: _,
         leftovers,
         limits,
         sandbox,
@@ -44,7 +45,7 @@ pub(crate) fn command_json(command: &CommandBacking) -> Value {
         "dashes": dashes.iter().collect::<BTreeSet<_>>(),
         "env": pairs_json(env),
         "pass_env": pass_env.iter().collect::<BTreeSet<_>>(),
-        "cwd": cwd,
+        "cwd": cwd.to_string_lossy(),
         "success_exit": success_exit.iter().collect::<BTreeSet<_>>(),
         "leftovers": match leftovers {
             Leftovers::Kill | Leftovers::Report => "kill",

@@ -39,6 +39,7 @@ fn tool(name: &str, category: Option<&str>, effect: Effect, input_schema: Value)
         backing: None,
         probe: None,
         output: OutputKind::Text,
+        raw_output: false,
         empty_output: None,
         output_schema: None,
         rule_settings: Vec::new(),

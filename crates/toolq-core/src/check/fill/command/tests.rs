@@ -6,7 +6,7 @@ use super::*;
 
 use crate::check::fill::invocation::build_probe;
 use crate::testing::{sample_template, tool_with_backing};
-use crate::types::{Backing, CommandLimits, Leftovers};
+use crate::types::{Backing, CommandLimits, Leftovers, StderrUse};
 
 fn backing(argument: &str) -> CommandBacking {
     CommandBacking {
@@ -18,6 +18,7 @@ fn backing(argument: &str) -> CommandBacking {
         pass_env: Vec::new(),
         cwd: "/".into(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,

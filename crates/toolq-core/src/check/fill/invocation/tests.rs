@@ -9,7 +9,7 @@ use crate::testing::{sample_template, tool_with_backing};
 use crate::types::{
     Backing, BodyTemplate, CommandBacking, CommandInvocation, CommandLimits, HttpBacking,
     HttpInvocation, HttpMethod, Invocation, Leftovers, PartialJson, ProblemDetail, RequestBody,
-    Segment, StdinContent, StdinSource,
+    Segment, StderrUse, StdinContent, StdinSource,
 };
 use crate::url::{RequestUrlError, build_request_url};
 
@@ -23,6 +23,7 @@ fn command_backing(arguments: &[&str]) -> CommandBacking {
         pass_env: Vec::new(),
         cwd: "/".into(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,

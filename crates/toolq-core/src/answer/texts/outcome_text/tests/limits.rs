@@ -13,6 +13,7 @@ fn limited_tool() -> Tool {
         pass_env: Vec::new(),
         cwd: "/".into(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::Report,
         limits: CommandLimits {
             cpu: Some(Duration::from_secs(10)),
@@ -89,6 +90,14 @@ fn leftovers_are_reported_where_declared() {
         "(no output)\n[killed 2 processes that it left running]"
     );
     assert_eq!(text(&read_tool(), ran("done", 2)), "done");
+    for tool in [&reporting_tool, &read_tool()] {
+        let mut cut_off = ran("line 1\n", 1);
+        cut_off.captured_mut().unwrap().was_printing = true;
+        assert_eq!(
+            text(tool, cut_off),
+            "line 1\n[cut off here: a process that it left running was still printing, and was killed]"
+        );
+    }
     let json = Tool {
         output: OutputKind::Json,
         ..reporting_tool

@@ -18,7 +18,8 @@ use crate::types::{
     Backing, BudgetLimit, Call, CallAnswer, CallEnding, CallKind, CallOutput, CaptureStats,
     CommandBacking, CommandLimits, DoubtCause, Effect, HaltCause, Leftovers, LimitKind, MessageKey,
     NotExecutedCause, Outcome, OutputKind, ProblemDetail, Rejection, RejectionReason,
-    ResultContent, SpawnError, StdinSource, Tool, TransportCause, TransportError, TransportPhase,
+    ResultContent, SpawnError, StderrUse, StdinSource, Tool, TransportCause, TransportError,
+    TransportPhase,
 };
 use redact::Mask;
 

@@ -20,6 +20,7 @@ fn captured_with_cut(saved: Option<&str>, bytes: u64) -> CaptureStats {
         attachments: Box::default(),
         lossy: false,
         killed_leftovers: 0,
+        was_printing: false,
         cached: None,
     }
 }
