@@ -143,17 +143,15 @@ fn with_duplicates(document: &Value) -> Vec<String> {
                     .map(|(key, value)| format!("{}:{value}", json!(key)))
             };
             let split = |at: usize| {
-                let (before, after): (Vec<_>, Vec<_>) =
-                    (texts().take(at).collect(), texts().skip(at + 1).collect());
-                let begin = before
-                    .iter()
-                    .map(|text| format!("{text},"))
-                    .collect::<String>();
-                let end = after
-                    .iter()
-                    .map(|text| format!(",{text}"))
-                    .collect::<String>();
-                (format!("{{{begin}"), format!("{end}}}"))
+                let mut begin: Vec<String> = texts().take(at).collect();
+                let mut end: Vec<String> = texts().skip(at + 1).collect();
+                // Each of them has a comma on the side of the call.
+                begin.push(String::new());
+                end.insert(0, String::new());
+                (
+                    format!("{{{}", begin.join(",")),
+                    format!("{}}}", end.join(",")),
+                )
             };
             let of = members.iter().enumerate();
             let of = of.map(|(at, (key, value))| {

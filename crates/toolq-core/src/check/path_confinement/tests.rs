@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{accepted_call, sample_template, tool_with_backing};
 use crate::tools_file::parse_tools_file;
-use crate::types::{CommandLimits, Leftovers, RejectionReason, StdinSource, Verdict};
+use crate::types::{CommandLimits, Leftovers, RejectionReason, StderrUse, StdinSource, Verdict};
 
 fn command_backing(argument: &str, root: &Path) -> CommandBacking {
     CommandBacking {
@@ -20,6 +20,7 @@ fn command_backing(argument: &str, root: &Path) -> CommandBacking {
         pass_env: Vec::new(),
         cwd: root.to_owned(),
         success_exit: vec![0],
+        stderr: StderrUse::default(),
         leftovers: Leftovers::default(),
         limits: CommandLimits::default(),
         sandbox: None,

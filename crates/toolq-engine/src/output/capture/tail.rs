@@ -47,7 +47,7 @@ impl TailCapture {
         let printed = self.window.into_text().text;
         let (mut lines, mut shown) = (ShownLines::default(), Vec::new());
         lines.push(printed.as_bytes(), &mut |bytes| {
-            shown.extend_from_slice(bytes)
+            shown.extend_from_slice(bytes);
         });
         lines.finish(&mut |bytes| shown.extend_from_slice(bytes));
         let shown = String::from_utf8_lossy(&shown);
