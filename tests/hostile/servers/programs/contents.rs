@@ -17,7 +17,7 @@ hostile_servers! {
         let content = json!([{"type": "text"}, {"type": "text", "text": 5}, {"type": "image"}, {}, 5, null, {"type": "text", "text": "and text"}]);
         answer(wire, call, json!({ "content": content }));
     }).ends(Says("and text"), Says("and text"));
-    sends_content_that_is_no_list => legacy().on_call(|wire, call| answer(wire, call, json!({"content": "done"}))).ends(Fails("can't be read"), InDoubt("can't be read"));
+    sends_content_that_is_no_list => legacy().on_call(|wire, call| answer(wire, call, json!({"content": "done"}))).ends(Says("done"), Says("done"));
     sends_a_huge_image => legacy().memory_limit(100).on_call(|wire, call| {
         let content = json!([{"type": "image", "mimeType": "image/png", "data": "A".repeat(2 << 20)}]);
         answer(wire, call, json!({ "content": content }));
