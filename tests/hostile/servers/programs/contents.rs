@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::hostile_servers;
-use crate::servers::expectation::End::{Fails, InDoubt, Says, Served};
+use crate::servers::expectation::End::{Fails, Says, Served};
 use crate::servers::script::legacy;
 use crate::servers::wire::{Request, Wire, tools};
 
