@@ -45,7 +45,6 @@ fn split_request(connection: &[u8]) -> (String, Vec<String>, String) {
 fn expected_headers(listener: &RecordingListener, extra: &[String]) -> Vec<String> {
     let mut headers = vec![
         "accept: */*".to_owned(),
-        "accept-encoding: gzip,deflate".to_owned(),
         format!("host: {}", listener.authority),
         concat!("user-agent: toolq/", env!("CARGO_PKG_VERSION")).to_owned(),
     ];

@@ -292,7 +292,7 @@ fn a_request_on_a_kept_connection_that_closes_is_sent_once_more() {
 /// Whether it was asked for or not, a body is decoded, and no more of it than is of use.
 #[test]
 fn a_compressed_body_is_decoded_within_the_limits() {
-    if lacks(&["gzip", "python3"]) {
+    if lacks(&["gzip"]) {
         return;
     }
     let compress = |script: &str| {
@@ -302,13 +302,13 @@ fn a_compressed_body_is_decoded_within_the_limits() {
             .unwrap()
             .stdout
     };
-    let zlib = "printf '{\"rate\": 7}' | python3 -c 'import sys, zlib; sys.stdout.buffer.write(zlib.compress(sys.stdin.buffer.read()))'";
     let answer = |encoding: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\n\r\n");
         FaultyServer::new(&[ServerBehavior::Respond([head.as_bytes(), body].concat())])
     };
-    for (encoding, script) in [("gzip", "printf '{\"rate\": 7}' | gzip"), ("deflate", zlib)] {
-        let server = answer(encoding, &compress(script));
+    let whole = "printf '{\"rate\"' | gzip; printf ': 7}' | gzip";
+    for encoding in ["gzip", "x-gzip", "GZIP"] {
+        let server = answer(encoding, &compress(whole));
         let call = server.get_call("/");
         let call = call.http_backing(|http| http.select = Some("/rate".to_owned()));
         assert_eq!(call.run().text(), "7", "{encoding}");
@@ -331,7 +331,7 @@ fn a_compressed_body_is_decoded_within_the_limits() {
 #[test]
 fn a_body_in_another_encoding_is_refused() {
     let body = vec![0; 1 << 16];
-    for encoding in ["GZIP, gzip", "br", "zstd", "x-own"] {
+    for encoding in ["GZIP, gzip", "deflate", "br", "zstd", "x-own"] {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\n\r\n");
         let server = FaultyServer::new(&[ServerBehavior::Repeat(head.into(), body.clone())]);
         let ran = server.get_call("/").run();

@@ -164,7 +164,7 @@ async fn read_response(
 ) -> Result<(ModelResponse, Turn), RequestError> {
     if let Some(encoding) = content_encoding(http.headers()) {
         return Err(unreadable(format!(
-            "its body is encoded ({encoding}), although only gzip and deflate were accepted"
+            "its body is encoded ({encoding}), although no encoding was requested"
         )));
     }
     let head = ResponseHead {

@@ -2,6 +2,7 @@
 
 mod clients;
 pub(crate) mod error;
+mod gzip_body;
 mod request_body;
 mod resolver;
 mod response_headers;

@@ -1,5 +1,7 @@
 //! Runs HTTP backings: sends the request, and reads the response within limits on time and size.
 
+use std::borrow::Cow;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,7 @@ use url::Url;
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
 use crate::http::clients::HttpClients;
 use crate::http::error::{self, HttpError};
+use crate::http::gzip_body::GzipBody;
 use crate::http::request_body::resolve_body;
 use crate::http::response_headers::{content_encoding, parse_retry_after};
 use crate::http::send_guard::SendGuard;
@@ -345,7 +348,7 @@ impl ResponseHead {
     fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
         Outcome::BadOutput {
             problem: format!(
-                "its body is encoded ({encoding}), but only gzip and deflate were accepted"
+                "its body is encoded ({encoding}), and of encodings, only gzip is decoded"
             ),
             output: CallOutput::default(),
             ending: CallEnding::HttpStatus(self.status),
@@ -395,6 +398,9 @@ fn in_doubt_outcome(cause: DoubtCause, body: OutputCollector) -> Outcome {
     }
 }
 
+/// How much of a body is decoded at once.
+const MAX_PIECE_BYTES: usize = 4 << 10;
+
 /// Reads a body piece by piece, up to the number of bytes that `output` can use.
 ///
 /// # Errors
@@ -416,16 +422,53 @@ async fn read_body(
     }
     let body_error =
         |error| error::transport_error(TransportPhase::Body, origin, error::root_cause(&error));
+    let mut body = match head.encoding.as_deref() {
+        None => ArrivingBody::Plain,
+        Some(encoding) if is_gzip(encoding) => ArrivingBody::Gzip(Box::new(GzipBody::new())),
+        Some(_) => ArrivingBody::Unreadable,
+    };
     let mut total = 0;
-    while let Some(piece) = response.chunk().await.map_err(body_error)? {
-        if let Some(encoding) = &head.encoding {
-            return Err(HttpError::EncodedBody(encoding.clone()));
-        }
-        total += piece.len() as u64;
+    let mut push = |bytes: io::Result<Cow<'_, [u8]>>| {
+        let bytes = bytes.map_err(|error| {
+            let detail = format!("the body isn't whole gzip: {error}");
+            error::transport_error(TransportPhase::Body, origin, detail)
+        })?;
+        total += bytes.len() as u64;
         if total > max_bytes {
             return Err(too_large());
         }
-        output.push(&piece);
+        output.push(&bytes);
+        Ok(())
+    };
+    while let Some(chunk) = response.chunk().await.map_err(body_error)? {
+        for piece in chunk.chunks(MAX_PIECE_BYTES) {
+            match &mut body {
+                ArrivingBody::Plain => push(Ok(piece.into()))?,
+                ArrivingBody::Gzip(gzip) => push(gzip.decode(piece).map(Cow::Owned))?,
+                ArrivingBody::Unreadable => {
+                    let encoding = head.encoding.clone().unwrap_or_default();
+                    return Err(HttpError::EncodedBody(encoding));
+                }
+            }
+        }
+    }
+    if let ArrivingBody::Gzip(gzip) = &mut body {
+        push(gzip.finish().map(Cow::Owned))?;
     }
     Ok(())
+}
+
+/// Returns whether this is the name of gzip (RFC 9110, section 8.4.1.3).
+fn is_gzip(encoding: &str) -> bool {
+    ["gzip", "x-gzip"]
+        .iter()
+        .any(|name| encoding.eq_ignore_ascii_case(name))
+}
+
+/// How a body is encoded.
+enum ArrivingBody {
+    Plain,
+    Gzip(Box<GzipBody>),
+    /// In a way that toolq doesn't know.
+    Unreadable,
 }

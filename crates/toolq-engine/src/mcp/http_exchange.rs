@@ -90,9 +90,8 @@ impl HttpExchange {
             self.pass_on(ResponsePart::SessionBegan(id.clone())).await;
         }
         if let Some(encoding) = content_encoding(response.headers()) {
-            let detail = format!(
-                "the response is encoded ({encoding}), but only gzip and deflate were accepted"
-            );
+            let detail =
+                format!("the response is encoded ({encoding}), but no encoding was requested");
             return Err(self.no_answer(detail));
         }
         match media_type(response.headers()).as_deref() {

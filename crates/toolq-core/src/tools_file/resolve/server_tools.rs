@@ -309,6 +309,8 @@ fn for_objects(schema: Cow<'_, Value>) -> Option<Cow<'_, Value>> {
         Some(kind) => (kind == "object").then_some(schema),
         // What it refers to says so.
         None if schema.get("$ref").is_some() => Some(schema),
+        // APIs of models refuse a choice at the top, and whatever else stands in the request with it.
+        None if ["anyOf", "oneOf", "allOf"].iter().any(|key| schema.get(key).is_some()) => None,
         None => match schema.into_owned() {
             Value::Bool(false) => None,
             Value::Object(mut members) => {
