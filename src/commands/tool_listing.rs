@@ -55,8 +55,8 @@ impl<'t> ToolListing<'t> {
 
     fn safety(&self) -> String {
         let word = match self.concurrency_safe {
-            Some(true) => "safe",
-            Some(false) => "not safe",
+            Some(true) => "yes",
+            Some(false) => "no",
             None => "by input",
         };
         format!("{word}: {}", self.decided_by)

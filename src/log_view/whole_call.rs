@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::log_view::call_end_view::end_label;
 use crate::log_view::session_view::format_time;
 use toolq_core::text::{content_text, escape, format_duration};
+use toolq_core::types::safety_text;
 use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
@@ -93,7 +94,7 @@ impl WholeCallRenderer {
         Ok(())
     }
 
-    /// Renders the first record: `pay toolu_07: turn 0, position 3, batch 1, not safe by effect`.
+    /// Renders the first record: `pay toolu_07: turn 0, position 3, batch 1, alone by effect`.
     fn render_call(
         &self,
         record: &Record,
@@ -124,8 +125,7 @@ impl WholeCallRenderer {
             let _ = write!(text, ", batch {batch}");
         }
         if let (Some(is_safe), Some(reason)) = (call.concurrency_safe, &call.reason) {
-            let safety = if is_safe { "safe" } else { "not safe" };
-            let _ = write!(text, ", {safety}: {}", escape(reason));
+            let _ = write!(text, ", {}", safety_text(is_safe, &escape(reason)));
         }
         text.push('\n');
         text += &record_line(record, None);

@@ -167,11 +167,16 @@ impl RunSummary {
         } else {
             last
         };
-        let took = format_duration(Duration::from_millis(last.saturating_sub(first)));
+        let took = Duration::from_millis(last.saturating_sub(first));
         let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
         let planned = planned.map_or_else(String::new, |planned| format!(" ({planned})"));
-        let serial = format_duration(self.serial_duration);
-        format!("took {took}{planned}, {serial} if run one after another")
+        // It says something only where calls ran beside each other.
+        let serial = (self.serial_duration > took).then(|| {
+            let serial = format_duration(self.serial_duration);
+            format!(", {serial} if run one after another")
+        });
+        let serial = serial.unwrap_or_default();
+        format!("took {}{planned}{serial}", format_duration(took))
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::timeline::timeline_call::{RecordPlace, TimelineCall};
 use toolq_core::text::{content_text, keep_beginning};
-use toolq_core::types::OutcomeKind;
+use toolq_core::types::{OutcomeKind, safety_text};
 use toolq_log::records::{
     CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
 };
@@ -122,10 +122,9 @@ impl TimelineReader {
             turn: call.turn,
             position: call.position,
             batch: call.batch,
-            safety: call.reason.map(|reason| {
-                let is_safe = call.concurrency_safe == Some(true);
-                format!("{}: {reason}", if is_safe { "safe" } else { "not safe" })
-            }),
+            safety: call
+                .reason
+                .map(|reason| safety_text(call.concurrency_safe == Some(true), &reason)),
             parent: parent.copied(),
             input: keep_beginning(input),
             requested_ms: self.timeline.last_ms,

@@ -16,7 +16,7 @@ pub(crate) struct TimelineCall {
     pub(crate) position: usize,
     /// `None` for a call that wasn't going to run.
     pub(crate) batch: Option<usize>,
-    /// Whether it may run together with others, and what decided that: `safe: effect`.
+    /// Whether it may run together with others, and what decided that: `parallel by effect`.
     pub(crate) safety: Option<String>,
     /// The agent's call that made it, as an index into the calls of the log.
     pub(crate) parent: Option<usize>,

@@ -288,7 +288,7 @@ fn a_text_plan_has_a_paragraph_per_turn_and_a_json_plan_a_line() {
     };
     let text = plan(&["plan", "-j", "1"]);
     assert!(
-        text.contains("batch 0: 2 calls, 1 at a time (safe: effect)\n"),
+        text.contains("batch 0: 2 calls, 1 at a time (parallel by effect)\n"),
         "{text}"
     );
     assert!(text.contains("\n\nturn 1: 2 calls"), "{text}");

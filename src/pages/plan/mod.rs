@@ -120,8 +120,8 @@ impl PlanPage {
                 p.path { "With " (visible_text(tools_path)) ". Nothing has run; all times are estimates." }
                 (filter_form(rows().map(|row| row.tool_name.as_str()), states.iter().map(|state| state.label())))
             }
-            main {
-                (legend(&states))
+            main.plan {
+                (legend(&states, rows().any(PlannedRow::lacks_estimate)))
                 @for turns in self.turns.chunks(CHUNK_HEADINGS) {
                     div.lazy[turns.len() == CHUNK_HEADINGS] { @for turn in turns { (turn_view(turn)) } }
                 }
@@ -176,8 +176,9 @@ fn batch_view(batch: &BatchView) -> Markup {
     }
 }
 
-/// Explains the marks of the states that the page has, and what the bars mean.
-fn legend(states: &[PlannedState]) -> Markup {
+/// Explains the marks of the states that the page has, and the bars that it has.
+fn legend(states: &[PlannedState], some_lack_estimates: bool) -> Markup {
+    let may_need_approval = states.contains(&PlannedState::NeedsApproval);
     let bar = |state: &str, class: &str, meaning: &str| {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
@@ -189,9 +190,8 @@ fn legend(states: &[PlannedState]) -> Markup {
         p.legend { @for one in states { (state(one)) } }
         p.legend {
             (bar("planned", "run", "estimated time"))
-            (bar("approval", "run", "the same, once it is approved"))
-            (bar("", "never", "starts here, no estimate"))
-            span { "safe: may run together with others; not safe: runs alone; then what decided that" }
+            @if may_need_approval { (bar("approval", "run", "the same, once it is approved")) }
+            @if some_lack_estimates { (bar("", "never", "starts here, no estimate")) }
         }
     }
 }

@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use crate::pages::call_details::{CallDetails, cut_text, input_beginning};
+use crate::pages::call_details::{CallDetails, cut_text};
 use crate::pages::row_look::RowLook;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::plan::{PlannedCall, RejectedCall, TurnPlan, render_invocation, render_sandbox};
 use toolq_core::text::format_duration;
-use toolq_core::types::{Call, OutcomeKind};
+use toolq_core::types::{Call, Effect, OutcomeKind};
 
 /// The narrowest bar that can be seen and pointed at, in percent of the turn.
 const MIN_BAR_PERCENT: f64 = 0.35;
+/// How much a row shows of an input, and of what it runs, in bytes. The details have more.
+const MAX_ROW_BYTES: usize = 2_000;
 /// How much is shown of the input of a call that doesn't run, in bytes.
 const MAX_IDLE_INPUT_BYTES: usize = 1_000;
 const MORE: &str = "`toolq plan --format json` has more";
@@ -27,8 +29,10 @@ pub(super) struct PlannedRow {
     pub(super) state: PlannedState,
     pub(super) details: CallDetails<'static>,
     tool_use_id: String,
-    /// The beginning of its input.
+    /// Its input, unless that is very long.
     input: String,
+    /// What it runs.
+    runs: String,
     position: usize,
     /// How long it takes.
     took: String,
@@ -41,7 +45,9 @@ pub(super) struct PlannedRow {
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlannedState {
-    Planned,
+    Reads,
+    Repeatable,
+    Changes,
     NeedsApproval,
     Rejected,
     Skipped,
@@ -50,8 +56,10 @@ pub(super) enum PlannedState {
 }
 
 impl PlannedState {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Planned,
+    pub(super) const ALL: [Self; 8] = [
+        Self::Reads,
+        Self::Repeatable,
+        Self::Changes,
         Self::NeedsApproval,
         Self::Rejected,
         Self::Skipped,
@@ -61,7 +69,9 @@ impl PlannedState {
 
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::Planned => "planned",
+            Self::Reads => "reads",
+            Self::Repeatable => "repeatable",
+            Self::Changes => "changes",
             Self::NeedsApproval => "needs approval",
             Self::Rejected => OutcomeKind::Rejected.label(),
             Self::Skipped => OutcomeKind::Skipped.label(),
@@ -73,7 +83,9 @@ impl PlannedState {
     /// Says what the label means.
     pub(super) fn meaning(self) -> &'static str {
         match self {
-            Self::Planned => "would run",
+            Self::Reads => "changes nothing",
+            Self::Repeatable => "may run again without harm",
+            Self::Changes => "changes something, and runs once",
             Self::NeedsApproval => "would run once somebody approves it",
             Self::Rejected => "could not run as it was requested",
             Self::Skipped => "would be answered without running",
@@ -84,7 +96,9 @@ impl PlannedState {
 
     pub(super) fn look(self) -> RowLook {
         match self {
-            Self::Planned => RowLook::new("planned", "○"),
+            Self::Reads => RowLook::new("planned", "○"),
+            Self::Repeatable => RowLook::new("planned", "◐"),
+            Self::Changes => RowLook::new("changes", "●"),
             Self::NeedsApproval => RowLook::new("approval", "?"),
             Self::Rejected => RowLook::new("rejected", "⊘"),
             Self::Skipped => RowLook::new("skipped", "◇"),
@@ -103,10 +117,11 @@ impl PlannedRow {
         limit: usize,
     ) -> Self {
         let accepted = planned.accepted;
-        let state = if accepted.needs_approval {
-            PlannedState::NeedsApproval
-        } else {
-            PlannedState::Planned
+        let state = match accepted.tool.effect {
+            _ if accepted.needs_approval => PlannedState::NeedsApproval,
+            Effect::Read => PlannedState::Reads,
+            Effect::Idempotent => PlannedState::Repeatable,
+            Effect::Write => PlannedState::Changes,
         };
         let estimate = accepted.tool.estimate;
         let mut facts = vec![planned.call.id.clone(), planned.safety()];
@@ -125,12 +140,10 @@ impl PlannedRow {
         details.extend(render_sandbox(accepted, mask).map(|sandbox| ("sandbox", sandbox)));
         details.push(("input", cut_text(&input, limit, MORE)));
         let total = plan.estimate.planned;
-        let took = estimate.map_or_else(
-            || "no estimate".to_owned(),
-            |estimate| format!("about {}", format_duration(estimate)),
-        );
+        let took = estimate.map_or_else(|| "no estimate".to_owned(), format_duration);
         Self {
             took,
+            runs: visible_text(&cut_text(&runs, limit.min(MAX_ROW_BYTES), MORE)),
             bar: Some((
                 percent(planned.start, total),
                 estimate.map(|estimate| percent(estimate, total)),
@@ -216,12 +229,18 @@ impl PlannedRow {
             tool_name,
             state,
             tool_use_id: mask.apply(&call.id).into_owned(),
-            input: input_beginning(input),
+            input: visible_text(&cut_text(input, MAX_ROW_BYTES, MORE)),
+            runs: String::new(),
             position: call.position,
             took: String::new(),
             problem: String::new(),
             bar: None,
         }
+    }
+
+    /// Whether it runs, and nobody knows for how long.
+    pub(super) fn lacks_estimate(&self) -> bool {
+        matches!(self.bar, Some((_, None)))
     }
 
     pub(super) fn markup(&self) -> Markup {
@@ -232,7 +251,10 @@ impl PlannedRow {
                 a href=(format!("#{anchor}")) {
                     span.state { (mark) " " (self.state.label()) }
                     span.name { (self.position) " " (visible_text(&self.tool_name)) }
-                    span.input { (self.input) }
+                    span.input.whole {
+                        (self.input)
+                        @if !self.runs.is_empty() { span.runs { (self.runs) } }
+                    }
                     span.took { (self.took) }
                     @match self.bar {
                         Some(bar) => svg aria-hidden="true" { (bar_markup(bar)) },

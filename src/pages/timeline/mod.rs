@@ -112,8 +112,10 @@ fn summary(timeline: &LogTimeline) -> String {
         .iter()
         .filter_map(|call| timeline.duration_of(call))
         .sum();
-    let serial = format_duration(Duration::from_millis(serial));
-    parts.push(format!("{serial} if run one after another"));
+    if roots.len() > 1 {
+        let serial = format_duration(Duration::from_millis(serial));
+        parts.push(format!("{serial} if run one after another"));
+    }
     visible_text(&parts.join(" · "))
 }
 

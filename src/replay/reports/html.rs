@@ -1,5 +1,6 @@
 //! The HTML report, a page for the reviewer of a CI run.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use crate::pages::{ReplayRow, ReplayState, input_beginning, replay_page, side_rows};
@@ -115,9 +116,51 @@ impl ReplayReport for HtmlReport {
     }
 
     fn finish(&mut self, totals: &ReplayTotals) -> io::Result<()> {
+        put_differences_first(&mut self.rows);
         let totals = labels::totals_label(totals);
         let page = replay_page(&self.rows, &totals, &self.unreadable, self.omitted);
         self.out.write_all(page.as_bytes())?;
         self.out.flush()
+    }
+}
+
+/// Moves the recordings with differences before the others, and in each, the calls that differ before the others.
+fn put_differences_first(rows: &mut [ReplayRow]) {
+    let differing = rows.iter().filter(|row| row.state == ReplayState::Differs);
+    let files: HashSet<String> = differing.map(|row| row.file.clone()).collect();
+    rows.sort_by_key(|row| !files.contains(&row.file));
+    for file in rows.chunk_by_mut(|one, other| one.file == other.file) {
+        file.sort_by_key(|row| row.state.min(ReplayState::Matches));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_come_first_and_the_rest_keeps_its_order() {
+        use ReplayState::{Differs, Matches, Served, Stale};
+        let row = |(turn, (file, state)): (usize, (&str, ReplayState))| ReplayRow {
+            file: file.to_owned(),
+            turn,
+            tool_use_id: String::new(),
+            tool_name: String::new(),
+            input: String::new(),
+            state,
+            findings: Vec::new(),
+        };
+        let rows = [
+            ("a", Served),
+            ("a", Matches),
+            ("b", Matches),
+            ("b", Stale),
+            ("b", Differs),
+            ("c", Matches),
+        ];
+        let mut rows: Vec<ReplayRow> = rows.into_iter().enumerate().map(row).collect();
+        put_differences_first(&mut rows);
+        let order: Vec<usize> = rows.iter().map(|row| row.turn).collect();
+        assert_eq!(order, [4, 3, 2, 0, 1, 5]);
     }
 }

@@ -95,7 +95,8 @@ impl ReplayReport for JunitReport {
             call.turn, call.position, call.tool_name, call.tool_use_id
         );
         let body = match &case.result {
-            CaseResult::Matched | CaseResult::Served => String::new(),
+            CaseResult::Matched => String::new(),
+            CaseResult::Served => skipped_element("not run: only its input was checked"),
             CaseResult::Incomplete(cause) => skipped_element(incomplete_label(*cause)),
             CaseResult::Stale {
                 after,
@@ -114,6 +115,7 @@ impl ReplayReport for JunitReport {
         counts.skipped += usize::from(matches!(
             case.result,
             CaseResult::Incomplete(_)
+                | CaseResult::Served
                 | CaseResult::Stale {
                     is_failure: false,
                     ..

@@ -251,14 +251,14 @@ fn the_summary_says_how_long_the_turns_should_have_taken() {
     let turn = [get(0), get(1), save, rejected_call(3, "nobody")];
     let text = summarize(&[&turn]);
     assert!(
-        text.contains(" (estimated 5s), "),
+        text.contains(" (estimated 5s)"),
         "{text}: two calls at once, and one after them"
     );
     let text = summarize(&[&turn, &[get(0)]]);
-    assert!(text.contains(" (estimated 9s), "), "{text}");
+    assert!(text.contains(" (estimated 9s)"), "{text}");
     let unknown = accepted_call(1, sample_tool("wait"), true, "{}");
     let text = summarize(&[&[get(0), unknown.clone()]]);
-    assert!(text.contains(" (estimated at least 4s), "), "{text}");
+    assert!(text.contains(" (estimated at least 4s)"), "{text}");
     let text = summarize(&[&[unknown]]);
     assert!(!text.contains("estimated"), "{text}");
 }

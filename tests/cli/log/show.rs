@@ -216,7 +216,7 @@ fn one_call_is_shown_whole() {
     assert_eq!(shown[0], "log.jsonl:");
     assert_eq!(
         shown[1],
-        format!("say {id}: turn 0, position 0, batch 0, safe: effect")
+        format!("say {id}: turn 0, position 0, batch 0, parallel by effect")
     );
     assert!(shown[2].starts_with("  line 3, record 2, 2025-"), "{text}");
     assert!(shown[3].contains(long.trim_end()), "{text}");

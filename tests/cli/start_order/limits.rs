@@ -164,7 +164,7 @@ fn the_plan_shows_limits_and_estimates_with_them() {
     assert_eq!(call["set_by_rules"], json!({"max_parallel": "slow_*"}));
     let text = plan(&["save", "get", "list"], &[]);
     for line in [
-        "(safe: effect)\n",
+        "(by effect)\n",
         " at most 2 at once, 60/m with bursts of 3\n",
         " host 127.0.0.1: 2/s\n",
         " server files: at most 1 at once\n",

@@ -20,12 +20,21 @@ impl TurnPlan<'_> {
         }
     }
 
-    /// Returns what all calls of a batch have in common: `safe: rule get_*`. `None` if they differ.
+    /// Returns what decided for all calls of a batch whether they run in parallel: `parallel by rule get_*`, or `by rule get_*` if the
+    /// heading says the rest. `None` if they differ.
     pub fn common_safety(&self, index: usize) -> Option<String> {
         let (first, others) = self.batches[index].calls.split_first()?;
         let safety = first.safety();
-        let is_common = others.iter().all(|call| call.safety() == safety);
-        is_common.then_some(safety)
+        if others.iter().any(|call| call.safety() != safety) {
+            return None;
+        }
+        let size = self.batch_size(index);
+        let is_said = size.ends_with(" in parallel") || size.ends_with(" alone");
+        Some(if is_said {
+            format!("by {}", first.accepted.safety_source)
+        } else {
+            safety
+        })
     }
 
     /// Returns what a batch waits for. With locks, each call says that of itself.

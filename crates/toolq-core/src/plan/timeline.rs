@@ -11,6 +11,7 @@ use crate::plan::sandbox_text;
 use crate::plan::text::{INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration};
+use crate::types::Effect;
 use redact::Mask;
 
 /// Bars narrower than this are useless; they are left out then.
@@ -27,6 +28,8 @@ pub(crate) struct TimelineLayout<'a> {
     style: PlanStyle,
     plan: &'a TurnPlan<'a>,
     name_columns: usize,
+    /// Width of the words for what calls do to the world.
+    effect_columns: usize,
     /// Width of the beginnings of inputs; 0 if there are none.
     input_columns: usize,
     /// Width of the bars; 0 if there are no estimates, or no room.
@@ -47,6 +50,7 @@ impl<'a> TimelineLayout<'a> {
             plan,
             name_columns: widest(&|planned| escape(&planned.call.name).width())
                 .min(MAX_NAME_COLUMNS),
+            effect_columns: widest(&|planned| planned.verb().len()),
             input_columns: widest(&|planned| {
                 short_input(planned.call, mask, MAX_INPUT_COLUMNS, style).width()
             }),
@@ -70,7 +74,8 @@ impl<'a> TimelineLayout<'a> {
         let with_gap = |columns: usize| if columns == 0 { 0 } else { columns + GAP.len() };
         let width = self.style.width.min(MAX_COLUMNS);
         // One column stays free at the end.
-        let fixed = INDENT.len() + self.name_columns + with_gap(self.estimate_columns) + 1;
+        let columns = [self.effect_columns, self.estimate_columns].map(with_gap);
+        let fixed = INDENT.len() + self.name_columns + columns.iter().sum::<usize>() + 1;
         let mut room = width.saturating_sub(fixed);
         let is_drawn = self.estimate_columns > 0 && !self.plan.estimate.planned.is_zero();
         let least_input = with_gap(self.input_columns.min(MIN_INPUT_COLUMNS));
@@ -110,7 +115,13 @@ impl<'a> TimelineLayout<'a> {
         let style = self.style;
         let name = mask.apply(&planned.call.name);
         let name = self.pad(&escape(&name), self.name_columns);
-        let mut row = format!("  {:>3}  {name}", planned.call.position);
+        let mut row = format!("  {:>3}  {name}{GAP}", planned.call.position);
+        let verb = self.pad(planned.verb(), self.effect_columns);
+        row += &match planned.accepted.tool.effect {
+            Effect::Read => style.dim(&verb),
+            Effect::Idempotent => verb,
+            Effect::Write => style.yellow(&verb),
+        };
         if self.input_columns > 0 {
             let input = short_input(planned.call, mask, self.input_columns, style);
             row += GAP;

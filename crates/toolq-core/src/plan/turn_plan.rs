@@ -18,7 +18,9 @@ use crate::plan::schedule::{SimulatedCall, SimulatedTurn, TurnSimulation, known_
 use crate::plan::turn_estimator::TurnEstimate;
 use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
-use crate::types::{AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict};
+use crate::types::{
+    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict, safety_text,
+};
 
 /// The heading above calls that repeat others.
 pub const REPEATS_HEADING: &str = "sent twice";
@@ -227,14 +229,17 @@ impl PlannedCall<'_> {
         matches!(self.accepted.invocation, Some(Invocation::Agent(_)))
     }
 
-    /// `safe: rule get_*`.
+    /// What it does to the world, in a word. An agent does what its calls do.
+    pub(crate) fn verb(&self) -> &'static str {
+        if self.is_agent() {
+            return "agent";
+        }
+        self.accepted.tool.effect.verb()
+    }
+
+    /// `parallel by rule get_*`.
     pub fn safety(&self) -> String {
-        let word = if self.accepted.safe {
-            "safe"
-        } else {
-            "not safe"
-        };
-        format!("{word}: {}", self.accepted.safety_source)
+        safety_text(self.accepted.safe, &self.accepted.safety_source)
     }
 
     /// What else decides when the call runs, or how: `10/s`, `cached for 10m`, `needs approval`, `waits for call 3: writes src/a.rs`.
@@ -266,9 +271,10 @@ pub(crate) fn format_estimate_totals(estimate: &TurnEstimate) -> String {
     } else {
         ""
     };
-    format!(
-        "estimated {at_least}{}, {at_least}{} if run one after another",
-        format_duration(estimate.planned),
-        format_duration(estimate.serial),
-    )
+    let planned = format!("estimated {at_least}{}", format_duration(estimate.planned));
+    if estimate.serial == estimate.planned {
+        return planned;
+    }
+    let serial = format_duration(estimate.serial);
+    format!("{planned}, {at_least}{serial} if run one after another")
 }

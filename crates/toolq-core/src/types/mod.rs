@@ -101,7 +101,7 @@ pub use probe_finding::ProbeFinding;
 pub use problem::{FileProblem, Severity, Span};
 pub use reach::Reach;
 pub use recorded_result::RecordedResult;
-pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule};
+pub use safety::{Effect, RuleSetting, SafetyPolicy, SafetyRule, safety_text};
 pub use sandbox::{
     MissingProtection, Sandbox, SandboxEntry, SandboxInvocation, SandboxNetwork, SandboxPlace,
 };

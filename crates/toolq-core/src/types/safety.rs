@@ -1,5 +1,6 @@
 //! What a tool does to the world, and whether its calls may run in parallel.
 
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -54,7 +55,22 @@ pub enum Effect {
     Write,
 }
 
+/// Says whether a call may run beside others, and what decided that: `parallel by rule get_*`.
+pub fn safety_text(is_safe: bool, decided_by: &dyn fmt::Display) -> String {
+    let how = if is_safe { "parallel" } else { "alone" };
+    format!("{how} by {decided_by}")
+}
+
 impl Effect {
+    /// What a call does to the world, in a word for people.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "reads",
+            Self::Idempotent => "repeatable",
+            Self::Write => "changes",
+        }
+    }
+
     /// Returns the effect with this name in tools.yaml, if there is one.
     pub fn from_name(word: &str) -> Option<Self> {
         [Self::Read, Self::Idempotent, Self::Write]

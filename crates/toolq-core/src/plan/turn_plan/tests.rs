@@ -214,18 +214,18 @@ fn plan_text_draws_a_timeline() {
     assert_snapshot!(text::render_plan_text(&plan, style(80), &mask), @r#"
     turn 0: 5 calls, 3 batches, 1 rejected
 
-      batch 0: 2 in parallel (safe: rule get_*)
-        0  invoke_case_analyst  ━━━━━━━━━━━━━━━━━                                2s
+      batch 0: 2 in parallel (by rule get_*)
+        0  invoke_case_analyst  changes  ━━━━━━━━━━━━━                           2s
            cat $'a b\x1b[2J'
-        1  读取文件             ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━               4s
+        1  读取文件             changes  ━━━━━━━━━━━━━━━━━━━━━━━━━━              4s
            cat -- README.md
 
-      batch 1: alone, after all calls before it (not safe: rule save_*)
-        3  save_user_memory                                       ━━━━━━━━       1s
+      batch 1: alone, after all calls before it (by rule save_*)
+        3  save_user_memory     changes                            ━━━━━━━       1s
            no backing
 
-      batch 2: 1 call, after call 3, which runs alone (safe: rule get_*)
-        4  get_rate                                                      ?  unknown
+      batch 2: 1 call, after call 3, which runs alone (parallel by rule get_*)
+        4  get_rate             changes                                  ?  unknown
            POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RA…
 
       rejected
@@ -240,22 +240,22 @@ fn plan_text_draws_a_timeline() {
     turn 0: 5 calls, 3 batches, 1 rejected
 
       batch 0: 2 in parallel
-        (safe: rule get_*)
-        0  invoke_case_analyst       2s
+        (by rule get_*)
+        0  invoke_case_analyst  changes       2s
            cat $'a b\x1b[2J'
-        1  读取文件                  4s
+        1  读取文件             changes       4s
            cat -- README.md
 
       batch 1: alone,
         after all calls before it
-        (not safe: rule save_*)
-        3  save_user_memory          1s
+        (by rule save_*)
+        3  save_user_memory     changes       1s
            no backing
 
       batch 2: 1 call,
         after call 3, which runs alone
-        (safe: rule get_*)
-        4  get_rate             unknown
+        (parallel by rule get_*)
+        4  get_rate             changes  unknown
            POST http://127.0.0.1:8080/rate…
 
       rejected
@@ -293,8 +293,8 @@ fn plan_text_has_no_bars_without_estimates() {
     assert_snapshot!(render(&checked), @r"
     turn 0: 1 call, 1 batch
 
-      batch 0: alone (not safe: rule save_*)
-        0  date
+      batch 0: alone (by rule save_*)
+        0  date  changes
            no backing
 
     duration unknown: no call has an estimate
@@ -326,15 +326,15 @@ fn scripts_are_folded_unless_they_need_an_approval() {
     assert_snapshot!(folded, @r"
     turn 0: 2 calls, 2 batches
 
-      batch 0: alone (not safe: rule save_*)
-        0  shell  =======================                        1s
+      batch 0: alone (by rule save_*)
+        0  shell  changes  ==================                    1s
            sh -c 'set -e'~
 
-      batch 1: alone, after all calls before it (not safe: rule save_*)
-        1  shell                         ======================  1s  needs approval
+      batch 1: alone, after all calls before it (by rule save_*)
+        1  shell  changes                    ==================  1s  needs approval
            sh -c $'set -e\nrm -rf build\n'
 
-    estimated 2s, 2s if run one after another
+    estimated 2s
     needs approval: 1 shell
     shortened; `-v` shows all of what runs
     ");
@@ -367,10 +367,10 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
     turn 0: 3 calls, 1 batch, 1 rejected
 
       batch 0: 2 in parallel
-        (safe: rule get_*)
-        0  look  {"text":"one two~  unknown
+        (by rule get_*)
+        0  look  changes  {"text"~  unknown
            echo '{"text":"one two three on~
-        1  find                          5s
+        1  find  changes                 5s
            no backing
 
       rejected
@@ -378,8 +378,7 @@ fn a_narrow_ascii_terminal_gets_short_ascii_lines() {
            no tool has this name; did you
            mean `read_file`?
 
-    estimated at least 5s, at least 5s if
-    run one after another; unknown for 1
+    estimated at least 5s; unknown for 1
     call: look
     shortened; `-v` shows all of what runs
     "#);
