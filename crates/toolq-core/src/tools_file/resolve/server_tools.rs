@@ -302,6 +302,9 @@ pub(crate) fn usable_schema<'l>(
 
 const UNCHECKED_HINT: &str = "the server checks its inputs itself; to check them here, too, declare the tool under `tools` with a schema of your own";
 
+/// The keywords of a choice between schemas.
+const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
 /// Returns a schema that says that it is for objects, unless it is for none.
 fn for_objects(schema: Cow<'_, Value>) -> Option<Cow<'_, Value>> {
     match schema.get("type") {
@@ -310,7 +313,7 @@ fn for_objects(schema: Cow<'_, Value>) -> Option<Cow<'_, Value>> {
         // What it refers to says so.
         None if schema.get("$ref").is_some() => Some(schema),
         // APIs of models refuse a choice at the top, and whatever else stands in the request with it.
-        None if ["anyOf", "oneOf", "allOf"].iter().any(|key| schema.get(key).is_some()) => None,
+        None if CHOICES.iter().any(|key| schema.get(key).is_some()) => None,
         None => match schema.into_owned() {
             Value::Bool(false) => None,
             Value::Object(mut members) => {
