@@ -1,4 +1,4 @@
-//! docs/follow.md, line by line.
+//! docs/streams.md, line by line.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::follow_control::host::Host;
 use crate::support::{parse_json_lines, repository_root};
 
-/// Returns the blocks of a language in docs/follow.md.
+/// Returns the blocks of a language in docs/streams.md.
 fn blocks(language: &str) -> Vec<String> {
-    let page = fs::read_to_string(repository_root().join("docs/follow.md")).unwrap();
+    let page = fs::read_to_string(repository_root().join("docs/streams.md")).unwrap();
     let fence = format!("```{language}\n");
     let blocks = page.split(&fence).skip(1);
     blocks
