@@ -3,11 +3,13 @@
 use std::ffi::{CString, OsStr};
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmodat, fstat, openat, unlinkat};
 use tempfile::TempDir;
 
 const VARIABLE: &[u8] = b"TMPDIR=";
@@ -50,9 +52,10 @@ impl PrivateTempDir {
         self.0.path()
     }
 
-    /// Removes the directory and everything in it, which the program may have made unlistable.
+    /// Removes the directory and everything in it.
     fn remove(self) {
-        make_listable(self.path());
+        let _ = fs::set_permissions(self.path(), Permissions::from_mode(0o700));
+        let _ = empty(self.path());
         drop(self);
     }
 
@@ -102,17 +105,75 @@ impl TempDirRemover {
     }
 }
 
-fn make_listable(directory: &Path) {
-    let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        // This type isn't that of what a link leads to.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_listable(&entry.path());
+// Removes what is in a directory, however deep it is: longer paths than the system takes, and deeper trees than descriptors may be
+// open. Each directory is opened from the one above it, whose identity is compared on the way back.
+
+/// A directory whose entries are being removed.
+struct OpenDir {
+    /// Its name in the directory above.
+    name: CString,
+    /// Its device and inode.
+    identity: (u64, u64),
+    /// The directories in it that are still to be emptied.
+    left: Vec<CString>,
+}
+
+/// Removes what is in a directory, as far as possible.
+fn empty(directory: &Path) -> rustix::io::Result<()> {
+    let mut current = openat(CWD, directory, DIRECTORY_FLAGS, Mode::empty())?;
+    let mut above = vec![OpenDir::clear(&current, CString::default())?];
+    while let Some(last) = above.last_mut() {
+        if let Some(name) = last.left.pop() {
+            // A program may have kept others from listing it.
+            let _ = chmodat(&current, &name, Mode::RWXU, AtFlags::empty());
+            if let Ok(below) = openat(&current, &name, DIRECTORY_FLAGS, Mode::empty()) {
+                above.push(OpenDir::clear(&below, name)?);
+                current = below;
+            }
+            continue;
         }
+        let Some(done) = above.pop() else { break };
+        let Some(parent) = above.last() else { break };
+        current = openat(&current, c"..", DIRECTORY_FLAGS, Mode::empty())?;
+        if identity(&current)? != parent.identity {
+            return Err(rustix::io::Errno::LOOP);
+        }
+        let _ = unlinkat(&current, &done.name, AtFlags::REMOVEDIR);
     }
+    Ok(())
+}
+
+const DIRECTORY_FLAGS: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::RDONLY);
+
+impl OpenDir {
+    /// Removes from a directory what isn't a directory with entries.
+    fn clear(directory: &OwnedFd, name: CString) -> rustix::io::Result<Self> {
+        let mut left = Vec::new();
+        for entry in Dir::read_from(directory)?.flatten() {
+            let entry = entry.file_name();
+            if entry == c"." || entry == c".." {
+                continue;
+            }
+            let is_gone = unlinkat(directory, entry, AtFlags::empty()).is_ok()
+                || unlinkat(directory, entry, AtFlags::REMOVEDIR).is_ok();
+            if !is_gone {
+                left.push(entry.to_owned());
+            }
+        }
+        Ok(Self {
+            name,
+            identity: identity(directory)?,
+            left,
+        })
+    }
+}
+
+fn identity(directory: &OwnedFd) -> rustix::io::Result<(u64, u64)> {
+    let stat = fstat(directory)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 #[cfg(test)]
@@ -134,5 +195,33 @@ mod tests {
         fs::set_permissions(&closed, Permissions::from_mode(0o000)).unwrap();
         TempDirRemover::start().unwrap().remove(directory);
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
+    }
+    /// Deeper than descriptors may be open, with paths that are longer than the system takes.
+    #[test]
+    fn a_deep_tree_is_removed() {
+        let outer = tempfile::tempdir().unwrap();
+        let directory = PrivateTempDir::create(outer.path()).unwrap();
+        let mut current = openat(CWD, directory.path(), DIRECTORY_FLAGS, Mode::empty()).unwrap();
+        for _ in 0..5_000 {
+            for name in [c"down", c"beside"] {
+                rustix::fs::mkdirat(&current, name, Mode::RWXU).unwrap();
+            }
+            current = openat(&current, c"down", DIRECTORY_FLAGS, Mode::empty()).unwrap();
+        }
+        TempDirRemover::start().unwrap().remove(directory);
+        assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 0);
+    }
+
+    /// Nothing outside of it is touched.
+    #[test]
+    fn what_links_lead_to_stays() {
+        let outer = tempfile::tempdir().unwrap();
+        let kept = outer.path().join("kept");
+        fs::create_dir_all(kept.join("a")).unwrap();
+        let directory = PrivateTempDir::create(outer.path()).unwrap();
+        std::os::unix::fs::symlink(&kept, directory.path().join("link")).unwrap();
+        TempDirRemover::start().unwrap().remove(directory);
+        assert!(kept.join("a").is_dir());
+        assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1);
     }
 }

@@ -371,6 +371,20 @@ fn unusable_tools_are_left_out_alone_and_pages_are_joined() {
     );
 }
 
+/// Memory is bounded.
+#[test]
+fn of_very_many_tools_the_first_ones_are_taken() {
+    let mut client = TestClient::ready(ProtocolVersion::LATEST);
+    client.session.list_tools();
+    let id = client.sent()[0]["id"].clone();
+    let tool =
+        |number: usize| json!({"name": format!("t{number}"), "inputSchema": {"type": "object"}});
+    let tools: Vec<Value> = (0..10_002).map(tool).collect();
+    let listed = client.receive(json!({"id": id, "result": {"tools": tools}}));
+    let end = "\"t9999\"] [\"it has more than 10000 tools: 2 are left out\"]";
+    assert!(listed.ends_with(end), "{}", &listed[listed.len() - 200..]);
+}
+
 /// What nothing depends on costs neither a tool nor a server.
 #[test]
 fn a_detail_of_another_type_says_nothing() {

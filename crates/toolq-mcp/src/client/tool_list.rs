@@ -12,6 +12,8 @@ use crate::tool::Tool;
 
 /// A list of more pages is taken for one that doesn't end.
 const MAX_PAGES: usize = 1_000;
+/// More tools of a server are left out: no model could choose among them, and each takes a few kilobytes.
+const MAX_TOOLS: usize = 10_000;
 /// How long the name of a tool may be.
 const MAX_NAME_CHARS: usize = 128;
 /// How long the pages may be together, as long as one message may be.
@@ -22,6 +24,8 @@ const MAX_LIST_BYTES: usize = 64 << 20;
 pub(crate) struct ToolListPages {
     list: ToolList,
     names: HashSet<String>,
+    /// Number of tools beyond [`MAX_TOOLS`].
+    omitted: usize,
     pages: usize,
     bytes: usize,
     cursors: HashSet<String>,
@@ -78,7 +82,7 @@ impl ToolListPages {
             Err(_) => {
                 let problem = "the cursor of its next page isn't a text, so it may have more tools";
                 self.list.problems.push(problem.to_owned());
-                Ok(NextPage::Done(std::mem::take(&mut self.list)))
+                Ok(NextPage::Done(self.take_list()))
             }
             Ok(Some(_)) if self.pages == MAX_PAGES => Err(ToolListError::Endless(MAX_PAGES)),
             Ok(Some(cursor)) if self.cursors.insert(cursor.clone()) => Ok(NextPage::Ask(cursor)),
@@ -87,13 +91,29 @@ impl ToolListPages {
                     let problem = "the list repeats its pages, and may have more tools";
                     self.list.problems.push(problem.to_owned());
                 }
-                Ok(NextPage::Done(std::mem::take(&mut self.list)))
+                Ok(NextPage::Done(self.take_list()))
             }
         }
     }
 
+    fn take_list(&mut self) -> ToolList {
+        let mut list = std::mem::take(&mut self.list);
+        if self.omitted > 0 {
+            let problem = format!(
+                "it has more than {MAX_TOOLS} tools: {} are left out",
+                self.omitted
+            );
+            list.problems.push(problem);
+        }
+        list
+    }
+
     /// Adds a tool. One that can't be used is left out alone.
     fn add_tool(&mut self, definition: &RawValue) {
+        if self.list.tools.len() + self.list.problems.len() >= MAX_TOOLS {
+            self.omitted += 1;
+            return;
+        }
         let tool: Tool = match serde_json::from_str(definition.get()) {
             Ok(tool) => tool,
             Err(error) => {
