@@ -15,6 +15,7 @@ use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
 use toolq_core::os::Environment;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
+use toolq_log::memory::RunAgain;
 
 pub use log::{LogSettings, LogTarget};
 
@@ -65,6 +66,18 @@ pub struct WatchSettings {
 }
 
 impl SessionSettings {
+    /// Returns the ids of calls that flags name.
+    pub fn named_calls(&self) -> Vec<String> {
+        let mut named = match &self.approval {
+            ApprovalSettings::Calls(ids) => ids.clone(),
+            _ => Vec::new(),
+        };
+        if let RunAgain::Ids(ids) = &self.log.again {
+            named.extend(ids.iter().cloned());
+        }
+        named
+    }
+
     /// The settings of `toolq run`.
     pub fn of_run(arguments: &RunArguments, environment: &Environment) -> Self {
         Self {

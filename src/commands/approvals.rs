@@ -53,7 +53,11 @@ pub fn run_approvals_command(
 ) -> Result<Exit, CommandError> {
     let (place, log) = find_memory(arguments, context)?;
     let log_error = |error: LogError| error.for_command(Access::Read);
-    let waiting = waiting_calls(&place, &log).map_err(log_error)?;
+    let mut waiting = waiting_calls(&place, &log).map_err(log_error)?;
+    // Who has said no may say yes after all.
+    if !matches!(arguments.command, Some(ApprovalsCommand::Approve(_))) {
+        waiting.retain(|call| !call.is_denied);
+    }
     let (ids, approved, reason) = match &arguments.command {
         None | Some(ApprovalsCommand::List) => return print_list(&waiting, arguments, context),
         Some(ApprovalsCommand::Approve(approve)) => (&approve.ids, true, None),
@@ -161,6 +165,12 @@ fn call_text(call: &WaitingCall) -> String {
         "" => ("a call whose log is gone".into(), call.log.display()),
         tool => (escape(tool), call.log.display()),
     };
+    // What it is approved by may be another one.
+    let name = match call.tool_use_id.as_str() {
+        "" => String::new(),
+        id if id == call.id => String::new(),
+        other => format!(" {}", escape(other)),
+    };
     let asked = call
         .asked_ms
         .map(|asked| format!(", asked {}", format_time(asked)));
@@ -169,7 +179,7 @@ fn call_text(call: &WaitingCall) -> String {
         .as_deref()
         .map(|input| format!("\n  {}", escape(input)));
     format!(
-        "{id}  {tool}{} ({log}){}",
+        "{id}  {tool}{name}{} ({log}){}",
         asked.unwrap_or_default(),
         input.unwrap_or_default()
     )

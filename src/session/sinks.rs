@@ -55,10 +55,14 @@ impl RunSinks {
             let (endpoint, captures) = (otlp.endpoint.as_deref(), otlp.captures_content);
             OtlpSink::open(endpoint, captures, &context.environment, mask, &clock)
         });
+        let watch = &settings.watch;
+        let display = ProgressDisplay::open(watch.progress, context, jobs, mask, &clock);
+        let mut summary = RunSummary::new(clock, &setup.tools, jobs);
+        summary.name_calls(settings.named_calls());
         Ok(Self {
             otlp: otlp.transpose()?,
-            display: ProgressDisplay::open(settings.watch.progress, context, jobs, mask, &clock),
-            summary: RunSummary::new(clock, &setup.tools, jobs),
+            display,
+            summary,
             doubts: Some(DoubtCollector::new(log.map(Path::to_owned))),
             events,
             log: None,

@@ -18,12 +18,15 @@ pub(super) struct MemoryNote {
     named: Vec<String>,
     /// When the first of them ran, and the log that says so.
     first: Option<(u64, PathBuf)>,
+    /// Whether one of them is known by its values: it runs once, whatever its id.
+    has_once: bool,
 }
 
 impl MemoryNote {
     /// Adds a call.
     pub(super) fn add(&mut self, call: &CallRef, source: Option<&ResultSource>) {
         self.count += 1;
+        self.has_once |= source.is_some_and(|source| source.other_id.is_some());
         if self.named.len() < MAX_NAMED_CALLS {
             let name = format!("{} {}", call.tool_name, call.tool_use_id);
             let name = truncate_to_columns(&name, MAX_COLUMNS);
@@ -37,6 +40,11 @@ impl MemoryNote {
     /// Returns how many calls there are.
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether it may be said how they run again.
+    pub(super) fn may_be_renewed(&self) -> bool {
+        !self.has_once
     }
 
     /// Formats the note: `2 calls from memory: pay toolu_1, pay toolu_2, the first of them ran 2026-01-01 12:03:00 UTC (LOG)`.

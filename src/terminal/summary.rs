@@ -1,6 +1,6 @@
 //! The one-line summary at the end of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct RunSummary {
     defaulted: usize,
     /// The calls that the memory answered.
     remembered: MemoryNote,
+    /// Ids that flags name, until a call has them.
+    named: BTreeSet<String>,
     /// The most severe exit that an outcome asks for.
     exit: Exit,
     /// Why the approver stopped the run.
@@ -69,6 +71,7 @@ impl RunSummary {
             coerced: 0,
             defaulted: 0,
             remembered: MemoryNote::default(),
+            named: BTreeSet::new(),
             exit: Exit::Ok,
             approver_stop: None,
             noise_lines: BTreeMap::new(),
@@ -104,6 +107,21 @@ impl RunSummary {
     /// Says which calls the memory answered, if it answered some.
     pub fn memory_note(&self) -> Option<String> {
         self.remembered.text()
+    }
+
+    /// Whether the calls that the memory answered may be repeated without thinking of what they run once for.
+    pub fn may_renew(&self) -> bool {
+        self.remembered.may_be_renewed()
+    }
+
+    /// Adds the ids that flags name.
+    pub fn name_calls(&mut self, ids: impl IntoIterator<Item = String>) {
+        self.named.extend(ids);
+    }
+
+    /// Returns the ids that flags name and that no call had.
+    pub fn unknown_ids(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(String::as_str)
     }
 
     /// Says which servers wrote to stdout what isn't a message.
@@ -170,13 +188,14 @@ impl RunSummary {
         let took = Duration::from_millis(last.saturating_sub(first));
         let planned = self.planned.as_ref().and_then(PlannedDurationMeter::label);
         let planned = planned.map_or_else(String::new, |planned| format!(" ({planned})"));
+        let (took_text, serial) = (format_duration(took), format_duration(self.serial_duration));
         // It says something only where calls ran beside each other.
-        let serial = (self.serial_duration > took).then(|| {
-            let serial = format_duration(self.serial_duration);
+        let serial = if self.serial_duration > took && serial != took_text {
             format!(", {serial} if run one after another")
-        });
-        let serial = serial.unwrap_or_default();
-        format!("took {}{planned}{serial}", format_duration(took))
+        } else {
+            String::new()
+        };
+        format!("took {took_text}{planned}{serial}")
     }
 
     fn handle_event(&mut self, event: &Event<'_>) {
@@ -200,6 +219,7 @@ impl RunSummary {
         }
         match event {
             Event::Queued { checked, .. } => {
+                self.named.remove(&checked.call.id);
                 if checked.call.parent.is_none() {
                     self.calls += 1;
                 } else {

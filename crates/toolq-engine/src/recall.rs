@@ -16,27 +16,51 @@ use toolq_core::types::{
 /// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
 const MAX_DEPTH: u32 = 8;
 
-/// The writes of an input that have run or may have, in their order, each with its turn, its position and the run that made it.
-/// What is read around them must not show what came after.
+/// The writes of an input. What is read before one that has run must not show what came after, and what is read behind one that
+/// hasn't must.
 #[derive(Debug, Clone, Default)]
-pub struct RememberedWrites(Vec<(usize, usize, EarlierRun)>);
+pub struct RememberedWrites {
+    /// Those that have run or may have, in their order, each with its turn, its position and the run that made it.
+    ran: Vec<(usize, usize, EarlierRun)>,
+    /// The turn and the position of the first one that may run now.
+    first_open: Option<(usize, usize)>,
+}
+
+/// Where the result of a read may come from.
+enum ReadFrom<'a> {
+    /// It is read anew.
+    Nowhere,
+    /// From this run or, without one, from a run of the same log that didn't come to its end.
+    Run(Option<&'a EarlierRun>),
+}
 
 impl RememberedWrites {
-    /// Returns the run of the nearest write behind a call, or else of the last one before it.
-    fn run_for(&self, call: &Call) -> Option<&EarlierRun> {
+    /// Returns the run of the nearest write behind a call, or else of the last one before it, unless one before it may run now.
+    fn run_for(&self, call: &Call) -> ReadFrom<'_> {
         let at = (call.turn, call.position);
         let behind = self
-            .0
+            .ran
             .iter()
             .find(|(turn, position, _)| (*turn, *position) > at);
-        behind.or(self.0.last()).map(|(_, _, run)| run)
+        let is_behind_open = self.first_open.is_some_and(|open| open < at);
+        match (behind, is_behind_open) {
+            (None, true) => ReadFrom::Nowhere,
+            (behind, _) => ReadFrom::Run(behind.or(self.ran.last()).map(|(_, _, run)| run)),
+        }
     }
 
     fn add(&mut self, call: &Call, run: EarlierRun) {
-        self.0.push((call.turn, call.position, run));
-        self.0.sort_by_key(|(turn, position, _)| (*turn, *position));
-        self.0
+        self.ran.push((call.turn, call.position, run));
+        self.ran
+            .sort_by_key(|(turn, position, _)| (*turn, *position));
+        self.ran
             .dedup_by_key(|(turn, position, _)| (*turn, *position));
+    }
+
+    /// Notes a write of which nothing is known.
+    fn add_open(&mut self, call: &Call) {
+        let at = (call.turn, call.position);
+        self.first_open = Some(self.first_open.map_or(at, |first| first.min(at)));
     }
 }
 
@@ -64,7 +88,7 @@ pub(crate) async fn recall_calls(
 ) -> Vec<CheckedCall> {
     let is_asked = |checked: &CheckedCall| match &checked.verdict {
         Verdict::Accepted(accepted) => {
-            may_write(&accepted.tool, tools) || !writes.0.is_empty() || memory.resumes_reads()
+            may_write(&accepted.tool, tools) || !writes.ran.is_empty() || memory.resumes_reads()
         }
         Verdict::Rejected(_) => true,
     };
@@ -77,8 +101,10 @@ pub(crate) async fn recall_calls(
     let is_at_hand = memory.is_at_hand();
     let work = move || {
         for checked in &mut calls {
-            if let Some(run) = recall_write(&*memory, &tools, checked, &origin) {
-                found.add(&checked.call, run);
+            match recall_write(&*memory, &tools, checked, &origin) {
+                Some(run) => found.add(&checked.call, run),
+                None if is_open_write(checked, &tools) => found.add_open(&checked.call),
+                None => {}
             }
         }
         for checked in &mut calls {
@@ -96,6 +122,13 @@ pub(crate) async fn recall_calls(
     };
     *writes = recalled.1;
     recalled.0
+}
+
+/// Returns whether a call writes, and nothing is known of it.
+fn is_open_write(checked: &CheckedCall, tools: &ToolsConfig) -> bool {
+    let accepted = checked.verdict.accepted();
+    let writes = accepted.is_some_and(|accepted| may_write(&accepted.tool, tools));
+    writes && checked.repeats.is_none() && checked.known.is_none() && checked.unsettled.is_none()
 }
 
 /// Adds what is known of a call that isn't `read`. Returns the run that made it, if it has run or may have.
@@ -163,11 +196,11 @@ fn recall_read(
         accepted: Some(accepted),
         origin,
     };
+    let ReadFrom::Run(run) = writes.run_for(&checked.call) else {
+        return;
+    };
     // A result that can't be read again is read anew.
-    let result = memory
-        .recall_read(&request, writes.run_for(&checked.call))
-        .ok()
-        .flatten();
+    let result = memory.recall_read(&request, run).ok().flatten();
     checked.known = result.map(|result| Box::new(Outcome::Restored(result)));
 }
 

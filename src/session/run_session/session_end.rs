@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::output::{CommandError, Exit, StderrWriter};
 use crate::session::run_session::{CallSource, RunSession};
-use toolq_core::text::quote_path_for_shell;
+use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_log::exceeds_size;
 use toolq_log::memory::Remembered;
 
@@ -32,15 +32,23 @@ impl RunSession<'_> {
             stderr.print_error(&CommandError::new(Exit::Incomplete, message));
         }
         self.print_failures();
-        stderr.print_note(&self.sinks.summary().text());
+        stderr.print_note(&self.summary_line());
         if let Some(note) = self.sinks.summary().memory_note() {
-            let takes_new = !matches!(self.source, CallSource::Client | CallSource::Recordings);
+            let takes_new = !matches!(self.source, CallSource::Client | CallSource::Recordings)
+                && self.sinks.summary().may_renew();
             let again = if takes_new {
                 "; `--new` runs it again"
             } else {
                 ""
             };
             stderr.print_note(&format!("{note}{again}"));
+        }
+        let unknown: Vec<&str> = self.sinks.summary().unknown_ids().collect();
+        if !unknown.is_empty() {
+            let unknown = escape(&unknown.join(", ")).into_owned();
+            stderr.print_warning(&format!(
+                "no call of the input has this id, which a flag names: {unknown}"
+            ));
         }
         for note in self.sinks.summary().noise_notes() {
             stderr.print_note(&note);
@@ -54,7 +62,9 @@ impl RunSession<'_> {
             );
             return;
         }
-        stderr.print_note(&format!("session log: {}", log.display()));
+        if self.source != CallSource::Command {
+            stderr.print_note(&format!("session log: {}", log.display()));
+        }
         if let Some(dir) = log
             .parent()
             .filter(|_| self.has_default_log && !stderr.quiet)
@@ -74,6 +84,19 @@ impl RunSession<'_> {
         }
         if summary.has_unanswered_calls() && matches!(exit, Exit::Signal(_) | Exit::Log) {
             stderr.print_note("the same command runs what is missing");
+        }
+    }
+
+    /// Returns what became of the calls. A command has a single one, so that its log fits into the same line.
+    fn summary_line(&self) -> String {
+        let text = self.sinks.summary().text();
+        if self.source != CallSource::Command {
+            return text;
+        }
+        let text = text.strip_prefix("1 call in 1 batch: ").unwrap_or(&text);
+        match self.sinks.log_path().filter(|_| !self.sinks.has_lost_log()) {
+            Some(log) => format!("{text}; session log: {}", log.display()),
+            None => text.to_owned(),
         }
     }
 

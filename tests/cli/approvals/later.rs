@@ -63,13 +63,20 @@ fn what_was_approved_runs_when_its_input_is_run_again() {
         assert_eq!(calls[0]["tool_use_id"], "b");
         let id = calls[0]["id"].as_str().unwrap();
         decide(&["deny", id, "--reason", "too much"]).assert_exit(0);
-        decide(&["approve", id]).assert_exit(2);
+        decide(&["deny", id]).assert_exit(2);
         for _ in 0..2 {
             let results = run(0).result_texts();
             assert_eq!(results[0], "paid 123456789012345678901");
             assert!(results[1].contains("too much"), "{results:?}");
         }
         assert_eq!(sandbox.effects(), ["pay 123456789012345678901"]);
+        // Whoever has said no may say yes after all.
+        decide(&["approve", id]).assert_exit(0);
+        decide(&["approve", id]).assert_exit(2);
+        for _ in 0..2 {
+            assert_eq!(run(0).result_texts()[1], "paid 2");
+        }
+        assert_eq!(sandbox.effects().len(), 2);
     }
 }
 
@@ -101,4 +108,23 @@ fn an_id_that_nobody_asked_about_is_refused() {
     refused("none does");
     sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
     refused(&format!("these do: {RANDOM_ID}"));
+}
+
+/// A flag says yes at once, whatever was said before.
+#[test]
+fn a_flag_approves_what_was_denied_before() {
+    let sandbox = sandbox();
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let deny = ["approvals", "deny", RANDOM_ID];
+    sandbox.run_toolq(&deny).assert_exit(0);
+    let denied = sandbox.run_toolq(&["run", "input.json"]);
+    assert!(
+        denied.result_texts()[0].contains("Denied"),
+        "{:?}",
+        denied.result_texts()
+    );
+    let approve = format!("{RANDOM_ID},b");
+    let run = ["run", "--approve", &approve, "input.json"];
+    sandbox.run_toolq(&run).assert_exit(0);
+    assert_eq!(sandbox.effects().len(), 2);
 }

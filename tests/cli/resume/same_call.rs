@@ -255,3 +255,54 @@ fn an_id_of_several_calls_in_a_conversation_names_none_of_them() {
     }
     assert_eq!(sandbox.effects(), ["pay 1", "pay 2"]);
 }
+
+/// A flag that names it lets a read run again, too. What it names must be there.
+#[test]
+fn a_read_that_is_named_runs_again() {
+    for log in [&[][..], &["--log", "log.jsonl"]] {
+        let sandbox = sandbox();
+        let calls = [("r1", "look", 1), ("p1", "pay", 2), ("r2", "look", 3)];
+        sandbox.write_file("input.json", &message(&calls));
+        let run = |new: &str| {
+            let arguments = [&["run", new, "input.json"], log].concat();
+            sandbox.run_toolq(&arguments).assert_exit(0)
+        };
+        let first = run("-v");
+        let again = run("--new=r2");
+        assert_eq!(again.result_texts()[..2], first.result_texts()[..2]);
+        assert_eq!(again.result_texts()[2].trim(), "4");
+        let unknown = run("--new=r9");
+        assert!(
+            unknown.stderr.contains("no call of the input has this id"),
+            "{}",
+            unknown.stderr
+        );
+        assert!(unknown.stderr.contains("r9"), "{}", unknown.stderr);
+        assert_eq!(sandbox.effects(), ["look 1", "pay 2", "look 3", "look 3"]);
+    }
+}
+
+/// What is read behind a write that runs only now must show what it did.
+#[test]
+fn what_is_read_behind_a_write_that_had_not_run_is_read_anew() {
+    for log in [&[][..], &["--log", "log.jsonl"]] {
+        let tools = bank().replace(
+            "effect: write",
+            "approve: {when: {properties: {n: {const: 3}}}}",
+        );
+        let sandbox = ResumeSandbox::new(&tools, "");
+        let calls = [("p1", "pay", 2), ("p2", "pay", 3), ("r1", "look", 4)];
+        sandbox.write_file("input.json", &message(&calls));
+        let run = |exit| {
+            let arguments = [&["run", "input.json"], log].concat();
+            sandbox.run_toolq(&arguments).assert_exit(exit)
+        };
+        assert_eq!(run(6).result_texts()[2].trim(), "2");
+        let approve = [&["approvals", "approve", "p2"], log].concat();
+        sandbox.run_toolq(&approve).assert_exit(0);
+        for _ in 0..2 {
+            assert_eq!(run(0).result_texts()[2].trim(), "4");
+        }
+        assert_eq!(sandbox.effects(), ["pay 2", "look 4", "pay 3", "look 4"]);
+    }
+}

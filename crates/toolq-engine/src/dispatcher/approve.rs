@@ -65,7 +65,12 @@ impl Dispatcher<'_> {
         approver: Option<&Approver>,
     ) -> bool {
         let approval = match approver {
-            _ if let Some(approval) = &job.approval => approval.clone(),
+            // Who decides now may have another opinion than who has said no before.
+            _ if let Some(approval) = &job.approval
+                && (approver.is_none() || approval.decision == ApprovalDecision::Yes) =>
+            {
+                approval.clone()
+            }
             Some(Approver::All { user }) => Approval {
                 decision: ApprovalDecision::Yes,
                 means: ApprovalMeans::All,

@@ -11,8 +11,8 @@ use crate::dispatcher::turn_loop::Dispatcher;
 use crate::scheduler::{CallState, Clearance, RunningCall};
 use crate::timing::{MAX_LOOK_AGAIN_INTERVAL, MIN_LOOK_AGAIN_INTERVAL};
 use toolq_core::types::{
-    ApprovalDecision, CallMemory, Commit, EmitError, Event, MemoryVerdict, NotExecutedCause,
-    Outcome, RecalledCall, Recollection, RestoredResult,
+    Approval, ApprovalDecision, CallMemory, Commit, EmitError, Event, MemoryVerdict,
+    NotExecutedCause, Outcome, RecalledCall, Recollection, RestoredResult,
 };
 
 impl Dispatcher<'_> {
@@ -81,10 +81,9 @@ impl Dispatcher<'_> {
             Err(EmitError(why)) => return self.finish_call(number, Outcome::LogRefused(why)),
         };
         debug!(id = call.tool_use_id, verdict = ?recollection.verdict, "the memory was asked");
-        let was_approved_before = run.job.approval.is_some();
-        let is_approved = recollection
-            .approval
-            .is_some_and(|approval| approval.decision == ApprovalDecision::Yes);
+        let is_yes = |approval: &Approval| approval.decision == ApprovalDecision::Yes;
+        let was_approved_before = run.job.approval.as_ref().is_some_and(is_yes);
+        let is_approved = recollection.approval.as_ref().is_some_and(is_yes);
         match recollection.verdict {
             MemoryVerdict::Run(_) if was_approved_before && !is_approved => {
                 self.finish_call(number, Outcome::NeedsApproval);

@@ -7,7 +7,7 @@ use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made};
 use crate::memory::store::{MemoryStore, RememberedIn, entries_error};
 
-/// A call that waits for an approval.
+/// A call that waits for an approval, or was denied one and didn't run.
 #[derive(Debug, Clone)]
 pub struct WaitingCall {
     /// What it is approved or denied by.
@@ -22,6 +22,8 @@ pub struct WaitingCall {
     pub asked_ms: Option<u64>,
     /// The log of the run that asked.
     pub log: PathBuf,
+    /// Whether somebody has said no.
+    pub is_denied: bool,
     name: EntryName,
     /// The number of the question, counted from 1.
     number: u32,
@@ -36,7 +38,7 @@ pub(crate) struct AskedCall {
     pub(crate) timestamp: u64,
 }
 
-/// Returns the calls of a memory that wait for an approval, the latest last. `log` is the one that is the memory, if one is.
+/// Returns the calls of a memory that wait for an approval or were denied one, the latest last. `log` is the one that is the memory, if one is.
 ///
 /// # Errors
 /// The memory can't be read.
@@ -61,19 +63,19 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
     }
     let mut waiting = Vec::new();
     for (name, number) in asked.into_values() {
-        let is_decided = entries
-            .read_decision(&name, number)
-            .map_err(fail)?
-            .is_some();
-        if !is_decided && !store.has_started(&name)? {
-            waiting.extend(store.describe_question(&entries, name, number)?);
+        let decided = entries.read_decision(&name, number).map_err(fail)?;
+        let is_approved = decided.as_ref().is_some_and(|decided| decided.approved);
+        if !is_approved && !store.has_started(&name)? {
+            let call = store.describe_question(&entries, name, number)?;
+            let is_denied = decided.is_some();
+            waiting.extend(call.map(|call| WaitingCall { is_denied, ..call }));
         }
     }
     waiting.sort_by_key(|call| call.asked_ms);
     Ok(waiting)
 }
 
-/// Records the decision about a call that waits. Only the first one counts.
+/// Records the decision about a call that waits. Only the first one counts, but a no can be followed by a yes.
 ///
 /// # Errors
 /// It can't be recorded.
@@ -87,7 +89,11 @@ pub fn decide_call(
     let made = ClaimsDir::create(dir).and_then(|entries| {
         // What is said about a question must not outlive it.
         entries.sync()?;
-        let made = entries.decide(&call.name, call.number, decided)?;
+        let number = match entries.read_question(&call.name, call.number)? {
+            Some(question) if call.is_denied => entries.ask_again(&call.name, &question)?,
+            _ => call.number,
+        };
+        let made = entries.decide(&call.name, number, decided)?;
         entries.sync()?;
         Ok(made)
     });
@@ -134,6 +140,7 @@ impl MemoryStore {
             input,
             asked_ms,
             log: self.log_path(&question.log),
+            is_denied: false,
             name,
             number,
         }))

@@ -245,6 +245,20 @@ impl ClaimsDir {
         unreachable!("numbers don't end before the disk is full")
     }
 
+    /// Asks once more what was asked before. Returns the number of the question.
+    ///
+    /// # Errors
+    /// It can't be recorded.
+    pub fn ask_again(&self, name: &EntryName, question: &Question) -> io::Result<u32> {
+        for number in 1.. {
+            let link = format!("{name}.q{number}");
+            if self.make_link(&link, &question.to_string(), Question::parse)? == Made::New {
+                return Ok(number);
+            }
+        }
+        unreachable!("numbers don't end before the disk is full")
+    }
+
     /// Reads a question.
     ///
     /// # Errors

@@ -153,19 +153,22 @@ impl MemoryStore {
         let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
             return Ok(None);
         };
+        // Somebody may have asked again after a no.
+        let mut last = None;
         for number in 1.. {
             let Some(question) = entries.read_question(entry, number).map_err(fail)? else {
-                return Ok(None);
+                break;
             };
             if question.digest == digest {
-                let decided = entries.read_decision(entry, number).map_err(fail)?;
-                if decided.is_some() {
-                    entries.sync().map_err(fail)?;
-                }
-                return Ok(decided.map(approval_of));
+                last = Some(number);
             }
         }
-        Ok(None)
+        let Some(number) = last else { return Ok(None) };
+        let decided = entries.read_decision(entry, number).map_err(fail)?;
+        if decided.is_some() {
+            entries.sync().map_err(fail)?;
+        }
+        Ok(decided.map(approval_of))
     }
 
     /// Records what a probe found out about an attempt.

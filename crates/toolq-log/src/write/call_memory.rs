@@ -39,6 +39,9 @@ impl CallMemory for SessionLog {
         request: &RecalledCall<'_>,
         run: Option<&EarlierRun>,
     ) -> Result<Option<RestoredResult>, EmitError> {
+        if self.memory().runs_again(&request.call.id) {
+            return Ok(None);
+        }
         let Some((identity, _)) = self.identify(request) else {
             return Ok(None);
         };
