@@ -16,7 +16,7 @@ while :; do
   status=0
   toolq run -q "$work/response" > "$work/results" || status=$?
   case $status in
-    0 | 3) ;;           # each call has its result; 3: one of them still needs a person
+    0 | 3 | 6) ;;       # each call has its result; 3 and 6: one of them needs a person
     5) break ;;         # no calls: this is the answer
     *) exit "$status" ;;
   esac

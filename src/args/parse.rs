@@ -31,7 +31,7 @@ pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap:
         matches = command.try_get_matches_from_mut(arguments);
     }
     let matches =
-        matches.map_err(|error| suggest_run(remove_far_suggestion(error, &command, arguments)));
+        matches.map_err(|error| suggest_command(remove_far_suggestion(error, &command, arguments)));
     let matches =
         matches.map_err(|error| suggest_plan(suggest_from(error, &command, arguments)))?;
     let mut parsed =
@@ -78,16 +78,23 @@ fn remove_far_suggestion(
     error
 }
 
-/// Suggests `toolq run FILE` if there is a path where a command belongs.
-fn suggest_run(mut error: clap::Error) -> clap::Error {
-    let given = error.get(ContextKind::InvalidSubcommand);
-    if let Some(ContextValue::String(given)) = given
-        && given.contains(['.', '/'])
-    {
-        let tip = format!("to answer the calls in a file: 'toolq run {given}'");
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
-    }
+/// Suggests `toolq run FILE` if there is a path where a command belongs, or the command that has another name elsewhere.
+fn suggest_command(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let tip = match given.as_str() {
+        path if path.contains(['.', '/']) => {
+            format!("to answer the calls in a file: 'toolq run {path}'")
+        }
+        "validate" | "lint" | "doctor" => "to check tools.yaml: 'toolq check'".to_owned(),
+        "exec" | "execute" | "start" => "to answer calls: 'toolq run'".to_owned(),
+        "test" | "verify" => "to check recordings: 'toolq replay'".to_owned(),
+        "list" | "ls" => "to list the tools: 'toolq tools --format table'".to_owned(),
+        _ => return error,
+    };
+    let tips = ContextValue::StyledStrs(vec![tip.into()]);
+    error.insert(ContextKind::Suggested, tips);
     error
 }
 

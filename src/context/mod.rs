@@ -381,7 +381,14 @@ impl CommandContext {
 fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
     let message = format!("{} can't be read: {error}", path.display());
     let failure = CommandError::unusable_file(message, error);
+    let other = path.with_extension("yml");
     match error.kind() {
+        std::io::ErrorKind::NotFound if other.is_file() => {
+            let other = other.display();
+            failure.with_hint(format!(
+                "there is {other}: rename it, or name it with `-c {other}`"
+            ))
+        }
         std::io::ErrorKind::NotFound => failure.with_hint(
             "name it with -c FILE or TOOLQ_TOOLS, or create a starter file with `toolq init`",
         ),

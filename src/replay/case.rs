@@ -125,8 +125,8 @@ pub struct ReplayTotals {
     pub matched: usize,
     /// Calls that differ.
     pub differing: usize,
-    /// Calls that ran and whose result differs, stale ones included.
-    pub differing_results: usize,
+    /// Whether a result differs that names a recording: its tool has found it.
+    pub has_found_recording: bool,
     /// Calls whose result differs after a call that would have changed something, but didn't run.
     pub stale: usize,
     /// Those of them that count as differing, as with `--strict`.
@@ -160,16 +160,31 @@ impl ReplayTotals {
             CaseResult::Incomplete(IncompleteCause::Halted) => {}
             CaseResult::Differs(differences) => {
                 self.differing += 1;
-                let has_another_result =
-                    |difference: &CaseDifference| difference.kind == DifferenceKind::Result;
-                self.differing_results += usize::from(differences.iter().any(has_another_result));
+                self.has_found_recording |= names_recording(differences, case.file);
             }
-            CaseResult::Stale { is_failure, .. } => {
+            CaseResult::Stale {
+                is_failure,
+                differences,
+                ..
+            } => {
                 self.stale += 1;
-                self.differing_results += 1;
+                self.has_found_recording |= names_recording(differences, case.file);
                 self.differing += usize::from(*is_failure);
                 self.differing_stale += usize::from(*is_failure);
             }
         }
     }
+}
+
+fn names_recording(differences: &[CaseDifference], recording: &str) -> bool {
+    let name = recording.rsplit('/').next().unwrap_or(recording);
+    let names = |difference: &CaseDifference| {
+        let is_result = difference.kind == DifferenceKind::Result;
+        is_result
+            && difference
+                .actual
+                .as_ref()
+                .is_some_and(|actual| actual.contains(name))
+    };
+    differences.iter().any(names)
 }

@@ -32,7 +32,7 @@ pub(super) struct CallCaption {
     pub(super) repeat: Option<CallRepeat>,
     /// How long it may be expected to take.
     pub(super) pace: Option<CallPace>,
-    /// The progress of an agent: `turn 0, at most 3 turns`.
+    /// The progress of an agent: `turn 1 of at most 3`.
     pub(super) turn: Option<String>,
     /// The latest tip, initially the tool's `status.doing`.
     pub(super) tip: Option<String>,
@@ -107,9 +107,14 @@ pub(super) fn short_name(name: &str, mask: &Mask) -> String {
     truncate_to_columns(&mask_and_escape(name, mask), MAX_NAME_COLUMNS).into_owned()
 }
 
-/// Formats the progress of an agent: `turn 0, at most 3 turns`. Turns count from 0, as in the log and events.
+/// Formats the progress of an agent: `turn 1 of at most 3`. For people, turns of an agent count from 1.
+pub(super) fn agent_turn(turn: u64, max_turns: u64) -> String {
+    format!("turn {} of at most {max_turns}", turn.saturating_add(1))
+}
+
+/// Formats the progress of an agent in the row of its call.
 pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns: u64) -> String {
-    let label = format!("turn {turn}, at most {max_turns} turns");
+    let label = agent_turn(turn, max_turns);
     // If the agent was called through `new_task`, that is the name of the row.
     if *agent == *call.tool_name {
         label

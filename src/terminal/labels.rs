@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use toolq_core::json::Input;
+use toolq_core::json::{Input, join_json_lines};
 use toolq_core::types::{Call, CallRef, CallRequest, Template, Tool};
 
 /// A call's texts from its tool's declaration, neither escaped nor masked.
@@ -54,7 +54,7 @@ fn call_subject(call: &Call, doing: Option<&str>) -> String {
         (None, "" | "{}") => id.clone(),
         (None, input) => {
             let end = input.floor_char_boundary(MAX_MASKED_BYTES);
-            format!("{id} {}", &input[..end])
+            format!("{id} {}", join_json_lines(&input[..end]))
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Progress as lines of text.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::with_ascii_symbols;
-use crate::terminal::labels::{CallLabels, batch_label};
+use crate::terminal::call_caption::agent_turn;
+use crate::terminal::labels::{CallLabels, PartialCallLabels, batch_label};
 use crate::terminal::outcome_label;
 use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
@@ -19,7 +20,7 @@ use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::os::Clock;
 use toolq_core::text::wrap_words;
-use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome};
+use toolq_core::types::{CallRef, CheckedCall, EmitError, Event, EventSink, Outcome, Tool};
 
 /// Maximum width of the input of a call that succeeded.
 const MAX_REMARK_COLUMNS: usize = 48;
@@ -40,6 +41,8 @@ pub struct ProgressLines {
     columns: Option<usize>,
     /// Unfinished calls.
     calls: HashMap<RowKey, CallLineState>,
+    /// Calls whose input is still arriving.
+    arriving: HashSet<RowKey>,
 }
 
 struct CallLineState {
@@ -73,6 +76,7 @@ impl ProgressLines {
             is_unicode: true,
             columns: None,
             calls: HashMap::new(),
+            arriving: HashSet::new(),
         }
     }
 
@@ -96,6 +100,7 @@ impl ProgressLines {
 
     fn handle_event(&mut self, event: &Event<'_>) {
         match event {
+            Event::PartialInput { call, tool, .. } => self.on_partial_input(call, *tool),
             Event::Queued { checked, .. } => {
                 self.on_queued(checked);
             }
@@ -117,8 +122,7 @@ impl ProgressLines {
                 ..
             } => {
                 let name = self.call_name(call);
-                let line = format!("{name}: turn {turn}, at most {max_turns} turns");
-                self.write_line(&line);
+                self.write_line(&format!("{name}: {}", agent_turn(*turn, *max_turns)));
             }
             Event::Probing { call } => {
                 self.write_line(&format!(
@@ -159,15 +163,24 @@ impl ProgressLines {
         }
     }
 
+    /// Names a call with the first piece of it.
+    fn on_partial_input(&mut self, call: &CallRef, tool: Option<&Tool>) {
+        if call.parent.is_none() && self.arriving.insert(row_key(call)) {
+            let name = PartialCallLabels::new(call, tool, "{}").name;
+            let name = mask_and_escape(&name, &self.mask);
+            let number = call_number(call);
+            self.write_line(&format!(
+                "{number} {name}: {}",
+                outcome_label::ARRIVING_LABEL
+            ));
+        }
+    }
+
     fn on_queued(&mut self, checked: &CheckedCall) {
         let labels = CallLabels::new(checked.request());
         let call = CallRef::new(&checked.call, None);
-        // For an agent's calls too, the number is the position of the call in the input.
-        let root = call.ancestors().last().unwrap_or(&call);
-        let number = match (root.turn, root.position) {
-            (0, position) => format!("#{position}"),
-            (turn, position) => format!("turn {turn} #{position}"),
-        };
+        self.arriving.remove(&row_key(&call));
+        let number = call_number(&call);
         let subject_columns = self
             .columns
             .map_or(MAX_PIPED_SUBJECT_COLUMNS, |_| MAX_SUBJECT_COLUMNS);
@@ -248,6 +261,15 @@ impl ProgressLines {
         };
         // Failing to show progress is no reason to stop.
         let _ = writeln!(self.out, "{line}");
+    }
+}
+
+/// Returns the position of a call in the input: `#3`, or `turn 1 #3`. For one of an agent, it is the position of the agent's call.
+fn call_number(call: &CallRef) -> String {
+    let root = call.ancestors().last().unwrap_or(call);
+    match (root.turn, root.position) {
+        (0, position) => format!("#{position}"),
+        (turn, position) => format!("turn {turn} #{position}"),
     }
 }
 

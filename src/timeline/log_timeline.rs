@@ -119,6 +119,7 @@ impl TimelineReader {
             line: record.line,
             tool_use_id: call.tool_use_id.into_owned(),
             tool_name: name.unwrap_or_else(|| call.tool_name.into_owned()),
+            run: self.timeline.runs.len().saturating_sub(1),
             turn: call.turn,
             position: call.position,
             batch: call.batch,

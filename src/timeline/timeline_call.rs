@@ -11,6 +11,8 @@ pub(crate) struct TimelineCall {
     pub(crate) line: u64,
     pub(crate) tool_use_id: String,
     pub(crate) tool_name: String,
+    /// The run that it belongs to, as an index into those of the log.
+    pub(crate) run: usize,
     /// Its turn: of the input, or of the agent that made it.
     pub(crate) turn: usize,
     pub(crate) position: usize,

@@ -18,9 +18,12 @@ use redact::Mask;
 use toolq_core::text::format_count;
 use toolq_core::tools_file;
 use toolq_core::tools_file::SandboxSurroundings;
-use toolq_core::types::{FileProblem, Severity, Span};
+use toolq_core::types::{Backing, FileProblem, Severity, Span, Tool, ToolsConfig};
 use toolq_engine::find_sandbox_gaps;
 use toolq_mcp::http::ParamHeaders;
+
+/// Maximum number of tools that a note names.
+const MAX_NAMED_TOOLS: usize = 4;
 
 /// Prints the problems and a summary.
 ///
@@ -95,6 +98,9 @@ pub fn check_tools_file(
     context
         .stderr
         .print_note(&(summary + &missing.unwrap_or_default()));
+    if let Some(note) = file.loaded.tools.as_ref().and_then(undescribed_note) {
+        context.stderr.print_note(&note);
+    }
     let is_accepted = errors == 0 && (warnings == 0 || !arguments.strict);
     Ok(
         if is_accepted && needs.is_none_or(|needs| needs.has_all()) {
@@ -176,6 +182,27 @@ fn log_places(context: &CommandContext) -> Vec<PathBuf> {
         .into_iter()
         .chain(default)
         .collect()
+}
+
+/// Names the tools without a description. Those of servers and those that describe themselves have theirs elsewhere.
+fn undescribed_note(tools: &ToolsConfig) -> Option<String> {
+    let is_undescribed = |tool: &&Tool| {
+        let is_of_server = matches!(tool.backing, Some(Backing::Mcp(_)));
+        tool.description.is_empty() && tool.describe.is_none() && !is_of_server
+    };
+    let undescribed = tools
+        .tools
+        .iter()
+        .map(|tool| &**tool)
+        .filter(is_undescribed);
+    let names: Vec<&str> = undescribed.map(|tool| tool.name.as_str()).collect();
+    let shown = names[..names.len().min(MAX_NAMED_TOOLS)].join(", ");
+    let more = match names.len().saturating_sub(MAX_NAMED_TOOLS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty())
+        .then(|| format!("a model chooses by the `description`, which is missing: {shown}{more}"))
 }
 
 fn summarize_problems(file: &LoadedToolsFile, errors: usize, warnings: usize) -> String {

@@ -20,17 +20,9 @@ pub(crate) fn nothing_to_compare(calls: usize) -> CommandError {
     }
 }
 
-/// Returns the warning that `count` recordings lie where tools may find them.
-pub(crate) fn below_root_warning(count: usize) -> String {
-    let recordings = match count {
-        1 => "1 recording lies".to_owned(),
-        count => format!("{count} recordings lie"),
-    };
-    format!(
-        "{recordings} below `root`, where tools that search or list files find them, which changes results; keep \
-         recordings elsewhere, or let these tools leave them out"
-    )
-}
+/// Says that a tool has found a recording.
+pub(crate) const BELOW_ROOT_WARNING: &str = "a result names a recording: recordings that lie below `root` are found by tools that search or list files, \
+and change their results; keep them elsewhere, or let these tools leave them out";
 
 /// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.
 pub(crate) fn unwritten_report(error: std::io::Error) -> CommandError {

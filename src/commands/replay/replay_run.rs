@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::{InputFormat, ReplayArguments as Arguments};
-use crate::commands::replay::messages::{below_root_warning, nothing_to_compare, unwritten_report};
+use crate::commands::replay::messages::{BELOW_ROOT_WARNING, nothing_to_compare, unwritten_report};
 use crate::context::CommandContext;
 use crate::input::files;
 use crate::output::{CommandError, Exit};
@@ -22,8 +22,8 @@ pub(crate) struct ReplayRun<'a> {
     /// The copy on which calls run, with `--on-copy`.
     copy: Option<RootCopy>,
     reports: Vec<Box<dyn ReplayReport>>,
-    /// Number of recordings that the tools may find, because they lie below `root`.
-    recordings_below_root: usize,
+    /// Whether tools may find a recording, because it lies below `root`.
+    has_recording_below_root: bool,
     /// The most severe exit so far.
     exit: Exit,
 }
@@ -41,7 +41,7 @@ impl<'a> ReplayRun<'a> {
             replayer,
             copy,
             reports,
-            recordings_below_root: 0,
+            has_recording_below_root: false,
             exit: Exit::Ok,
         }
     }
@@ -85,8 +85,7 @@ impl<'a> ReplayRun<'a> {
     ) -> Result<(), ReplayError> {
         let context = session.context;
         let name = path.display().to_string();
-        let is_below_root = lies_below(path, self.replayer.root());
-        self.recordings_below_root += usize::from(is_below_root);
+        self.has_recording_below_root |= lies_below(path, self.replayer.root());
         let stamp = FileStamp::from_path(path);
         let source = match files::open_source(path) {
             Ok(source) => source,
@@ -211,9 +210,8 @@ impl<'a> ReplayRun<'a> {
             context.stderr.print_warning(message);
         }
         context.stderr.print_note(&totals_label(&totals));
-        if totals.differing_results > 0 && self.recordings_below_root > 0 {
-            let warning = below_root_warning(self.recordings_below_root);
-            context.stderr.print_warning(&warning);
+        if totals.has_found_recording && self.has_recording_below_root {
+            context.stderr.print_warning(BELOW_ROOT_WARNING);
         }
         if totals.stale > 0 && !arguments.strict && !arguments.on_copy {
             context.stderr.print_note(

@@ -32,11 +32,25 @@ pub(super) struct RowPlacement {
     pub(super) heading: Option<String>,
 }
 
-/// A turn: the agent's call that it belongs to, unless it is one of the input, and its number.
-type TurnKey = (Option<usize>, usize);
+/// A turn: its run, the agent's call that it belongs to, unless it is one of the input, and its number.
+type TurnKey = (usize, Option<usize>, usize);
 
 fn turn_key(call: &TimelineCall) -> TurnKey {
-    (call.parent, call.turn)
+    (call.run, call.parent, call.turn)
+}
+
+/// A turn of the input, with the calls that the input has in it.
+struct TurnCalls {
+    run: usize,
+    turn: usize,
+    roots: Vec<usize>,
+}
+
+impl TurnCalls {
+    /// Returns whether both have a single call, so that they can share a group.
+    fn is_single_beside(&self, next: &Self) -> bool {
+        self.run == next.run && self.roots.len() == 1 && next.roots.len() == 1
+    }
 }
 
 /// The numbers of calls of each batch of each turn. Calls that weren't going to run are in no batch.
@@ -86,44 +100,52 @@ pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
         children: HashMap::new(),
         batch_sizes: HashMap::new(),
     };
-    let mut turns: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut turns: Vec<TurnCalls> = Vec::new();
     for (index, call) in log.calls.iter().enumerate() {
         let batches = log.batch_sizes.entry(turn_key(call)).or_default();
         *batches.entry(call.batch).or_default() += 1;
         match (call.parent, turns.last_mut()) {
             (Some(parent), _) => log.children.entry(parent).or_default().push(index),
-            (None, Some((turn, roots))) if *turn == call.turn => roots.push(index),
-            (None, _) => turns.push((call.turn, vec![index])),
+            (None, Some(last)) if (last.run, last.turn) == (call.run, call.turn) => {
+                last.roots.push(index);
+            }
+            (None, _) => turns.push(TurnCalls {
+                run: call.run,
+                turn: call.turn,
+                roots: vec![index],
+            }),
         }
     }
     let has_no_batch = |index: &usize| log.calls[*index].batch.is_none();
-    for (_, roots) in &mut turns {
-        roots.sort_by_key(has_no_batch);
+    for turn in &mut turns {
+        turn.roots.sort_by_key(has_no_batch);
     }
     for children in log.children.values_mut() {
         children.sort_by_key(|index| (log.calls[*index].turn, has_no_batch(index)));
     }
     let mut groups = Vec::new();
-    for turns in turns.chunk_by(|(_, one), (_, other)| one.len() == 1 && other.len() == 1) {
+    for turns in turns.chunk_by(TurnCalls::is_single_beside) {
         let mut group = CallGroup::default();
-        let roots: Vec<usize> = turns.iter().flat_map(|(_, roots)| roots).copied().collect();
+        let roots: Vec<usize> = turns.iter().flat_map(|turn| &turn.roots).copied().collect();
         for root in &roots {
             add_call(*root, &log, &mut group);
         }
-        group.title = group_title(turns, group.calls.len() - roots.len(), log.calls);
+        let title = group_title(turns, group.calls.len() - roots.len(), log.calls);
+        group.title = match turns.first() {
+            Some(turn) if timeline.runs.len() > 1 => format!("Run {}, {title}", turn.run + 1),
+            _ => title,
+        };
         groups.push(group);
     }
     groups
 }
 
 /// Returns the title of a group of turns, in which agents made `of_agents` calls.
-fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[TimelineCall]) -> String {
-    let [(turn, roots)] = turns else {
-        let (first, last) = (
-            turns.first().map_or(0, |turn| turn.0),
-            turns.last().map_or(0, |turn| turn.0),
-        );
-        return format!("Turns {first} to {last}: {}, one call each", turns.len());
+fn group_title(turns: &[TurnCalls], of_agents: usize, calls: &[TimelineCall]) -> String {
+    let [TurnCalls { turn, roots, .. }] = turns else {
+        let number = |turn: Option<&TurnCalls>| turn.map_or(0, |turn| turn.turn);
+        let (first, last) = (number(turns.first()), number(turns.last()));
+        return format!("turns {first} to {last}: {}, one call each", turns.len());
     };
     let mut batches: Vec<usize> = roots
         .iter()
@@ -137,7 +159,7 @@ fn group_title(turns: &[(usize, Vec<usize>)], of_agents: usize, calls: &[Timelin
         count => format!("{count} batches"),
     };
     let calls = calls_label(roots.len(), of_agents);
-    format!("Turn {turn}: {calls}; {batches}")
+    format!("turn {turn}: {calls}; {batches}")
 }
 
 /// Returns the heading of calls that come below those of an agent, but aren't the agent's.

@@ -136,6 +136,27 @@ fn legend(timeline: &LogTimeline) -> Markup {
     };
     let has = |kind: &OutcomeKind| timeline.calls.iter().any(|call| call.outcome == *kind);
     let kinds = OutcomeKind::ALL.into_iter().filter(has);
+    let any = |has: &dyn Fn(&TimelineCall) -> bool| timeline.calls.iter().any(has);
+    let doubts = [OutcomeKind::InDoubt, OutcomeKind::Unfinished];
+    let bars = [
+        (("ok", "run", "ran"), has(&OutcomeKind::Ok)),
+        (
+            ("failed", "run", "ran and failed"),
+            has(&OutcomeKind::Failed),
+        ),
+        (
+            ("", "retried", "attempt that was retried (↻2: two attempts)"),
+            any(&TimelineCall::was_retried),
+        ),
+        (
+            ("doubt", "run", "in doubt or without an end"),
+            doubts.iter().any(has),
+        ),
+        (
+            ("", "never", "never ran"),
+            any(&|call| call.attempts.is_empty()),
+        ),
+    ];
     html! {
         p.legend {
             @for kind in kinds {
@@ -144,11 +165,9 @@ fn legend(timeline: &LogTimeline) -> Markup {
         }
         p.legend {
             (bar("", "wait", "waited"))
-            (bar("ok", "run", "ran"))
-            (bar("failed", "run", "ran and failed"))
-            (bar("", "retried", "attempt that was retried (↻2: two attempts)"))
-            (bar("doubt", "run", "in doubt or without an end"))
-            (bar("", "never", "never ran"))
+            @for (class, rect, meaning) in bars.iter().filter(|(_, is_there)| *is_there).map(|(bar, _)| bar) {
+                (bar(class, rect, meaning))
+            }
             span { "the calls of a batch may run at the same time" }
         }
     }
@@ -169,7 +188,7 @@ fn meaning(kind: OutcomeKind) -> &'static str {
 fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
     html! {
         section {
-            h2 { (group.title) }
+            h2.turn { (group.title) }
             @for chunk in group.calls.chunks(CHUNK_ROWS) {
                 ol.lazy[chunk.len() == CHUNK_ROWS] {
                     @for index in chunk {

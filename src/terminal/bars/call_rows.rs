@@ -7,14 +7,18 @@ use crate::terminal::call_caption::{CallCaption, short_name};
 use crate::terminal::labels::PartialCallLabels;
 use crate::terminal::outcome_label;
 use crate::terminal::{WRAPPED_LINE_INDENT, failure_line, mask_and_escape, row_key};
+use redact::Mask;
 use toolq_core::answer::failure_cause;
 use toolq_core::schedule::StartWait;
-use toolq_core::text::wrap_words;
+use toolq_core::text::{truncate_to_columns, wrap_words};
 use toolq_core::transcript::complete_partial_json;
 use toolq_core::types::{CallRef, CheckedCall, Outcome, Tool};
 
 /// Maximum number of rows of calls that wait for their turn. More wouldn't fit on a screen.
 const MAX_WAITING_ROWS: usize = 50;
+
+/// How much is shown of an input that is still arriving.
+const MAX_ARRIVING_COLUMNS: usize = 48;
 
 impl ProgressBars {
     pub(super) fn on_queued(&mut self, checked: &CheckedCall) {
@@ -37,9 +41,11 @@ impl ProgressBars {
         let known = complete_partial_json(safe_input).unwrap_or_default();
         let labels = PartialCallLabels::new(call, tool, &known);
         let name = short_name(&labels.name, &self.mask);
-        let tip = labels.wait.as_deref();
-        let tip = tip.unwrap_or(outcome_label::ARRIVING_LABEL);
-        let text = format!("{name}: {}", mask_and_escape(tip, &self.mask));
+        let tip = labels.wait.map_or_else(
+            || arriving_label(safe_input, &self.mask),
+            |wait| mask_and_escape(&wait, &self.mask),
+        );
+        let text = format!("{name}: {tip}");
         let key = row_key(call);
         if self.arriving.insert(key.clone()) {
             self.screen.add_row(key, None, &text, None);
@@ -127,4 +133,17 @@ impl ProgressBars {
                 .print_line(&self.options.dim(&format!("  {repeat}")));
         }
     }
+}
+
+/// `receiving {"path":"src/`: what is known of an input that is still arriving.
+fn arriving_label(input: &str, mask: &Mask) -> String {
+    let known = input.trim();
+    if known.len() < 2 {
+        return outcome_label::ARRIVING_LABEL.to_owned();
+    }
+    let known = mask_and_escape(known, mask);
+    format!(
+        "receiving {}",
+        truncate_to_columns(&known, MAX_ARRIVING_COLUMNS)
+    )
 }

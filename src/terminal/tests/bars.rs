@@ -142,11 +142,11 @@ fn agents_are_shown_as_a_tree() {
     emit_status(&mut bars, &look, Some("at home"), Some(0.5));
     bars.screen().tick();
     assert_snapshot!(terminal.visible_text(), @r"
-    ⠁ expert: turn 1, at most 3 turns
+    ⠁ expert: turn 2 of at most 3
     ⠁ └ helper
     ⠁   └ look: at home, 50 %
     ⠁ └ search
-    ⠁ new_task: reader, turn 1, at most 3 turns
+    ⠁ new_task: reader, turn 2 of at most 3
     ⠁ └ read
     ⠁ get
     ──────────────────────── 0/3
@@ -157,10 +157,10 @@ fn agents_are_shown_as_a_tree() {
     assert_snapshot!(terminal.visible_text(), @r"
     failed: expert › helper › look toolu_0_0_0: timeout after
         30s
-    ⠉ expert: turn 2, at most 3 turns
+    ⠉ expert: turn 3 of at most 3
     ⠉ └ helper
     ⠉ └ search
-    ⠉ new_task: reader, turn 1, at most 3 turns
+    ⠉ new_task: reader, turn 2 of at most 3
     ⠉ └ read
     ⠉ get
     ──────────────────────── 0/3  1 failed
@@ -339,7 +339,19 @@ fn a_call_is_shown_while_its_input_arrives() {
     bars.emit(&[partial]).unwrap();
     screen.tick();
     assert!(terminal.visible_text().contains("get: receiving its input"));
+    let partial = Event::PartialInput {
+        call: &call,
+        tool: None,
+        input_so_far: r#"{"url":"http://a/"#,
+    };
+    bars.emit(&[partial]).unwrap();
+    screen.tick();
+    let text = terminal.visible_text();
+    assert!(
+        text.contains(r#"get: receiving {"url":"http://a"#),
+        "{text}"
+    );
     emit_turn(&mut bars, std::slice::from_ref(&checked), "done").unwrap();
-    assert!(!terminal.visible_text().contains("receiving its input"));
+    assert!(!terminal.visible_text().contains("receiving"));
     drop(bars);
 }

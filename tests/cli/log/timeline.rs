@@ -242,7 +242,7 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
         ]
     );
     assert!(
-        page.contains("Turn 0: 5 calls, and 2 of agents; 3 batches"),
+        page.contains("turn 0: 5 calls, and 2 of agents; 3 batches"),
         "{page}"
     );
 }
@@ -284,6 +284,30 @@ fn a_row_says_how_its_call_failed() {
     let totals =
         "3 calls · 1 failed (timeout) · 1 rejected (unknown tool) · 1 skipped (needs approval)";
     assert!(page.contains(totals), "{page}");
+}
+
+/// Each run counts its turns from 0.
+#[test]
+fn the_turns_of_two_runs_are_told_apart() {
+    let mut log = LogBuilder::new();
+    for _ in 0..2 {
+        let session = log.session();
+        let turn = log.turn(session, 0);
+        for tool in ["look", "find"] {
+            let call = log.call(turn, tool, &json!({}));
+            log.end("tool_result", call, tool, ("ok", 2_000, 0));
+        }
+        log.session_end(session);
+    }
+    let page = page_of(&log);
+    for run in [1, 2] {
+        let title = format!("Run {run}, turn 0: 2 calls; 1 batch");
+        assert_eq!(page.matches(&title).count(), 1, "{page}");
+    }
+    assert!(
+        !page.contains("ran and failed"),
+        "the key has what the page has: {page}"
+    );
 }
 
 /// An agent counts its own turns, so the details of a call say whose turn they mean.

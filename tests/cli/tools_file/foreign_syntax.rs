@@ -15,6 +15,7 @@ fn shell_syntax_without_a_shell_causes_warnings() {
         command: [make, "&&", make, install]         ⇒ "&&"  ⇒ no shell reads
         command: [ls, $HOME/x]                       ⇒ $HOME ⇒ stays text
         command: [ls, --dir=$HOME]                   ⇒ $HOME ⇒ stays text
+        command: [cat, $a]                           ⇒ $a    ⇒ `$a` stays text
         command: [ls, ~/x]                           ⇒ ~/x   ⇒ `~` stays text
         command: {argv: [ls], env: {T: $TOKEN}}      ⇒ $TOKEN ⇒ `$TOKEN` stays text
         command: {argv: [ls], env: {T: "~/x"}}       ⇒ "~/x" ⇒ `~` stays text

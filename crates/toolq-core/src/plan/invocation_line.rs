@@ -147,6 +147,8 @@ fn command_line(
     let argv: Vec<String> = command.argv.iter().map(&mut masked).collect();
     let stdin = match &command.stdin {
         StdinContent::Text(text) => Some(format!("<<< {}", masked(text))),
+        // What a tool without inputs reads says nothing.
+        StdinContent::Input if accepted.input.text() == "{}" => None,
         StdinContent::Input => Some(format!("<<< {}", masked(accepted.input.text()))),
         StdinContent::None => None,
     };

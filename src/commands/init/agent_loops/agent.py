@@ -32,9 +32,13 @@ def ask(messages, tools):
         sys.exit(f"the API answered {error.code}: {error.read().decode(errors='replace')}")
     except OSError as error:
         sys.exit(f"{URL} can't be reached: {getattr(error, 'reason', error)}")
+    except ValueError:
+        sys.exit(f"{URL} answered with something that isn't JSON: did a proxy answer?")
 
 
 def main():
+    if not sys.argv[1:]:
+        sys.exit(f"usage: {sys.argv[0]} TASK")
     tools = json.loads(subprocess.check_output(["toolq", "tools"]))
     messages = [{"role": "user", "content": " ".join(sys.argv[1:])}]
     response = ask(messages, tools)

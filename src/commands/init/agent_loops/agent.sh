@@ -2,6 +2,7 @@
 # An agent: a model calls the tools in tools.yaml until it has an answer. Needs curl, jq, and toolq on the PATH.
 #   ANTHROPIC_API_KEY=… sh agent.sh 'Which files are here?'
 set -eu
+[ $# -gt 0 ] || { echo "usage: sh $0 TASK" >&2; exit 2; }
 : "${ANTHROPIC_API_KEY:?set it to a key for the API}"
 url=${ANTHROPIC_BASE_URL:-https://api.anthropic.com}/v1/messages
 dir=$(mktemp -d)
@@ -22,7 +23,7 @@ while :; do
     status=0
     toolq run -q "$dir/response.json" > "$dir/results.json" || status=$?
     case $status in
-        0 | 3) ;;              # every call has a result; 3: one of them still needs a person
+        0 | 3 | 6) ;;          # every call has a result; 3 and 6: one of them needs a person
         5) break ;;            # there are no more calls
         *) exit "$status" ;;
     esac

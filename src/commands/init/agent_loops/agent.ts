@@ -35,6 +35,10 @@ async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
 }
 
 const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
+if (process.argv.length < 3) {
+  console.error(`usage: ${process.argv[1]} TASK`);
+  process.exit(2);
+}
 const messages: Message[] = [{ role: "user", content: process.argv.slice(2).join(" ") }];
 
 async function main(): Promise<void> {

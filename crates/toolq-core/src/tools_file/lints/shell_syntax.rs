@@ -103,6 +103,27 @@ impl ToolContext<'_, '_> {
         }
     }
 
+    /// Warns about `$name` as an argument, if the input has such a value: only a shell would look for a variable. Returns whether it
+    /// did.
+    pub(crate) fn warn_about_shell_value(&mut self, argument: &Spanned<String>) -> bool {
+        let Some(name) = argument.value.strip_prefix('$') else {
+            return false;
+        };
+        let path = [name.to_owned()];
+        let (SchemaPresence::Required(_) | SchemaPresence::Optional(_)) =
+            find_presence(self.schema, &path)
+        else {
+            return false;
+        };
+        self.diagnostics.warning(
+            argument.span,
+            format!("`${name}` stays text: no shell reads the arguments"),
+            "not replaced",
+            format!("write a value from the input as `{{{name}}}`"),
+        );
+        true
+    }
+
     /// Warns about an optional value in the query of `url`: if the value is missing, its parameter is sent empty.
     pub(crate) fn warn_about_optional_in_query(
         &mut self,

@@ -88,6 +88,7 @@ fn resolve_element(
         ArgRole::Data if chooses_option(&template, context) => {
             report_chosen_option(element, context);
         }
+        ArgRole::Data if context.warn_about_shell_value(element) => {}
         // A path never begins with `-`.
         ArgRole::Data if context.warn_about_unconfined_path(element, &template) => {}
         ArgRole::Data => warn_about_leading_dash(element, &template, dashes, context),

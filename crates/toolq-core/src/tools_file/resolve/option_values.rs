@@ -62,9 +62,9 @@ pub(crate) fn warn_about_leading_dash(
     {
         let name = path.join(".");
         let restriction = if *splat {
-            "a `pattern` for its items"
+            "the keyword `pattern` for its items"
         } else {
-            "a `pattern`, or `minimum: 0`,"
+            "the keyword `pattern`, or `minimum: 0`,"
         };
         context.diagnostics.warning(
             element.span,

@@ -188,7 +188,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         let YamlContent::Table(entries) = &self.node.content else {
             let few = &fields[..fields.len().min(4)];
             let expected = format!("a table with keys such as `{}`", few.join("`, `"));
-            return Err(self.type_mismatch(&expected.as_str(), None));
+            let hint = table_hint(fields).map(str::to_owned);
+            return Err(self.type_mismatch(&expected.as_str(), hint));
         };
         visitor.visit_map(self.known_entries(entries, fields))
     }
@@ -432,5 +433,16 @@ impl<'de> VariantAccess<'de> for NodeVariantAccess<'de> {
         visitor: V,
     ) -> Result<V::Value, FieldError> {
         self.0.deserialize_struct("", fields, visitor)
+    }
+}
+
+/// Returns what is probably meant where a table with these keys belongs, and something else stands.
+fn table_hint(fields: &[&str]) -> Option<&'static str> {
+    if fields.contains(&"input_schema") {
+        Some("the keys of a tool are indented below its name")
+    } else if fields.contains(&"max_backoff") {
+        Some("for example `retry: {times: 3, on: [unavailable, timeout]}`")
+    } else {
+        None
     }
 }

@@ -291,6 +291,8 @@ fn stop_at_error<T>(text: &str, error: &ScanError) -> Result<T, FatalProblem> {
         "indent with spaces"
     } else if message.contains("quoted scalar") {
         "is there an unclosed quote before this?"
+    } else if message.contains("did not find expected key") {
+        "the keys of one table begin in the same column: is this line, or the one before it, indented too little or too much?"
     } else {
         ""
     };

@@ -278,8 +278,10 @@ fn add_block<'a>(
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
     let kind = block.get_unique_text("type")?;
-    let kind =
-        kind.ok_or_else(|| DocumentError::new(block.json(), "a content block has no `type`"))?;
+    let kind = kind.ok_or_else(|| {
+        let error = DocumentError::new(block.json(), "a content block has no `type`");
+        error.with_hint("the block of a call says so: add `\"type\": \"tool_use\"`")
+    })?;
     match &*kind {
         "tool_use" => {
             let (id, name) = (block.get_text("id"), block.get_text("name"));
