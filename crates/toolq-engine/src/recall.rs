@@ -88,7 +88,10 @@ pub(crate) async fn recall_calls(
 ) -> Vec<CheckedCall> {
     let is_asked = |checked: &CheckedCall| match &checked.verdict {
         Verdict::Accepted(accepted) => {
-            may_write(&accepted.tool, tools) || !writes.ran.is_empty() || memory.resumes_reads()
+            may_write(&accepted.tool, tools)
+                || accepted.needs_approval
+                || !writes.ran.is_empty()
+                || memory.resumes_reads()
         }
         Verdict::Rejected(_) => true,
     };
@@ -196,6 +199,12 @@ fn recall_read(
         accepted: Some(accepted),
         origin,
     };
+    // What was said about it counts, whether it reads or writes.
+    if accepted.needs_approval
+        && let Ok(recollection) = memory.recall(&request)
+    {
+        checked.approval = recollection.approval;
+    }
     let ReadFrom::Run(run) = writes.run_for(&checked.call) else {
         return;
     };

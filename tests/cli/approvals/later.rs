@@ -128,3 +128,23 @@ fn a_flag_approves_what_was_denied_before() {
     sandbox.run_toolq(&run).assert_exit(0);
     assert_eq!(sandbox.effects().len(), 2);
 }
+
+/// A read may need an approval, too.
+#[test]
+fn a_read_that_was_approved_runs() {
+    let sandbox = sandbox();
+    let tools = sandbox.read_file("tools.yaml");
+    let tools = tools.replace("approve: true", "approve: true\n    effect: read");
+    sandbox.write_file("tools.yaml", &tools);
+    sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+    let decide = |verb: &str, id: &str| {
+        let arguments = ["approvals", verb, id];
+        sandbox.run_toolq(&arguments).assert_exit(0);
+    };
+    decide("approve", RANDOM_ID);
+    let run = || sandbox.run_toolq(&["run", "input.json"]);
+    let first = run().assert_exit(6).result_texts();
+    assert_eq!(first[0], "paid 123456789012345678901");
+    decide("deny", "b");
+    assert!(run().result_texts()[1].contains("Denied"));
+}

@@ -17,7 +17,7 @@ use crate::check::path_confinement;
 use crate::check::rejection;
 use crate::check::safety;
 use crate::check::valid_input::validate_input;
-use crate::json::{Input, InvalidInput};
+use crate::json::{Input, InvalidInput, JsonText, meaning_digest};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
     LockMode, Rejection, ResponseEnding, SafetySource, Tool, ToolsConfig, Turn, Verdict,
@@ -204,10 +204,13 @@ pub(crate) struct KnownCalls {
 }
 
 impl KnownCalls {
-    /// Adds a call. Returns the position of an earlier one with the same id, tool and input.
+    /// Adds a call. Returns the position of an earlier one with the same id, tool and input, however that is written.
     pub fn add(&mut self, call: &Call) -> Option<usize> {
         let asks_for = match &call.input {
-            Ok(input) => self.hasher.hash_one((&call.name, input.text())),
+            Ok(input) => {
+                let meaning = meaning_digest(JsonText::from(input.as_raw()));
+                self.hasher.hash_one((&call.name, meaning))
+            }
             Err(fault) => self.hasher.hash_one((&call.name, fault.to_string())),
         };
         let known = self.by_id.entry(call.id.clone()).or_default();

@@ -460,7 +460,8 @@ impl CallFacts {
                 }
             }
             (None, Some(key), Some((result, ended_ms)))
-                if open.is_reading && end != AttemptEnd::InDoubt =>
+                // One that never ran has shown nothing.
+                if open.is_reading && matches!(end, AttemptEnd::Result(_)) =>
             {
                 let read = ReadFacts {
                     context: open.context,

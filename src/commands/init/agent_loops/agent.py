@@ -46,15 +46,15 @@ def main():
     command = ["toolq", "run", "--follow", "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as toolq:
         for _ in range(MAX_TURNS):
-            message = {"role": "assistant", "content": response["content"]}
-            print(json.dumps(message), file=toolq.stdin, flush=True)
+            # With its id, which tells it from one of another day that asks for the same.
+            print(json.dumps(response), file=toolq.stdin, flush=True)
             line = toolq.stdout.readline()
             if not line:
                 sys.exit(f"toolq ended with exit code {toolq.wait()}")
             results = json.loads(line)
             if not results:  # there were no calls, so this is the answer
                 break
-            messages += [message, results]
+            messages += [{"role": "assistant", "content": response["content"]}, results]
             response = ask(messages, tools)
         else:
             sys.exit(f"there is no answer after {MAX_TURNS} turns")

@@ -7,6 +7,7 @@ const MAX_TURNS = 50;
 
 type Block = { type: string; text?: string };
 type Message = { role: "user" | "assistant"; content: string | Block[] };
+type ModelResponse = { id: string; role: "assistant"; content: Block[] };
 
 if (!process.env.ANTHROPIC_API_KEY) {
   console.error("ANTHROPIC_API_KEY isn't set; set it to your key for the API");
@@ -25,13 +26,13 @@ function failToReach(error: Error): never {
   throw new Error(`${url} can't be reached: ${cause?.message || cause?.code || error.message}`);
 }
 
-/** Sends the conversation, and returns the content of the model's response. */
-async function ask(messages: Message[], tools: unknown): Promise<Block[]> {
+/** Sends the conversation, and returns the model's response. */
+async function ask(messages: Message[], tools: unknown): Promise<ModelResponse> {
   const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-5-5";
   const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
   const response = await fetch(url, { method: "POST", headers, body }).catch(failToReach);
   if (!response.ok) throw new Error(`the API answered ${response.status}: ${await response.text()}`);
-  return ((await response.json()) as { content: Block[] }).content;
+  return (await response.json()) as ModelResponse;
 }
 
 const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
@@ -42,24 +43,24 @@ if (process.argv.length < 3) {
 const messages: Message[] = [{ role: "user", content: process.argv.slice(2).join(" ") }];
 
 async function main(): Promise<void> {
-  let content = await ask(messages, tools);
+  let response = await ask(messages, tools);
   // One process answers all turns: a message in, the message with its results out, each on a line.
   const toolq = spawn("toolq", ["run", "--follow", "-q"], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: toolq.stdout })[Symbol.asyncIterator]();
   for (let turn = 1; ; turn++) {
     if (turn > MAX_TURNS) throw new Error(`there is no answer after ${MAX_TURNS} turns`);
-    const message: Message = { role: "assistant", content };
-    toolq.stdin.write(`${JSON.stringify(message)}\n`);
+    // With its id, which tells it from one of another day that asks for the same.
+    toolq.stdin.write(`${JSON.stringify(response)}\n`);
     const line = await lines.next();
     if (line.done) throw new Error("toolq has ended");
     const results = JSON.parse(line.value) as Message | [];
     // Without calls, there are no results: this is the answer.
     if (Array.isArray(results)) break;
-    messages.push(message, results);
-    content = await ask(messages, tools);
+    messages.push({ role: "assistant", content: response.content }, results);
+    response = await ask(messages, tools);
   }
   toolq.stdin.end();
-  console.log(content.map((block) => block.text ?? "").join("\n"));
+  console.log(response.content.map((block) => block.text ?? "").join("\n"));
 }
 
 main().catch((error: unknown) => {

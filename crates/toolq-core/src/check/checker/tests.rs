@@ -113,7 +113,7 @@ fn a_call_that_was_sent_twice_repeats_the_first() {
         ("f", "count", r#"{"n":2}"#),
         ("f", "save", r#"{"n":1}"#),
         ("g", "count", r#"{"n":1}"#),
-        ("f", "count", r#"{"n":1}"#),
+        ("f", "count", r#"{ "\u006e": 1.0 }"#),
         ("f", "count", r#"{"n":2}"#),
     ];
     let checked = checker().check_turn(turn_of(&calls, ResponseEnding::Complete));
