@@ -9,8 +9,8 @@ use redact::Mask;
 use tempfile::TempDir;
 use toolq_core::os::Clock;
 use toolq_core::types::{
-    CallMemory as _, CallRef, CheckedCall, Commit, Effect, Event, EventSink as _, MemoryVerdict,
-    Outcome, RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
+    CallHistory as _, CallMemory as _, CallRef, CheckedCall, Commit, Effect, Event, EventSink as _,
+    MemoryVerdict, Outcome, RecalledCall, ResultContent, Tool, TurnOrigin, Verdict,
 };
 use toolq_log::memory::{MemoryUse, RememberedIn};
 use toolq_log::{LockedLog, LogError, RecordReader, SequenceChecker, SessionHeader, SessionLog};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 
 use crate::args::input::InputArguments;
+use crate::args::shared_flags::LogFlags;
 use crate::args::values::PlanFormat;
 use toolq_core::text::parse_duration;
 
@@ -16,6 +17,8 @@ pub struct PlanArguments {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
+    #[command(flatten)]
+    pub log: LogFlags,
     /// Take the estimates of tools from a session log: the median duration of each tool's calls
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, conflicts_with = "out")]
     pub estimates: Option<PathBuf>,

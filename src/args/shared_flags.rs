@@ -23,7 +23,7 @@ pub struct LogFlags {
         value_hint = ValueHint::FilePath
     )]
     pub file: Option<PathBuf>,
-    /// Keep no session log
+    /// Keep no session log, and remember nothing
     #[arg(long, conflicts_with = "log")]
     pub no_log: bool,
     /// Run all calls of this input again, or those with these ids, even if the memory has their results

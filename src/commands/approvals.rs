@@ -9,11 +9,10 @@ use crate::approval::user_name;
 use crate::args::{ApprovalsArguments as Arguments, ApprovalsCommand, LogFormat};
 use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
-use crate::log_view::format_time;
 use crate::output::{CommandError, Exit, stdout};
 use crate::settings::LogTarget;
 use toolq_core::os::Clock;
-use toolq_core::text::{escape, format_count};
+use toolq_core::text::{escape, format_count, format_time};
 use toolq_log::memory::{Decided, Made, RememberedIn, WaitingCall, decide_call, waiting_calls};
 use toolq_log::{Access, LogError};
 

@@ -4,14 +4,13 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use toolq_core::text::{
-    escape, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
+    escape, format_time, quote_for_shell, quote_path_for_shell, truncate_to_columns, wrap_words,
 };
 use toolq_core::types::{DoubtCause, EmitError, Event, EventSink, Outcome};
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, calls_in_doubt};
 
 use crate::context::CommandContext;
-use crate::log_view::session_view::format_time;
 
 /// Maximum number of calls that are listed.
 const MAX_LISTED_CALLS: usize = 5;
@@ -138,6 +137,34 @@ impl DoubtCollector {
         }
     }
 
+    /// Adds a call with its outcome, if that is a doubt. `settle_id` is what settles it, unless the outcome says so.
+    pub(crate) fn add(
+        &mut self,
+        (tool, tool_use_id): (&str, &str),
+        outcome: &Outcome,
+        settle_id: Option<&str>,
+    ) {
+        let Outcome::InDoubt { cause, .. } = outcome else {
+            return;
+        };
+        if self.notices.len() == MAX_LISTED_CALLS {
+            self.more += 1;
+            return;
+        }
+        let earlier = match cause {
+            DoubtCause::EndNotLogged(start) => start.as_deref(),
+            _ => None,
+        };
+        let settle_id = earlier.map(|start| &*start.settle_id).or(settle_id);
+        self.notices.push(DoubtNotice::new(&DoubtfulStart {
+            tool,
+            tool_use_id,
+            input: None,
+            started_ms: earlier.and_then(|start| start.started_ms),
+            settled_by: settle_id.map(|id| (id, self.named_log.as_deref())),
+        }));
+    }
+
     /// Returns the notices about all calls.
     pub(crate) fn into_notices(mut self) -> Vec<DoubtNotice> {
         if self.more > 0 {
@@ -150,35 +177,16 @@ impl DoubtCollector {
 impl EventSink for DoubtCollector {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
         for event in events {
-            let Event::Finished {
+            if let Event::Finished {
                 call,
                 outcome,
                 claim,
                 ..
             } = event
-            else {
-                continue;
-            };
-            let Outcome::InDoubt { cause, .. } = &**outcome else {
-                continue;
-            };
-            if self.notices.len() == MAX_LISTED_CALLS {
-                self.more += 1;
-                continue;
+            {
+                let settle_id = claim.map(|claim| claim.settle_id.as_str());
+                self.add((&call.tool_name, &call.tool_use_id), outcome, settle_id);
             }
-            let earlier = match cause {
-                DoubtCause::EndNotLogged(start) => start.as_deref(),
-                _ => None,
-            };
-            let settle_id = earlier.map(|start| &start.settle_id);
-            let settle_id = settle_id.or(claim.map(|claim| &claim.settle_id));
-            self.notices.push(DoubtNotice::new(&DoubtfulStart {
-                tool: &call.tool_name,
-                tool_use_id: &call.tool_use_id,
-                input: None,
-                started_ms: earlier.and_then(|start| start.started_ms),
-                settled_by: settle_id.map(|id| (id.as_str(), self.named_log.as_deref())),
-            }));
         }
         Ok(())
     }

@@ -27,7 +27,6 @@ pub(crate) use doubts::{DoubtCollector, doubt_notices};
 pub(crate) use durations::DurationSample;
 pub use log_renderer::LogRenderer;
 pub(crate) use session_list::{SessionRow, SessionState, sessions_json, sessions_table};
-pub(crate) use session_view::format_time;
 pub(crate) use stats::StatsCollector;
 pub use text_layout::TextLayout;
 pub(crate) use tool_name_filter::ToolNameFilter;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::log_view::session_view::format_time;
 use crate::log_view::table::{left_aligned, render_rows, right_aligned};
 use toolq_core::json::expect_json;
-use toolq_core::text::{escape, format_bytes, format_duration, truncate_to_columns};
+use toolq_core::text::{escape, format_bytes, format_duration, format_time, truncate_to_columns};
 
 /// Maximum width of the input's path, in columns.
 const MAX_INPUT_COLUMNS: usize = 30;

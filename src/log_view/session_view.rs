@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use crate::terminal::{OutcomeTally, calls_label};
-use toolq_core::text::{escape, format_duration};
+use toolq_core::text::{escape, format_duration, format_time};
 use toolq_log::records::{SessionEndRecord, SessionRecord, TurnRecord};
 
 /// Formats the title: `session of 2026-01-01 12:00:00 UTC with tools.yaml (toolq 0.1.0)`. `timestamp` is in
@@ -29,13 +27,6 @@ pub(crate) fn turn_origin_label(turn: &TurnRecord) -> Option<Arc<str>> {
     let parts = [turn.message_id.clone(), turn.model.clone(), input];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| escape(&parts.join(", ")).into())
-}
-
-/// Formats a time in milliseconds since 1970: `2026-01-01 12:00:00 UTC`.
-pub(crate) fn format_time(timestamp: u64) -> String {
-    let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
-    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// Formats the end: `exit 0 after 44ms: 8 calls, and 4 of agents (1 from memory): 10 ok, 1 failed`. `outcomes` says how the calls of

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::args::LogFlags;
 use toolq_core::os::Environment;
-use toolq_log::memory::RunAgain;
+use toolq_log::LogError;
+use toolq_log::memory::{RememberedIn, RunAgain};
 
 /// The session log.
 #[derive(Debug, Clone)]
@@ -35,6 +36,22 @@ impl LogTarget {
         }
     }
 
+    /// Returns the memory that a run with this log belongs to. `None` if it has none.
+    ///
+    /// # Errors
+    /// There is no folder for what toolq remembers.
+    pub(crate) fn memory(
+        &self,
+        environment: &Environment,
+    ) -> Result<Option<RememberedIn>, LogError> {
+        let state_dir = toolq_log::state_dir(environment);
+        Ok(match self {
+            Self::Disabled => None,
+            Self::File(path) => Some(RememberedIn::of_log(path, state_dir.ok().as_deref())),
+            Self::DefaultDirectory => Some(RememberedIn::state(&state_dir?)),
+        })
+    }
+
     /// Returns the path of the log, if the user named it.
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -45,7 +62,7 @@ impl LogTarget {
 }
 
 impl LogSettings {
-    pub(super) fn new(flags: &LogFlags, environment: &Environment) -> Self {
+    pub(crate) fn new(flags: &LogFlags, environment: &Environment) -> Self {
         let target = if flags.no_log {
             LogTarget::Disabled
         } else {

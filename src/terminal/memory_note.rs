@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::log_view::format_time;
-use toolq_core::text::{escape, format_count, truncate_to_columns};
+use toolq_core::text::{escape, format_count, format_time, truncate_to_columns};
 use toolq_core::types::{CallRef, ResultSource};
 
 /// How many calls the note names.

@@ -9,8 +9,9 @@ use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{
-    Backing, Call, CallMemory, CallOutput, CheckedCall, DoubtCause, EarlierRun, Effect, EmitError,
-    EventSink, MemoryVerdict, Outcome, RecalledCall, Tool, ToolsConfig, Turn, TurnOrigin, Verdict,
+    Backing, Call, CallHistory, CallMemory, CallOutput, CheckedCall, DoubtCause, EarlierRun,
+    Effect, EmitError, EventSink, MemoryVerdict, Outcome, RecalledCall, Tool, ToolsConfig, Turn,
+    TurnOrigin, Verdict,
 };
 
 /// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
@@ -79,64 +80,119 @@ fn may_write_at(tool: &Tool, tools: &ToolsConfig, depth: u32) -> bool {
         || matches!(&tool.backing, Some(Backing::Agent(agent)) if agent.tools.iter().any(agent_writes))
 }
 
-/// Adds to calls what the memory knows of them.
+/// Adds to calls what the memory knows of them, without holding up other work.
 pub(crate) async fn recall_calls(
     memory: &Arc<dyn CallMemory>,
     tools: &Arc<ToolsConfig>,
     writes: &mut RememberedWrites,
     (mut calls, origin): (Vec<CheckedCall>, &TurnOrigin),
 ) -> Vec<CheckedCall> {
-    let is_asked = |checked: &CheckedCall| match &checked.verdict {
-        Verdict::Accepted(accepted) => {
-            may_write(&accepted.tool, tools)
-                || accepted.needs_approval
-                || !writes.ran.is_empty()
-                || memory.resumes_reads()
-        }
-        Verdict::Rejected(_) => true,
-    };
     // Calls of other clients must not overtake one that is looked up. It is when it starts, in any case.
-    if !memory.remembers_ids() || !calls.iter().any(is_asked) {
+    if !writes.concern(&**memory, tools, &calls) {
+        return calls;
+    }
+    if memory.is_at_hand() {
+        writes.recall(&**memory, tools, &mut calls, origin);
         return calls;
     }
     let (memory, tools, origin) = (Arc::clone(memory), Arc::clone(tools), origin.clone());
     let mut found = std::mem::take(writes);
-    let is_at_hand = memory.is_at_hand();
-    let work = move || {
-        for checked in &mut calls {
-            match recall_write(&*memory, &tools, checked, &origin) {
-                Some(run) => found.add(&checked.call, run),
-                None if is_open_write(checked, &tools) => found.add_open(&checked.call),
+    let work = spawn_blocking(move || {
+        found.recall(&*memory, &tools, &mut calls, &origin);
+        (calls, found)
+    });
+    match work.await {
+        Ok((calls, found)) => {
+            *writes = found;
+            calls
+        }
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+impl RememberedWrites {
+    /// Whether the memory may know something of one of these calls.
+    fn concern(
+        &self,
+        history: &dyn CallHistory,
+        tools: &ToolsConfig,
+        calls: &[CheckedCall],
+    ) -> bool {
+        let is_asked = |checked: &CheckedCall| match &checked.verdict {
+            Verdict::Accepted(accepted) => {
+                may_write(&accepted.tool, tools)
+                    || accepted.needs_approval
+                    || !self.ran.is_empty()
+                    || history.resumes_reads()
+            }
+            Verdict::Rejected(_) => true,
+        };
+        history.remembers_ids() && calls.iter().any(is_asked)
+    }
+
+    /// Adds to the calls of a turn what is known of them. Blocks, unless the history is at hand.
+    pub fn recall(
+        &mut self,
+        history: &dyn CallHistory,
+        tools: &ToolsConfig,
+        calls: &mut [CheckedCall],
+        origin: &TurnOrigin,
+    ) {
+        if !self.concern(history, tools, calls) {
+            return;
+        }
+        for checked in &mut *calls {
+            match recall_write(history, tools, checked, origin) {
+                Some(run) => self.add(&checked.call, run),
+                None if is_open_write(checked, tools) => self.add_open(&checked.call),
                 None => {}
             }
         }
-        for checked in &mut calls {
-            recall_read(&*memory, &tools, &found, checked, &origin);
+        for checked in calls {
+            recall_read(history, tools, self, checked, origin);
         }
-        (calls, found)
-    };
-    let recalled = if is_at_hand {
-        work()
-    } else {
-        match spawn_blocking(work).await {
-            Ok(recalled) => recalled,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+
+    /// Finds the writes of a turn that have run or may have, so that what is read in earlier turns doesn't show what came after.
+    /// Blocks, unless the history is at hand.
+    pub fn find(
+        &mut self,
+        history: &dyn CallHistory,
+        tools: &ToolsConfig,
+        calls: &[CheckedCall],
+        origin: &TurnOrigin,
+    ) {
+        for checked in calls
+            .iter()
+            .filter(|checked| is_first_write(checked, tools))
+        {
+            let request = RecalledCall {
+                call: &checked.call,
+                accepted: checked.verdict.accepted(),
+                origin,
+            };
+            // One that can't be looked up is answered so when its turn comes.
+            if let Some(run) = history.find_run(&request).ok().flatten() {
+                self.add(&checked.call, run);
+            }
         }
-    };
-    *writes = recalled.1;
-    recalled.0
+    }
+}
+
+/// Returns whether a call may write, and doesn't repeat another one.
+fn is_first_write(checked: &CheckedCall, tools: &ToolsConfig) -> bool {
+    let accepted = checked.verdict.accepted();
+    accepted.is_some_and(|accepted| may_write(&accepted.tool, tools)) && checked.repeats.is_none()
 }
 
 /// Returns whether a call writes, and nothing is known of it.
 fn is_open_write(checked: &CheckedCall, tools: &ToolsConfig) -> bool {
-    let accepted = checked.verdict.accepted();
-    let writes = accepted.is_some_and(|accepted| may_write(&accepted.tool, tools));
-    writes && checked.repeats.is_none() && checked.known.is_none() && checked.unsettled.is_none()
+    is_first_write(checked, tools) && checked.known.is_none() && checked.unsettled.is_none()
 }
 
 /// Adds what is known of a call that isn't `read`. Returns the run that made it, if it has run or may have.
 fn recall_write(
-    memory: &dyn CallMemory,
+    history: &dyn CallHistory,
     tools: &ToolsConfig,
     checked: &mut CheckedCall,
     origin: &TurnOrigin,
@@ -151,7 +207,7 @@ fn recall_write(
         accepted,
         origin,
     };
-    match memory.recall(&request) {
+    match history.recall(&request) {
         Ok(recollection) => {
             match recollection.verdict {
                 MemoryVerdict::Known(outcome) => checked.known = Some(outcome),
@@ -182,7 +238,7 @@ fn recall_write(
 
 /// Adds the result that a call had around the writes of its input, if it only reads.
 fn recall_read(
-    memory: &dyn CallMemory,
+    history: &dyn CallHistory,
     tools: &ToolsConfig,
     writes: &RememberedWrites,
     checked: &mut CheckedCall,
@@ -201,7 +257,7 @@ fn recall_read(
     };
     // What was said about it counts, whether it reads or writes.
     if accepted.needs_approval
-        && let Ok(recollection) = memory.recall(&request)
+        && let Ok(recollection) = history.recall(&request)
     {
         checked.approval = recollection.approval;
     }
@@ -209,7 +265,7 @@ fn recall_read(
         return;
     };
     // A result that can't be read again is read anew.
-    let result = memory.recall_read(&request, run).ok().flatten();
+    let result = history.recall_read(&request, run).ok().flatten();
     checked.known = result.map(|result| Box::new(Outcome::Restored(result)));
 }
 
@@ -246,35 +302,18 @@ impl Engine {
         let Some(memory) = &self.state.settings.memory else {
             return;
         };
-        let tools = Arc::clone(&self.state.settings.tools);
+        let (memory, tools) = (Arc::clone(memory), Arc::clone(&self.state.settings.tools));
         let origin = turn.origin.clone();
-        let mut calls = checker.check_turn(turn);
-        calls.retain(|checked| {
-            let accepted = checked.verdict.accepted();
-            accepted.is_some_and(|accepted| may_write(&accepted.tool, &tools))
-                && checked.repeats.is_none()
-        });
-        if calls.is_empty() {
+        let calls = checker.check_turn(turn);
+        if !calls.iter().any(|checked| is_first_write(checked, &tools)) {
             return;
         }
-        let memory = Arc::clone(memory);
-        let found = spawn_blocking(move || {
-            let mut found = Vec::new();
-            for checked in calls {
-                let request = RecalledCall {
-                    call: &checked.call,
-                    accepted: checked.verdict.accepted(),
-                    origin: &origin,
-                };
-                // One that can't be looked up is answered so when its turn comes.
-                let run = memory.find_run(&request).ok().flatten();
-                found.extend(run.map(|run| (checked.call, run)));
-            }
+        let mut found = std::mem::take(writes);
+        let work = spawn_blocking(move || {
+            found.find(&*memory, &tools, &calls, &origin);
             found
         });
-        for (call, run) in found.await.unwrap_or_default() {
-            writes.add(&call, run);
-        }
+        *writes = work.await.unwrap_or_default();
     }
 
     /// Describes the tools that a turn needs, checks its calls, and asks the memory about them. `writes` are those of the whole input.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::read::{Corruption, CorruptionKind};
 use toolq_core::exit::{CommandError, Exit};
 use toolq_core::text::quote_path_for_shell;
+use toolq_core::types::EmitError;
 
 /// Why a session log can't be used. [`LogError::hint`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,11 @@ pub enum Access {
 }
 
 impl LogError {
+    /// Says that the memory can't be used.
+    pub(crate) fn of_memory(&self) -> EmitError {
+        EmitError(format!("the memory can't be used: {self}"))
+    }
+
     /// Converts corruption found in the log at `path`.
     pub fn from_corruption(path: &Path, corruption: Corruption) -> Self {
         let path = path.to_owned();

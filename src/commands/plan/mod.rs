@@ -1,7 +1,8 @@
 //! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
-//! log.
+//! log. What the memory knows of earlier runs is a part of the plan.
 
 mod log_estimates;
+mod plan_memory;
 mod plan_printer;
 mod plan_writer;
 
@@ -42,7 +43,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         arguments.input.all,
         &context.stderr,
     );
-    let mut printer = PlanPrinter::new(arguments, tools, mask, context);
+    let mut printer = PlanPrinter::new(arguments, tools, mask, context)?;
     printer.describer = describer.transpose()?;
     printer.file = file.transpose()?;
     let mut exit = Exit::Ok;
@@ -66,6 +67,7 @@ fn print_input(
     match input {
         CommandInput::Recording(recording) => {
             let recording = recording.with_read_ahead();
+            printer.begin_recording(&recording)?;
             let printed = (0..recording.len()).try_for_each(|index| {
                 printer.print_turn(recording.turn(index, arguments.input.all)?)
             });
@@ -79,6 +81,7 @@ fn print_input(
             .with_hint("plan the complete response instead"));
         }
         CommandInput::Stream(mut stream) => {
+            printer.begin_input();
             let (turns, stream_error) = stream.read_to_end();
             let printed = turns
                 .into_iter()

@@ -6,16 +6,20 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::commands::plan::plan_memory::PlanMemory;
 use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
+use crate::log_view::DoubtCollector;
 use crate::output::stdout;
 use crate::output::{CommandError, DocumentWriter};
 use crate::pages::PlanPage;
 use crate::session::ToolDescriber;
+use crate::settings::LogSettings;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
-use toolq_core::types::{Call, InputState, Tool, ToolsConfig, Turn};
+use toolq_core::transcript::Recording;
+use toolq_core::types::{Tool, ToolsConfig, Turn};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
@@ -26,6 +30,10 @@ pub(super) struct PlanPrinter<'a> {
     context: &'a CommandContext,
     tools: Arc<ToolsConfig>,
     checker: CallChecker,
+    /// What earlier runs say of the calls.
+    memory: Option<PlanMemory>,
+    /// The calls in doubt.
+    doubts: DoubtCollector,
     mask: Arc<Mask>,
     /// What goes to stdout.
     document: DocumentWriter,
@@ -58,16 +66,23 @@ pub(super) struct PlanPrinter<'a> {
 
 impl<'a> PlanPrinter<'a> {
     /// Creates a printer that describes no tools and writes no file.
+    ///
+    /// # Errors
+    /// The memory can't be read.
     pub(super) fn new(
         arguments: &'a Arguments,
         tools: Arc<ToolsConfig>,
         mask: Arc<Mask>,
         context: &'a CommandContext,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, CommandError> {
+        let log = LogSettings::new(&arguments.log, &context.environment);
+        let memory = PlanMemory::open(&log, &tools, &mask, context)?;
+        Ok(Self {
             arguments,
             context,
             checker: CallChecker::new(Arc::clone(&tools)),
+            memory,
+            doubts: DoubtCollector::new(log.target.path().map(Into::into)),
             mask,
             document: DocumentWriter::default(),
             // Somebody at a terminal, or who waits while tools are described, sees each plan at once.
@@ -85,7 +100,7 @@ impl<'a> PlanPrinter<'a> {
             turns_printed: 0,
             has_rejected: false,
             has_broken_stream: false,
-        }
+        })
     }
 
     /// Prints what follows the last turn, and writes the file. Returns whether a call was rejected.
@@ -99,6 +114,9 @@ impl<'a> PlanPrinter<'a> {
         if !self.has_broken_stream {
             self.note_why_empty();
         }
+        for notice in self.doubts.into_notices() {
+            self.context.stderr.print_note(&notice.line());
+        }
         if let Some(file) = self.file {
             file.write()?;
         }
@@ -107,9 +125,37 @@ impl<'a> PlanPrinter<'a> {
 }
 
 impl PlanPrinter<'_> {
+    /// Begins with the next input.
+    pub(super) fn begin_input(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.begin_input();
+        }
+    }
+
+    /// Begins with an input that is known as a whole.
+    ///
+    /// # Errors
+    /// A turn can't be read.
+    pub(super) fn begin_recording(&mut self, recording: &Recording) -> Result<(), CommandError> {
+        self.begin_input();
+        let all = self.arguments.input.all;
+        let Some(memory) = self.memory.as_mut() else {
+            return Ok(());
+        };
+        if recording.open_turns(all) > 1 {
+            for index in 0..recording.len() {
+                let turn = recording
+                    .turn(index, all)?
+                    .with_number(self.turns_printed + index);
+                let origin = turn.origin.clone();
+                memory.find_writes(&self.checker.check_turn(turn), &origin);
+            }
+        }
+        Ok(())
+    }
+
     /// Prints the plan of the next turn.
     pub(super) fn print_turn(&mut self, turn: Turn) -> Result<(), CommandError> {
-        self.note_started(&turn)?;
         self.call_count += turn.calls.len();
         self.answered_count += turn.answered_count;
         self.abandoned_count += turn.abandoned.len();
@@ -132,9 +178,19 @@ impl PlanPrinter<'_> {
         }
         let turn = turn.with_number(number);
         let abandoned = turn.abandoned.clone();
-        let calls = self.checker.check_turn(turn);
+        let origin = turn.origin.clone();
+        let mut calls = self.checker.check_turn(turn);
         if let Some(file) = &mut self.file {
             file.add_turn(number, &calls)?;
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.recall(&mut calls, &origin);
+        }
+        for checked in &calls {
+            if let Some(outcome) = &checked.known {
+                let call = &checked.call;
+                self.doubts.add((&call.name, &call.id), outcome, None);
+            }
         }
         let plan = TurnPlan::new(number, &calls, &self.tools, self.jobs).with_abandoned(&abandoned);
         self.has_rejected |= !plan.rejected.is_empty();
@@ -197,35 +253,6 @@ impl PlanPrinter<'_> {
                 self.context.tools_flag(),
             ));
         }
-    }
-}
-
-impl PlanPrinter<'_> {
-    /// Notes calls that another run has started, because a plan can't tell whether they will run again.
-    fn note_started(&mut self, turn: &Turn) -> Result<(), CommandError> {
-        let listed = |state: InputState| {
-            let is_listed = |call: &&Call| turn.input_state(call.position) == state;
-            let ids = turn.calls.iter().filter(is_listed).map(|call| &*call.id);
-            let ids = ids.collect::<Vec<_>>().join(", ");
-            (!ids.is_empty()).then_some(ids)
-        };
-        let (started, in_doubt) = (listed(InputState::Started), listed(InputState::InDoubt));
-        if started.is_some() || in_doubt.is_some() {
-            // A note doesn't name its turn, so it follows the plans of the turns before.
-            self.flush()?;
-        }
-        let stderr = &self.context.stderr;
-        if let Some(ids) = started {
-            stderr.print_note(&format!(
-                "started before, without a result: {ids}; `run` repeats only those that can safely run again"
-            ));
-        }
-        if let Some(ids) = in_doubt {
-            stderr.print_note(&format!(
-                "in doubt: {ids}; `run` repeats none of those, and later calls of the turn wait until they are settled"
-            ));
-        }
-        Ok(())
     }
 }
 

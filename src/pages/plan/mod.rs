@@ -17,7 +17,7 @@ use crate::pages::time_axis::TimeAxis;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::json::expect_json;
-use toolq_core::plan::{ABANDONED_HEADING, REPEATS_HEADING, TurnPlan};
+use toolq_core::plan::{ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan};
 
 /// A browser lays out this many turns or batches at once. They may have a single call each.
 const CHUNK_HEADINGS: usize = 50;
@@ -65,6 +65,9 @@ impl PlanPage {
     pub(crate) fn add_turn(&mut self, plan: &TurnPlan<'_>, mask: &Mask) {
         let mut batches: Vec<BatchView> = Vec::new();
         for (number, batch) in plan.batches.iter().enumerate() {
+            if batch.calls.is_empty() {
+                continue;
+            }
             let mut rows = Vec::new();
             for planned in &batch.calls {
                 let limit = text_limit_after(self.text_bytes);
@@ -86,6 +89,12 @@ impl PlanPage {
             rows.push(row);
         }
         batches.extend(BatchView::without_safety(plan.rejected_heading(), rows));
+        let remembered = plan.remembered.iter();
+        let remembered = remembered.map(|call| PlannedRow::of_remembered(call, plan.turn, mask));
+        batches.extend(BatchView::without_safety(
+            Some(REMEMBERED_HEADING.to_owned()),
+            remembered.collect(),
+        ));
         let repeats = plan.repeats.iter();
         let repeats = repeats.map(|(call, of)| PlannedRow::of_repeat(call, *of, plan.turn, mask));
         batches.extend(BatchView::without_safety(
@@ -100,7 +109,11 @@ impl PlanPage {
         ));
         self.turns.push(PlannedTurnView {
             title: plan.title(),
-            duration: (!plan.batches.is_empty()).then(|| plan.duration_line(mask)),
+            duration: plan
+                .planned_calls()
+                .next()
+                .is_some()
+                .then(|| plan.duration_line(mask)),
             axis: turn_axis(plan),
             batches,
         });

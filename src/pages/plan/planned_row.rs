@@ -9,7 +9,10 @@ use crate::pages::row_look::RowLook;
 use crate::pages::visible_text::visible_text;
 use redact::Mask;
 use toolq_core::json::Input;
-use toolq_core::plan::{PlannedCall, RejectedCall, TurnPlan, render_invocation, render_sandbox};
+use toolq_core::plan::{
+    PlannedCall, REMEMBERED_HEADING, RejectedCall, RememberedCall, TurnPlan, render_invocation,
+    render_sandbox,
+};
 use toolq_core::text::format_duration;
 use toolq_core::types::{Call, Effect, OutcomeKind};
 
@@ -51,18 +54,22 @@ pub(super) enum PlannedState {
     NeedsApproval,
     Rejected,
     Skipped,
+    Remembered,
+    InDoubt,
     Repeated,
     Abandoned,
 }
 
 impl PlannedState {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Reads,
         Self::Repeatable,
         Self::Changes,
         Self::NeedsApproval,
         Self::Rejected,
         Self::Skipped,
+        Self::Remembered,
+        Self::InDoubt,
         Self::Repeated,
         Self::Abandoned,
     ];
@@ -75,6 +82,8 @@ impl PlannedState {
             Self::NeedsApproval => "needs approval",
             Self::Rejected => OutcomeKind::Rejected.label(),
             Self::Skipped => OutcomeKind::Skipped.label(),
+            Self::Remembered => REMEMBERED_HEADING,
+            Self::InDoubt => "in doubt",
             Self::Repeated => "sent twice",
             Self::Abandoned => "abandoned",
         }
@@ -89,6 +98,8 @@ impl PlannedState {
             Self::NeedsApproval => "would run once somebody approves it",
             Self::Rejected => "could not run as it was requested",
             Self::Skipped => "would be answered without running",
+            Self::Remembered => "is answered with what an earlier run knows of it",
+            Self::InDoubt => "may have run before, so it doesn't run until it is settled",
             Self::Repeated => "has the result of the call that it repeats",
             Self::Abandoned => "gets no result: the conversation went on without one",
         }
@@ -102,6 +113,8 @@ impl PlannedState {
             Self::NeedsApproval => RowLook::new("approval", "?"),
             Self::Rejected => RowLook::new("rejected", "⊘"),
             Self::Skipped => RowLook::new("skipped", "◇"),
+            Self::Remembered => RowLook::new("skipped", "↩"),
+            Self::InDoubt => RowLook::new("approval", "!"),
             Self::Repeated => RowLook::new("skipped", "↺"),
             Self::Abandoned => RowLook::new("skipped", "–"),
         }
@@ -118,7 +131,7 @@ impl PlannedRow {
     ) -> Self {
         let accepted = planned.accepted;
         let state = match accepted.tool.effect {
-            _ if accepted.needs_approval => PlannedState::NeedsApproval,
+            _ if planned.waits_for_approval() => PlannedState::NeedsApproval,
             Effect::Read => PlannedState::Reads,
             Effect::Idempotent => PlannedState::Repeatable,
             Effect::Write => PlannedState::Changes,
@@ -182,6 +195,17 @@ impl PlannedRow {
             problem: problem.into_owned(),
             ..Self::new(call, turn, state, &input, details, mask)
         }
+    }
+
+    /// A call that is answered with what is known of it.
+    pub(super) fn of_remembered(remembered: &RememberedCall<'_>, turn: usize, mask: &Mask) -> Self {
+        let state = if remembered.is_in_doubt() {
+            PlannedState::InDoubt
+        } else {
+            PlannedState::Remembered
+        };
+        let why = remembered.describe(true, mask);
+        Self::of_idle(remembered.call, turn, (state, why), mask)
     }
 
     /// A call that has the result of the call at `of`.

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use toolq_core::json::expect_json;
-use toolq_core::text::format_duration;
+use toolq_core::text::{format_duration, format_time};
 use toolq_core::types::OutcomeKind;
 
-use crate::log_view::format_time;
 use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{

@@ -12,7 +12,7 @@ use crate::settings::{LogTarget, SessionSettings};
 use toolq_core::os::Clock;
 use toolq_core::types::TraceContext;
 use toolq_engine::{Approver, EngineSettings};
-use toolq_log::memory::{MemoryUse, RememberedIn};
+use toolq_log::memory::MemoryUse;
 use toolq_log::{LockedLog, SessionHeader, SessionLog};
 
 /// What the steps depend on.
@@ -50,23 +50,17 @@ impl SessionStart<'_> {
     /// Opens the session log and writes that the session has begun. `None` with `--no-log`.
     pub(super) fn open_log(&self) -> Result<Option<SessionLog>, CommandError> {
         let (context, clock) = (self.context, &self.clock);
-        let (log, place) = match &self.settings.log.target {
+        let target = &self.settings.log.target;
+        let log = match target {
             LogTarget::Disabled => return Ok(None),
-            LogTarget::File(path) => {
-                let state_dir = toolq_log::state_dir(&context.environment).ok();
-                (
-                    LockedLog::open(path)?,
-                    RememberedIn::of_log(path, state_dir.as_deref()),
-                )
-            }
+            LogTarget::File(path) => LockedLog::open(path)?,
             LogTarget::DefaultDirectory => {
                 let path = toolq_log::default_log_path(&context.environment, clock)?;
-                let state_dir = toolq_log::state_dir(&context.environment)?;
-                (
-                    LockedLog::open_default(&path)?,
-                    RememberedIn::state(&state_dir),
-                )
+                LockedLog::open_default(&path)?
             }
+        };
+        let Some(place) = target.memory(&context.environment)? else {
+            return Ok(None);
         };
         if let Some(warning) = log.durability_warning() {
             context.stderr.print_warning(&warning);

@@ -5,6 +5,7 @@ mod in_doubt;
 mod kill_and_resume;
 mod log_input;
 mod once;
+mod planned;
 mod probes;
 mod restored_results;
 mod same_call;

@@ -42,7 +42,8 @@ impl TurnPlan<'_> {
         if self.waits.is_some() {
             return None;
         }
-        let before = self.batches[..index].last()?.calls.last()?;
+        let before = self.batches[..index].iter();
+        let before = before.flat_map(|batch| &batch.calls).last()?;
         let first = self.batches[index].calls.first()?;
         Some(if first.accepted.safe {
             format!("after call {}, which runs alone", before.call.position)

@@ -10,13 +10,14 @@ use serde::ser::{Serialize, Serializer};
 use crate::json::expect_json;
 use crate::plan::invocation_json::InvocationJson;
 use crate::plan::rejected_call::RejectedCall;
+use crate::plan::remembered_call::RememberedCall;
 use crate::plan::sandbox_text::SandboxJson;
 use crate::plan::schedule::known_limits;
 use crate::plan::turn_estimator::TurnEstimate;
 use crate::plan::turn_plan::{PlannedBatch, PlannedCall, TurnPlan};
 use crate::schedule::LimitedSubject;
 use crate::types::{
-    Call, CallLock, LockMode, MaskedJson, MaskedText, ProblemDetail, StartLimits, Status,
+    Call, CallLock, LockMode, MaskedJson, MaskedText, Outcome, ProblemDetail, StartLimits, Status,
 };
 use redact::Mask;
 
@@ -43,10 +44,42 @@ struct PlanJson<'a> {
     batches: BatchesJson<'a>,
     rejected: RejectedCallsJson<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    remembered: Vec<RememberedCallJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     repeats: Vec<IdleCallJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     abandoned: Vec<IdleCallJson<'a>>,
     estimate: EstimateJson,
+}
+
+/// A call that doesn't run because it is known what became of it.
+#[derive(serde::Serialize)]
+struct RememberedCallJson<'a> {
+    position: usize,
+    tool_use_id: MaskedText<'a>,
+    tool_name: MaskedText<'a>,
+    status: Status,
+    /// When it ended, or when it was started if it is in doubt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<u64>,
+    /// The log that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<String>,
+}
+
+impl<'a> RememberedCallJson<'a> {
+    fn new(remembered: &RememberedCall<'a>, mask: &'a Mask) -> Self {
+        let call = remembered.call;
+        let (timestamp, log) = remembered.source().unzip();
+        Self {
+            position: call.position,
+            tool_use_id: MaskedText(&call.id, mask),
+            tool_name: MaskedText(&call.name, mask),
+            status: remembered.status(),
+            timestamp,
+            log: log.map(|log| mask.apply(&log).into_owned()),
+        }
+    }
 }
 
 /// A call that neither runs nor is rejected.
@@ -70,7 +103,10 @@ impl<'a> PlanJson<'a> {
         };
         let repeats = plan.repeats.iter().map(|(call, of)| idle(call, Some(*of)));
         let abandoned = plan.abandoned.iter().map(|call| idle(call, None));
+        let remembered = plan.remembered.iter();
+        let remembered = remembered.map(|call| RememberedCallJson::new(call, mask));
         Self {
+            remembered: remembered.collect(),
             repeats: repeats.collect(),
             abandoned: abandoned.collect(),
             turn: plan.turn,
@@ -110,6 +146,12 @@ struct PlannedCallJson<'a> {
     input: MaskedJson<'a>,
     /// Whether it needs an approval before it starts.
     approve: bool,
+    /// What was said when an earlier run asked for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<&'static str>,
+    /// Its status unless its probe or another run says more: an earlier run has started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsettled: Option<Status>,
     /// What its program can reach; missing if that isn't confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
@@ -190,6 +232,8 @@ impl<'a> PlannedCallJson<'a> {
             effect: accepted.tool.effect.name(),
             input: MaskedJson(accepted.input.as_raw(), mask),
             approve: accepted.needs_approval,
+            approval: planned.approval.map(|approval| approval.decision.name()),
+            unsettled: planned.unsettled.map(Outcome::status),
             sandbox: SandboxJson::new(accepted, mask),
             locks: accepted
                 .locks

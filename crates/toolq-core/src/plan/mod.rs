@@ -11,6 +11,7 @@ mod invocation_line;
 mod json;
 mod partition;
 mod rejected_call;
+mod remembered_call;
 mod sandbox_text;
 mod schedule;
 mod template_json;
@@ -25,6 +26,9 @@ pub use call_waits::CallWaits;
 pub use json::{render_plan_json, write_plan_json};
 pub use partition::BatchPartition;
 pub use rejected_call::RejectedCall;
+pub use remembered_call::RememberedCall;
 pub use text::{PlanDetail, PlanStyle, render_plan_text, write_plan_text};
 pub use turn_estimator::{TurnEstimate, TurnEstimator};
-pub use turn_plan::{ABANDONED_HEADING, PlannedCall, REPEATS_HEADING, TurnPlan};
+pub use turn_plan::{
+    ABANDONED_HEADING, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
+};

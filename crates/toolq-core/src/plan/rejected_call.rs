@@ -20,6 +20,12 @@ pub enum SkipCause<'a> {
     Rejected(&'a Rejection),
     /// An earlier call of this tool was rejected, and the tool has `on_failure: stop`.
     AfterRejected(&'a str),
+    /// An earlier call of this tool has failed, as the memory says, and the tool has `on_failure: stop`.
+    AfterFailed(&'a str),
+    /// A call of this tool in the same batch has failed, as the memory says, and the tool has `on_failure: cancel_siblings`.
+    SiblingFailed(&'a str),
+    /// An earlier call of this tool is in doubt.
+    AfterDoubt(&'a str),
     /// An earlier call of this tool ends the session.
     AfterCompletion(&'a str),
 }
@@ -29,7 +35,7 @@ impl<'a> RejectedCall<'a> {
     pub fn reason(&self) -> Status {
         match self.cause {
             SkipCause::Rejected(rejection) => rejection.reason.status(),
-            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => Status::NotExecuted,
+            _ => Status::NotExecuted,
         }
     }
 
@@ -37,24 +43,28 @@ impl<'a> RejectedCall<'a> {
     pub fn kind(&self) -> OutcomeKind {
         match self.cause {
             SkipCause::Rejected(_) => OutcomeKind::Rejected,
-            SkipCause::AfterRejected(_) | SkipCause::AfterCompletion(_) => OutcomeKind::Skipped,
+            _ => OutcomeKind::Skipped,
         }
     }
 
     /// Returns one entry per problem; at least one.
     pub fn details(&self) -> Cow<'a, [ProblemDetail]> {
-        match self.cause {
-            SkipCause::Rejected(rejection) => Cow::Borrowed(&rejection.details),
+        let message = match self.cause {
+            SkipCause::Rejected(rejection) => return Cow::Borrowed(&rejection.details),
             SkipCause::AfterCompletion(tool) => {
-                let message = format!("the preceding {tool} call ends the session");
-                Cow::Owned(vec![ProblemDetail::new("", message)])
+                format!("the preceding {tool} call ends the session")
             }
             SkipCause::AfterRejected(tool) => {
-                let message = format!(
-                    "the preceding {tool} call is rejected, and {tool} has `on_failure: stop`"
-                );
-                Cow::Owned(vec![ProblemDetail::new("", message)])
+                format!("the preceding {tool} call is rejected, and {tool} has `on_failure: stop`")
             }
-        }
+            SkipCause::AfterFailed(tool) => {
+                format!("the preceding {tool} call has failed, and {tool} has `on_failure: stop`")
+            }
+            SkipCause::SiblingFailed(tool) => format!(
+                "the {tool} call of its batch has failed, and {tool} has `on_failure: cancel_siblings`"
+            ),
+            SkipCause::AfterDoubt(tool) => format!("the preceding {tool} call is in doubt"),
+        };
+        Cow::Owned(vec![ProblemDetail::new("", message)])
     }
 }

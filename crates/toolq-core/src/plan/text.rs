@@ -11,7 +11,7 @@ use crate::plan::folded_text::short_input;
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
 use crate::plan::totals::write_totals;
-use crate::plan::turn_plan::{ABANDONED_HEADING, REPEATS_HEADING, TurnPlan};
+use crate::plan::turn_plan::{ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan};
 use crate::text::{escape, paint, truncate_to_columns, wrap_words};
 use crate::types::{Call, ProblemDetail};
 use redact::Mask;
@@ -69,6 +69,9 @@ pub fn write_plan_text(
     let timeline = TimelineLayout::new(plan, style, mask);
     let mut is_folded = false;
     for (number, batch) in plan.batches.iter().enumerate() {
+        if batch.calls.is_empty() {
+            continue;
+        }
         write_heading(out, plan, number, style)?;
         let has_own_reasons = plan.common_safety(number).is_none();
         for planned in &batch.calls {
@@ -125,7 +128,7 @@ fn write_heading(
     writeln!(out)
 }
 
-/// Writes the calls that neither run nor are rejected: those that repeat others, and those that nobody waits for.
+/// Writes the calls that neither run nor are rejected: those that are remembered, that repeat others, and that nobody waits for.
 fn write_idle_calls(
     out: &mut dyn Write,
     plan: &TurnPlan<'_>,
@@ -137,6 +140,19 @@ fn write_idle_calls(
         let name = style.truncate(&name, MAX_NAME_COLUMNS);
         format!("  {:>3}  {name}  {}", call.position, style.dim(&id))
     };
+    if !plan.remembered.is_empty() {
+        writeln!(out, "\n  {REMEMBERED_HEADING}")?;
+    }
+    for remembered in &plan.remembered {
+        let names_log = style.detail == PlanDetail::Whole;
+        let text = escape(&remembered.describe(names_log, mask)).into_owned();
+        let text = if remembered.is_in_doubt() {
+            style.yellow(&text)
+        } else {
+            text
+        };
+        writeln!(out, "{}  {text}", line(remembered.call))?;
+    }
     if !plan.repeats.is_empty() {
         writeln!(out, "\n  {REPEATS_HEADING}")?;
     }

@@ -140,8 +140,7 @@ impl<'a> TimelineLayout<'a> {
             )?;
         }
         let note = self.note(planned, has_own_reason, mask);
-        let needs_approval = planned.accepted.needs_approval;
-        let note = if needs_approval {
+        let note = if planned.waits_for_approval() || planned.unsettled.is_some() {
             style.yellow(&note)
         } else {
             style.dim(&note)

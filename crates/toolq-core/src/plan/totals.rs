@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use crate::plan::rejected_call::RejectedCall;
 use crate::plan::text::PlanStyle;
-use crate::plan::turn_plan::{PlannedCall, TurnPlan, format_estimate_totals};
+use crate::plan::turn_plan::{PlannedCall, REMEMBERED_HEADING, TurnPlan, format_estimate_totals};
 use crate::text::{escape, format_count};
 use crate::types::OutcomeKind;
 use redact::Mask;
@@ -20,12 +20,12 @@ pub(crate) fn write_totals(
     mask: &Mask,
 ) -> fmt::Result {
     let shown = |text: &str| escape(&mask.apply(text)).into_owned();
-    if !plan.batches.is_empty() {
+    if plan.planned_calls().next().is_some() {
         writeln!(out, "\n{}", style.wrap(&plan.duration_line(mask), ""))?;
     }
     let asking = plan
         .planned_calls()
-        .filter(|planned| planned.accepted.needs_approval);
+        .filter(|planned| planned.waits_for_approval());
     let asking: Vec<String> = asking
         .map(|planned| format!("{} {}", planned.call.position, shown(&planned.call.name)))
         .collect();
@@ -44,11 +44,21 @@ impl TurnPlan<'_> {
         }
         let calls = format_count(self.call_count() as u64, "call");
         let mut parts = vec![format!("turn {}: {calls}", self.turn)];
-        parts.extend(match self.batches.len() {
+        let batches = self.batches.iter();
+        let batches = batches.filter(|batch| !batch.calls.is_empty()).count();
+        parts.extend(match batches {
             0 => None,
             1 => Some("1 batch".to_owned()),
             count => Some(format!("{count} batches")),
         });
+        let doubts = self.remembered.iter().filter(|call| call.is_in_doubt());
+        let doubts = doubts.count();
+        for (count, label) in [
+            (self.remembered.len() - doubts, REMEMBERED_HEADING),
+            (doubts, "in doubt"),
+        ] {
+            parts.extend((count > 0).then(|| format!("{count} {label}")));
+        }
         for kind in [OutcomeKind::Rejected, OutcomeKind::Skipped] {
             let calls = self.rejected.iter().filter(|call| call.kind() == kind);
             let count = calls.count();

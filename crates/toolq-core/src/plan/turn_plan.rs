@@ -14,16 +14,21 @@ use std::time::Duration;
 use crate::plan::call_waits::CallWaits;
 use crate::plan::partition::BatchPartition;
 use crate::plan::rejected_call::{RejectedCall, SkipCause};
+use crate::plan::remembered_call::RememberedCall;
 use crate::plan::schedule::{SimulatedCall, SimulatedTurn, TurnSimulation, known_limits};
 use crate::plan::turn_estimator::TurnEstimate;
 use crate::schedule::{CallAccess, LimitedSubject};
 use crate::text::format_duration;
 use crate::types::{
-    AcceptedCall, Call, CheckedCall, Invocation, OnFailure, ToolsConfig, Verdict, safety_text,
+    AcceptedCall, Approval, ApprovalDecision, Call, CheckedCall, Invocation, OnDoubt, OnFailure,
+    Outcome, ToolsConfig, Verdict, safety_text,
 };
 
 /// The heading above calls that repeat others.
 pub const REPEATS_HEADING: &str = "sent twice";
+
+/// The heading above calls that don't run because it is known what became of them.
+pub const REMEMBERED_HEADING: &str = "from memory";
 
 /// The heading above calls that nobody waits for.
 pub const ABANDONED_HEADING: &str = "abandoned: the conversation went on without their results";
@@ -37,10 +42,12 @@ pub struct TurnPlan<'a> {
     pub jobs: NonZeroUsize,
     /// What limits them further.
     pub tools: &'a ToolsConfig,
-    /// In execution order.
+    /// In execution order. One is empty if all its calls are remembered.
     pub batches: Vec<PlannedBatch<'a>>,
     /// The calls that won't run, in call order.
     pub rejected: Vec<RejectedCall<'a>>,
+    /// The calls that don't run because it is known what became of them, in call order.
+    pub remembered: Vec<RememberedCall<'a>>,
     /// Calls that repeat another one and have its result, in call order, each with the position of that call.
     pub repeats: Vec<(&'a Call, usize)>,
     /// Calls that the conversation went past without a result. They get none.
@@ -54,7 +61,7 @@ pub struct TurnPlan<'a> {
 /// Calls that run at the same time: consecutive concurrency-safe calls, or one unsafe call alone.
 #[derive(Debug)]
 pub struct PlannedBatch<'a> {
-    /// In call order; at least one.
+    /// In call order.
     pub calls: Vec<PlannedCall<'a>>,
     /// Time from the start of the turn to the start of the batch.
     pub start: Duration,
@@ -69,6 +76,10 @@ pub struct PlannedCall<'a> {
     pub call: &'a Call,
     /// What it runs, and what decided its safety.
     pub accepted: &'a AcceptedCall,
+    /// What was said about whether it may start, if somebody was asked before.
+    pub approval: Option<&'a Approval>,
+    /// What becomes of it unless its probe or another run says more: an earlier run has started it.
+    pub unsettled: Option<&'a Outcome>,
     /// Time from the start of the turn to the start of the call. Calls beyond the concurrency limit wait for a free
     /// slot.
     pub start: Duration,
@@ -91,6 +102,7 @@ impl<'a> TurnPlan<'a> {
             tools,
             batches: Vec::new(),
             rejected: Vec::new(),
+            remembered: Vec::new(),
             repeats: Vec::new(),
             abandoned: &[],
             waits: None,
@@ -98,18 +110,30 @@ impl<'a> TurnPlan<'a> {
         };
         let mut partition = BatchPartition::default();
         let mut skip_cause: Option<SkipCause<'a>> = None;
-        for CheckedCall {
-            call,
-            verdict,
-            repeats,
-            ..
-        } in checked
-        {
-            if let Some(of) = repeats {
-                plan.repeats.push((call, *of));
+        let mut canceled_batches: Vec<(usize, &'a str)> = Vec::new();
+        for checked in checked {
+            let call = &checked.call;
+            if let Some(of) = checked.repeats {
+                plan.repeats.push((call, of));
                 continue;
             }
-            match (verdict, skip_cause) {
+            if let Some(remembered) = RememberedCall::of(checked) {
+                // It has its place among the batches all the same, as in the run that made it.
+                if let Verdict::Accepted(accepted) = &checked.verdict {
+                    let batch = partition.assign_batch(&CallAccess::of(accepted));
+                    plan.batch_mut(batch);
+                    let tool = &accepted.tool;
+                    let cancels = tool.on_failure == OnFailure::CancelSiblings;
+                    if cancels && remembered.outcome.cancels_siblings() {
+                        canceled_batches.push((batch, &tool.name));
+                    }
+                }
+                skip_cause =
+                    skip_cause.or_else(|| stop_after(&remembered, &checked.verdict, tools));
+                plan.remembered.push(remembered);
+                continue;
+            }
+            match (&checked.verdict, skip_cause) {
                 (Verdict::Rejected(rejection), _) => {
                     plan.push_rejected(call, SkipCause::Rejected(rejection));
                     let failed = || stopping_tools.get(&*call.name).copied();
@@ -117,17 +141,21 @@ impl<'a> TurnPlan<'a> {
                 }
                 (Verdict::Accepted(_), Some(why)) => plan.push_rejected(call, why),
                 (Verdict::Accepted(accepted), None) => {
-                    plan.push_planned(
+                    let batch = partition.assign_batch(&CallAccess::of(accepted));
+                    plan.batch_mut(batch).calls.push(PlannedCall {
                         call,
                         accepted,
-                        partition.assign_batch(&CallAccess::of(accepted)),
-                    );
+                        approval: checked.approval.as_ref(),
+                        unsettled: checked.unsettled.as_deref(),
+                        start: Duration::ZERO,
+                    });
                     if let Some(Invocation::Completion(_)) = accepted.invocation {
                         skip_cause = Some(SkipCause::AfterCompletion(&accepted.tool.name));
                     }
                 }
             }
         }
+        plan.cancel_batches(&canceled_batches);
         plan.schedule_calls();
         plan.waits = CallWaits::new(plan.planned_calls());
         plan
@@ -141,7 +169,10 @@ impl<'a> TurnPlan<'a> {
 
     /// Returns the number of calls in the turn that get results.
     pub fn call_count(&self) -> usize {
-        self.planned_calls().count() + self.rejected.len() + self.repeats.len()
+        self.planned_calls().count()
+            + self.rejected.len()
+            + self.remembered.len()
+            + self.repeats.len()
     }
 
     /// Returns the calls that will run, in call order.
@@ -165,21 +196,28 @@ impl<'a> TurnPlan<'a> {
         self.rejected.push(RejectedCall { call, cause });
     }
 
-    fn push_planned(&mut self, call: &'a Call, accepted: &'a AcceptedCall, batch: usize) {
-        let planned = PlannedCall {
-            call,
-            accepted,
-            start: Duration::ZERO,
-        };
-        match self.batches.get_mut(batch) {
-            Some(batch) => batch.calls.push(planned),
-            // Many batches keep their only call, so it gets no more room than it needs.
-            None => self.batches.push(PlannedBatch {
-                calls: vec![planned],
+    /// Returns the batch with this number, which may be the next one.
+    fn batch_mut(&mut self, number: usize) -> &mut PlannedBatch<'a> {
+        if number == self.batches.len() {
+            self.batches.push(PlannedBatch {
+                // Many batches keep their only call, so it gets no more room than it needs.
+                calls: Vec::with_capacity(1),
                 start: Duration::ZERO,
                 duration: Duration::ZERO,
-            }),
+            });
         }
+        &mut self.batches[number]
+    }
+
+    /// Takes the calls out of batches in which a remembered call of a tool that cancels its siblings has failed.
+    fn cancel_batches(&mut self, canceled: &[(usize, &'a str)]) {
+        for (batch, tool) in canceled {
+            let calls = std::mem::take(&mut self.batches[*batch].calls);
+            for planned in calls {
+                self.push_rejected(planned.call, SkipCause::SiblingFailed(tool));
+            }
+        }
+        self.rejected.sort_by_key(|rejected| rejected.call.position);
     }
 
     /// Computes when each batch and call starts, as the engine would start them.
@@ -202,6 +240,25 @@ impl<'a> TurnPlan<'a> {
             batch.duration = end.saturating_sub(batch.start);
         }
     }
+}
+
+/// Returns why no later call of the turn runs behind a remembered one, if that is so.
+fn stop_after<'a>(
+    remembered: &RememberedCall<'a>,
+    verdict: &Verdict,
+    tools: &'a ToolsConfig,
+) -> Option<SkipCause<'a>> {
+    let RememberedCall { call, outcome } = *remembered;
+    if !outcome.is_error() {
+        return verdict
+            .is_completion()
+            .then_some(SkipCause::AfterCompletion(&call.name));
+    }
+    let tool = tools.get(&call.name)?;
+    if outcome.is_in_doubt() && tool.on_doubt == OnDoubt::Stop {
+        return Some(SkipCause::AfterDoubt(&call.name));
+    }
+    (tool.on_failure == OnFailure::Stop).then_some(SkipCause::AfterFailed(&call.name))
 }
 
 /// Returns the tools whose failure stops the rest of the turn.
@@ -237,6 +294,21 @@ impl PlannedCall<'_> {
         self.accepted.tool.effect.verb()
     }
 
+    /// Whether somebody has to approve it before it starts.
+    pub fn waits_for_approval(&self) -> bool {
+        self.accepted.needs_approval && self.approval.is_none()
+    }
+
+    fn approval_note(&self) -> String {
+        match self.approval {
+            None => "needs approval".to_owned(),
+            Some(approval) => match approval.decision {
+                ApprovalDecision::Yes => "approved".to_owned(),
+                ApprovalDecision::No => "denied, so it won't start".to_owned(),
+            },
+        }
+    }
+
     /// `parallel by rule get_*`.
     pub fn safety(&self) -> String {
         safety_text(self.accepted.safe, &self.accepted.safety_source)
@@ -255,8 +327,12 @@ impl PlannedCall<'_> {
         let cache = self.accepted.tool.cache;
         notes.extend(cache.map(|policy| policy.to_string()));
         if self.accepted.needs_approval {
-            notes.push("needs approval".to_owned());
+            notes.push(self.approval_note());
         }
+        notes.extend(self.unsettled.map(|unsettled| match unsettled {
+            Outcome::IsRunning => "runs already, and has the result of that".to_owned(),
+            _ => "in doubt, so `probe` finds out whether it runs".to_owned(),
+        }));
         let waits = plan.waits.as_ref();
         let waits = waits.map(|waits| waits.describe(self.call.position));
         notes.extend(waits.filter(|waits| !waits.is_empty()));

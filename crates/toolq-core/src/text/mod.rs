@@ -23,6 +23,7 @@ pub use suggest::suggest_name;
 pub(crate) use truncate::MAX_NAME_CHARS;
 pub use truncate::truncate;
 pub use units::{
-    format_bytes, format_count, format_duration, parse_age, parse_bytes, parse_duration,
+    format_bytes, format_count, format_duration, format_time, parse_age, parse_bytes,
+    parse_duration,
 };
 pub use wrap::wrap_words;

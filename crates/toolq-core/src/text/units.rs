@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// Parses a duration of up to a year: `250ms`, `5s`, `1.5s`, `10m`, `2h`, or `30d`; also several parts from the largest
 /// to the smallest, such as `1m30s` or `2m 5s`.
 ///
@@ -135,6 +137,13 @@ pub fn format_bytes(bytes: u64) -> String {
         }
     }
     format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" })
+}
+
+/// Formats a time in milliseconds since 1970: `2026-01-01 12:00:00 UTC`.
+pub fn format_time(timestamp: u64) -> String {
+    let ms = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::types::output_request::CutOutput;
 use crate::types::status::Status;
 use crate::types::verdict::AcceptedCall;
 
-/// What decides whether a call has run before. Its files may be slow, so nothing else waits for its answers.
-pub trait CallMemory: Debug + Send + Sync {
+/// What says whether a call has run before. Its files may be slow, so nothing else waits for its answers.
+pub trait CallHistory: Debug + Send + Sync {
     /// Returns what the memory knows of a call. Blocks, unless [`Self::is_at_hand`].
     ///
     /// # Errors
@@ -46,7 +46,10 @@ pub trait CallMemory: Debug + Send + Sync {
 
     /// Whether questions are answered without blocking.
     fn is_at_hand(&self) -> bool;
+}
 
+/// The history of calls for who makes some: it is added to.
+pub trait CallMemory: CallHistory {
     /// Makes what was recorded so far durable, and claims calls whose starts were recorded. Returns at once.
     fn commit(&self, commit: Commit, done: CommitDone);
 
@@ -89,6 +92,15 @@ pub struct Recollection {
     pub approval: Option<Approval>,
     /// The run that made it, if it has run or may have.
     pub run: Option<EarlierRun>,
+}
+
+impl Recollection {
+    /// Of a call that nothing names: it runs.
+    pub const FORGETTABLE: Self = Self {
+        verdict: MemoryVerdict::Forgettable,
+        approval: None,
+        run: None,
+    };
 }
 
 /// A run that made a call.

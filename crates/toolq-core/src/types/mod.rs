@@ -88,8 +88,8 @@ pub(crate) use locks::FILE_LOCK_PREFIX;
 pub use locks::{CallLock, CallLocks, LockMode, LockTemplates, LockedResource};
 pub use masked::{MaskedContent, MaskedJson, MaskedText};
 pub use memory::{
-    CallClaim, CallConflict, CallMemory, Commit, CommitDone, EarlierRun, MemoryVerdict,
-    RecalledCall, Recollection, RestoredResult, ResultSource, RunsAgain,
+    CallClaim, CallConflict, CallHistory, CallMemory, Commit, CommitDone, EarlierRun,
+    MemoryVerdict, RecalledCall, Recollection, RestoredResult, ResultSource, RunsAgain,
 };
 pub use once_policy::OncePolicy;
 pub use outcome::Outcome;

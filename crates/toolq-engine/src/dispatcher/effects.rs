@@ -57,9 +57,7 @@ impl Dispatcher<'_> {
             self.effects.push_back(CallEffect::SkipLater(number, cause));
         }
         match tool.on_failure {
-            OnFailure::CancelSiblings
-                if !outcome.is_skipped() && !outcome.is_stopped_externally() =>
-            {
+            OnFailure::CancelSiblings if outcome.cancels_siblings() => {
                 self.effects
                     .push_back(CallEffect::CancelSiblings(number, tool_name));
             }

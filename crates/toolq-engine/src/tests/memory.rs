@@ -12,8 +12,8 @@ use crate::tests::scripted_runner::{
     play_script, run_turn_with, success_outcome, tool,
 };
 use toolq_core::types::{
-    CallClaim, CallEnding, CallMemory, CallOutput, CallRef, Commit, CommitDone, DoubtCause,
-    EarlierRun, Effect, EmitError, MemoryVerdict, Outcome, RecalledCall, Recollection,
+    CallClaim, CallEnding, CallHistory, CallMemory, CallOutput, CallRef, Commit, CommitDone,
+    DoubtCause, EarlierRun, Effect, EmitError, MemoryVerdict, Outcome, RecalledCall, Recollection,
     RestoredResult, ResultContent, Status, Tool,
 };
 
@@ -45,7 +45,7 @@ impl ScriptedMemory {
     }
 }
 
-impl CallMemory for ScriptedMemory {
+impl CallHistory for ScriptedMemory {
     fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
         let mut verdicts = self.verdicts.lock().unwrap();
         let next = verdicts
@@ -81,7 +81,9 @@ impl CallMemory for ScriptedMemory {
     fn is_at_hand(&self) -> bool {
         true
     }
+}
 
+impl CallMemory for ScriptedMemory {
     fn commit(&self, commit: Commit, done: CommitDone) {
         let mut claimed = self.claimed.lock().unwrap();
         let mut ours = Vec::new();

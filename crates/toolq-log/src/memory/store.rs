@@ -228,6 +228,21 @@ impl MemoryStore {
         }
     }
 
+    /// The same for who asks about calls that run in `root`.
+    ///
+    /// # Errors
+    /// The log that is the memory can't be read.
+    pub(crate) fn for_calls(mut self, usage: MemoryUse, root: PathBuf) -> Result<Self, LogError> {
+        (self.usage, self.root) = (usage, root);
+        if self.is_at_hand() {
+            let unfinished = self.with_index(&self.own_log, |index| {
+                Ok(index.update()?.unfinished_session())
+            })?;
+            self.unfinished = unfinished.flatten();
+        }
+        Ok(self)
+    }
+
     /// Whether everything is in the session's own log.
     pub(crate) fn is_at_hand(&self) -> bool {
         matches!(self.place, RememberedIn::Log { .. })

@@ -2,28 +2,23 @@
 
 use std::fmt;
 
-use crate::error::LogError;
 use crate::memory::{Claim, EntryName, Identity, Remembered, RememberedIn, Settlement};
 use crate::records::{RecordKind, ResolveRecord, recorded_text};
 use crate::write::journal::Place;
 use crate::write::keeper::Job;
 use crate::write::session_log::{OpenCall, Recorder, SessionLog};
 use toolq_core::types::{
-    CallClaim, CallKey, CallMemory, CallRef, Commit, CommitDone, EarlierRun, EmitError,
-    MemoryVerdict, RecalledCall, Recollection, RestoredResult,
+    CallClaim, CallHistory, CallKey, CallMemory, CallRef, Commit, CommitDone, EarlierRun,
+    EmitError, RecalledCall, Recollection, RestoredResult,
 };
 
-impl CallMemory for SessionLog {
+impl CallHistory for SessionLog {
     fn recall(&self, request: &RecalledCall<'_>) -> Result<Recollection, EmitError> {
         let Some((identity, now)) = self.identify(request) else {
-            return Ok(Recollection {
-                verdict: MemoryVerdict::Forgettable,
-                approval: None,
-                run: None,
-            });
+            return Ok(Recollection::FORGETTABLE);
         };
         let recalled = self.memory().recall(request, &identity, self.mask(), now);
-        recalled.map_err(|error| unreadable(&error))
+        recalled.map_err(|error| error.of_memory())
     }
 
     fn find_run(&self, request: &RecalledCall<'_>) -> Result<Option<EarlierRun>, EmitError> {
@@ -31,7 +26,7 @@ impl CallMemory for SessionLog {
             return Ok(None);
         };
         let found = self.memory().find_run(request, &identity, self.mask(), now);
-        found.map_err(|error| unreadable(&error))
+        found.map_err(|error| error.of_memory())
     }
 
     fn recall_read(
@@ -48,7 +43,7 @@ impl CallMemory for SessionLog {
         let recalled =
             self.memory()
                 .recall_read(&CallRef::new(request.call, None).key(), &identity, run);
-        recalled.map_err(|error| unreadable(&error))
+        recalled.map_err(|error| error.of_memory())
     }
 
     fn resumes_reads(&self) -> bool {
@@ -62,7 +57,9 @@ impl CallMemory for SessionLog {
     fn is_at_hand(&self) -> bool {
         self.memory().is_at_hand()
     }
+}
 
+impl CallMemory for SessionLog {
     fn commit(&self, commit: Commit, done: CommitDone) {
         let done = self.taking(&commit, done);
         let recorder = self.recorder();
@@ -113,7 +110,7 @@ impl CallMemory for SessionLog {
         }
         self.memory()
             .settle(&name, &settlement)
-            .map_err(|error| unreadable(&error))
+            .map_err(|error| error.of_memory())
     }
 
     fn ask(&self, request: &RecalledCall<'_>) -> Result<(), EmitError> {
@@ -121,7 +118,7 @@ impl CallMemory for SessionLog {
             return Ok(());
         };
         let question = self.memory().question(&identity, request, self.mask(), now);
-        let Some((name, question)) = question.map_err(|error| unreadable(&error))? else {
+        let Some((name, question)) = question.map_err(|error| error.of_memory())? else {
             return Ok(());
         };
         let recorder = self.recorder();
@@ -227,8 +224,4 @@ impl Recorder {
         };
         Some((name, claim, open.start?))
     }
-}
-
-fn unreadable(error: &LogError) -> EmitError {
-    EmitError(format!("the memory can't be used: {error}"))
 }

@@ -18,4 +18,6 @@ mod remembered;
 mod truncation;
 
 pub use failure_cause::failure_cause;
-pub use outcome_text::{AnswerWording, build_answer, empty_output_text, max_turns_text};
+pub use outcome_text::{
+    AnswerWording, build_answer, describe_failure, empty_output_text, max_turns_text,
+};

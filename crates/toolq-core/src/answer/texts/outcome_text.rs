@@ -109,14 +109,19 @@ fn recorded_doubt(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-/// Returns why a call failed, with secrets masked: the cause if it is known, or else how the call ended.
+/// Returns why a call failed, with secrets masked.
 fn error_summary(call: &Call, tool: Option<&Tool>, outcome: &Outcome, mask: &Mask) -> String {
-    let cause = failure_cause(outcome).unwrap_or_else(|| {
+    mask.apply(&describe_failure(call, tool, outcome))
+        .into_owned()
+}
+
+/// Returns why a call failed, in one sentence: the cause if it is known, or else how the call ended.
+pub fn describe_failure(call: &Call, tool: Option<&Tool>, outcome: &Outcome) -> String {
+    failure_cause(outcome).unwrap_or_else(|| {
         let name = truncate(&call.name, MAX_NAME_CHARS);
         let ErrorText { error, .. } = error_text(&name, tool, outcome, None);
         error.trim_end_matches(['.', ':']).to_owned()
-    });
-    mask.apply(&cause).into_owned()
+    })
 }
 
 /// Returns what a model reads instead of an empty text: it could take an empty result for a failure of the API.

@@ -104,6 +104,11 @@ impl Outcome {
         }
     }
 
+    /// Whether it is a failure of the call's own, which cancels its siblings if its tool says so.
+    pub fn cancels_siblings(&self) -> bool {
+        self.is_error() && !self.is_skipped() && !self.is_stopped_externally()
+    }
+
     /// Whether the call was stopped for a reason outside of it, so it counts neither as a success nor as a failure.
     pub fn is_stopped_externally(&self) -> bool {
         match self {
