@@ -5,7 +5,7 @@ use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use redact::Mask;
-use toolq_core::json::Input;
+use toolq_core::json::{Input, JsonText, meaning_digest};
 use toolq_core::types::{AcceptedCall, CheckedCall, Verdict};
 
 /// A call, as far as it is the same before and after it was checked.
@@ -37,12 +37,12 @@ impl CallDigests {
             name: &call.name,
         };
         let input = match &call.input {
-            Ok(input) => input.text().to_owned(),
+            Ok(input) => describe_input(input, mask),
             Err(invalid) => format!("{invalid:?}"),
         };
         let verdict = match &checked.verdict {
-            Verdict::Accepted(accepted) => describe_accepted(accepted),
-            Verdict::Rejected(rejection) => format!("{rejection:?}"),
+            Verdict::Accepted(accepted) => describe_accepted(accepted, mask),
+            Verdict::Rejected(rejection) => format!("{:?}", rejection.reason),
         };
         Self::of_texts(identity, &input, &verdict, mask)
     }
@@ -50,9 +50,9 @@ impl CallDigests {
     /// Returns the digests of a call that waits for an approval.
     pub fn of_accepted(identity: CallIdentity<'_>, accepted: &AcceptedCall, mask: &Mask) -> Self {
         let received = accepted.before_coercion.as_ref();
-        let input = received.unwrap_or(&accepted.input);
-        let verdict = describe_accepted(accepted);
-        Self::of_texts(identity, Input::text(input), &verdict, mask)
+        let input = describe_input(received.unwrap_or(&accepted.input), mask);
+        let verdict = describe_accepted(accepted, mask);
+        Self::of_texts(identity, &input, &verdict, mask)
     }
 
     fn of_texts(identity: CallIdentity<'_>, input: &str, verdict: &str, mask: &Mask) -> Self {
@@ -80,21 +80,21 @@ impl CallDigests {
     }
 }
 
-/// Everything that decides what an accepted call does. Its tool has a digest of its own.
-fn describe_accepted(accepted: &AcceptedCall) -> String {
+/// Returns a digest of what an input means with its secrets masked, whatever form it comes in.
+fn describe_input(input: &Input, mask: &Mask) -> String {
+    let masked = mask.apply_to_json(input.text());
+    HEXLOWER.encode(&meaning_digest(JsonText::new(&masked)))
+}
+
+/// What decides what an accepted call does, beside its tool, which has digests of its own.
+fn describe_accepted(accepted: &AcceptedCall, mask: &Mask) -> String {
     let AcceptedCall {
         tool,
         input,
-        before_coercion: _,
-        is_coerced: _,
         safe,
-        safety_source: _,
-        locks: _,
         needs_approval,
-        invocation,
-        probe,
+        ..
     } = accepted;
-    let name = &tool.name;
-    let input = input.text();
-    format!("{name:?} {input:?} {safe} {needs_approval} {invocation:?} {probe:?}")
+    let (name, input) = (&tool.name, describe_input(input, mask));
+    format!("{name:?} {input} {safe} {needs_approval}")
 }

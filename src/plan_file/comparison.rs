@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::plan_file::file::{CallEntry, PlanBody};
+use toolq_core::json::{JsonText, meaning_digest};
 
 /// Returns each difference in words. Empty if the plan is what would run.
 pub fn find_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
@@ -18,13 +19,13 @@ pub fn find_differences(plan: &PlanBody, now: &PlanBody) -> Vec<String> {
     // Changes of tools change calls, too.
     let explained = !differences.is_empty();
     differences.extend(call_differences(&plan.calls, &now.calls, explained));
-    let lines = |body: &PlanBody| -> Vec<String> {
-        body.turns
-            .iter()
-            .map(|turn| turn.get().to_owned())
+    let shown = |body: &PlanBody| -> Vec<_> {
+        let turns = body.turns.iter();
+        turns
+            .map(|turn| meaning_digest(JsonText::new(turn.get())))
             .collect()
     };
-    if differences.is_empty() && lines(plan) != lines(now) {
+    if differences.is_empty() && shown(plan) != shown(now) {
         let message = "what it shows for reading isn't what would run";
         differences.push(message.to_owned());
     }

@@ -78,14 +78,10 @@ impl PlannedCalls {
         }
         let now = builder.finish(plan.created, plan.valid_until);
         let differences = find_differences(plan, &now);
-        if !differences.is_empty() {
-            return Err(self.differs(&differences));
+        if differences.is_empty() {
+            return Ok(());
         }
-        // Equal in every part, so equal as a whole; if a part were forgotten above, this would find it.
-        match PlanFile::new(now) {
-            Ok(now) if now.id == self.file.id => Ok(()),
-            _ => Err(self.differs(&["it isn't what would run".to_owned()])),
-        }
+        Err(self.differs(&differences))
     }
 
     /// Checks that the calls of a turn are still those of the plan. What has run already, the memory answers at any time.

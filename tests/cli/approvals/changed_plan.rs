@@ -126,6 +126,19 @@ fn a_plan_names_the_tool_that_an_agent_has_gained() {
     assert_refused(&output, gained);
 }
 
+/// The same message in another form is the same input, and each call is what the plan has.
+#[test]
+fn a_plan_holds_in_whatever_form_its_input_comes_again() {
+    for form in [
+        "jq -S . calls.json > c && mv c calls.json",
+        r#"jq -c '{messages: [{role: "user", content: "Pay."}, .]}' calls.json > c && mv c calls.json"#,
+    ] {
+        let output = planned(form);
+        assert_eq!(output.code, 0, "{form}: {}", output.stderr);
+        assert!(output.stderr.contains("4 ok"), "{form}: {}", output.stderr);
+    }
+}
+
 /// What decides nothing may change.
 #[test]
 fn layout_and_comments_change_nothing() {

@@ -32,6 +32,31 @@ fn waiting(sandbox: &ResumeSandbox, log: &[&str]) -> Vec<Value> {
     serde_json::from_str(&output.stdout).unwrap()
 }
 
+/// Who approved a call approved what its input means.
+#[test]
+fn an_approval_holds_in_whatever_form_its_input_comes_again() {
+    let sandbox = sandbox();
+    let run = |file: &str, exit| sandbox.run_toolq(&["run", file]).assert_exit(exit);
+    run("input.json", 6);
+    sandbox
+        .run_toolq(&["approvals", "approve", RANDOM_ID])
+        .assert_exit(0);
+    let input = sandbox.read_file("input.json");
+    let again = input.replace(r#"{"n":"#, "{\n  \"\\u006e\" : ");
+    assert_ne!(again, input);
+    sandbox.write_file("again.json", &again);
+    run("again.json", 6);
+    assert_eq!(sandbox.effects(), ["pay 123456789012345678901"]);
+    // Another input isn't what was approved.
+    sandbox
+        .run_toolq(&["approvals", "approve", "b"])
+        .assert_exit(0);
+    sandbox.write_file("other.json", &input.replace(r#"{"n":2}"#, r#"{"n":3}"#));
+    run("other.json", 6);
+    run("again.json", 0);
+    assert_eq!(sandbox.effects().len(), 2);
+}
+
 /// Each decision lets the same input go on from there, once, in the memory that runs share and in a log of its own.
 #[test]
 fn what_was_approved_runs_when_its_input_is_run_again() {

@@ -91,7 +91,8 @@ impl Identity {
     }
 }
 
-fn digest_text(input: &Input) -> String {
+/// Returns a digest of what an input means.
+pub(crate) fn digest_text(input: &Input) -> String {
     HEXLOWER.encode(&meaning_digest(JsonText::from(input.as_raw()))[..16])
 }
 

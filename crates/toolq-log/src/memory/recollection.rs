@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Question, Settlement};
 use crate::memory::decision::{Asker, AttemptEnd, Decision, IfDoubtful};
-use crate::memory::identity::{CallKeys, Identity};
+use crate::memory::identity::{CallKeys, Identity, digest_text};
 use crate::memory::log_index::{AttemptFacts, LogIndex};
 use crate::memory::store::{KnownCall, Lookup, MemoryStore};
 use crate::records::{recorded_text, sha256_hex};
@@ -223,10 +223,10 @@ impl MemoryStore {
     }
 }
 
-/// Returns a digest of what would run: the tool as it is declared, its input as it is executed, and where.
+/// Returns a digest of what would run: the tool as it is declared, what its input means as it is executed, and where.
 fn approval_digest(accepted: &AcceptedCall, root: &Path) -> String {
     let definition = crate::records::definition_digests(&accepted.tool);
-    let mut text = format!("{}\0{}", root.display(), accepted.input.text());
+    let mut text = format!("{}\0{}", root.display(), digest_text(&accepted.input));
     for (part, digest) in definition {
         text.extend(["\0", part.as_str(), "\0", digest.as_str()]);
     }
