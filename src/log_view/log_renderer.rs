@@ -394,7 +394,7 @@ fn server_start_label(start: &ServerStartRecord<'_>) -> String {
 /// there is nothing else to tell.
 fn server_end_label(end: &ServerEndRecord<'_>) -> Option<String> {
     let strays = [
-        (end.late_answers, "late answer"),
+        (end.unexpected_answers, "unexpected answer"),
         (end.noise_lines, "noise line"),
     ];
     let strays = strays.into_iter().filter(|(count, _)| *count > 0);

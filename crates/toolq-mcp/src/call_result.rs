@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -124,19 +125,39 @@ pub(crate) struct ResultMembers<'t> {
 
 impl CallToolResult {
     /// Reads the members that make up the result of a call, as far as they can be read: the call was answered, and a detail must not
-    /// put it in doubt.
-    pub(crate) fn from_members(members: &ResultMembers<'_>) -> Self {
+    /// put it in doubt. What isn't in members that say what they are is the text of `json`, all of it.
+    pub(crate) fn from_members(members: &ResultMembers<'_>, json: &RawValue) -> Self {
         let meta = members.meta.map(RawValue::get);
         let is_error = members.is_error.map_or("", RawValue::get);
         Self {
             meta: meta.map_or_else(Map::new, |meta| {
                 serde_json::from_str(meta).unwrap_or_default()
             }),
-            content: members.content.map(read_blocks).unwrap_or_default(),
+            content: match members.content {
+                Some(content) => read_blocks(content),
+                None if members.structured_content.is_none() && has_own_members(json) => {
+                    let text = json.get().to_owned();
+                    vec![ContentBlock::Text { text }]
+                }
+                None => Vec::new(),
+            },
             structured_content: members.structured_content.map(ToOwned::to_owned),
             is_error: is_error.trim_matches('"').eq_ignore_ascii_case("true"),
         }
     }
+}
+
+/// Whether a result has members that the protocol doesn't know, such as `toolResult`.
+fn has_own_members(json: &RawValue) -> bool {
+    let members: HashMap<String, IgnoredAny> = serde_json::from_str(json.get()).unwrap_or_default();
+    let known = [
+        "_meta",
+        "content",
+        "structuredContent",
+        "isError",
+        "resultType",
+    ];
+    members.keys().any(|name| !known.contains(&name.as_str()))
 }
 
 /// Reads blocks, or what some servers send instead: one block, or its text. One without its parts doesn't take the others with it.
@@ -158,14 +179,20 @@ mod tests {
     #[test]
     fn what_can_be_read_of_a_result_is_kept() {
         let blocks = |json: &str| {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
             let members = serde_json::from_str::<ResultMembers<'_>>(json);
-            let result = members.map(|members| CallToolResult::from_members(&members));
+            let result = members.map(|members| CallToolResult::from_members(&members, raw));
             result
                 .ok()
                 .map(|result| (result.content.len(), result.is_error))
         };
         for (json, expected) in [
             ("{}", Some((0, false))),
+            (r#"{"toolResult":{"order":7}}"#, Some((1, false))),
+            (
+                r#"{"text":"order 7 made","isError":false}"#,
+                Some((1, false)),
+            ),
             (
                 r#"{"content":[{"type":"text","text":"a"}],"isError":true}"#,
                 Some((1, true)),

@@ -66,7 +66,8 @@ fn the_log_says_what_a_server_did() {
         text.contains("server notes was ready again after"),
         "{text}"
     );
-    let ended = "and 3 calls, with 1 late answer and 1 noise line: the server exited with code 3";
+    let ended =
+        "and 3 calls, with 1 unexpected answer and 1 noise line: the server exited with code 3";
     assert!(text.contains(ended), "{text}");
 
     let log = output.file("log.jsonl").unwrap();

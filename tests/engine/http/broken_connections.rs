@@ -320,6 +320,17 @@ fn a_compressed_body_is_decoded_within_the_limits() {
         transport_phase(call.run().outcome()),
         TransportPhase::TooLarge
     );
+    // The answer is whole, so what was asked for isn't in doubt.
+    let server = answer("gzip", b"{\"order\": 7}");
+    let called = server
+        .post_call()
+        .tool(|tool| tool.effect = Effect::Write)
+        .run();
+    assert!(
+        matches!(called.outcome(), Outcome::BadOutput { problem, .. } if problem.contains("called gzip")),
+        "{:?}",
+        called.outcome()
+    );
     let server = answer("gzip", &bomb[..bomb.len() / 2]);
     let ran = server
         .get_call("/")

@@ -52,8 +52,8 @@ pub struct ServerEnd {
     pub duration: Duration,
     /// How many calls it got.
     pub calls: u64,
-    /// How many answers arrived after their calls had stopped waiting.
-    pub late_answers: u64,
+    /// How many answers arrived that nobody waited for, or not any more.
+    pub unexpected_answers: u64,
     /// How many lines on its stdout weren't messages.
     pub noise_lines: u64,
     /// How much it wrote to stderr.

@@ -30,6 +30,8 @@ pub(crate) struct HttpClients {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ClientKey {
     max_redirects: u32,
+    /// The method only reads (RFC 9110, section 9.2.1).
+    is_read: bool,
     proxy: Option<String>,
     /// Whether the client loads root certificates: only if a connection may need them.
     tls: bool,
@@ -70,6 +72,7 @@ impl HttpClients {
             .transpose()?;
         let key = ClientKey {
             max_redirects: backing.max_redirects,
+            is_read: request.method().is_safe(),
             tls: request.url().scheme() == "https"
                 || proxy
                     .as_ref()
@@ -93,6 +96,7 @@ impl HttpClients {
     pub(crate) fn get_for_server(&self, url: &Url, startup: Duration) -> Result<Client, Outcome> {
         let key = ClientKey {
             max_redirects: 0,
+            is_read: false,
             proxy: None,
             tls: url.scheme() == "https",
             public_only: false,
@@ -139,13 +143,15 @@ impl ClientKey {
         if self.max_redirects == 0 {
             return Policy::none();
         }
-        let max = self.max_redirects as usize;
+        let (max, is_read) = (self.max_redirects as usize, self.is_read);
         Policy::custom(move |attempt: redirect::Attempt<'_>| {
+            // Clients repeat what was moved in these ways as a GET. Its answer must not pass for that of another request.
+            let would_be_read = matches!(attempt.status().as_u16(), 301 | 302);
             let previous = attempt.previous();
             let same_origin = previous
                 .last()
                 .is_some_and(|from| from.origin() == attempt.url().origin());
-            if same_origin && previous.len() <= max {
+            if same_origin && previous.len() <= max && (is_read || !would_be_read) {
                 attempt.follow()
             } else {
                 attempt.stop()

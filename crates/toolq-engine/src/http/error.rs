@@ -16,7 +16,7 @@ pub(crate) enum HttpError {
     Transport(TransportError),
     /// It timed out. Holds the timeout, as configured in tools.yaml.
     TimedOut(Duration),
-    /// The body has this content encoding, which isn't decoded.
+    /// The body is encoded in a way that can't be decoded, which this says.
     EncodedBody(String),
 }
 

@@ -299,9 +299,11 @@ impl PendingResponse {
             (Some(head), read) if read.is_ok() || !head.is_success => {
                 head.outcome_with_body(self.body)
             }
-            (Some(head), Err(HttpError::EncodedBody(encoding))) => {
-                head.encoded_body_outcome(&encoding)
-            }
+            (Some(head), Err(HttpError::EncodedBody(problem))) => Outcome::BadOutput {
+                problem,
+                output: CallOutput::default(),
+                ending: CallEnding::HttpStatus(head.status),
+            },
             (_, Err(HttpError::Unsent(outcome))) => outcome,
             (_, Err(HttpError::Transport(transport))) => {
                 transport_outcome(transport, self.body, effect, mask)
@@ -342,16 +344,6 @@ impl ResponseHead {
         Outcome::Failed {
             output: body.into_output(String::new()),
             ending,
-        }
-    }
-
-    fn encoded_body_outcome(&self, encoding: &str) -> Outcome {
-        Outcome::BadOutput {
-            problem: format!(
-                "its body is encoded ({encoding}), and of encodings, only gzip is decoded"
-            ),
-            output: CallOutput::default(),
-            ending: CallEnding::HttpStatus(self.status),
         }
     }
 }
@@ -430,8 +422,7 @@ async fn read_body(
     let mut total = 0;
     let mut push = |bytes: io::Result<Cow<'_, [u8]>>| {
         let bytes = bytes.map_err(|error| {
-            let detail = format!("the body isn't whole gzip: {error}");
-            error::transport_error(TransportPhase::Body, origin, detail)
+            HttpError::EncodedBody(format!("its body is called gzip, and isn't: {error}"))
         })?;
         total += bytes.len() as u64;
         if total > max_bytes {
@@ -447,13 +438,19 @@ async fn read_body(
                 ArrivingBody::Gzip(gzip) => push(gzip.decode(piece).map(Cow::Owned))?,
                 ArrivingBody::Unreadable => {
                     let encoding = head.encoding.clone().unwrap_or_default();
-                    return Err(HttpError::EncodedBody(encoding));
+                    return Err(HttpError::EncodedBody(format!(
+                        "its body is encoded ({encoding}), and of encodings, only gzip is decoded"
+                    )));
                 }
             }
         }
     }
     if let ArrivingBody::Gzip(gzip) = &mut body {
-        push(gzip.finish().map(Cow::Owned))?;
+        let rest = gzip.finish().map_err(|error| {
+            let detail = format!("the body isn't whole gzip: {error}");
+            error::transport_error(TransportPhase::Body, origin, detail)
+        })?;
+        push(Ok(rest.into()))?;
     }
     Ok(())
 }

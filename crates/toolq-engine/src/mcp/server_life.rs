@@ -102,7 +102,7 @@ impl ServerLife {
             ending,
             duration: self.begin.elapsed(),
             calls: self.calls,
-            late_answers: strays.late_answers,
+            unexpected_answers: strays.late_answers + strays.unknown_answers,
             noise_lines: strays.noise_lines,
             stderr_bytes: stderr.bytes,
             stderr_path: stderr.path,

@@ -62,9 +62,9 @@ pub struct ServerEndRecord<'a> {
     pub duration_ms: u64,
     /// How many calls it got.
     pub calls: u64,
-    /// How many answers came when nobody waited for them any more.
+    /// How many answers came that nobody waited for, or not any more.
     #[serde(default)]
-    pub late_answers: u64,
+    pub unexpected_answers: u64,
     /// How many lines on its stdout weren't messages.
     #[serde(default)]
     pub noise_lines: u64,
@@ -120,7 +120,7 @@ impl<'a> ServerEndRecord<'a> {
             exit: ProcessExit::from_ending(end.ending),
             duration_ms: to_millis(end.duration),
             calls: end.calls,
-            late_answers: end.late_answers,
+            unexpected_answers: end.unexpected_answers,
             noise_lines: end.noise_lines,
             stderr_bytes: end.stderr_bytes,
             stderr_saved: saved.map(|path| mask.apply(&path).into_owned().into()),

@@ -25,7 +25,7 @@ fn ended(earlier_starts: u32, cause: ServerEndCause) -> ServerEnd {
         ending: None,
         duration: Duration::ZERO,
         calls: 0,
-        late_answers: 0,
+        unexpected_answers: 0,
         noise_lines: 0,
         stderr_bytes: 0,
         stderr_path: None,

@@ -12,7 +12,7 @@ use super::reply::Waiters;
 use super::{CallReply, ConnectionRequest, ConnectionTask, Phase, lock};
 use crate::command::ChildExit;
 use crate::timing::PROBE_TIMEOUT;
-use toolq_core::text::format_duration;
+use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{CallEnding, ServerEndCause, TransportError};
 
 /// After this many lines at once, the task yields to others.
@@ -201,7 +201,12 @@ impl ConnectionTask {
                 }
                 () = sleep_until(begin + self.startup), if self.phase < Phase::Ready => {
                     let startup = format_duration(self.startup);
-                    let why = format!("the server wasn't ready after {startup}");
+                    let strays = self.session.strays();
+                    let strays = match strays.late_answers + strays.unknown_answers {
+                        0 => String::new(),
+                        count => format!("; {} had the id of no open request", format_count(count, "answer")),
+                    };
+                    let why = format!("the server wasn't ready after {startup}{strays}");
                     return ConnectionEnd::Failed(why);
                 }
                 () = sleep_until(self.last_use + idle.unwrap_or_default()), if idle.is_some() => {

@@ -205,7 +205,9 @@ impl<'t> CallResultKind<'t> {
         let invalid = |error: serde_json::Error| CallError::InvalidAnswer(error.to_string());
         let members: ResultMembers<'t> = serde_json::from_str(json.get()).map_err(invalid)?;
         match members.result_type.as_deref() {
-            None | Some("complete") => Ok(Self::Complete(CallToolResult::from_members(&members))),
+            None | Some("complete") => {
+                Ok(Self::Complete(CallToolResult::from_members(&members, json)))
+            }
             Some("input_required") => Ok(Self::InputRequired {
                 requests: members.input_requests.map_or(0, |requests| requests.len()),
                 state: members.request_state,
