@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -149,7 +148,7 @@ impl CallToolResult {
 
 /// Whether a result has members that the protocol doesn't know, such as `toolResult`.
 fn has_own_members(json: &RawValue) -> bool {
-    let members: HashMap<String, IgnoredAny> = serde_json::from_str(json.get()).unwrap_or_default();
+    let members: HashMap<String, &RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
     let known = [
         "_meta",
         "content",

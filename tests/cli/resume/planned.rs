@@ -43,7 +43,7 @@ fn what_has_run_is_answered_from_memory() {
         let plan = planned(&sandbox, log);
         assert_eq!(fate(&plan), (vec![], vec![ok(0), ok(1), ok(2)]));
         let log_of_pay = plan["remembered"][1]["log"].as_str().unwrap();
-        assert!(log_of_pay.ends_with(".jsonl"), "{plan}");
+        assert!(log_of_pay.contains(".jsonl"), "{plan}");
         assert!(plan["remembered"][1]["timestamp"].is_u64(), "{plan}");
         let again = planned(&sandbox, &[log, &["--new"]].concat());
         assert_eq!(fate(&again), (vec![0, 1, 2], vec![]));
