@@ -100,13 +100,17 @@ impl ClientSession {
             self.strays.late_answers += 1;
             return None;
         }
+        let was_open = self.is_waiting_for(id);
         let step = if id == DISCOVER_ID {
             self.handshake.on_discover(result, &mut self.outbox)
         } else {
             self.handshake.on_initialize(result, &mut self.outbox)
         };
         match step {
-            HandshakeStep::Waiting => None,
+            HandshakeStep::Waiting => {
+                self.strays.late_answers += u64::from(!was_open);
+                None
+            }
             HandshakeStep::Ready(server) => {
                 self.version = Some(server.version);
                 Some(SessionEvent::Ready(server))
