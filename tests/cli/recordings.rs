@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::replay::{differences, report_counts};
 use crate::support::recorded_data::{files_below, read_json, recordings_dir};
+use crate::support::resume_sandbox::ResumeSandbox;
 use crate::support::scripted_api::{ScriptedApi, chat_response, ok_response, text_response};
 use crate::support::{CliSandbox, parse_json_lines};
 
@@ -396,4 +399,104 @@ fn results_are_sent_as_the_recorded_client_sent_them() {
         mismatches.join("\n")
     );
     assert!(count > 0);
+}
+
+/// Runs each recording twice in one memory, with tools that all write: the first time calls each once, the second time none, and each
+/// result is that of its own call.
+#[test]
+fn a_recording_that_runs_twice_calls_each_tool_once() {
+    let dir = recordings_dir();
+    let recorded = read_json(&dir.join("calls.json"));
+    let recorded: Vec<(&String, &Value)> = recorded.as_object().unwrap().iter().collect();
+    let next = AtomicUsize::new(0);
+    let run_some = || {
+        let mut outcomes = Vec::new();
+        while let Some((name, summary)) = recorded.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = run_twice(&dir.join(name), summary);
+            outcomes.push(outcome.map_err(|why| format!("{name}: {why}")));
+        }
+        outcomes
+    };
+    let outcomes: Vec<Result<usize, String>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(run_some)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let failures: Vec<&String> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.as_ref().err())
+        .collect();
+    assert!(
+        failures.is_empty(),
+        "{} of {}: {failures:#?}",
+        failures.len(),
+        recorded.len()
+    );
+    let calls: usize = outcomes.iter().flatten().sum();
+    println!("{calls} calls of {} recordings ran once", recorded.len());
+    assert!(calls > 0);
+}
+
+/// How many recordings run at once.
+const THREADS: usize = 3;
+/// Each call prints what it was called with.
+const ECHO: &str = r#"echo >> effects; printf '%s ' "$1"; cat"#;
+
+/// Runs a recording twice. Returns how many calls it has that can run.
+fn run_twice(file: &Path, summary: &Value) -> Result<usize, String> {
+    let calls = summary["calls"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: BTreeSet<&str> = calls.iter().filter_map(|call| call[3].as_str()).collect();
+    let tool = |name: &&str| {
+        let tool = json!({
+            "input_schema": {"type": "object"}, "effect": "write", "max_output": "1MiB",
+            "command": ["sh", "-c", ECHO, "sh", name],
+        });
+        ((*name).to_owned(), tool)
+    };
+    let tools: serde_json::Map<String, Value> = names.iter().map(tool).collect();
+    let sandbox = ResumeSandbox::new(&json!({"version": 1, "tools": tools}).to_string(), "");
+    let file = file.to_str().unwrap();
+    let planned = sandbox.run_toolq(&["plan", "-q", "--all", "--format", "json", file]);
+    if planned.code != Some(0) {
+        return Ok(0);
+    }
+    let turns = parse_json_lines(&planned.stdout);
+    let planned: Vec<Value> = turns.iter().flat_map(planned_calls).collect();
+    let effects_of_runs = [1, 2].map(|_| {
+        let ran = sandbox.run_toolq(&["run", "-q", "--all", "--to", "results", file]);
+        let results: Vec<Value> = parse_json_lines(&ran.stdout)
+            .into_iter()
+            .flat_map(|turn| turn.as_array().cloned().unwrap_or_default())
+            .collect();
+        check_results(&planned, &results).map(|()| sandbox.effects().len())
+    });
+    match effects_of_runs {
+        [Ok(first), Ok(second)] if first == planned.len() && second == first => Ok(first),
+        [Ok(first), Ok(second)] => Err(format!(
+            "{} calls were planned, {first} ran, and {} ran again",
+            planned.len(),
+            second - first
+        )),
+        [Err(why), _] | [_, Err(why)] => Err(why),
+    }
+}
+
+/// Each planned call has the result that its tool printed for it.
+fn check_results(planned: &[Value], results: &[Value]) -> Result<(), String> {
+    let mut ran = results.iter().filter(|result| result["status"] == "ok");
+    for call in planned {
+        let name = call["tool_name"].as_str().unwrap();
+        let is_its_own = |result: &&Value| {
+            let printed = result["content"].as_str()?.strip_prefix(name)?;
+            let input: Value = serde_json::from_str(printed.trim_start()).ok()?;
+            Some(result["tool_use_id"] == call["tool_use_id"] && input == call["input"])
+        };
+        // Those between are of calls that were sent twice.
+        if !ran.any(|result| is_its_own(&result) == Some(true)) {
+            return Err(format!("no result of its own for {call}"));
+        }
+    }
+    Ok(())
 }

@@ -31,22 +31,28 @@ pub struct RememberedWrites {
 enum ReadFrom<'a> {
     /// It is read anew.
     Nowhere,
-    /// From this run or, without one, from a run of the same log that didn't come to its end.
-    Run(Option<&'a EarlierRun>),
+    /// From the first of these runs that has it.
+    Runs([Option<&'a EarlierRun>; 2]),
+    /// From a run of the same log that didn't come to its end.
+    Unfinished,
 }
 
 impl RememberedWrites {
-    /// Returns the run of the nearest write behind a call, or else of the last one before it, unless one before it may run now.
-    fn run_for(&self, call: &Call) -> ReadFrom<'_> {
+    /// Returns the run of the nearest write behind a call, and that of the last one before it, from whose log the other may have the
+    /// result. Not if a write before it may run now.
+    fn runs_for(&self, call: &Call) -> ReadFrom<'_> {
         let at = (call.turn, call.position);
-        let behind = self
-            .ran
-            .iter()
-            .find(|(turn, position, _)| (*turn, *position) > at);
+        let (before, behind) = self.ran.split_at(
+            self.ran
+                .partition_point(|(turn, position, _)| (*turn, *position) < at),
+        );
         let is_behind_open = self.first_open.is_some_and(|open| open < at);
-        match (behind, is_behind_open) {
-            (None, true) => ReadFrom::Nowhere,
-            (behind, _) => ReadFrom::Run(behind.or(self.ran.last()).map(|(_, _, run)| run)),
+        let behind = behind.first().map(|(_, _, run)| run);
+        let before = before.last().map(|(_, _, run)| run);
+        match (behind, before.filter(|_| !is_behind_open)) {
+            (None, None) if is_behind_open => ReadFrom::Nowhere,
+            (None, None) => ReadFrom::Unfinished,
+            (behind, before) => ReadFrom::Runs([behind, before]),
         }
     }
 
@@ -261,11 +267,13 @@ fn recall_read(
     {
         checked.approval = recollection.approval;
     }
-    let ReadFrom::Run(run) = writes.run_for(&checked.call) else {
-        return;
-    };
     // A result that can't be read again is read anew.
-    let result = history.recall_read(&request, run).ok().flatten();
+    let read = |run| history.recall_read(&request, run).ok().flatten();
+    let result = match writes.runs_for(&checked.call) {
+        ReadFrom::Nowhere => None,
+        ReadFrom::Runs(runs) => runs.into_iter().flatten().find_map(|run| read(Some(run))),
+        ReadFrom::Unfinished => read(None),
+    };
     checked.known = result.map(|result| Box::new(Outcome::Restored(result)));
 }
 

@@ -32,6 +32,21 @@ fn waiting(sandbox: &ResumeSandbox, log: &[&str]) -> Vec<Value> {
     serde_json::from_str(&output.stdout).unwrap()
 }
 
+/// Each of two calls that look the same has a question of its own, also if both ask at once.
+#[test]
+fn calls_that_look_the_same_are_approved_one_by_one() {
+    let tools = "tools: {look: {effect: read, approve: true, input_schema: {type: object}, command: [date]}}";
+    let call = json!({"type": "tool_use", "name": "look", "input": {}});
+    let message = json!({"role": "assistant", "content": [call, call, call]}).to_string();
+    for _ in 0..10 {
+        let sandbox = ResumeSandbox::new(tools, &message);
+        sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+        assert_eq!(waiting(&sandbox, &[]).len(), 3);
+        sandbox.run_toolq(&["run", "input.json"]).assert_exit(6);
+        assert_eq!(waiting(&sandbox, &[]).len(), 3);
+    }
+}
+
 /// Who approved a call approved what its input means.
 #[test]
 fn an_approval_holds_in_whatever_form_its_input_comes_again() {

@@ -226,6 +226,25 @@ fn what_was_read_before_a_write_is_answered_from_memory() {
     }
 }
 
+/// A read between two writes that two runs have made is the one that stood between them, also in a third run.
+#[test]
+fn what_was_read_between_writes_of_two_runs_stays_as_it_was() {
+    for log in [&[][..], &["--log", "log.jsonl"]] {
+        let sandbox = sandbox();
+        let tools = bank().replace("  pay:", "  wire:\n    approve: true\n    input_schema: {type: object}\n    command: [sh, -c, 'echo wire >> effects']\n  pay:");
+        sandbox.write_file("tools.yaml", &tools);
+        let calls = [("p1", "pay", 1), ("r1", "look", 2), ("w1", "wire", 3)];
+        sandbox.write_file("input.json", &message(&calls));
+        let run =
+            |flags: &[&str]| sandbox.run_toolq(&[&["run", "input.json"], log, flags].concat());
+        let first = run(&[]).assert_exit(6).result_texts();
+        let second = run(&["--approve", "all"]).assert_exit(0).result_texts();
+        let third = run(&[]).assert_exit(0).result_texts();
+        assert_eq!([&first[1], &second[1]], [&second[1], &third[1]]);
+        assert_eq!(sandbox.effects(), ["pay 1", "look 2", "wire"]);
+    }
+}
+
 /// An input that only reads runs again: an hourly check is no repetition.
 #[test]
 fn reads_alone_run_again() {

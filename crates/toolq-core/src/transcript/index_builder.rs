@@ -25,9 +25,11 @@ pub(crate) struct IndexBuilder {
     calls: Vec<CallIndexEntry>,
     pairing: ReplyPairing,
     chains: Chains,
-    /// The calls of the conversation by the digest of their id, each with a digest of its JSON.
+    /// A conversation of the document has begun.
+    is_entered: bool,
+    /// The calls of the conversations by the digest of their id, each with a digest of its JSON.
     calls_by_id: HashMap<NonZeroU64, u64>,
-    /// The ids that different calls of a conversation have.
+    /// The ids that different calls of a document's conversations have.
     shared_ids: BTreeSet<String>,
     /// Turns that the log names, because their calls aren't next to each other. By digest of the name.
     turns_by_name: HashMap<NonZeroU64, usize>,
@@ -44,13 +46,17 @@ impl IndexBuilder {
     /// Starts a document: the calls and results that follow are parts of it.
     pub fn begin_document(&mut self, origin: DocumentOrigin) {
         self.document_origin = origin;
+        self.is_entered = false;
         self.chains.begin_document();
     }
 
-    /// Makes the document a conversation of its own, as a whole request or response is.
+    /// Makes the document a conversation of its own, as a whole request or response is, or begins with the next of its conversations.
     pub fn enter_document(&mut self) {
         self.chains.enter_document();
-        self.calls_by_id.clear();
+        // Some recordings give the calls of several conversations one id.
+        if !std::mem::replace(&mut self.is_entered, true) {
+            self.calls_by_id.clear();
+        }
     }
 
     /// Begins a line of a log that names its lines: with its name, and that of the line before it in its chain. Returns

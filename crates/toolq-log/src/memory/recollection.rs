@@ -208,7 +208,6 @@ impl MemoryStore {
         let call = CallRef::new(request.call, None).key();
         let asker = self.asker(request);
         let lookup = self.look_up(identity, (&call, &tool), asker, (None, now))?;
-        self.take(&lookup.recalled.key, lookup.recalled.instance, call);
         let question = Question {
             log: self.own_log().to_owned(),
             offset: 0,
@@ -219,7 +218,11 @@ impl MemoryStore {
             lookup.recalled.decision,
             Decision::Run(_) | Decision::Renew(_)
         );
-        Ok(is_open.then(|| (lookup.entry(), question)))
+        Ok(is_open.then(|| {
+            let entry = lookup.entry();
+            let instance = self.take_free(&entry.key, entry.instance, &call);
+            (EntryName { instance, ..entry }, question)
+        }))
     }
 }
 

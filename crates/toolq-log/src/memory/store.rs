@@ -301,6 +301,19 @@ impl MemoryStore {
         self.lock_taken().insert((key.clone(), instance), call);
     }
 
+    /// Notes that a call of this session is this one, or else the next one of which no other is. Two that look the same may ask at once.
+    pub(crate) fn take_free(&self, key: &MemoryKey, instance: u32, call: &CallKey) -> u32 {
+        let mut taken = self.lock_taken();
+        let mut instance = instance;
+        while let Some(taker) = taken.get(&(key.clone(), instance))
+            && taker != call
+        {
+            instance += 1;
+        }
+        taken.insert((key.clone(), instance), call.clone());
+        instance
+    }
+
     /// Whether another call of this session than `call` is this read.
     pub(crate) fn is_read_taken(&self, log: &str, read: &ReadFacts, call: &CallKey) -> bool {
         let taken = self
