@@ -114,7 +114,11 @@ impl RpcError {
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (error {})", self.message, self.code)?;
+        f.write_str(&self.message)?;
+        // Some servers give none, or one that isn't a number.
+        if self.code != 0 {
+            write!(f, " (error {})", self.code)?;
+        }
         match self.data.as_deref().map(RawValue::get) {
             None | Some("null") => Ok(()),
             Some(data) => {

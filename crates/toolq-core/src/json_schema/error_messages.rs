@@ -60,7 +60,7 @@ fn other_message(error: &ValidationError<'_>) -> String {
         Kind::Type { kind } => format!(
             "must be {}, not {}",
             format_types(kind),
-            json_type_name(error.instance())
+            describe_found_type(error.instance())
         ),
         Kind::Enum { options } => format!(
             "must be one of {}",
@@ -118,9 +118,10 @@ pub(crate) fn format_types(kind: &TypeKind) -> String {
     }
 }
 
-pub(crate) fn json_type_name(value: &Value) -> &'static str {
+/// Names the type of a value that should have another. Models write `null` for what they don't want to give.
+pub(crate) fn describe_found_type(value: &Value) -> &'static str {
     match value {
-        Value::Null => "null",
+        Value::Null => "null (leave it out if it is optional)",
         Value::Bool(_) => "boolean",
         Value::Number(number) if number.is_f64() => "number",
         Value::Number(_) => "integer",

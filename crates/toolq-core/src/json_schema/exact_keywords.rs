@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use jsonschema::{Keyword, ValidationError, ValidationOptions};
 use serde_json::{Map, Value};
 
-use crate::json_schema::error_messages::{MAX_DECLARED_CHARS, format_options, json_type_name};
+use crate::json_schema::error_messages::{MAX_DECLARED_CHARS, describe_found_type, format_options};
 use crate::json_schema::exact_numbers::decimal;
 use crate::text::truncate;
 
@@ -99,7 +99,7 @@ impl ExactKeyword {
                 (!has_type).then(|| {
                     let is_whole = decimal(value).is_none_or(|number| number.is_integer());
                     let actual = if is_whole {
-                        json_type_name(value)
+                        describe_found_type(value)
                     } else {
                         "number"
                     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::json::escape_pointer_token;
 use crate::json_schema::error_messages::{
-    MAX_DECLARED_CHARS, error_message, format_types, json_type_name,
+    MAX_DECLARED_CHARS, describe_found_type, error_message, format_types,
 };
 use crate::text::{MAX_NAME_CHARS, format_count, suggest_name, truncate};
 use crate::types::ProblemDetail;
@@ -189,7 +189,7 @@ fn no_alternative_message(
     format!(
         "must be {}, not {}",
         types.join(" or "),
-        json_type_name(error.instance())
+        describe_found_type(error.instance())
     )
 }
 

@@ -5,8 +5,12 @@ const MIN_PREFIX_LEN: usize = 4;
 
 /// Returns the name in `known` that was probably meant by `found`. Names over 200 bytes match nothing.
 ///
-/// At most a third of the letters may differ, apart from the order of words; or `found` is the start of the name.
-pub fn suggest_name<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+/// At most a third of the letters may differ, apart from the order of words; or `found` is the start of the name, or the name behind
+/// the one of a group, as in `functions.read`.
+pub fn suggest_name<'k>(
+    found: &str,
+    known: impl IntoIterator<Item = &'k str> + Clone,
+) -> Option<&'k str> {
     if found.len() > 200 {
         return None;
     }
@@ -25,10 +29,19 @@ pub fn suggest_name<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -
         (distance <= allowed || is_prefix).then_some(distance)
     };
     let near = known
+        .clone()
         .into_iter()
         .filter_map(|name| Some((distance(name)?, name)));
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+    let nearest = near.min_by_key(|(distance, _)| *distance);
+    let member = found
+        .rsplit(['.', ':', '/'])
+        .next()
+        .filter(|member| *member != found);
+    match (nearest, member) {
+        (Some((_, name)), _) => Some(name),
+        (None, Some(member)) => known.into_iter().find(|name| *name == member),
+        (None, None) => None,
+    }
 }
 
 fn sort_words(name: &str) -> String {
@@ -66,6 +79,8 @@ mod tests {
             ("text_search", &tools, Some("search_text")),
             ("write_file", &tools, None),
             ("bash", &tools, None),
+            ("functions.shell", &tools, Some("shell")),
+            ("default_api:shell", &tools, Some("shell")),
         ] {
             assert_eq!(suggest_name(found, known.iter().copied()), near, "{found}");
         }

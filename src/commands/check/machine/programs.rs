@@ -1,6 +1,8 @@
 //! Programs, the scripts that they read, and the interpreters that scripts name.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::commands::check::machine::Surroundings;
@@ -136,7 +138,9 @@ impl FileLookup<'_> {
 
     /// Checks what the first line of a script names, such as `#!/usr/bin/env python3`.
     fn check_interpreter(&self, script: &Path) -> Option<MissingRequirement> {
-        let (interpreter, argument) = find_interpreter(script)?;
+        let Some((interpreter, argument)) = find_interpreter(script) else {
+            return is_text(script).then(|| self.without_interpreter(script));
+        };
         let is_env = interpreter.file_name() == Some(OsStr::new("env"));
         let missing = if is_executable(&interpreter) {
             let name = argument.filter(|argument| is_env && !argument.starts_with('-'))?;
@@ -159,9 +163,26 @@ impl FileLookup<'_> {
         Some(MissingRequirement::new(kind, missing, message, hint))
     }
 
+    fn without_interpreter(&self, script: &Path) -> MissingRequirement {
+        let script = escape(&script.to_string_lossy()).into_owned();
+        let message = format!("{script} is a text whose first line names no interpreter");
+        let hint = format!(
+            "begin it with a line such as `#!/bin/sh`; until then, {}",
+            self.consequence
+        );
+        MissingRequirement::new(RequirementKind::Interpreter, script, message, hint)
+    }
+
     fn path_variable(&self) -> Option<&OsStr> {
         self.surroundings.environment.get_own("PATH")
     }
+}
+
+/// Whether a file looks like a text, and not like a program that the system can start.
+fn is_text(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(1 << 10).read_to_end(&mut beginning));
+    read.is_ok() && !beginning.is_empty() && !beginning.contains(&0)
 }
 
 fn is_executable(path: &Path) -> bool {

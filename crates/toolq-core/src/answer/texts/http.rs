@@ -40,7 +40,7 @@ fn status_meaning(status: u16) -> (&'static str, &'static str) {
     match status {
         300..=399 => (
             " (a redirect)",
-            "the tool doesn't follow it. Tell the user.",
+            "the tool doesn't follow it any further. Tell the user.",
         ),
         400 | 422 => (
             " (bad request)",

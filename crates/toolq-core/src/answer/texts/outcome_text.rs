@@ -255,7 +255,11 @@ fn explain_ending(
         CallEnding::HttpStatus(status) => http::explain_status(tool, status, output),
         CallEnding::ServerError => ErrorText::new(
             "The tool reported an error.",
-            "correct the input if the text above says how. Otherwise, tell the user.",
+            if output.is_empty() {
+                "it doesn't say why. Tell the user."
+            } else {
+                "correct the input if the text above says how. Otherwise, tell the user."
+            },
         )
         .with_details(output.to_owned()),
         CallEnding::Answered | CallEnding::Unfinished => ErrorText::default(),

@@ -12,7 +12,7 @@ fn every_http_status_has_its_hint() {
     insta::assert_snapshot!(answer_texts(&outcomes), @r#"
         The service returned HTTP 302 (a redirect).
         {"error":"x"}
-        Hint: the tool doesn't follow it. Tell the user.
+        Hint: the tool doesn't follow it any further. Tell the user.
         ---
         The service returned HTTP 400 (bad request).
         {"error":"x"}
