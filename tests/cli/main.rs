@@ -29,6 +29,7 @@ mod confinement;
 mod declarations_export;
 mod describe;
 mod events;
+mod examples;
 mod fixtures;
 mod follow_control;
 mod init;
