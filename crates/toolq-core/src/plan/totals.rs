@@ -27,7 +27,7 @@ pub(crate) fn write_totals(
         .planned_calls()
         .filter(|planned| planned.waits_for_approval());
     let asking: Vec<String> = asking
-        .map(|planned| format!("{} {}", planned.call.position, shown(&planned.call.name)))
+        .map(|planned| format!("{} {}", shown(&planned.call.name), shown(&planned.call.id)))
         .collect();
     if !asking.is_empty() {
         let line = format!("needs approval: {}", list_names(&asking));

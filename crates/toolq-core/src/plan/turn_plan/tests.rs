@@ -335,7 +335,7 @@ fn scripts_are_folded_unless_they_need_an_approval() {
            sh -c $'set -e\nrm -rf build\n'
 
     estimated 2s
-    needs approval: 1 shell
+    needs approval: shell toolu_1
     shortened; `-v` shows all of what runs
     ");
     let verbose = text::render_plan_text(&plan, style(PlanDetail::Whole), &Mask::default());
