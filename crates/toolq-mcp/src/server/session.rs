@@ -9,6 +9,7 @@ use std::sync::Arc;
 use redact::Mask;
 use serde_json::value::RawValue;
 
+use crate::framing::KEPT_BYTES;
 use crate::message::{Message, MessageStart, RequestId, parse_messages};
 use crate::outbox::Outbox;
 use crate::protocol::ProtocolVersion;
@@ -81,8 +82,8 @@ impl ServerSession {
         self.outbox.take()
     }
 
-    /// Returns how many lines weren't messages. They get no answer: a client that prints to its server's stdin by
-    /// mistake would otherwise get an error for every line.
+    /// Returns how many lines weren't messages. Those that don't begin like one get no answer: a client that prints to its server's
+    /// stdin by mistake would otherwise get an error for every line.
     pub fn noise_lines(&self) -> u64 {
         self.noise_lines
     }
@@ -113,8 +114,10 @@ impl ServerSession {
         if let Ok(messages) = parse_messages(line) {
             return self.receive_messages(messages);
         }
-        self.noise_lines += 1;
-        Vec::new()
+        let why = "the message isn't a whole JSON-RPC message";
+        let error = RpcError::new(RpcError::PARSE_ERROR, why);
+        let start = &line[..line.len().min(KEPT_BYTES)];
+        self.receive_unreadable(start, error).into_iter().collect()
     }
 
     /// Takes messages that were read already.
@@ -130,21 +133,26 @@ impl ServerSession {
         events
     }
 
-    /// Takes the beginning of a line that is too long to be read. A request is refused. A response can't be read, so its
-    /// question counts as canceled.
+    /// Takes the beginning of a line that is too long to be read.
     pub fn receive_too_long(&mut self, start: &[u8]) -> Option<ServerEvent> {
+        let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long");
+        self.receive_unreadable(start, error)
+    }
+
+    /// Takes the beginning of a line that can't be read. A request is refused, as is what could be one: somebody may wait for its
+    /// answer. A response that can't be read cancels its question.
+    fn receive_unreadable(&mut self, start: &[u8], error: RpcError) -> Option<ServerEvent> {
         match MessageStart::read(start) {
-            Some(MessageStart::Request(id)) => {
-                let error = RpcError::new(RpcError::INVALID_REQUEST, "the message is too long");
-                self.outbox.error(Some(&id), error);
-                None
-            }
-            Some(MessageStart::Response(id)) => self.on_response(Some(&id), None),
+            Some(MessageStart::Request(id)) => self.outbox.error(Some(&id), error),
+            Some(MessageStart::Response(id)) => return self.on_response(Some(&id), None),
             None => {
                 self.noise_lines += 1;
-                None
+                if start.trim_ascii_start().starts_with(b"{") {
+                    self.outbox.error(None, error);
+                }
             }
         }
+        None
     }
 
     fn on_response(

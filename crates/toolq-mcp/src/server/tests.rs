@@ -279,7 +279,8 @@ fn a_request_that_is_too_long_is_refused_by_its_id() {
         );
     }
     session.receive_too_long(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"id":1"#);
-    assert!(session.take_output().is_empty());
+    let answer: Value = serde_json::from_slice(&session.take_output()).unwrap();
+    assert_eq!(answer["id"], Value::Null);
     assert_eq!(session.noise_lines(), 1);
 }
 
@@ -313,9 +314,32 @@ fn a_reply_that_is_too_long_ends_its_question_as_canceled() {
 #[test]
 fn noise_gets_no_answer() {
     let mut session = ServerSession::new(catalog());
-    for noise in ["hello", "{}", "{\"id\":1}"] {
+    for noise in ["hello", "", "7"] {
         session.receive(noise.as_bytes());
     }
     assert!(session.take_output().is_empty());
     assert_eq!(session.noise_lines(), 3);
+}
+
+/// Whoever sends a request that can't be read would wait for ever.
+#[test]
+fn a_broken_request_is_refused_by_its_id_as_far_as_that_is_known() {
+    for (line, id) in [
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"#,
+            json!(2),
+        ),
+        (r#"{"jsonrpc":"2.0","method":"ping","id":"a",}"#, json!("a")),
+        ("{nonsense", Value::Null),
+        ("{}", Value::Null),
+    ] {
+        let mut session = ServerSession::new(catalog());
+        session.receive(line.as_bytes());
+        let answer: Value = serde_json::from_slice(&session.take_output()).unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(-32700)),
+            "{line}"
+        );
+    }
 }

@@ -62,9 +62,8 @@ impl<'c> PipeTransport<'c> {
         });
         if !self.has_warned && self.client.noise_lines() > 0 {
             self.has_warned = true;
-            self.stderr.print_warning(
-                "a line from the client isn't a JSON-RPC message; it gets no answer",
-            );
+            self.stderr
+                .print_warning("a line from the client isn't a JSON-RPC message");
         }
     }
 }
