@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use toolq_core::json::expect_json;
-use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_usd};
+use toolq_core::text::format_count;
+use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_dollars, format_usd};
 use toolq_log::records::{CallEndRecord, ModelResponseRecord};
 use toolq_log::{Corruption, Record, RecordKind};
 
@@ -150,6 +151,21 @@ impl CostCollector {
             };
         }
         cost
+    }
+
+    /// `agents: 3 turns, 1204 tokens in, 90 out, $0.0123`. `None` without agents.
+    pub(crate) fn summary(&self, prices: &PriceTable) -> Option<String> {
+        if self.agents.is_empty() {
+            return None;
+        }
+        let total = self.total(prices);
+        let turns = format_count(total.turns_used, "turn");
+        let mut parts = vec![format!("agents: {turns}")];
+        if let (Some(input), Some(output)) = (total.input_tokens, total.output_tokens) {
+            parts.push(format!("{input} tokens in, {output} out"));
+        }
+        parts.extend(total.estimated_cost_usd.map(format_dollars));
+        Some(parts.join(", "))
     }
 
     /// Returns the models whose tokens have no price.

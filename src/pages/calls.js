@@ -27,8 +27,9 @@ function showDetails(item) {
   details.replaceChildren(element("h2", row.call.tool), list);
 }
 
-function move(from, step) {
-  const visible = rows.filter((row) => !row.item.hidden);
+/** Moves the focus from a row to another one of those that `matches` some states. */
+function move(from, step, states = "li") {
+  const visible = rows.filter((row) => !row.item.hidden && (row.item === from || row.item.matches(states)));
   const at = visible.findIndex((row) => row.item === from);
   const next = visible[Math.min(Math.max(at + step, 0), visible.length - 1)];
   if (next) next.item.firstElementChild.focus();
@@ -50,6 +51,9 @@ document.addEventListener("keydown", (event) => {
   if (step && !event.ctrlKey && !event.altKey && !event.metaKey) {
     move(document.activeElement.closest("li"), step);
     event.preventDefault();
+  }
+  if (event.key.toLowerCase() === "f" && !event.ctrlKey && !event.altKey && !event.metaKey) {
+    move(document.activeElement.closest("li"), event.shiftKey ? -1 : 1, ".failed, .rejected, .doubt, .unfinished");
   }
   if (event.key === "Escape") document.activeElement.blur();
 });

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use crate::log_view::CostCollector;
 use crate::timeline::timeline_call::{RecordPlace, TimelineCall};
 use toolq_core::text::{content_text, keep_beginning};
 use toolq_core::types::{OutcomeKind, safety_text};
@@ -18,6 +19,8 @@ pub(crate) struct LogTimeline {
     pub(crate) runs: Vec<LoggedRun>,
     /// In the order in which they were requested. The calls that an agent made come after the agent's own call.
     pub(crate) calls: Vec<TimelineCall>,
+    /// What its agents used.
+    pub(crate) cost: CostCollector,
     /// When the last record was written, in milliseconds since 1970.
     pub(crate) last_ms: u64,
 }
@@ -55,6 +58,7 @@ impl TimelineReader {
         content: &mut dyn FnMut() -> Result<String, String>,
     ) -> Result<(), Corruption> {
         let timeline = &mut self.timeline;
+        timeline.cost.add_record(record)?;
         // Clocks can go backwards; a picture of that would be no use.
         timeline.last_ms = timeline.last_ms.max(record.timestamp);
         match &record.kind {
@@ -86,7 +90,8 @@ impl TimelineReader {
     }
 
     /// Returns what was collected.
-    pub(crate) fn finish(self) -> LogTimeline {
+    pub(crate) fn finish(mut self) -> LogTimeline {
+        self.timeline.cost.finish_log();
         self.timeline
     }
 

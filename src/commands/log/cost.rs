@@ -56,7 +56,7 @@ fn format_models(models: &BTreeSet<&str>) -> String {
 }
 
 /// Loads the prices from tools.yaml. Without a tools.yaml, the log can still be read, but has no prices.
-fn load_prices(context: &CommandContext) -> Result<PriceTable, CommandError> {
+pub(super) fn load_prices(context: &CommandContext) -> Result<PriceTable, CommandError> {
     let path = &context.tools_path;
     if path == Path::new(crate::args::DEFAULT_TOOLS_FILE) && !path.exists() {
         return Ok(PriceTable::default());

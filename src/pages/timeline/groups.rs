@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::pages::visible_text::visible_text;
 use crate::terminal::calls_label;
 use crate::timeline::{LogTimeline, TimelineCall};
+use toolq_core::types::OutcomeKind;
 
 /// The deepest indentation of an agent's calls.
 const MAX_DEPTH: usize = 6;
@@ -13,12 +14,16 @@ const MAX_DEPTH: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct CallGroup {
     pub(super) title: String,
+    /// How many of its calls didn't go well, in words.
+    pub(super) troubles: String,
     /// In display order, as indexes into the calls of the log.
     pub(super) calls: Vec<usize>,
     placements: HashMap<usize, RowPlacement>,
     /// The batch of the last call of each turn, whether of the input or of an agent. Calls of other agents can come between
     /// two calls of a turn.
     last_batches: HashMap<TurnKey, Option<usize>>,
+    /// The last call begins a batch.
+    begins_batch: bool,
     /// The depth of the last call.
     last_depth: usize,
 }
@@ -28,7 +33,9 @@ pub(super) struct CallGroup {
 pub(super) struct RowPlacement {
     /// How far it is indented.
     pub(super) depth: usize,
-    /// What begins with this call, if something does: `batch 1: 3 in parallel`.
+    /// Whether another batch or turn begins with it.
+    pub(super) begins: bool,
+    /// What begins with this call, if that has to be said: `batch 1: 3 in parallel`.
     pub(super) heading: Option<String>,
 }
 
@@ -62,13 +69,14 @@ impl CallGroup {
         let batches = &log.batch_sizes[&turn_key(call)];
         let before = self.last_batches.insert(turn_key(call), call.batch);
         let has_batches = batches.len() > 1 && before != Some(call.batch);
-        let batch = has_batches.then(|| match call.batch {
-            None => "in no batch".to_owned(),
-            Some(batch) => match batches[&call.batch] {
-                1 => format!("batch {batch}: 1 call"),
-                calls => format!("batch {batch}: {calls} in parallel"),
-            },
-        });
+        self.begins_batch = has_batches;
+        let batch = match (call.batch, batches[&call.batch]) {
+            _ if !has_batches => None,
+            (None, _) => Some("in no batch".to_owned()),
+            // Its line says it.
+            (Some(_), 1) => None,
+            (Some(batch), calls) => Some(format!("batch {batch}: {calls} in parallel")),
+        };
         let agent = call.parent.filter(|_| before.is_none());
         let agent = agent.map(|agent| {
             let agent = visible_text(&log.calls[agent].tool_name);
@@ -135,9 +143,26 @@ pub(super) fn group_calls(timeline: &LogTimeline) -> Vec<CallGroup> {
             Some(turn) if timeline.runs.len() > 1 => format!("Run {}, {title}", turn.run + 1),
             _ => title,
         };
+        group.troubles = count_troubles(&group.calls, log.calls);
         groups.push(group);
     }
     groups
+}
+
+/// Counts the calls that somebody should look at: `1 failed, 2 in doubt`.
+fn count_troubles(group: &[usize], calls: &[TimelineCall]) -> String {
+    let kinds = [
+        OutcomeKind::Failed,
+        OutcomeKind::Rejected,
+        OutcomeKind::InDoubt,
+        OutcomeKind::Unfinished,
+    ];
+    let counts = kinds.iter().filter_map(|kind| {
+        let of_kind = group.iter().filter(|index| calls[**index].outcome == *kind);
+        let count = of_kind.count();
+        (count > 0).then(|| format!("{count} {}", kind.label()))
+    });
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the title of a group of turns, in which agents made `of_agents` calls.
@@ -183,6 +208,7 @@ fn add_call(root: usize, log: &GroupedLog<'_>, group: &mut CallGroup) {
         group.last_depth = depth;
         let placement = RowPlacement {
             depth: depth.min(MAX_DEPTH),
+            begins: group.begins_batch || heading.is_some(),
             heading,
         };
         group.calls.push(index);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 use toolq_core::json::expect_json;
 use toolq_core::text::{format_duration, format_time};
-use toolq_core::types::OutcomeKind;
+use toolq_core::types::{OutcomeKind, PriceTable};
 
 use crate::pages::axis_row::axis_row;
 use crate::pages::bar_patterns::bar_patterns;
@@ -23,10 +23,14 @@ use crate::pages::visible_text::visible_text;
 use crate::terminal::{OutcomeTally, calls_label};
 use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};
 
+/// More turns than this have a scale each: on a common one, their bars would be too short to see.
+const MAX_SHARED_GROUPS: usize = 20;
+
 /// Returns the page for a log that was read from `path`. A browser loads it again after `reload_after` seconds.
 pub(crate) fn timeline_page(
     timeline: &LogTimeline,
     path: &str,
+    prices: &PriceTable,
     reload_after: Option<u32>,
 ) -> String {
     let started = timeline.runs.first().map(|run| format_time(run.started_ms));
@@ -37,6 +41,8 @@ pub(crate) fn timeline_page(
             .iter()
             .map(|call| (call.requested_ms, timeline.end_of(call))),
     );
+    let groups = group_calls(timeline);
+    let shares_axis = groups.len() <= MAX_SHARED_GROUPS;
     let body = html! {
         (bar_patterns())
         header {
@@ -44,12 +50,13 @@ pub(crate) fn timeline_page(
             p.path { (visible_text(path)) }
             @for run in &timeline.runs { p { (run_line(run)) } }
             p { (summary(timeline)) }
+            @if let Some(cost) = timeline.cost.summary(prices) { p { (cost) } }
             (filter_of(timeline))
         }
         main {
-            (legend(timeline))
-            (axis_row(&axis, true))
-            @for group in group_calls(timeline) { (group_section(&group, timeline, &axis)) }
+            (legend(timeline, shares_axis))
+            @if shares_axis { (axis_row(&axis, true)) }
+            @for group in &groups { (group_section(group, timeline, shares_axis.then_some(&axis))) }
             p #none hidden { "No call matches the filter." }
         }
         (details_panel("its input and its result"))
@@ -129,7 +136,7 @@ fn filter_of(timeline: &LogTimeline) -> Markup {
 }
 
 /// Explains the marks of the states that the page has, and what the parts of a bar mean.
-fn legend(timeline: &LogTimeline) -> Markup {
+fn legend(timeline: &LogTimeline, shares_axis: bool) -> Markup {
     let bar = |state: &str, class: &str, meaning: &str| {
         html! { span class=(state) { svg aria-hidden="true" { rect class=(class) width="100%" {} } " " (meaning) } }
     };
@@ -168,6 +175,7 @@ fn legend(timeline: &LogTimeline) -> Markup {
                 (bar(class, rect, meaning))
             }
             span { "the calls of a batch may run at the same time" }
+            @if !shares_axis { span { "the bars of each turn begin when it does" } }
         }
     }
 }
@@ -184,10 +192,24 @@ fn meaning(kind: OutcomeKind) -> &'static str {
     }
 }
 
-fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: &TimeAxis) -> Markup {
+/// Shows the calls of a group, on the common axis or one of their own.
+fn group_section(group: &CallGroup, timeline: &LogTimeline, axis: Option<&TimeAxis>) -> Markup {
+    let calls = || group.calls.iter().map(|index| &timeline.calls[*index]);
+    let own_axis = TimeAxis::new(calls().map(|call| (call.requested_ms, timeline.end_of(call))));
+    let begin = calls().map(|call| call.requested_ms).min();
+    let end = calls().map(|call| timeline.end_of(call)).max();
+    let took = format_ms(
+        end.unwrap_or_default()
+            .saturating_sub(begin.unwrap_or_default()),
+    );
+    let axis = axis.unwrap_or(&own_axis);
     html! {
         section {
-            h2.turn { (group.title) }
+            h2.turn {
+                (group.title)
+                span.took { " · " (took) }
+                @if !group.troubles.is_empty() { span.troubles { " · " (group.troubles) } }
+            }
             @for chunk in group.calls.chunks(CHUNK_ROWS) {
                 ol.lazy[chunk.len() == CHUNK_ROWS] {
                     @for index in chunk {
@@ -308,8 +330,7 @@ fn call_row(
 }
 
 fn row_class(call: &TimelineCall, placement: &RowPlacement) -> String {
-    let begins = placement.heading.as_ref();
-    let batch = begins.map_or("", |_| " batch");
+    let batch = if placement.begins { " batch" } else { "" };
     let state = state_class(call.outcome);
     format!("{state} depth{}{batch}", placement.depth)
 }

@@ -196,7 +196,7 @@ fn only_a_page_in_a_file_follows() {
 /// A call that was rejected belongs to no batch, so it comes after those that do. The calls of an agent have turns and
 /// batches of their own.
 #[test]
-fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
+fn each_batch_of_several_calls_has_a_heading_and_rejected_calls_are_in_none() {
     let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
@@ -232,12 +232,12 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
     assert_eq!(
         rows,
         [
-            ("first", Some("batch 0: 1 call")),
+            ("first", None),
             ("agent", Some("batch 1: 2 in parallel")),
             ("inner", Some("turn 0 of agent")),
             ("inner_too", None),
             ("beside", Some("batch 1, continued")),
-            ("last", Some("batch 2: 1 call")),
+            ("last", None),
             ("rejected", Some("in no batch")),
         ]
     );
@@ -245,6 +245,38 @@ fn each_batch_has_a_heading_and_rejected_calls_are_in_none() {
         page.contains("turn 0: 5 calls, and 2 of agents; 3 batches"),
         "{page}"
     );
+}
+
+/// On a common axis, the bars of many turns would be too short to see.
+#[test]
+fn each_of_many_turns_has_a_scale_of_its_own() {
+    for (turns, has_own) in [(20, false), (21, true)] {
+        let mut log = LogBuilder::new();
+        let session = log.session();
+        for number in 0..turns {
+            let turn = log.turn(session, number);
+            for position in 0..2 {
+                let metadata = json!({
+                    "tool_use_id": format!("toolu_{number}_{position}"), "turn": number, "position": position, "batch": 0,
+                    "concurrency_safe": true, "reason": "effect", "input_sha256": "cd".repeat(32),
+                });
+                log.add_record(
+                    "tool_call",
+                    Some(turn),
+                    &json!({"name": "t", "input": {}}),
+                    &metadata,
+                );
+            }
+        }
+        let page = page_of(&log);
+        assert_eq!(
+            page.contains("the bars of each turn begin when it does"),
+            has_own
+        );
+        assert_eq!(!page.contains("class=\"axis sticky\""), has_own);
+        // The calls have no end, which each title says.
+        assert_eq!(page.matches(" · 2 unfinished<").count(), turns);
+    }
 }
 
 /// A row says why its call failed, before it is pointed at, and the key explains each state that the page has.

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use crate::args::{ExportFormat, LogExportArguments as Arguments};
+use crate::commands::log::cost::load_prices;
 use crate::commands::log::export::recording::{RecordingForm, export_recording};
 use crate::commands::log::export::trace::write_trace_events;
 use crate::commands::log::log_files::{read_timeline, select_logs, warn_torn};
@@ -38,7 +39,8 @@ pub fn export_logs(arguments: &Arguments, context: &CommandContext) -> Result<Ex
         let form = match arguments.format {
             ExportFormat::Html => {
                 let (timeline, name) = read_only_log(&logs, context)?;
-                return write_line(&timeline_page(&timeline, &name, None));
+                let prices = load_prices(context).unwrap_or_default();
+                return write_line(&timeline_page(&timeline, &name, &prices, None));
             }
             ExportFormat::Trace => {
                 let (timeline, name) = read_only_log(&logs, context)?;
@@ -134,6 +136,8 @@ fn follow_log(
         );
     };
     check_output_file(output, [path], &context.find_tools_files())?;
+    // Without prices, the page has all but the cost.
+    let prices = load_prices(context).unwrap_or_default();
     let mut written = None;
     loop {
         let state = file_state(path);
@@ -142,7 +146,8 @@ fn follow_log(
         let has_ended = has_ended(&timeline);
         if has_ended || written != Some(state) {
             let reload_after = (!has_ended).then_some(RELOAD_SECONDS);
-            let page = timeline_page(&timeline, &path.display().to_string(), reload_after);
+            let name = path.display().to_string();
+            let page = timeline_page(&timeline, &name, &prices, reload_after);
             // No browser reads half of it.
             let replaced = replace_file(output, |file| writeln!(file, "{page}"));
             replaced.map_err(|error| unwritten(output, &error))?;
