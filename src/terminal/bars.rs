@@ -69,7 +69,8 @@ impl ProgressBars {
             Event::BatchStarted { calls, .. } if is_agent_batch(calls) => {}
             Event::BatchStarted { calls, .. } => {
                 let label = batch_label(calls.len(), self.options.jobs);
-                self.screen.set_batch_label(label.unwrap_or_default());
+                let label = label.map_or_else(String::new, |label| format!("now {label}"));
+                self.screen.set_batch_label(label);
             }
             Event::Throttled { call, wait } => self.on_throttled(call, wait),
             Event::Started { call, .. } => self.on_started(call),

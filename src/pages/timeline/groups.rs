@@ -70,17 +70,19 @@ impl CallGroup {
         let before = self.last_batches.insert(turn_key(call), call.batch);
         let has_batches = batches.len() > 1 && before != Some(call.batch);
         self.begins_batch = has_batches;
+        // Where each call is a batch, its line says it.
+        let all_alone = batches.values().all(|calls| *calls == 1);
         let batch = match (call.batch, batches[&call.batch]) {
             _ if !has_batches => None,
             (None, _) => Some("in no batch".to_owned()),
-            // Its line says it.
-            (Some(_), 1) => None,
+            (Some(_), 1) if all_alone => None,
+            (Some(batch), 1) => Some(format!("batch {batch}: 1 call")),
             (Some(batch), calls) => Some(format!("batch {batch}: {calls} in parallel")),
         };
         let agent = call.parent.filter(|_| before.is_none());
         let agent = agent.map(|agent| {
             let agent = visible_text(&log.calls[agent].tool_name);
-            format!("turn {} of {agent}", call.turn)
+            format!("turn {} of {agent}", call.turn + 1)
         });
         let parts: Vec<String> = agent.into_iter().chain(batch).collect();
         (!parts.is_empty()).then(|| parts.join(", "))

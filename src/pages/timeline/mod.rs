@@ -263,10 +263,9 @@ fn place(call: &TimelineCall, timeline: &LogTimeline) -> String {
     let agent = agent.map_or_else(String::new, |agent| {
         format!("in {} ({}), its ", agent.tool_name, agent.tool_use_id)
     });
-    let place = format!(
-        "{agent}turn {}, position {}{batch}",
-        call.turn, call.position
-    );
+    // As everywhere, the turns of an agent count from 1: so does its limit.
+    let turn = call.turn + usize::from(call.parent.is_some());
+    let place = format!("{agent}turn {turn}, position {}{batch}", call.position);
     let safety = call.safety.clone();
     let parts = [Some(call.tool_use_id.clone()), Some(place), safety];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

@@ -41,7 +41,10 @@ impl HtmlReport {
         tool_name: &str,
     ) -> (String, Vec<crate::pages::SideRow>) {
         let label = labels::difference_label(difference);
-        if self.diffs == MAX_DIFFS {
+        // A value that isn't known may be missing from the input, as the label then says.
+        let has_no_values =
+            difference.kind == DifferenceKind::Schema && difference.actual.is_none();
+        if has_no_values || self.diffs == MAX_DIFFS {
             return (label, Vec::new());
         }
         self.diffs += 1;
@@ -50,9 +53,7 @@ impl HtmlReport {
         let line = |text: &str| vec![text.to_owned()];
         let (before, after) = match difference.kind {
             DifferenceKind::Result => (expected, actual),
-            // The input is the recorded one. What is expected of it is a rule of the current tool. A value that isn't known may be
-            // missing from the input, as the rule then says.
-            DifferenceKind::Schema if actual.is_empty() => (line("—"), expected),
+            // The input is the recorded one. What is expected of it is a rule of the current tool.
             DifferenceKind::Schema => (actual, expected),
             DifferenceKind::UnknownTool => (line(tool_name), expected),
             DifferenceKind::Missing => (line("(no result)"), line("(not run)")),

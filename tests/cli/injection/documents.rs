@@ -72,6 +72,8 @@ fn ordinary_value(schema: &Value) -> Value {
         json!("word"),
         json!("EUR"),
         json!("invoice-7"),
+        json!("A-7"),
+        json!("2026"),
         json!("250.00"),
         json!(1),
         json!(true),

@@ -232,12 +232,12 @@ fn each_batch_of_several_calls_has_a_heading_and_rejected_calls_are_in_none() {
     assert_eq!(
         rows,
         [
-            ("first", None),
+            ("first", Some("batch 0: 1 call")),
             ("agent", Some("batch 1: 2 in parallel")),
-            ("inner", Some("turn 0 of agent")),
+            ("inner", Some("turn 1 of agent")),
             ("inner_too", None),
             ("beside", Some("batch 1, continued")),
-            ("last", None),
+            ("last", Some("batch 2: 1 call")),
             ("rejected", Some("in no batch")),
         ]
     );
@@ -353,7 +353,7 @@ fn the_details_of_a_call_name_the_agent_of_its_turn() {
     let agent_turn = log.add_record("turn", Some(agent), &Value::Null, &agent_turn);
     log.call(agent_turn, "search", &json!({}));
     let page = page_of(&log);
-    let place = format!("in researcher (toolu_{agent}), its turn 0, position 0, batch 0");
+    let place = format!("in researcher (toolu_{agent}), its turn 1, position 0, batch 0");
     assert!(page.contains(&place), "{page}");
     assert!(page.contains(&format!("toolu_{agent} · turn ")), "{page}");
 }

@@ -187,6 +187,14 @@ fn lines_that_are_no_messages_disturb_nothing() {
     for noise in ["hello", "{\"jsonrpc\":", "{}", "", "[1]", "null"] {
         client.send_line(noise);
     }
+    // What could be a request is refused: somebody may wait for its answer.
+    for _ in 0..2 {
+        let refused = client.receive();
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&json!(null), &json!(-32700))
+        );
+    }
     let (text, _) = client.result(1, "echo", &json!({"text": "still here"}));
     assert_eq!(text, "still here");
     let ended = client.leave();

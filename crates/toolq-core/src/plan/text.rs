@@ -99,7 +99,7 @@ pub fn write_plan_text(
     Ok(())
 }
 
-/// Writes the heading of a batch, with what it waits for, and what decided the safety of all its calls. What doesn't
+/// Writes the heading of a batch, with what decided the safety of all its calls, and what it waits for. What doesn't
 /// fit is written on the next line.
 fn write_heading(
     out: &mut dyn Write,
@@ -113,7 +113,7 @@ fn write_heading(
     let safety = plan.common_safety(number);
     let safety = safety.map(|safety| format!("({})", escape(&safety)));
     let barrier = plan.barrier_before(number);
-    for (separator, part) in [(",", barrier), ("", safety)] {
+    for (separator, part) in [("", safety), (",", barrier)] {
         let Some(part) = part else { continue };
         let part_columns = separator.len() + 1 + part.width();
         let fits = columns + part_columns < style.width;

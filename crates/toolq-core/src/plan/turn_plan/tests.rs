@@ -220,11 +220,11 @@ fn plan_text_draws_a_timeline() {
         1  读取文件             changes  ━━━━━━━━━━━━━━━━━━━━━━━━━━              4s
            cat -- README.md
 
-      batch 1: alone, after all calls before it (by rule save_*)
+      batch 1: alone (by rule save_*), after all calls before it
         3  save_user_memory     changes                            ━━━━━━━       1s
            no backing
 
-      batch 2: 1 call, after call 3, which runs alone (parallel by rule get_*)
+      batch 2: 1 call (parallel by rule get_*), after call 3, which runs alone
         4  get_rate             changes                                  ?  unknown
            POST http://127.0.0.1:8080/rates/USD?to=EUR authorization: "Bearer ${RA…
 
@@ -246,15 +246,14 @@ fn plan_text_draws_a_timeline() {
         1  读取文件             changes       4s
            cat -- README.md
 
-      batch 1: alone,
+      batch 1: alone (by rule save_*),
         after all calls before it
-        (by rule save_*)
         3  save_user_memory     changes       1s
            no backing
 
-      batch 2: 1 call,
+      batch 2: 1 call
+        (parallel by rule get_*),
         after call 3, which runs alone
-        (parallel by rule get_*)
         4  get_rate             changes  unknown
            POST http://127.0.0.1:8080/rate…
 
@@ -330,7 +329,7 @@ fn scripts_are_folded_unless_they_need_an_approval() {
         0  shell  changes  ==================                    1s
            sh -c 'set -e'~
 
-      batch 1: alone, after all calls before it (by rule save_*)
+      batch 1: alone (by rule save_*), after all calls before it
         1  shell  changes                    ==================  1s  needs approval
            sh -c $'set -e\nrm -rf build\n'
 
