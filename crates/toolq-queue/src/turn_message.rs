@@ -34,6 +34,9 @@ pub(super) struct TurnMessage {
 struct CallMessage {
     position: usize,
     id: String,
+    /// Its id came as a number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_number_id: bool,
     /// It calls a custom tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_custom: bool,
@@ -134,6 +137,7 @@ impl CallMessage {
         Self {
             position: call.position,
             id: call.id.clone(),
+            has_number_id: call.has_number_id,
             is_custom: call.kind == CallKind::Custom,
             name: call.name.to_string(),
             input,
@@ -152,6 +156,7 @@ impl CallMessage {
             turn,
             position: self.position,
             id: self.id,
+            has_number_id: self.has_number_id,
             name: self.name.into(),
             input: input.map_err(Box::new),
             parent: None,

@@ -60,14 +60,23 @@ const MESSAGES: [Messages; 7] = [
 /// Returns the ids of the calls that are open and of those that were abandoned, in conversations of `steps` in every dialect, as
 /// a request and as lines. A lower-case letter is a call with that id, an upper-case one its result, and `.` what a person says.
 fn find_open(steps: &str) -> (String, String) {
+    find_open_as(steps, |id| format!("\"{id}\""), |id| format!("\"{id}\""))
+}
+
+/// Like [`find_open`], with the ids of calls and of results as this JSON.
+fn find_open_as(
+    steps: &str,
+    call_id: impl Fn(char) -> String,
+    result_id: impl Fn(char) -> String,
+) -> (String, String) {
     let mut found = Vec::new();
     for messages in &MESSAGES {
         let message = |step: char| match step {
             '.' => messages.person.to_owned(),
             'A'..='Z' => messages
                 .result
-                .replace("ID", &step.to_lowercase().to_string()),
-            id => messages.model.replace("ID", &id.to_string()),
+                .replace("\"ID\"", &result_id(step.to_ascii_lowercase())),
+            id => messages.model.replace("\"ID\"", &call_id(id)),
         };
         let all: Vec<String> = steps.chars().map(message).collect();
         let request = messages.request.replace("MESSAGES", &all.join(","));
@@ -110,6 +119,24 @@ fn the_same_calls_are_open_in_every_dialect() {
     ] {
         let found = find_open(steps);
         assert_eq!(found, (open.to_owned(), abandoned.to_owned()), "{steps}");
+    }
+}
+
+/// Some servers number their calls. A number and the text of its digits are the same id.
+#[test]
+fn a_result_is_found_by_a_number() {
+    let number = |id: char| u32::from(id).to_string();
+    let text = |id: char| format!("\"{}\"", u32::from(id));
+    for (steps, open, abandoned) in [
+        ("ab", "9798", ""),
+        ("abB", "97", ""),
+        ("abBA", "", ""),
+        ("aA.b", "98", ""),
+    ] {
+        let expected = (open.to_owned(), abandoned.to_owned());
+        assert_eq!(find_open_as(steps, number, number), expected, "{steps}");
+        assert_eq!(find_open_as(steps, number, text), expected, "{steps}");
+        assert_eq!(find_open_as(steps, text, number), expected, "{steps}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pairs the results in a recording with their calls.
 //!
 //! A result belongs to the nearest turn before it that has a call with the same id and no result yet, and there to the first
-//! such call: recordings reuse ids in later turns, and results may be in a different order than their calls. Some APIs have
-//! no ids; there, names or nothing but the order tell calls apart.
+//! such call: recordings reuse ids in later turns, and results may be in a different order than their calls. Where results or
+//! calls have no ids, names or nothing but the order tell calls apart.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -52,6 +52,10 @@ pub(crate) enum CallName<'a> {
     Tool(&'a str),
     /// Nothing: it is the next one in order.
     Next,
+    /// The name of its tool, and an id that the call itself doesn't have, which has none.
+    ToolWithoutId(&'a str),
+    /// Only such an id.
+    NextWithoutId,
 }
 
 /// The calls with one name that have no result yet, in the last turn with such calls.
@@ -98,6 +102,8 @@ impl ReplyPairing {
             CallName::Id(id) => self.digest(id),
             CallName::Tool(tool) => NonZeroU64::new(self.hasher.hash_one(("tool", tool))),
             CallName::Next => NonZeroU64::new(self.hasher.hash_one(("", ""))),
+            CallName::ToolWithoutId(tool) => NonZeroU64::new(self.hasher.hash_one(("bare", tool))),
+            CallName::NextWithoutId => NonZeroU64::new(self.hasher.hash_one(("bare", ""))),
         }
     }
 
@@ -109,6 +115,8 @@ impl ReplyPairing {
             let Some(name) = self.digest_name(*name) else {
                 continue;
             };
+            // What has a result under another name is forgotten here, so that memory doesn't grow with it.
+            self.find_call(name);
             let alone = OpenCalls {
                 turn,
                 first: call,
@@ -216,8 +224,8 @@ impl ReplyPairing {
         }
     }
 
-    /// Adds a result of the call with the first of `names` that there is.
-    pub fn add_result(&mut self, names: &[CallName], reply: ReplyEntry) {
+    /// Adds a result of the call with the first of `names` that there is. Returns whether there is one.
+    pub fn add_result(&mut self, names: &[CallName], reply: ReplyEntry) -> bool {
         let digests: Vec<NonZeroU64> = names
             .iter()
             .filter_map(|name| self.digest_name(*name))
@@ -230,8 +238,9 @@ impl ReplyPairing {
             if !reply.skipped {
                 self.close_first(name);
             }
-            return;
+            return true;
         }
+        false
     }
 
     /// Stores a result of the call with this name, and returns that call.
@@ -334,7 +343,7 @@ mod tests {
         pairing.add_result(&[CallName::Id("i")], reply(1));
         pairing.add_result(&[CallName::Id("unknown"), CallName::Tool("f")], reply(2));
         pairing.add_result(&[CallName::Next], reply(3));
-        pairing.add_result(&[CallName::Tool("g")], reply(4));
+        assert!(!pairing.add_result(&[CallName::Tool("g")], reply(4)));
         let found = pairing.finish(HashSet::new());
         let offsets = found
             .replies

@@ -151,6 +151,8 @@ pub struct Call {
     /// The id from the input. A missing id is derived from turn, position, name, and input, so it is the same on every
     /// run.
     pub id: String,
+    /// Its id came as a number, and goes back as one.
+    pub has_number_id: bool,
     /// How its input was written.
     pub kind: CallKind,
     /// The requested name, which may not be the name of any tool. The calls of a turn share it.

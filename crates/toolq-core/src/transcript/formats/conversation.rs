@@ -4,7 +4,6 @@ use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::reply_pairing::CallName;
 use crate::transcript::unrecognized::api_error;
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
@@ -74,18 +73,6 @@ pub(crate) fn read_parts<'a>(
         Ok(())
     })?;
     Ok(ends_in_call)
-}
-
-/// Adds a call whose result may name its id, its tool, or nothing.
-pub(crate) fn add_call_by_any<'a>(
-    turn: usize,
-    call: JsonText<'a>,
-    (id, tool): (Option<&str>, &str),
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    let names = [CallName::Tool(tool), CallName::Next];
-    let id = id.map(CallName::Id);
-    builder.add_named_call(turn, call, &[id.as_slice(), &names].concat())
 }
 
 /// Returns the objects of the array at `key`, and none if there is no such array.

@@ -24,6 +24,7 @@ use crate::types::{Dialect, RecordedResult};
 
 pub use anthropic::invalid_input_object;
 pub(crate) use anthropic::returnable_content;
+pub(crate) use openai_responses::CUSTOM_CALL;
 
 /// A dialect's documents.
 pub(crate) trait Format: Sync {

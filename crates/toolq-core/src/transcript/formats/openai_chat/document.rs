@@ -2,6 +2,7 @@
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
@@ -10,9 +11,8 @@ use crate::transcript::formats::conversation::{
     read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{
-    RawCall, expect_text, non_empty_text, parse_arguments, plain_result,
-};
+use crate::transcript::input_key::{find_input, read_input};
+use crate::transcript::raw_call::{RawCall, expect_text, non_empty_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of the messages in a request or a trajectory.
@@ -51,9 +51,10 @@ impl Format for OpenAiChat {
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let id = non_empty_text(call, "id");
+        let id = CallId::read(call, "id");
         if let Some(custom) = call.get_object("custom") {
-            let text = custom.get("input").map_or(Ok("".into()), expect_text);
+            let text = find_input(&[&custom, call], "input");
+            let text = text.and_then(|text| text.map_or(Ok("".into()), expect_text));
             let text = text.as_deref().map_err(InvalidInput::clone);
             return RawCall::custom(id, non_empty_text(&custom, "name"), text)
                 .reject_duplicate_keys(&custom)
@@ -64,7 +65,7 @@ impl Format for OpenAiChat {
             let kind = InvalidInput::UnknownKind(kind.into_owned());
             return RawCall::new(id, Some("".into()), Err(kind));
         };
-        let arguments = parse_arguments(function.get("arguments"));
+        let arguments = read_input(&[&function, call], "arguments");
         RawCall::new(id, non_empty_text(&function, "name"), arguments)
             .reject_duplicate_keys(&function)
             .reject_duplicate_keys(call)
@@ -198,8 +199,8 @@ fn add_turn<'a>(
             .iter()
             .find_map(|kind| call.get_object(kind));
         let tool = tool.as_ref().and_then(|tool| tool.get_text("name"));
-        let id = non_empty_text(call, "id");
-        builder.add_call(turn, call.json(), (id.as_deref(), tool.as_deref()))
+        let id = CallId::read(call, "id");
+        builder.add_call(turn, call.json(), (&[&id], tool.as_deref()))
     })?;
     builder.set_ending(turn, ending.after(has_calls));
     Ok(turn)
@@ -226,11 +227,11 @@ pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> 
 /// Adds a `tool` message as the result of its call, or of several calls (SWE-agent).
 fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
     for id in message.get_elements("tool_call_ids").unwrap_or_default() {
-        builder.add_result((id.to_text().as_deref(), None), message.json());
+        builder.add_result((&CallId::from_json(id), None), message.json());
     }
     if message.get("tool_call_ids").is_none() || message.has_value("tool_call_id") {
-        let id = non_empty_text(message, "tool_call_id");
-        let tool = message.get_text("name").filter(|_| id.is_none());
-        builder.add_result((id.as_deref(), tool.as_deref()), message.json());
+        let id = CallId::read(message, "tool_call_id");
+        let tool = non_empty_text(message, "name");
+        builder.add_result((&id, tool.as_deref()), message.json());
     }
 }
