@@ -26,6 +26,9 @@ pub(super) struct TurnMessage {
     ending: EndingName,
     started_positions: Vec<usize>,
     in_doubt_positions: Vec<usize>,
+    /// Positions of calls that may have a result in the input, which doesn't say whose it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsure_positions: Vec<usize>,
     message_id: Option<String>,
     model: Option<String>,
 }
@@ -98,6 +101,7 @@ impl TurnMessage {
             ending: turn.ending.into(),
             started_positions: turn.started_positions.clone(),
             in_doubt_positions: turn.in_doubt_positions.clone(),
+            unsure_positions: turn.unsure_positions.clone(),
             message_id: turn.origin.message_id.clone(),
             model: turn.origin.model.clone(),
         }
@@ -110,6 +114,7 @@ impl TurnMessage {
             ending: self.ending.into(),
             started_positions: self.started_positions,
             in_doubt_positions: self.in_doubt_positions,
+            unsure_positions: self.unsure_positions,
             origin: TurnOrigin {
                 input: self.input,
                 message_id: self.message_id,

@@ -20,8 +20,8 @@ use crate::check::valid_input::validate_input;
 use crate::json::{Input, InvalidInput, JsonText, meaning_digest};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
-    LockMode, Rejection, RejectionReason, ResponseEnding, SafetySource, Tool, ToolsConfig, Turn,
-    Verdict,
+    Effect, LockMode, Rejection, RejectionReason, ResponseEnding, SafetySource, Tool, ToolsConfig,
+    Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -93,6 +93,9 @@ impl CallChecker {
             let repeats = repeats.filter(|_| !is_broken && !is_cut_off);
             if is_broken {
                 call = break_call(call);
+            }
+            if turn.unsure_positions.contains(&call.call.position) {
+                call = doubt_call(call);
             }
             call.known = outcome_in_input(&call.verdict, input_state).map(Box::new);
             call.repeats = repeats;
@@ -263,6 +266,16 @@ pub(crate) fn break_call(checked: CheckedCall) -> CheckedCall {
             checked
         }
         _ => reject_call(checked.call, rejection::not_whole()),
+    }
+}
+
+/// Rejects a call that may have a result already, unless running it again changes nothing.
+fn doubt_call(checked: CheckedCall) -> CheckedCall {
+    match &checked.verdict {
+        Verdict::Accepted(accepted) if accepted.tool.effect != Effect::Read => {
+            reject_call(checked.call, rejection::misplaced_result())
+        }
+        Verdict::Accepted(_) | Verdict::Rejected(_) => checked,
     }
 }
 

@@ -4,6 +4,15 @@ use std::borrow::Cow;
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
 
+/// Keys under which the results of the dialects name their calls. A conversation may have been put together from several.
+const RESULT_KEYS: [&str; 5] = [
+    "tool_use_id",
+    "tool_call_id",
+    "call_id",
+    "toolUseId",
+    "toolCallId",
+];
+
 /// An id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum CallId<'a> {
@@ -21,6 +30,12 @@ impl<'a> CallId<'a> {
     /// Reads the id at `key`.
     pub fn read(object: &ParsedObject<'a>, key: &str) -> Self {
         object.get(key).map_or(Self::Missing, Self::from_json)
+    }
+
+    /// Reads the id that a result names: the first of those that it has.
+    pub fn of_result(result: &ParsedObject<'a>) -> Self {
+        let mut ids = RESULT_KEYS.iter().map(|key| Self::read(result, key));
+        ids.find(|id| !id.is_missing()).unwrap_or_default()
     }
 
     pub fn from_json(value: JsonText<'a>) -> Self {

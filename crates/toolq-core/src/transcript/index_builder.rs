@@ -224,7 +224,24 @@ impl IndexBuilder {
             (_, None) => [None; 3],
         };
         let names: Vec<CallName> = names.into_iter().flatten().collect();
-        self.add_reply(&names, json, false);
+        // A second result of a call belongs to no other.
+        let is_placed = self.add_reply(&names, json, false) || self.is_known(id);
+        if !is_placed {
+            let offset = self.document_origin.offset_of(json);
+            self.chains.add_misplaced_result(offset, &self.pairing);
+        }
+    }
+
+    fn is_known(&self, id: &CallId) -> bool {
+        let digest = id.text().and_then(|id| self.pairing.digest(id));
+        digest.is_some_and(|id| self.calls_by_id.contains_key(&id))
+    }
+
+    /// Records the id of a call of a kind that toolq doesn't run, which may have a result.
+    pub fn note_foreign_call(&mut self, id: &CallId) {
+        if let Some(digest) = id.text().and_then(|id| self.pairing.digest(id)) {
+            self.calls_by_id.entry(digest).or_default();
+        }
     }
 
     /// Records that a user's message without a person's text begins.
@@ -303,9 +320,11 @@ impl IndexBuilder {
 
     /// Returns the finished index, and the unknown kinds that nothing answered.
     pub fn finish(self) -> (RecordingIndex, UnknownKinds) {
-        let (passed, unknown_kinds) = self.chains.finish();
-        let replies = self.pairing.finish(passed);
-        let index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
+        let (facts, unknown_kinds) = self.chains.finish();
+        let misplaced_results = facts.misplaced_results;
+        let replies = self.pairing.finish(facts);
+        let mut index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
+        index.misplaced_results = misplaced_results;
         (index, unknown_kinds)
     }
 }

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU64;
 
 use crate::json::JsonText;
+use crate::transcript::chains::OpenCallFacts;
 use crate::transcript::index::ReplyEntry;
 
 /// What a recording says about its calls.
@@ -23,6 +24,8 @@ pub(crate) struct CallReplies {
     pub in_doubt: HashSet<usize>,
     /// Calls that the conversation went past.
     pub passed: HashSet<usize>,
+    /// Calls that a result may belong to that names none, with its offset.
+    pub unsure: HashMap<usize, u64>,
 }
 
 impl CallReplies {
@@ -39,6 +42,11 @@ impl CallReplies {
             started: moved(&self.started),
             in_doubt: moved(&self.in_doubt),
             passed: moved(&self.passed),
+            unsure: order
+                .iter()
+                .enumerate()
+                .filter_map(|(position, call)| Some((position, *self.unsure.get(call)?)))
+                .collect(),
         }
     }
 }
@@ -254,14 +262,15 @@ impl ReplyPairing {
         Some(call)
     }
 
-    /// Returns what is known about the calls, besides those that were `passed`.
-    pub fn finish(self, passed: HashSet<usize>) -> CallReplies {
+    /// Returns what is known about the calls, with these facts about those without results.
+    pub fn finish(self, facts: OpenCallFacts) -> CallReplies {
         let in_doubt = self.in_doubt_calls.into_values();
         CallReplies {
             replies: self.replies,
             started: self.started_calls,
             in_doubt: in_doubt.map(|call| call as usize).collect(),
-            passed,
+            passed: facts.passed,
+            unsure: facts.unsure,
         }
     }
 }
@@ -300,7 +309,7 @@ mod tests {
                 _ => drop(pairing.add_call(turn, &[CallName::Id(&step.to_string())])),
             }
         }
-        let found = pairing.finish(HashSet::new());
+        let found = pairing.finish(OpenCallFacts::default());
         let last_started = found.started.iter().max();
         let calls = (found.replies.len()).max(last_started.map_or(0, |last| last + 1));
         let mark = |call| match found.replies.get(call) {
@@ -344,7 +353,7 @@ mod tests {
         pairing.add_result(&[CallName::Id("unknown"), CallName::Tool("f")], reply(2));
         pairing.add_result(&[CallName::Next], reply(3));
         assert!(!pairing.add_result(&[CallName::Tool("g")], reply(4)));
-        let found = pairing.finish(HashSet::new());
+        let found = pairing.finish(OpenCallFacts::default());
         let offsets = found
             .replies
             .iter()

@@ -30,6 +30,8 @@ pub struct Turn {
     pub started_positions: Vec<usize>,
     /// Positions of calls that are in doubt, if the input is a session log that says so.
     pub in_doubt_positions: Vec<usize>,
+    /// Positions of calls that may have a result in the input, which doesn't say whose it is. They run only if they change nothing.
+    pub unsure_positions: Vec<usize>,
     /// Where it comes from.
     pub origin: TurnOrigin,
 }
@@ -100,6 +102,7 @@ impl Turn {
             broken_from: None,
             started_positions: Vec::new(),
             in_doubt_positions: Vec::new(),
+            unsure_positions: Vec::new(),
             origin: TurnOrigin::default(),
         }
     }

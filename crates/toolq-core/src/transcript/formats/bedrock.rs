@@ -7,7 +7,8 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request, read_values,
+    self, add_results, add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request,
+    read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_key::read_input;
@@ -147,14 +148,16 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     }
     builder.others_speak();
     for block in objects_at(message, "content") {
-        add_result(&block, builder)?;
+        block.get_unique("toolResult")?;
     }
+    add_results(message, builder);
     let says = |block: &ParsedObject| {
         let kinds = ["image", "document", "video", "audio"];
         block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
     };
     let content = message.get("content");
-    if has_speech(content, says) {
+    let is_person = message.get_text("role").as_deref() == Some("user");
+    if is_person && has_speech(content, says) {
         builder.person_speaks(content);
     }
     Ok(())
@@ -202,7 +205,6 @@ fn add_result<'a>(
     let Some(result) = block.get_unique("toolResult")?.and_then(JsonText::object) else {
         return Ok(false);
     };
-    let id = CallId::read(&result, "toolUseId");
-    builder.add_result((&id, None), result.json());
+    conversation::add_result(&result, builder);
     Ok(true)
 }

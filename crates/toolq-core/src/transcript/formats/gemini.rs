@@ -6,8 +6,8 @@ use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at, read_parts,
-    read_request, read_values,
+    add_results, add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at,
+    read_parts, read_request, read_values,
 };
 use crate::transcript::formats::{Format, StreamFormat};
 use crate::transcript::index_builder::IndexBuilder;
@@ -295,6 +295,7 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         return read_model_parts(message, turn, builder).map(drop);
     }
     builder.others_speak();
+    add_results(message, builder);
     for part in objects_at(message, "parts") {
         add_result(&part, builder)?;
     }

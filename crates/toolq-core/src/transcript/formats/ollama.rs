@@ -7,7 +7,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    has_speech, is_said, objects_at, read_objects, read_request, read_values,
+    add_results, has_speech, is_said, objects_at, read_objects, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_key::read_input;
@@ -90,20 +90,16 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
             let turn = builder.open_turn(Dialect::Ollama, AnswerForm::Ollama);
             return add_calls(message, turn, builder);
         }
-        Some("tool") => {
-            let id = CallId::read(message, "tool_call_id");
-            let tool = non_empty_text(message, "tool_name").or(non_empty_text(message, "name"));
-            builder.add_result((&id, tool.as_deref()), message.json());
-        }
         Some("user") => {
             builder.others_speak();
+            add_results(message, builder);
             let content = message.get("content");
             let says = |part: &ParsedObject| part.get("text").is_some_and(is_said);
             if has_speech(content, says) || message.has_value("images") {
                 builder.person_speaks(content);
             }
         }
-        _ => {}
+        _ => add_results(message, builder),
     }
     Ok(())
 }

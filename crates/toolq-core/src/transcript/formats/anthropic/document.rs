@@ -7,7 +7,8 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, add_unknown_members, has_speech, is_said, read_objects,
+    add_result, add_results, add_unknown_kind, add_unknown_members, has_speech, is_said,
+    read_objects,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_key::read_input;
@@ -221,10 +222,9 @@ pub(crate) fn read_other_message<'a>(
 ) -> DocumentResult<'a> {
     builder.others_speak();
     for block in content_blocks(message)?.into_iter().flatten().flatten() {
-        if block.get_unique_text("type")?.as_deref() == Some("tool_result") {
-            add_result(&block, builder);
-        }
+        block.get_unique("type")?;
     }
+    add_results(message, builder);
     let says = |block: &ParsedObject| match block.get_text("type").as_deref() {
         Some("text") => block.get("text").is_some_and(is_said),
         kind => matches!(kind, Some("image" | "document")),
@@ -234,11 +234,6 @@ pub(crate) fn read_other_message<'a>(
         builder.person_speaks(content);
     }
     Ok(())
-}
-
-fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) {
-    let id = CallId::read(block, "tool_use_id");
-    builder.add_result((&id, None), block.json());
 }
 
 /// Returns the blocks of a message, or `None` if it has a text instead.

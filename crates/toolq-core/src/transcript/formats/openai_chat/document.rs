@@ -7,8 +7,8 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_members, alternatives_error, has_speech, is_said, objects_at, read_objects,
-    read_values,
+    add_results, add_unknown_members, alternatives_error, has_speech, is_result, is_said,
+    objects_at, read_objects, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_key::{find_input, read_input};
@@ -154,20 +154,21 @@ fn has_calls(choice: &ParsedObject) -> bool {
 fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     match message.get_unique_text("role")?.as_deref() {
         Some("assistant") => add_turn(message, ResponseEnding::Complete, builder).map(drop),
-        Some("tool" | "function") => {
-            add_results(message, builder);
-            Ok(())
-        }
         Some("user") => {
             builder.others_speak();
-            let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
+            add_results(message, builder);
+            let says =
+                |part: &ParsedObject| !is_result(part) && part.get("text").is_none_or(is_said);
             let content = message.get("content");
             if has_speech(content, says) {
                 builder.person_speaks(content);
             }
             Ok(())
         }
-        _ => Ok(()),
+        _ => {
+            add_results(message, builder);
+            Ok(())
+        }
     }
 }
 
@@ -221,17 +222,5 @@ pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> 
             Err(error.with_hint("declare the functions under `tools` in the request"))
         }
         _ => Ok(()),
-    }
-}
-
-/// Adds a `tool` message as the result of its call, or of several calls (SWE-agent).
-fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
-    for id in message.get_elements("tool_call_ids").unwrap_or_default() {
-        builder.add_result((&CallId::from_json(id), None), message.json());
-    }
-    if message.get("tool_call_ids").is_none() || message.has_value("tool_call_id") {
-        let id = CallId::read(message, "tool_call_id");
-        let tool = non_empty_text(message, "name");
-        builder.add_result((&id, tool.as_deref()), message.json());
     }
 }

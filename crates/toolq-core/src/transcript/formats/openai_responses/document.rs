@@ -7,7 +7,7 @@ use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    has_speech, is_said, may_be_call, objects_at, read_objects,
+    self, has_speech, is_said, may_be_call, objects_at, read_objects,
 };
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::input_key::{find_input, read_input};
@@ -242,8 +242,7 @@ fn is_result(kind: &str) -> bool {
 }
 
 fn add_result(item: &ParsedObject, builder: &mut IndexBuilder) {
-    let id = CallId::read(item, "call_id");
-    builder.add_result((&id, None), item.json());
+    conversation::add_result(item, builder);
 }
 
 /// Adds an item to the model's turn, and returns whether it's a call.
@@ -266,7 +265,10 @@ fn add_part<'a>(
         match classify_item(&kind, item) {
             OtherItem::Api => {}
             OtherItem::Answer(answered) => builder.answer_unknown_kind(answered),
-            OtherItem::Unknown { may_be_call } => builder.add_unknown_kind(&kind, may_be_call),
+            OtherItem::Unknown { may_be_call } => {
+                builder.note_foreign_call(&CallId::read(item, "call_id"));
+                builder.add_unknown_kind(&kind, may_be_call);
+            }
         }
     }
     let incomplete = item.get_unique_text("status")?.as_deref() == Some("incomplete");
