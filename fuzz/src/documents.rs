@@ -107,6 +107,7 @@ fn check_turn(recording: &Recording, text: &[u8], number: usize) -> usize {
 fn calls_of_message(text: &[u8]) -> Option<Vec<(String, String)>> {
     let document: Value = serde_json::from_slice(text).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
+    let id = |value: &Value| text(value).filter(|id| !matches!(id.trim(), "" | "null"));
     if document["type"] == "message"
         && document["role"] == "assistant"
         && document.get("messages").is_none()
@@ -114,7 +115,7 @@ fn calls_of_message(text: &[u8]) -> Option<Vec<(String, String)>> {
         let blocks = document["content"].as_array()?.iter();
         let calls = blocks.filter(|block| block["type"] == "tool_use");
         return calls
-            .map(|call| Some((text(&call["id"])?, text(&call["name"])?)))
+            .map(|call| Some((id(&call["id"])?, text(&call["name"])?)))
             .collect();
     }
     let choices = document["choices"].as_array().filter(|_| {
@@ -133,7 +134,7 @@ fn calls_of_message(text: &[u8]) -> Option<Vec<(String, String)>> {
     let calls = calls.map(|call| {
         let is_function = call["type"] == "function";
         Some((
-            text(&call["id"]).filter(|_| is_function)?,
+            id(&call["id"]).filter(|_| is_function)?,
             text(&call["function"]["name"])?,
         ))
     });

@@ -46,6 +46,13 @@ impl VendorMessage {
         while message.calls.len() < MAX_CALLS && !choices.is_empty() {
             let (id, name) = (choices.text(), choices.text());
             let input = choices.text();
+            // A chunk without an id and a name is a piece of another call.
+            let says_nothing = matches!(id.trim(), "" | "null") && name.is_empty();
+            let id = if says_nothing {
+                format!("id {}", message.calls.len())
+            } else {
+                id
+            };
             let is_object =
                 serde_json::from_str::<Value>(&input).is_ok_and(|input| input.is_object());
             let needs_object = vendor == Vendor::Anthropic;

@@ -20,7 +20,7 @@ use toolq_core::transcript;
 use toolq_core::transcript::{
     InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
 };
-use toolq_core::types::Dialect;
+use toolq_core::types::{CheckedCall, Dialect, RejectionReason, Verdict};
 use toolq_log::{Access, Corruption, RecordContent, StoredBlob};
 
 /// Maximum number of bytes that are read to recognize a stream.
@@ -88,6 +88,10 @@ pub fn print_notes<'r>(
     if abandoned > 0 && !include_all {
         stderr.print_note(&abandoned_note(abandoned));
     }
+    let misplaced = recordings.clone().map(Recording::misplaced_results).sum();
+    if misplaced > 0 {
+        stderr.print_note(&misplaced_note(misplaced));
+    }
     let kinds: BTreeSet<&str> = recordings
         .flat_map(Recording::unknown_kinds)
         .map(String::as_str)
@@ -104,6 +108,27 @@ fn abandoned_note(calls: usize) -> String {
     format!(
         "{calls} {were} abandoned: the conversation went on without {their}; `--all` includes {them}"
     )
+}
+
+fn misplaced_note(results: usize) -> String {
+    let fit = if results == 1 { "fits" } else { "fit" };
+    let results = format_count(results as u64, "result");
+    format!("{results} {fit} no call of the conversation")
+}
+
+/// Returns the error for a recording of which a call didn't run because a result may be its own.
+pub fn misplaced_failure(recording: &Recording, calls: &[CheckedCall]) -> Option<CommandError> {
+    let is_unsure = |call: &CheckedCall| {
+        let Verdict::Rejected(rejection) = &call.verdict else {
+            return false;
+        };
+        rejection.reason == RejectionReason::MisplacedResult
+    };
+    let place = recording.misplaced_result()?;
+    calls
+        .iter()
+        .any(is_unsure)
+        .then(|| stream_failure(place.clone(), 1))
 }
 
 /// Names what the model asked for in ways that toolq doesn't know.

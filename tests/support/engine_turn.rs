@@ -228,6 +228,7 @@ impl TestCall {
                 name: self.tool.name.as_str().into(),
                 input: Ok(input.clone()),
                 parent: None,
+                has_number_id: false,
                 kind: CallKind::Function,
             },
             verdict: Verdict::Accepted(Box::new(AcceptedCall {

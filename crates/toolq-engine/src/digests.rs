@@ -57,6 +57,7 @@ mod tests {
                 name: name.into(),
                 input: Input::parse(input).map_err(Box::new),
                 parent: None,
+                has_number_id: false,
                 kind: toolq_core::types::CallKind::Function,
             };
             idempotency_key(task, &call, &Input::parse(input).unwrap())

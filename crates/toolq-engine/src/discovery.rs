@@ -80,6 +80,7 @@ impl SchemaDiscovery {
             name: tool.name.as_str().into(),
             input: Ok(Input::empty()),
             parent: None,
+            has_number_id: false,
             kind: CallKind::Function,
         });
         let calls = calls.map(|call| checker.check_call(call)).collect();

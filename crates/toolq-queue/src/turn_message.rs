@@ -26,6 +26,9 @@ pub(super) struct TurnMessage {
     ending: EndingName,
     started_positions: Vec<usize>,
     in_doubt_positions: Vec<usize>,
+    /// Positions of calls that may have a result in the input, which doesn't say whose it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unsure_positions: Vec<usize>,
     message_id: Option<String>,
     model: Option<String>,
 }
@@ -34,6 +37,9 @@ pub(super) struct TurnMessage {
 struct CallMessage {
     position: usize,
     id: String,
+    /// Its id came as a number.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_number_id: bool,
     /// It calls a custom tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_custom: bool,
@@ -95,6 +101,7 @@ impl TurnMessage {
             ending: turn.ending.into(),
             started_positions: turn.started_positions.clone(),
             in_doubt_positions: turn.in_doubt_positions.clone(),
+            unsure_positions: turn.unsure_positions.clone(),
             message_id: turn.origin.message_id.clone(),
             model: turn.origin.model.clone(),
         }
@@ -107,6 +114,7 @@ impl TurnMessage {
             ending: self.ending.into(),
             started_positions: self.started_positions,
             in_doubt_positions: self.in_doubt_positions,
+            unsure_positions: self.unsure_positions,
             origin: TurnOrigin {
                 input: self.input,
                 message_id: self.message_id,
@@ -134,6 +142,7 @@ impl CallMessage {
         Self {
             position: call.position,
             id: call.id.clone(),
+            has_number_id: call.has_number_id,
             is_custom: call.kind == CallKind::Custom,
             name: call.name.to_string(),
             input,
@@ -152,6 +161,7 @@ impl CallMessage {
             turn,
             position: self.position,
             id: self.id,
+            has_number_id: self.has_number_id,
             name: self.name.into(),
             input: input.map_err(Box::new),
             parent: None,

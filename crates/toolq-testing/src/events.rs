@@ -33,6 +33,7 @@ pub fn sample_answer(call: &CallRef, text: &str, is_error: bool) -> CallAnswer {
         is_error,
         for_clients: None,
         report: CallReport::default(),
+        has_number_id: false,
         kind: CallKind::Function,
     }
 }
@@ -55,6 +56,7 @@ pub fn emit_finished(
         name: Arc::clone(&call.tool_name),
         input: Ok(Input::empty()),
         parent: call.parent.clone(),
+        has_number_id: false,
         kind: CallKind::Function,
     };
     sink.emit(&[Event::Finished {

@@ -185,6 +185,7 @@ pub fn sample_call(position: usize, name: &str, input: &str) -> Call {
         name: name.into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     }
 }

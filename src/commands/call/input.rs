@@ -47,6 +47,7 @@ pub(super) fn read_call(
             }
         })?),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::commands::run::settings::RunSettings;
-use crate::input::CommandInput;
+use crate::input::{CommandInput, files};
 use crate::output::{AnswerPrinter, CommandError, Exit};
 use crate::plan_file::PlannedCalls;
 use crate::session::RunSession;
@@ -82,7 +82,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
             match (turn.calls.is_empty(), turn.call_count()) {
                 (true, 0) => printer.print_empty_list(),
                 (true, _) => {}
-                (false, _) => self.answer_turn(turn, &mut printer).await?,
+                (false, _) => self.answer_turn(recording, turn, &mut printer).await?,
             }
             self.check_output(&mut printer)?;
         }
@@ -107,6 +107,7 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
 
     async fn answer_turn(
         &mut self,
+        recording: &Recording,
         mut turn: Turn,
         printer: &mut AnswerPrinter,
     ) -> Result<(), CommandError> {
@@ -119,7 +120,9 @@ impl<'s, 'c> InputAnswerer<'s, 'c> {
         if let Some(plan) = &self.plan {
             plan.check_calls(&calls)?;
         }
+        let failure = files::misplaced_failure(recording, &calls);
         parts.engine.run_turn(number, calls, sink, printer).await;
+        self.failures.extend(failure);
         Ok(())
     }
 

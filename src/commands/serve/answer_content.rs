@@ -160,6 +160,7 @@ mod tests {
                 status: Status::Failed,
                 ..CallReport::default()
             },
+            has_number_id: false,
             kind: CallKind::Function,
         };
         let result = serde_json::to_value(call_result(&answer, StructuredSource::None)).unwrap();

@@ -246,6 +246,7 @@ fn one_call_turn(number: usize, call: &ToolCall, origin: TurnOrigin) -> Turn {
         turn: number,
         position: 0,
         id: format!("call_{number}"),
+        has_number_id: false,
         kind: CallKind::Function,
         name: call.name.as_str().into(),
         input: Input::parse(call.arguments.get()).map_err(Box::new),

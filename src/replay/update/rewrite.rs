@@ -182,6 +182,7 @@ mod tests {
             is_error,
             for_clients: None,
             report: toolq_core::types::CallReport::default(),
+            has_number_id: false,
             kind: CallKind::Function,
         };
         rewrite_reply(&reply, &actual).unwrap().text

@@ -280,3 +280,55 @@ tools:
         .assert_exit(0);
     assert_eq!(ran.result_texts()[0].0, "done");
 }
+
+/// A result that fits no call may be that of one that waits: what changes something doesn't run again.
+#[test]
+fn a_call_that_a_result_may_belong_to_runs_only_if_it_reads() {
+    let call = |id: &str, name: &str, input: Value| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+    let calls = [
+        call("a", "touch", json!({"path": "made.txt"})),
+        call("b", "echo", json!({"n": 1})),
+    ];
+    let request = json!({"messages": [
+        {"role": "assistant", "content": calls},
+        {"role": "tool", "tool_call_id": "call_a", "content": "made"},
+    ]});
+    let ran = toolq()
+        .stdin(request.to_string())
+        .run(&["run"])
+        .assert_exit(3);
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let content = |call: usize| answer["content"][call]["content"].as_str().unwrap();
+    assert!(
+        content(0).starts_with("Not executed: the conversation has a result"),
+        "{answer}"
+    );
+    assert_eq!(content(1), r#"{"n":1}"#);
+    assert!(!ran.dir.path().join("made.txt").exists());
+    let place = "stdin:1:";
+    assert!(
+        ran.stderr.contains(place) && ran.stderr.contains("this result fits no call"),
+        "{}",
+        ran.stderr
+    );
+    // Whoever asks for all calls knows what has run.
+    let ran = toolq()
+        .stdin(request.to_string())
+        .run(&["run", "--all"])
+        .assert_exit(0);
+    assert!(ran.dir.path().join("made.txt").exists());
+    // A result that no call waits for is only noted.
+    let answered = json!({"messages": [
+        {"role": "tool", "tool_call_id": "old", "content": "made"},
+        {"role": "assistant", "content": [calls[1]]},
+    ]});
+    let ran = toolq()
+        .stdin(answered.to_string())
+        .run(&["run"])
+        .assert_exit(0);
+    assert!(
+        ran.stderr.contains("1 result fits no call"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -37,6 +37,7 @@ fn check_url(checker: &mut CallChecker, url: &str) -> Result<String, String> {
         name: "fetch".into(),
         input: Input::parse(&input).map_err(Box::new),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     };
     let turn = Turn::of_calls(0, vec![call], AnswerForm::Message);

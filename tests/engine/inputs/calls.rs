@@ -117,19 +117,20 @@ fn a_call_with_a_duplicate_key_is_rejected() {
     assert!(turn.calls[0].input.is_ok());
 }
 
-/// Ids are passed on verbatim. A missing or invalid one is generated, the same on every run.
+/// Ids are passed on verbatim. One that is missing, or says nothing, is generated, the same on every run.
 #[test]
 fn ids_are_kept_or_made() {
     let long = "x".repeat(10_000);
-    for id in ["../x", "a\\nb\\u0000", "", "é", &long] {
+    for id in ["../x", "a\\nb\\u0000", " x", "é", &long] {
         let text = format!(r#"[{{"type":"tool_use","id":"{id}","name":"n","input":{{}}}}]"#);
         let turn = read(text).unwrap().turn(0, false).unwrap();
         let id: String = serde_json::from_str(&format!("\"{id}\"")).unwrap();
         assert_eq!(turn.calls[0].id, id);
     }
     let bare = r#"{"type":"tool_use","name":"n","input":{}}"#;
-    let odd = r#"{"type":"tool_use","id":7,"name":"n","input":{}}"#;
-    let text = format!("[{bare},{bare},{odd}]");
+    let blank = |id: &str| bare.replacen(',', &format!(r#","id":{id},"#), 1);
+    let blanks = ["null", r#""""#, r#"" ""#, r#""null""#].map(blank);
+    let text = format!("[{bare},{bare},{}]", blanks.join(","));
     let calls = open_calls(&text);
     assert_eq!(calls, open_calls(&text), "the same on every run");
     assert!(
@@ -152,42 +153,114 @@ fn inputs_are_kept_verbatim_or_invalid() {
         open_calls(text),
         [r#"0.0:a n { "n" : 1.0e2, "m":12345678901234567890123 }"#]
     );
-    for input in [
-        "null",
-        "[]",
-        "\"x\"",
-        "3",
-        r#"{"a":1e400}"#,
-        r#"{"a":"\ud800"}"#,
-    ] {
+    for input in ["[]", "\"x\"", "3", r#"{"a":1e400}"#, r#"{"a":"\ud800"}"#] {
         let text = format!(r#"{{"type":"tool_use","id":"a","name":"n","input":{input}}}"#);
         assert_eq!(open_calls(&text), ["0.0:a n !"], "{input}");
     }
     assert_eq!(
-        open_calls(r#"{"type":"tool_use","id":"a","name":"n"}"#),
-        ["0.0:a n !"]
-    );
-    assert_eq!(
         open_calls(r#"{"type":"tool_use","id":"a","name":3,"input":{}}"#),
         ["0.0:a  !"]
     );
-    for (arguments, input) in [
-        (r#""""#, "{}"),
-        (r#"" ""#, "{}"),
-        (r#""{\"x\": 1}""#, r#"{"x": 1}"#),
-        (r#""{""#, "!"),
-        ("null", "{}"),
-        (r#"{"x":1}"#, r#"{"x":1}"#),
-        (r#""\ud800""#, "!"),
-    ] {
-        let text = format!(
-            r#"{{"type":"function_call","call_id":"a","name":"n","arguments":{arguments}}}"#
-        );
-        assert_eq!(
-            open_calls(&text),
-            [format!("0.0:a n {input}")],
-            "{arguments}"
-        );
+}
+
+/// A call in each dialect. `INPUT` is what its object has besides id and name, `AROUND` what the object around that has, and the
+/// key is that of inputs.
+const CALLS: [(&str, &str); 6] = [
+    (r#"{"type":"tool_use","id":"a","name":"n"INPUT}"#, "input"),
+    (
+        r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"n"INPUT}AROUND}]}"#,
+        "arguments",
+    ),
+    (
+        r#"{"type":"function_call","call_id":"a","name":"n"INPUT}"#,
+        "arguments",
+    ),
+    (
+        r#"{"role":"model","parts":[{"functionCall":{"id":"a","name":"n"INPUT}AROUND}]}"#,
+        "args",
+    ),
+    (
+        r#"{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"n"INPUT}AROUND}]}"#,
+        "input",
+    ),
+    (
+        r#"{"model":"m","done":true,"message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n"INPUT}AROUND}]}}"#,
+        "arguments",
+    ),
+];
+
+/// Returns the input of a call with these members, or `!`.
+fn input_of(call: &str, input: &str, around: &str) -> String {
+    let text = call.replace("INPUT", input).replace("AROUND", around);
+    let calls = open_calls(&text);
+    let input = calls[0].strip_prefix("0.0:a n ");
+    input
+        .unwrap_or_else(|| panic!("{text}: {calls:?}"))
+        .to_owned()
+}
+
+/// An object, or a text that is the JSON of one; nothing at all is no arguments.
+#[test]
+fn an_input_is_what_can_be_understood_in_one_way_in_every_dialect() {
+    for (call, key) in CALLS {
+        assert_eq!(input_of(call, "", ""), "{}", "{call}");
+        for (value, expected) in [
+            (r#"{"x":1.0}"#, r#"{"x":1.0}"#),
+            (r#""{\"x\": 1}""#, r#"{"x": 1}"#),
+            (r#""\"{\\\"x\\\": 1}\"""#, r#"{"x": 1}"#),
+            (r#""""#, "{}"),
+            (r#"" ""#, "{}"),
+            ("null", "{}"),
+            (r#""{""#, "!"),
+            (r#""x""#, "!"),
+            (r#""\ud800""#, "!"),
+            ("[]", "!"),
+            ("3", "!"),
+        ] {
+            let input = format!(r#","{key}":{value}"#);
+            assert_eq!(input_of(call, &input, ""), expected, "{call}: {value}");
+        }
+    }
+}
+
+/// Some servers write another key. If it is the only one, there is one way to understand it; and no call runs without what may be
+/// its input.
+#[test]
+fn an_input_under_another_key_is_never_lost() {
+    for (call, key) in CALLS {
+        for other in [
+            "arguments",
+            "args",
+            "input",
+            "kwargs",
+            "parameters",
+            "params",
+        ] {
+            let member = |json: &str| format!(r#","{other}":{json}"#);
+            let object = member(r#"{"x":1}"#);
+            if call.contains("AROUND") {
+                assert_eq!(input_of(call, "", &object), r#"{"x":1}"#, "{call}: {other}");
+            }
+            if other == key {
+                continue;
+            }
+            let with_own = |own: &str| format!(r#","{key}":{own}{object}"#);
+            for (input, expected) in [
+                (object.clone(), r#"{"x":1}"#),
+                (member(r#""{\"x\":1}""#), r#"{"x":1}"#),
+                (member("{}"), "{}"),
+                (with_own("null"), r#"{"x":1}"#),
+                (with_own(r#"{"x":2}"#), r#"{"x":2}"#),
+                (with_own("{}"), "!"),
+                (member(r#""x""#), "!"),
+                (member("[1]"), "!"),
+                (format!(r#"{object},"arguments_json":"{{}}""#), r#"{"x":1}"#),
+                (format!(r#"{object},"arguments_json":"1""#), "!"),
+                (r#","arguments_json":"{\"x\":1}""#.to_owned(), "!"),
+            ] {
+                assert_eq!(input_of(call, &input, ""), expected, "{call}: {input}");
+            }
+        }
     }
 }
 

@@ -79,14 +79,15 @@ impl<'c> StreamAdmission<'c> {
                 position,
                 rejection: rejection::not_whole(),
             }));
-        for checked in &mut self.waiting {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let judge = |checked: CheckedCall| {
             if checked.call.position >= first {
-                if checked.verdict.accepted().is_some() {
-                    checked.verdict = Verdict::rejected(rejection::not_whole());
-                }
-                checked.repeats = None;
+                break_call(checked)
+            } else {
+                checked
             }
-        }
+        };
+        self.waiting = waiting.map(judge).collect();
         self.release_ready();
     }
 

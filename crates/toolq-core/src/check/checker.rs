@@ -20,7 +20,8 @@ use crate::check::valid_input::validate_input;
 use crate::json::{Input, InvalidInput, JsonText, meaning_digest};
 use crate::types::{
     AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
-    LockMode, Rejection, ResponseEnding, SafetySource, Tool, ToolsConfig, Turn, Verdict,
+    Effect, LockMode, Rejection, RejectionReason, ResponseEnding, SafetySource, Tool, ToolsConfig,
+    Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -92,6 +93,9 @@ impl CallChecker {
             let repeats = repeats.filter(|_| !is_broken && !is_cut_off);
             if is_broken {
                 call = break_call(call);
+            }
+            if turn.unsure_positions.contains(&call.call.position) {
+                call = doubt_call(call);
             }
             call.known = outcome_in_input(&call.verdict, input_state).map(Box::new);
             call.repeats = repeats;
@@ -252,11 +256,26 @@ fn task_safety(agent: &Tool) -> (bool, SafetySource) {
     safety::decide_safety(&agent.safety, || false)
 }
 
-/// Rejects a call of which it isn't certain what was sent, unless it was already rejected for a reason of its own.
+/// Rejects a call of which it isn't certain what was sent. What is wrong with its input may not be the model's fault.
 pub(crate) fn break_call(checked: CheckedCall) -> CheckedCall {
-    match checked.verdict {
-        Verdict::Accepted(_) => reject_call(checked.call, rejection::not_whole()),
-        Verdict::Rejected(_) => checked,
+    match &checked.verdict {
+        Verdict::Rejected(rejection)
+            if rejection.reason == RejectionReason::UnknownTool
+                && !checked.call.name.is_empty() =>
+        {
+            checked
+        }
+        _ => reject_call(checked.call, rejection::not_whole()),
+    }
+}
+
+/// Rejects a call that may have a result already, unless running it again changes nothing.
+fn doubt_call(checked: CheckedCall) -> CheckedCall {
+    match &checked.verdict {
+        Verdict::Accepted(accepted) if accepted.tool.effect != Effect::Read => {
+            reject_call(checked.call, rejection::misplaced_result())
+        }
+        Verdict::Accepted(_) | Verdict::Rejected(_) => checked,
     }
 }
 

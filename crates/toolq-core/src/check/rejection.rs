@@ -90,6 +90,15 @@ pub(crate) fn response_refused() -> Rejection {
     }
 }
 
+/// Rejects a call that may have a result already.
+pub(crate) fn misplaced_result() -> Rejection {
+    let detail = "the conversation has a result that fits no call and may be the one of this call";
+    Rejection {
+        reason: RejectionReason::MisplacedResult,
+        details: vec![input_detail(detail)],
+    }
+}
+
 /// Rejects a call with paths that lead outside the root.
 pub(crate) fn path_outside_root(details: Vec<ProblemDetail>) -> Rejection {
     Rejection {

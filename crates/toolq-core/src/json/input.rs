@@ -52,6 +52,12 @@ pub enum InvalidInput {
     /// The call has no name, or its name isn't a string.
     #[error("the call has no name")]
     MissingName,
+    /// The id of the call is neither a text nor a number, so no result can name the call.
+    #[error("the id of the call is {0}; it must be a text")]
+    UnreadableId(JsonKind),
+    /// What may be the input stands under a key that isn't one of inputs, or under one of several.
+    #[error("the input is missing, but what is under the key {0:?} may be it")]
+    OtherKey(String),
     /// Only a part of the input is there.
     #[error("the input is incomplete")]
     Incomplete,

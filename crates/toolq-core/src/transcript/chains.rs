@@ -18,6 +18,17 @@ const MAX_UNKNOWN_KINDS: usize = 16;
 /// Kinds of blocks that toolq doesn't know, each with whether it looks like a call.
 pub(crate) type UnknownKinds = BTreeMap<String, bool>;
 
+/// What a conversation says about calls without results.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCallFacts {
+    /// Calls that the conversation went past.
+    pub passed: HashSet<usize>,
+    /// Calls that a result may belong to that names none, with its offset.
+    pub unsure: HashMap<usize, u64>,
+    /// Number of results that name no call.
+    pub misplaced_results: usize,
+}
+
 /// One conversation, as far as it can still change.
 #[derive(Debug, Default)]
 struct Chain {
@@ -54,6 +65,10 @@ pub(crate) struct Chains {
     lines: HashMap<NonZeroU64, ChainKey>,
     /// Calls that the conversation went past without a result. One may have come later.
     passed: HashSet<usize>,
+    /// Calls that a result may belong to that names none, with its offset. Their own results may come later.
+    unsure: HashMap<usize, u64>,
+    /// Number of results that name no call.
+    misplaced_results: usize,
     /// What documents that stand for themselves left behind.
     unknown_kinds: UnknownKinds,
 }
@@ -120,6 +135,18 @@ impl Chains {
             .extend(calls.filter(|&call| !pairing.has_reply(call)));
     }
 
+    /// A result names no call. It may belong to any that waits for one.
+    pub fn add_misplaced_result(&mut self, offset: u64, pairing: &ReplyPairing) {
+        self.misplaced_results += 1;
+        let calls = self.current().calls.clone().into_iter();
+        let waiting = calls
+            .map(|call| call as usize)
+            .filter(|&call| !pairing.has_reply(call));
+        for call in waiting {
+            self.unsure.entry(call).or_insert(offset);
+        }
+    }
+
     /// The model calls a tool.
     pub fn add_call(&mut self, call: u32) {
         let chain = self.current();
@@ -166,14 +193,19 @@ impl Chains {
         self.current().unknown_kinds.remove(kind);
     }
 
-    /// Returns the calls that were passed, and the unknown kinds in the last messages.
-    pub fn finish(mut self) -> (HashSet<usize>, UnknownKinds) {
+    /// Returns what is known of the calls besides their results, and the unknown kinds in the last messages.
+    pub fn finish(mut self) -> (OpenCallFacts, UnknownKinds) {
         self.begin_document();
         let chains = self.side.into_values().chain([self.input]);
         for chain in chains {
             add_kinds(&mut self.unknown_kinds, chain.unknown_kinds);
         }
-        (self.passed, self.unknown_kinds)
+        let facts = OpenCallFacts {
+            passed: self.passed,
+            unsure: self.unsure,
+            misplaced_results: self.misplaced_results,
+        };
+        (facts, self.unknown_kinds)
     }
 }
 

@@ -47,19 +47,32 @@ fn detect_object(object: &ParsedObject) -> Form {
 fn detect_list(mut items: ObjectIter) -> Form {
     match items.next() {
         None => Form::OnlyText,
-        Some(Ok(first)) if first.has_value("role") => match recognize(&first) {
-            Some(dialect) => Form::Of(dialect),
-            None => detect_conversation(items),
-        },
+        Some(Ok(first)) if first.has_value("role") => {
+            detect_conversation([Ok(first)].into_iter().chain(items))
+        }
         Some(Ok(first)) => recognize(&first).map_or(Form::Unknown, Form::Of),
         Some(Err(_)) => Form::Unknown,
     }
 }
 
-/// Returns the dialect of the first message that shows one.
-fn detect_conversation(messages: ObjectIter) -> Form {
-    let mut dialects = messages.flatten().filter_map(|entry| recognize(&entry));
-    dialects.next().map_or(Form::OnlyText, Form::Of)
+/// Returns the dialect of the first message of the model that shows one, or else of any: only the model's messages have calls, and
+/// others may have been put in from elsewhere.
+fn detect_conversation<'a>(
+    messages: impl Iterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
+) -> Form {
+    let mut shown = Form::OnlyText;
+    for message in messages.flatten() {
+        let is_model = matches!(
+            message.get_text("role").as_deref(),
+            Some("assistant" | "model")
+        );
+        match recognize(&message) {
+            Some(dialect) if is_model => return Form::Of(dialect),
+            Some(dialect) if matches!(shown, Form::OnlyText) => shown = Form::Of(dialect),
+            _ => {}
+        }
+    }
+    shown
 }
 
 /// Returns whether an unrecognized document may be one of the other lines that session logs have.

@@ -66,6 +66,8 @@ pub(crate) struct RecordingIndex {
     replies: CallReplies,
     /// The ids that different calls of a conversation have.
     pub shared_ids: Arc<BTreeSet<String>>,
+    /// Number of results that name no call.
+    pub misplaced_results: usize,
 }
 
 impl RecordingIndex {
@@ -88,6 +90,7 @@ impl RecordingIndex {
             calls,
             replies,
             shared_ids: shared_ids.into(),
+            misplaced_results: 0,
         }
     }
 
@@ -128,6 +131,14 @@ impl RecordingIndex {
     pub fn abandoned_count(&self) -> usize {
         let passed = self.replies.passed.iter();
         passed.filter(|&&call| self.is_abandoned(call)).count()
+    }
+
+    /// Returns the offset of a result that may be that of an open call, but names none.
+    pub fn misplaced_result(&self, call: usize) -> Option<u64> {
+        let offset = self.replies.unsure.get(&call);
+        offset
+            .copied()
+            .filter(|_| self.is_open(call) && self.reply(call).is_none())
     }
 
     /// Returns whether a call still needs a result.

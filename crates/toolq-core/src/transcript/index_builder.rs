@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 
 use crate::json::{JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::chains::{Chains, UnknownKinds};
 use crate::transcript::document::DocumentOrigin;
 use crate::transcript::document_error::DocumentError;
 use crate::transcript::formats::session_log::LoggedCalls;
 use crate::transcript::index::{CallIndexEntry, RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
 use crate::transcript::reply_pairing::{CallName, ReplyPairing};
-use crate::types::{AnswerForm, Dialect, ResponseEnding};
+use crate::types::{AnswerForm, Dialect, ResponseEnding, is_generated_id};
 
 /// Keys of the id of a message or response.
 pub(crate) const MESSAGE_ID_KEYS: [&str; 2] = ["id", "responseId"];
@@ -133,24 +134,31 @@ impl IndexBuilder {
         }
     }
 
-    /// Adds the next call of `turn`. `call` is its JSON, a part of the document. Results name its id; if it has none, its
-    /// tool, or nothing at all.
+    /// Adds the next call of `turn`. `call` is its JSON, a part of the document. Results name one of its `ids`, of which the first
+    /// is its own; or else its tool, or nothing at all.
     pub fn add_call<'a>(
         &mut self,
         turn: usize,
         call: JsonText<'a>,
-        (id, tool): (Option<&str>, Option<&str>),
+        (ids, tool): (&[&CallId], Option<&str>),
     ) -> Result<(), DocumentError<'a>> {
-        match (id, tool) {
-            (Some(id), _) => self.add_named_call(turn, call, &[CallName::Id(id)]),
-            (None, Some(tool)) => {
-                self.add_named_call(turn, call, &[CallName::Tool(tool), CallName::Next])
-            }
-            (None, None) => self.add_named_call(turn, call, &[CallName::Next]),
-        }
+        let has_id = ids.first().is_some_and(|own| own.text().is_some());
+        let named = ids.iter().filter_map(|id| id.text()).map(CallName::Id);
+        let by_tool = tool.map(CallName::Tool);
+        let bare = [
+            tool.map(CallName::ToolWithoutId),
+            Some(CallName::NextWithoutId),
+        ];
+        let bare = bare.into_iter().flatten().filter(|_| !has_id);
+        let names: Vec<CallName> = named
+            .chain(by_tool)
+            .chain([CallName::Next])
+            .chain(bare)
+            .collect();
+        self.add_named_call(turn, call, &names)
     }
 
-    /// Like [`add_call`](Self::add_call), for a call that a result may refer to by any of `names`.
+    /// Like [`add_call`](Self::add_call), for a call that a result may refer to by any of `names`, and by nothing else.
     pub fn add_named_call<'a>(
         &mut self,
         turn: usize,
@@ -204,18 +212,42 @@ impl IndexBuilder {
         self.calls.len()
     }
 
-    /// Adds the result of the call with this id, or else of the next one of this tool, or else of the next one. `json` is its
-    /// JSON, a part of the document.
-    pub fn add_result(&mut self, (id, tool): (Option<&str>, Option<&str>), json: JsonText<'_>) {
+    /// Adds the result of the call with this id, or, without an id, of the next one of this tool, or else of the next one.
+    /// `json` is its JSON, a part of the document. An id that no call has may be that of a call without one.
+    pub fn add_result(&mut self, (id, tool): (&CallId, Option<&str>), json: JsonText<'_>) {
         self.chains.others_speak();
-        let names = [id.map(CallName::Id), tool.map(CallName::Tool)];
-        let names: Vec<CallName> = names.into_iter().flatten().collect();
-        let names = if names.is_empty() {
-            &[CallName::Next]
-        } else {
-            &*names
+        let names = match (id, id.text()) {
+            (_, Some(text)) => [
+                Some(CallName::Id(text)),
+                tool.map(CallName::ToolWithoutId),
+                is_generated_id(text).then_some(CallName::NextWithoutId),
+            ],
+            (CallId::Missing, None) => [
+                Some(tool.map_or(CallName::Next, CallName::Tool)),
+                None,
+                None,
+            ],
+            (_, None) => [None; 3],
         };
-        self.add_reply(names, json, false);
+        let names: Vec<CallName> = names.into_iter().flatten().collect();
+        // A second result of a call belongs to no other.
+        let is_placed = self.add_reply(&names, json, false) || self.is_known(id);
+        if !is_placed {
+            let offset = self.document_origin.offset_of(json);
+            self.chains.add_misplaced_result(offset, &self.pairing);
+        }
+    }
+
+    fn is_known(&self, id: &CallId) -> bool {
+        let digest = id.text().and_then(|id| self.pairing.digest(id));
+        digest.is_some_and(|id| self.calls_by_id.contains_key(&id))
+    }
+
+    /// Records the id of a call of a kind that toolq doesn't run, which may have a result.
+    pub fn note_foreign_call(&mut self, id: &CallId) {
+        if let Some(digest) = id.text().and_then(|id| self.pairing.digest(id)) {
+            self.calls_by_id.entry(digest).or_default();
+        }
     }
 
     /// Records that a user's message without a person's text begins.
@@ -266,9 +298,9 @@ impl IndexBuilder {
         self.add_reply(&[CallName::Id(id)], json, skipped);
     }
 
-    fn add_reply(&mut self, names: &[CallName], json: JsonText<'_>, skipped: bool) {
+    fn add_reply(&mut self, names: &[CallName], json: JsonText<'_>, skipped: bool) -> bool {
         let reply = self.reply_entry(json, skipped);
-        self.pairing.add_result(names, reply);
+        self.pairing.add_result(names, reply)
     }
 
     fn reply_entry(&self, json: JsonText<'_>, skipped: bool) -> ReplyEntry {
@@ -294,9 +326,11 @@ impl IndexBuilder {
 
     /// Returns the finished index, and the unknown kinds that nothing answered.
     pub fn finish(self) -> (RecordingIndex, UnknownKinds) {
-        let (passed, unknown_kinds) = self.chains.finish();
-        let replies = self.pairing.finish(passed);
-        let index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
+        let (facts, unknown_kinds) = self.chains.finish();
+        let misplaced_results = facts.misplaced_results;
+        let replies = self.pairing.finish(facts);
+        let mut index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
+        index.misplaced_results = misplaced_results;
         (index, unknown_kinds)
     }
 }

@@ -3,6 +3,7 @@
 //! Pure: nothing here runs a call or knows what a tool does.
 
 mod body_reader;
+mod call_id;
 mod chains;
 mod declarations;
 mod detect;
@@ -14,6 +15,7 @@ mod formats;
 mod index;
 mod index_builder;
 mod input_error;
+mod input_key;
 mod input_source;
 mod json_end_scanner;
 mod line_follower;

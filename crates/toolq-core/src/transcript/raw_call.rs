@@ -7,15 +7,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::json::{Input, InvalidInput, JsonText, ParsedObject, to_json_line};
+use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
+use crate::transcript::call_id::CallId;
 use crate::transcript::index::CallIndexEntry;
 use crate::types::{Call, CallKind, GENERATED_ID_PREFIX, RecordedResult, ResultContent};
 
 /// The id, name, and input of one call.
 #[derive(Debug)]
 pub(crate) struct RawCall {
-    /// `None` if it's missing or not a string.
-    id: Option<String>,
+    id: CallId<'static>,
     /// `None` if it's missing or not a string.
     name: Option<String>,
     kind: CallKind,
@@ -23,18 +23,15 @@ pub(crate) struct RawCall {
 }
 
 impl RawCall {
-    /// Creates a call. Its input is an error if it has no name.
-    pub fn new(
-        id: Option<Cow<str>>,
-        name: Option<Cow<str>>,
-        input: Result<Input, InvalidInput>,
-    ) -> Self {
-        let input = match name {
-            Some(_) => input,
-            None => Err(InvalidInput::MissingName),
+    /// Creates a call. Its input is an error if it has no name, or an id that no result can have.
+    pub fn new(id: CallId, name: Option<Cow<str>>, input: Result<Input, InvalidInput>) -> Self {
+        let input = match (&name, &id) {
+            (None, _) => Err(InvalidInput::MissingName),
+            (_, CallId::Unreadable(kind)) => Err(InvalidInput::UnreadableId(*kind)),
+            _ => input,
         };
         Self {
-            id: id.map(Cow::into_owned),
+            id: id.into_owned(),
             name: name.map(Cow::into_owned),
             kind: CallKind::Function,
             input,
@@ -42,11 +39,7 @@ impl RawCall {
     }
 
     /// Creates a call of a custom tool, whose input is `text`.
-    pub fn custom(
-        id: Option<Cow<str>>,
-        name: Option<Cow<str>>,
-        text: Result<&str, InvalidInput>,
-    ) -> Self {
+    pub fn custom(id: CallId, name: Option<Cow<str>>, text: Result<&str, InvalidInput>) -> Self {
         let input = text.and_then(|text| Input::of_text("input", text));
         Self {
             kind: CallKind::Custom,
@@ -67,14 +60,18 @@ impl RawCall {
     /// not the call was streamed.
     pub fn into_call(self, turn: usize, position: usize) -> Call {
         let name = self.name.unwrap_or_default();
-        let id = self.id.unwrap_or_else(|| {
-            let input = self.input.as_ref().map_or("", Input::text);
-            generate_call_id(turn, position, &name, &to_json_line(input))
-        });
+        let id = self.id.text().map_or_else(
+            || {
+                let input = self.input.as_ref().map_or("", Input::text);
+                generate_call_id(turn, position, &name, &to_json_line(input))
+            },
+            str::to_owned,
+        );
         Call {
             turn,
             position,
             id,
+            has_number_id: self.id.is_number(),
             kind: self.kind,
             name: name.into(),
             input: self.input.map_err(Box::new),
@@ -101,30 +98,24 @@ pub(crate) fn extract_call(
     ParsedObject::parse(text).ok().flatten()
 }
 
-/// Parses an input that is given as an object.
+/// Parses the input of a call: an object, or a text that is the JSON of one, even if it was made a text twice. `null`, an empty
+/// text, and nothing at all are no arguments.
 pub(crate) fn parse_input(value: Option<JsonText>) -> Result<Input, InvalidInput> {
-    value.map_or(Err(InvalidInput::Missing), Input::from_json)
+    match value.filter(|value| !value.is_null()) {
+        None => Ok(Input::empty()),
+        Some(text) if text.kind() == JsonKind::String => parse_input_text(&expect_text(text)?),
+        Some(other) => Input::from_json(other),
+    }
 }
 
-/// Parses an input that some APIs leave out if there are no arguments.
-pub(crate) fn parse_optional_input(value: Option<JsonText>) -> Result<Input, InvalidInput> {
-    let value = value.filter(|value| !value.is_null());
-    value.map_or_else(|| Ok(Input::empty()), Input::from_json)
-}
-
-/// Parses an input that is given as a string of JSON. Some servers send an object instead of a string.
-pub(crate) fn parse_arguments(value: Option<JsonText>) -> Result<Input, InvalidInput> {
-    let Some(string) = value.filter(|value| value.get().starts_with('"')) else {
-        return parse_optional_input(value);
-    };
-    parse_arguments_text(&expect_text(string)?)
-}
-
-/// Parses the text of an input. `OpenAI` sends an empty one for no arguments, and some servers `null`.
-pub(crate) fn parse_arguments_text(text: &str) -> Result<Input, InvalidInput> {
-    match text.trim() {
-        "" | "null" => Ok(Input::empty()),
-        text => Input::parse(text),
+/// Like [`parse_input`], for the text of an input.
+pub(crate) fn parse_input_text(text: &str) -> Result<Input, InvalidInput> {
+    let quoted = Some(text.trim()).filter(|text| text.starts_with('"'));
+    let inner = quoted.and_then(|text| serde_json::from_str::<String>(text).ok());
+    match (text.trim(), inner) {
+        ("" | "null", _) => Ok(Input::empty()),
+        (_, Some(object)) if object.trim_start().starts_with('{') => Input::parse(&object),
+        (text, _) => Input::parse(text),
     }
 }
 

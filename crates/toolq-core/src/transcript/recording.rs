@@ -36,6 +36,8 @@ pub struct Recording {
     unknown_kinds: Vec<String>,
     /// What is missing at its end, if something is.
     damage: Option<InputError>,
+    /// Where the first result is that may be that of an open call, but names none.
+    misplaced_result: Option<InputError>,
 }
 
 impl Recording {
@@ -91,7 +93,13 @@ impl Recording {
             .log_dialect
             .or(index.dialect())
             .or(reader.last_dialect);
+        let misplaced = index
+            .open_calls()
+            .find_map(|call| index.misplaced_result(call));
+        let message = "this result fits no call, so calls that it may belong to don't run";
+        let misplaced = misplaced.map(|offset| source.locate(OffsetError::at(offset, message)));
         Ok(Self {
+            misplaced_result: misplaced,
             unknown_kinds: unknown_kinds.into_keys().collect(),
             damage: reader.nul_end.map(|end| source.locate(end)),
             dialect: detected.unwrap_or(Dialect::Anthropic),
@@ -173,6 +181,16 @@ impl Recording {
         self.damage.as_ref()
     }
 
+    /// Returns where the first result is that may be that of an open call, but names none, if there is one.
+    pub fn misplaced_result(&self) -> Option<&InputError> {
+        self.misplaced_result.as_ref()
+    }
+
+    /// Returns the number of results that name no call.
+    pub fn misplaced_results(&self) -> usize {
+        self.index.misplaced_results
+    }
+
     /// Returns the number of calls without a result without which the conversation went on.
     pub fn abandoned_calls(&self) -> usize {
         self.index.abandoned_count()
@@ -251,6 +269,9 @@ impl Recording {
             calls,
             started_positions: self.positions(number, RecordingIndex::is_started),
             in_doubt_positions: self.positions(number, RecordingIndex::is_in_doubt),
+            unsure_positions: self.positions(number, |index, call| {
+                !include_answered && index.misplaced_result(call).is_some()
+            }),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Pairs the results in a recording with their calls.
 //!
 //! A result belongs to the nearest turn before it that has a call with the same id and no result yet, and there to the first
-//! such call: recordings reuse ids in later turns, and results may be in a different order than their calls. Some APIs have
-//! no ids; there, names or nothing but the order tell calls apart.
+//! such call: recordings reuse ids in later turns, and results may be in a different order than their calls. Where results or
+//! calls have no ids, names or nothing but the order tell calls apart.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,6 +10,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU64;
 
 use crate::json::JsonText;
+use crate::transcript::chains::OpenCallFacts;
 use crate::transcript::index::ReplyEntry;
 
 /// What a recording says about its calls.
@@ -23,6 +24,8 @@ pub(crate) struct CallReplies {
     pub in_doubt: HashSet<usize>,
     /// Calls that the conversation went past.
     pub passed: HashSet<usize>,
+    /// Calls that a result may belong to that names none, with its offset.
+    pub unsure: HashMap<usize, u64>,
 }
 
 impl CallReplies {
@@ -39,6 +42,11 @@ impl CallReplies {
             started: moved(&self.started),
             in_doubt: moved(&self.in_doubt),
             passed: moved(&self.passed),
+            unsure: order
+                .iter()
+                .enumerate()
+                .filter_map(|(position, call)| Some((position, *self.unsure.get(call)?)))
+                .collect(),
         }
     }
 }
@@ -52,6 +60,10 @@ pub(crate) enum CallName<'a> {
     Tool(&'a str),
     /// Nothing: it is the next one in order.
     Next,
+    /// The name of its tool, and an id that the call itself doesn't have, which has none.
+    ToolWithoutId(&'a str),
+    /// Only such an id.
+    NextWithoutId,
 }
 
 /// The calls with one name that have no result yet, in the last turn with such calls.
@@ -98,6 +110,8 @@ impl ReplyPairing {
             CallName::Id(id) => self.digest(id),
             CallName::Tool(tool) => NonZeroU64::new(self.hasher.hash_one(("tool", tool))),
             CallName::Next => NonZeroU64::new(self.hasher.hash_one(("", ""))),
+            CallName::ToolWithoutId(tool) => NonZeroU64::new(self.hasher.hash_one(("bare", tool))),
+            CallName::NextWithoutId => NonZeroU64::new(self.hasher.hash_one(("bare", ""))),
         }
     }
 
@@ -109,6 +123,8 @@ impl ReplyPairing {
             let Some(name) = self.digest_name(*name) else {
                 continue;
             };
+            // What has a result under another name is forgotten here, so that memory doesn't grow with it.
+            self.find_call(name);
             let alone = OpenCalls {
                 turn,
                 first: call,
@@ -216,8 +232,8 @@ impl ReplyPairing {
         }
     }
 
-    /// Adds a result of the call with the first of `names` that there is.
-    pub fn add_result(&mut self, names: &[CallName], reply: ReplyEntry) {
+    /// Adds a result of the call with the first of `names` that there is. Returns whether there is one.
+    pub fn add_result(&mut self, names: &[CallName], reply: ReplyEntry) -> bool {
         let digests: Vec<NonZeroU64> = names
             .iter()
             .filter_map(|name| self.digest_name(*name))
@@ -230,8 +246,9 @@ impl ReplyPairing {
             if !reply.skipped {
                 self.close_first(name);
             }
-            return;
+            return true;
         }
+        false
     }
 
     /// Stores a result of the call with this name, and returns that call.
@@ -245,14 +262,15 @@ impl ReplyPairing {
         Some(call)
     }
 
-    /// Returns what is known about the calls, besides those that were `passed`.
-    pub fn finish(self, passed: HashSet<usize>) -> CallReplies {
+    /// Returns what is known about the calls, with these facts about those without results.
+    pub fn finish(self, facts: OpenCallFacts) -> CallReplies {
         let in_doubt = self.in_doubt_calls.into_values();
         CallReplies {
             replies: self.replies,
             started: self.started_calls,
             in_doubt: in_doubt.map(|call| call as usize).collect(),
-            passed,
+            passed: facts.passed,
+            unsure: facts.unsure,
         }
     }
 }
@@ -291,7 +309,7 @@ mod tests {
                 _ => drop(pairing.add_call(turn, &[CallName::Id(&step.to_string())])),
             }
         }
-        let found = pairing.finish(HashSet::new());
+        let found = pairing.finish(OpenCallFacts::default());
         let last_started = found.started.iter().max();
         let calls = (found.replies.len()).max(last_started.map_or(0, |last| last + 1));
         let mark = |call| match found.replies.get(call) {
@@ -334,8 +352,8 @@ mod tests {
         pairing.add_result(&[CallName::Id("i")], reply(1));
         pairing.add_result(&[CallName::Id("unknown"), CallName::Tool("f")], reply(2));
         pairing.add_result(&[CallName::Next], reply(3));
-        pairing.add_result(&[CallName::Tool("g")], reply(4));
-        let found = pairing.finish(HashSet::new());
+        assert!(!pairing.add_result(&[CallName::Tool("g")], reply(4)));
+        let found = pairing.finish(OpenCallFacts::default());
         let offsets = found
             .replies
             .iter()

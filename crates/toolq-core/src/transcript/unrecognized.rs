@@ -10,28 +10,34 @@ const MAX_SHOWN_KEYS: usize = 6;
 /// Maximum number of characters of an input's text that an error shows.
 const MAX_SHOWN_CHARS: usize = 100;
 
+/// What an unrecognized document could be.
+const EXPECTED: &str = "expected a response, an assistant message, an array of content blocks, a request with its \
+                        `messages`, or a session log";
+
 /// Returns the error for an unrecognized document: what it is, and what was expected.
 pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> DocumentError<'a> {
-    let found = match &document.object {
-        Some(object) if object.has_value("error") => return api_error(object),
-        Some(object) => describe_object(object),
-        None => document.json.kind().to_string(),
+    if let Some(object) = &document.object {
+        return unrecognized_object(object);
+    }
+    let message = format!("{} isn't a model response", document.json.kind());
+    DocumentError::new(document.json, message).with_hint(EXPECTED)
+}
+
+/// Like [`unrecognized_document`], for an object.
+pub(crate) fn unrecognized_object<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
+    if object.has_value("error") {
+        return api_error(object);
+    }
+    let message = format!("{} isn't a model response", describe_object(object));
+    let hint = if is_stream_event(object) {
+        "this is an event of a stream, without its `data: `. To plan or run such lines: \
+         `awk 'NF {print \"data: \" $0 \"\\n\"}' FILE | toolq plan`"
+    } else if is_untyped_call(object) {
+        "the block of a call says so: add `\"type\": \"tool_use\"`"
+    } else {
+        EXPECTED
     };
-    let message = format!("{found} isn't a model response");
-    if document.object.as_ref().is_some_and(is_stream_event) {
-        return DocumentError::new(document.json, message).with_hint(
-            "this is an event of a stream, without its `data: `. To plan or run such lines: \
-             `awk 'NF {print \"data: \" $0 \"\\n\"}' FILE | toolq plan`",
-        );
-    }
-    if document.object.as_ref().is_some_and(is_untyped_call) {
-        return DocumentError::new(document.json, message)
-            .with_hint("the block of a call says so: add `\"type\": \"tool_use\"`");
-    }
-    DocumentError::new(document.json, message).with_hint(
-        "expected a response, an assistant message, an array of content blocks, a request with its `messages`, or a \
-         session log",
-    )
+    DocumentError::new(object.json(), message).with_hint(hint)
 }
 
 /// Returns whether an object is a call, except that it doesn't say so.

@@ -53,6 +53,8 @@ pub struct ClientContent {
 pub struct CallAnswer {
     /// The id of the call.
     pub tool_use_id: String,
+    /// The id came as a number, and goes back as one.
+    pub has_number_id: bool,
     /// How the input of the call was written.
     pub kind: CallKind,
     /// The name that the call requested.

@@ -30,6 +30,8 @@ pub struct Turn {
     pub started_positions: Vec<usize>,
     /// Positions of calls that are in doubt, if the input is a session log that says so.
     pub in_doubt_positions: Vec<usize>,
+    /// Positions of calls that may have a result in the input, which doesn't say whose it is. They run only if they change nothing.
+    pub unsure_positions: Vec<usize>,
     /// Where it comes from.
     pub origin: TurnOrigin,
 }
@@ -100,6 +102,7 @@ impl Turn {
             broken_from: None,
             started_positions: Vec::new(),
             in_doubt_positions: Vec::new(),
+            unsure_positions: Vec::new(),
             origin: TurnOrigin::default(),
         }
     }
@@ -151,6 +154,8 @@ pub struct Call {
     /// The id from the input. A missing id is derived from turn, position, name, and input, so it is the same on every
     /// run.
     pub id: String,
+    /// Its id came as a number, and goes back as one.
+    pub has_number_id: bool,
     /// How its input was written.
     pub kind: CallKind,
     /// The requested name, which may not be the name of any tool. The calls of a turn share it.

@@ -98,6 +98,8 @@ statuses! {
     Truncated = "truncated",
     /// Rejected: the response with this call was refused, failed or canceled.
     ResponseRefused = "response_refused",
+    /// Rejected: the conversation has a result that may be that of this call, but doesn't say so.
+    MisplacedResult = "misplaced_result",
     /// Rejected: a path leads outside the root.
     PathOutsideRoot = "path_outside_root",
     /// Rejected: the call would nest agents too deep.
@@ -116,6 +118,7 @@ impl Status {
                 | Self::InvalidArguments
                 | Self::Truncated
                 | Self::ResponseRefused
+                | Self::MisplacedResult
                 | Self::PathOutsideRoot
                 | Self::TooDeep
                 | Self::NotConcurrencySafe

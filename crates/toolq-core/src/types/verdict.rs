@@ -184,6 +184,8 @@ pub enum RejectionReason {
     StreamAborted,
     /// The response with this call was refused, has failed, or was canceled.
     ResponseRefused,
+    /// The conversation has a result that may be that of this call, but doesn't say so.
+    MisplacedResult,
     /// A path leads outside the root.
     PathOutsideRoot,
     /// A path leads a tool with effects to one of toolq's own files.
@@ -203,6 +205,7 @@ impl RejectionReason {
             Self::InvalidArguments => Status::InvalidArguments,
             Self::Truncated | Self::StreamAborted => Status::Truncated,
             Self::ResponseRefused => Status::ResponseRefused,
+            Self::MisplacedResult => Status::MisplacedResult,
             Self::PathOutsideRoot | Self::OwnFile => Status::PathOutsideRoot,
             Self::TooDeep => Status::TooDeep,
             Self::NotConcurrencySafe => Status::NotConcurrencySafe,

@@ -235,6 +235,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
             name: tool.name.as_str().into(),
             input: Ok(input.clone()),
             parent: None,
+            has_number_id: false,
             kind: CallKind::Function,
         },
         verdict: Verdict::Accepted(Box::new(AcceptedCall {

@@ -451,6 +451,7 @@ fn content_blocks_keep_their_form() {
         is_error: false,
         for_clients: None,
         report: toolq_core::types::CallReport::default(),
+        has_number_id: false,
         kind: CallKind::Function,
     };
     let finished = Event::Finished {

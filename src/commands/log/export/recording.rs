@@ -87,6 +87,7 @@ fn recorded_answer(
         is_error: reply.result.is_error.unwrap_or_default(),
         for_clients: None,
         report: CallReport::default(),
+        has_number_id: false,
         kind: CallKind::Function,
     }))
 }

@@ -21,6 +21,7 @@ fn actual(text: &str) -> CallAnswer {
         is_error: false,
         for_clients: None,
         report: toolq_core::types::CallReport::default(),
+        has_number_id: false,
         kind: toolq_core::types::CallKind::Function,
     }
 }

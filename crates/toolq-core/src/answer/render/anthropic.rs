@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::answer::render::answer_id::AnswerId;
 use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::content_for_model;
 use crate::types::{CallAnswer, ResultContent};
@@ -17,7 +18,7 @@ pub struct UserMessage<'a> {
 #[derive(Serialize)]
 pub struct ToolResultBlock<'a> {
     r#type: &'static str,
-    tool_use_id: &'a str,
+    tool_use_id: AnswerId<'a>,
     content: ToolResultContent<'a>,
     is_error: bool,
 }
@@ -39,7 +40,7 @@ pub fn build_blocks(answers: &[CallAnswer]) -> AnswerList<'_, ToolResultBlock<'_
 pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
     ToolResultBlock {
         r#type: "tool_result",
-        tool_use_id: &answer.tool_use_id,
+        tool_use_id: AnswerId::of(answer),
         content: ToolResultContent(&answer.content),
         is_error: answer.is_error,
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::answer::render::answer_id::AnswerId;
 use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
 use crate::types::CallAnswer;
@@ -47,7 +48,7 @@ pub struct ResultBlock<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolResult<'a> {
-    tool_use_id: &'a str,
+    tool_use_id: AnswerId<'a>,
     content: Vec<Block<'a>>,
     status: &'static str,
 }
@@ -79,7 +80,7 @@ pub fn build_message(answers: &[CallAnswer]) -> ResultMessage<'_> {
         role: "user",
         content: AnswerList::new(answers, |answer| ResultBlock {
             tool_result: ToolResult {
-                tool_use_id: &answer.tool_use_id,
+                tool_use_id: AnswerId::of(answer),
                 content: content_parts(&answer.content)
                     .into_iter()
                     .map(build_block)

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::answer::render::answer_id::AnswerId;
 use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
-use crate::types::{CallAnswer, is_generated_id};
+use crate::types::CallAnswer;
 
 /// The message that carries the results.
 #[derive(Serialize)]
@@ -25,7 +26,7 @@ pub struct ResultPart<'a> {
 struct FunctionResponse<'a> {
     /// Most calls have none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    id: Option<AnswerId<'a>>,
     name: &'a str,
     response: Response,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,7 +83,7 @@ fn build_response(answer: &CallAnswer) -> FunctionResponse<'_> {
     }
     let text = texts.join("\n");
     FunctionResponse {
-        id: Some(&*answer.tool_use_id).filter(|id| !is_generated_id(id)),
+        id: AnswerId::own(answer),
         name: &answer.tool_name,
         response: if answer.is_error {
             Response::Error(text)

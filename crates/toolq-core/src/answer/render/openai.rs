@@ -7,18 +7,19 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
+use crate::answer::render::answer_id::AnswerId;
 use crate::answer::render::answer_list::AnswerList;
 use crate::answer::render::model_content::{
     ContentPart, Media, content_parts, content_text, omitted_label,
 };
-use crate::types::{CallAnswer, CallKind, ResultContent, is_generated_id};
+use crate::types::{CallAnswer, CallKind, ResultContent};
 
 /// The message with the result of one call.
 #[derive(Serialize)]
 pub struct ToolMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    tool_call_id: Option<AnswerId<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     content: Cow<'a, str>,
@@ -28,7 +29,7 @@ pub struct ToolMessage<'a> {
 #[derive(Serialize)]
 pub struct CallOutputItem<'a> {
     r#type: &'static str,
-    call_id: &'a str,
+    call_id: AnswerId<'a>,
     output: OutputContent<'a>,
 }
 
@@ -62,7 +63,7 @@ enum OutputPart<'a> {
 pub fn build_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>> {
     AnswerList::new(answers, |answer| ToolMessage {
         role: "tool",
-        tool_call_id: Some(&answer.tool_use_id),
+        tool_call_id: Some(AnswerId::of(answer)),
         tool_name: None,
         content: content_text(&answer.content),
     })
@@ -72,7 +73,7 @@ pub fn build_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>>
 pub fn build_named_messages(answers: &[CallAnswer]) -> AnswerList<'_, ToolMessage<'_>> {
     AnswerList::new(answers, |answer| ToolMessage {
         role: "tool",
-        tool_call_id: Some(&*answer.tool_use_id).filter(|id| !is_generated_id(id)),
+        tool_call_id: AnswerId::own(answer),
         tool_name: Some(&answer.tool_name),
         content: content_text(&answer.content),
     })
@@ -85,7 +86,7 @@ pub fn build_outputs(answers: &[CallAnswer]) -> AnswerList<'_, CallOutputItem<'_
             CallKind::Function => "function_call_output",
             CallKind::Custom => "custom_tool_call_output",
         },
-        call_id: &answer.tool_use_id,
+        call_id: AnswerId::of(answer),
         output: output_content(&answer.content),
     })
 }

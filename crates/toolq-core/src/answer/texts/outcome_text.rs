@@ -83,6 +83,7 @@ pub fn build_answer(
     };
     CallAnswer {
         tool_use_id: call.id.clone(),
+        has_number_id: call.has_number_id,
         kind: call.kind,
         tool_name: call.name.to_string(),
         content: mask_content(content, mask),

@@ -24,6 +24,7 @@ pub(crate) fn message_key(reason: RejectionReason) -> MessageKey {
         RejectionReason::Truncated
         | RejectionReason::StreamAborted
         | RejectionReason::ResponseRefused
+        | RejectionReason::MisplacedResult
         | RejectionReason::TooDeep
         | RejectionReason::NotConcurrencySafe => MessageKey::NotExecuted,
     }
@@ -76,6 +77,10 @@ pub(crate) fn explain_rejection(name: &str, rejection: &Rejection) -> ErrorText 
         RejectionReason::Truncated => ErrorText::new(
             format!("Not executed: {first}, so its input may be incomplete."),
             "call it again with a shorter input, or split it into several smaller calls.",
+        ),
+        RejectionReason::MisplacedResult => ErrorText::new(
+            format!("Not executed: {first}."),
+            "it may have been done already. Find that out first, then call it again if it is still needed.",
         ),
         RejectionReason::StreamAborted | RejectionReason::ResponseRefused => ErrorText::new(
             format!("Not executed: {first}."),

@@ -31,6 +31,7 @@ fn call(position: usize, name: &str, id: &str, input: &str) -> Call {
         name: name.into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     }
 }

@@ -38,6 +38,7 @@ fn turn_of(calls: &[(&str, &str, &str)], ending: ResponseEnding) -> Turn {
         name: (*name).into(),
         input: Input::parse(input).map_err(Box::new),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     };
     let calls = calls.iter().enumerate().map(call).collect();
@@ -131,6 +132,34 @@ fn a_call_that_was_sent_twice_repeats_the_first() {
     assert!(checked[4].verdict.accepted().is_none() && checked[3].verdict.accepted().is_some());
 }
 
+/// What is wrong with an input that didn't arrive whole isn't the model's fault.
+#[test]
+fn a_call_of_a_broken_message_is_told_so_and_nothing_about_its_input() {
+    let calls = [
+        ("a", "count", "{}"),
+        ("b", "count", r#"{"n":"x"}"#),
+        ("c", "count", "{"),
+        ("d", "nothing", "{"),
+        ("e", "", "{}"),
+    ];
+    let mut turn = turn_of(&calls, ResponseEnding::Complete);
+    turn.calls[4].input = Err(Box::new(InvalidInput::MissingName));
+    turn.broken_from = Some(0);
+    let reasons = checker()
+        .check_turn(turn)
+        .into_iter()
+        .map(|checked| match checked.verdict {
+            Verdict::Rejected(rejection) => rejection.reason,
+            Verdict::Accepted(_) => panic!("{} runs", checked.call.id),
+        });
+    let broken = RejectionReason::StreamAborted;
+    let unknown = RejectionReason::UnknownTool;
+    assert_eq!(
+        reasons.collect::<Vec<_>>(),
+        [broken, broken, broken, unknown, broken]
+    );
+}
+
 #[test]
 fn the_first_declaration_decides_the_safety_of_the_coerced_input() {
     let calls = [
@@ -222,6 +251,7 @@ fn calls_are_checked_in_linear_time() {
             name: "count".into(),
             input: input.clone(),
             parent: None,
+            has_number_id: false,
             kind: CallKind::Function,
         };
         let calls = (0..count).map(call).collect();

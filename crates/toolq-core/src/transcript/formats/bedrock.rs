@@ -1,15 +1,19 @@
 //! Documents of Amazon Bedrock's Converse API: a response, a message, an array of messages, or a request. The only key of a
 //! content block says what it is.
 
-use crate::json::{DuplicateKey, JsonText, ParsedObject};
+use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request, read_values,
+    self, add_results, add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request,
+    read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
+use crate::transcript::input_key::read_input;
+use crate::transcript::raw_call::{RawCall, plain_result};
+use crate::transcript::unrecognized::unrecognized_object;
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Kinds of content blocks, besides calls and results.
@@ -63,10 +67,15 @@ impl Format for Bedrock {
         read_values(document, EXPECTED, builder, read_value)
     }
 
-    fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let input = parse_input(call.get("input"));
-        RawCall::new(call.get_text("toolUseId"), call.get_text("name"), input)
-            .reject_duplicate_keys(call)
+    fn parse_call(&self, block: &ParsedObject) -> RawCall {
+        let Some(call) = block.get_object("toolUse") else {
+            return RawCall::new(CallId::Missing, None, Err(InvalidInput::Missing));
+        };
+        let input = read_input(&[&call, block], "input");
+        let id = CallId::read(&call, "toolUseId");
+        RawCall::new(id, call.get_text("name"), input)
+            .reject_duplicate_keys(&call)
+            .reject_duplicate_keys(block)
     }
 
     fn parse_result(&self, result: &ParsedObject) -> RecordedResult {
@@ -121,6 +130,13 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     if object.has_value("role") {
         return read_message(object, builder);
     }
+    let has_kind = |key: &str| object.has_value(key);
+    if !has_kind("toolUse")
+        && !has_kind("toolResult")
+        && !BLOCK_KEYS.iter().any(|key| has_kind(key))
+    {
+        return Err(unrecognized_object(object));
+    }
     let turn = builder.open_running_turn(Dialect::Bedrock, AnswerForm::Bedrock);
     read_block(object, turn, builder).map(drop)
 }
@@ -132,14 +148,16 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
     }
     builder.others_speak();
     for block in objects_at(message, "content") {
-        add_result(&block, builder)?;
+        block.get_unique("toolResult")?;
     }
+    add_results(message, builder);
     let says = |block: &ParsedObject| {
         let kinds = ["image", "document", "video", "audio"];
         block.get("text").is_some_and(is_said) || kinds.iter().any(|kind| block.has_value(kind))
     };
     let content = message.get("content");
-    if has_speech(content, says) {
+    let is_person = message.get_text("role").as_deref() == Some("user");
+    if is_person && has_speech(content, says) {
         builder.person_speaks(content);
     }
     Ok(())
@@ -168,8 +186,8 @@ fn read_block<'a>(
         {
             return Ok(false);
         }
-        let (id, name) = (call.get_text("toolUseId"), call.get_text("name"));
-        builder.add_call(turn, call.json(), (id.as_deref(), name.as_deref()))?;
+        let (id, name) = (CallId::read(&call, "toolUseId"), call.get_text("name"));
+        builder.add_call(turn, block.json(), (&[&id], name.as_deref()))?;
         return Ok(true);
     }
     let is_known = add_result(block, builder)? || BLOCK_KEYS.iter().any(|key| block.has_value(key));
@@ -187,7 +205,6 @@ fn add_result<'a>(
     let Some(result) = block.get_unique("toolResult")?.and_then(JsonText::object) else {
         return Ok(false);
     };
-    let id = result.get_text("toolUseId");
-    builder.add_result((id.as_deref(), None), result.json());
+    conversation::add_result(&result, builder);
     Ok(true)
 }

@@ -1,10 +1,11 @@
 //! What the readers of several dialects have in common.
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::reply_pairing::CallName;
+use crate::transcript::raw_call::non_empty_text;
 use crate::transcript::unrecognized::api_error;
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
@@ -76,16 +77,43 @@ pub(crate) fn read_parts<'a>(
     Ok(ends_in_call)
 }
 
-/// Adds a call whose result may name its id, its tool, or nothing.
-pub(crate) fn add_call_by_any<'a>(
-    turn: usize,
-    call: JsonText<'a>,
-    (id, tool): (Option<&str>, &str),
-    builder: &mut IndexBuilder,
-) -> DocumentResult<'a> {
-    let names = [CallName::Tool(tool), CallName::Next];
-    let id = id.map(CallName::Id);
-    builder.add_named_call(turn, call, &[id.as_slice(), &names].concat())
+/// Adds the results in a message of anybody but the model, in whatever dialect they are: each block that is one, or else the whole
+/// message of a tool.
+pub(crate) fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
+    let mut has_block = false;
+    for block in objects_at(message, "content") {
+        let is_result = block.get_text("type").as_deref() == Some("tool_result");
+        let nested = block.get_object("toolResult");
+        if let Some(result) = nested.as_ref().or(Some(&block).filter(|_| is_result)) {
+            add_result(result, builder);
+            has_block = true;
+        }
+    }
+    let role = message.get_text("role");
+    let is_tool = matches!(role.as_deref(), Some("tool" | "function" | "tool_result"));
+    if !is_tool || has_block {
+        return;
+    }
+    let ids = message.get_elements("tool_call_ids").unwrap_or_default();
+    for id in &ids {
+        builder.add_result((&CallId::from_json(*id), None), message.json());
+    }
+    if ids.is_empty() || message.has_value("tool_call_id") {
+        add_result(message, builder);
+    }
+}
+
+/// Adds a result that names the id of its call, or the tool.
+pub(crate) fn add_result(result: &ParsedObject, builder: &mut IndexBuilder) {
+    let id = CallId::of_result(result);
+    let tool = non_empty_text(result, "tool_name").or(non_empty_text(result, "name"));
+    builder.add_result((&id, tool.as_deref()), result.json());
+}
+
+/// Returns whether a part of a message is a result, and so nothing that a person says.
+pub(crate) fn is_result(part: &ParsedObject) -> bool {
+    let kind = part.get_text("type");
+    kind.as_deref() == Some("tool_result") || part.has_value("toolResult")
 }
 
 /// Returns the objects of the array at `key`, and none if there is no such array.
@@ -115,8 +143,11 @@ pub(crate) fn has_speech(content: Option<JsonText>, says: impl Fn(&ParsedObject)
     })
 }
 
-/// Records a block or item of a kind that toolq doesn't know.
+/// Records a block or item of a kind that toolq doesn't know. Its id isn't one that fits no call.
 pub(crate) fn add_unknown_kind(kind: &str, block: &ParsedObject, builder: &mut IndexBuilder) {
+    for key in ["id", "call_id"] {
+        builder.note_foreign_call(&CallId::read(block, key));
+    }
     builder.add_unknown_kind(kind, may_be_call(kind, block));
 }
 

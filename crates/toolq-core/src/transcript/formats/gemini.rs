@@ -2,16 +2,19 @@
 //! array of messages. Its calls and results are parts of messages. The client libraries also write keys with underscores.
 
 use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::conversation::{
-    add_call_by_any, add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at,
+    add_results, add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at,
     read_parts, read_request, read_values,
 };
 use crate::transcript::formats::{Format, StreamFormat};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
+use crate::transcript::input_key::{find_input, read_input};
+use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result};
 use crate::transcript::stream::{Block, BlockKind, Messages};
+use crate::transcript::unrecognized::unrecognized_object;
 use crate::types::{AnswerForm, CallKind, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of a part that say what it is. All other keys say more about it.
@@ -63,18 +66,19 @@ impl Format for Gemini {
         read_values(document, EXPECTED, builder, read_value)
     }
 
-    fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let input = if is_partial(call) {
+    fn parse_call(&self, part: &ParsedObject) -> RawCall {
+        let Some(call) = get(part, "functionCall").and_then(JsonText::object) else {
+            return RawCall::new(CallId::Missing, None, Err(InvalidInput::Missing));
+        };
+        let input = if is_partial(&call) {
             Err(InvalidInput::Incomplete)
         } else {
-            parse_optional_input(call.get("args"))
+            read_input(&[&call, part], "args")
         };
-        RawCall::new(
-            non_empty_text(call, "id"),
-            non_empty_text(call, "name"),
-            input,
-        )
-        .reject_duplicate_keys(call)
+        let id = CallId::read(&call, "id");
+        RawCall::new(id, non_empty_text(&call, "name"), input)
+            .reject_duplicate_keys(&call)
+            .reject_duplicate_keys(part)
     }
 
     /// By convention, a result has the output under `output` or `result`, or an `error`. Anything else is the output itself.
@@ -139,7 +143,7 @@ fn read_stream_part<'a>(
     messages: &mut Messages,
 ) -> Result<bool, DocumentError<'a>> {
     if let Some(record) = messages.record() {
-        record.add_part(part.json());
+        record.add_part(part.json(), None);
     }
     let Some(call) = get_unique(part, "functionCall")?.and_then(JsonText::object) else {
         if let Some(kind) = unknown_key(part) {
@@ -147,17 +151,21 @@ fn read_stream_part<'a>(
         }
         return Ok(false);
     };
-    let (id, name) = (non_empty_text(&call, "id"), non_empty_text(&call, "name"));
+    let (id, name) = (CallId::read(&call, "id"), non_empty_text(&call, "name"));
     let kind = BlockKind::Call(CallKind::Function);
+    let input = find_input(&[&call, part], "args");
+    let duplicate = call.duplicate_key().or(part.duplicate_key());
     let block = Block {
-        fault: call.duplicate_key().map(InvalidInput::duplicate_key),
+        fault: duplicate
+            .map(InvalidInput::duplicate_key)
+            .or(input.clone().err()),
         ..Block::new(kind, None).called(id, name)
     };
     let number = messages.begin(block, &call);
     if is_partial(&call) {
         messages.break_at(number, "its input comes in parts that toolq doesn't read");
     }
-    let input = call.get("args").filter(|input| !input.is_null());
+    let input = input.ok().flatten().filter(|input| !input.is_null());
     messages.set_input(number, input.unwrap_or(JsonText::new("{}")));
     messages.end_block(number);
     Ok(true)
@@ -248,6 +256,9 @@ fn read_value<'a>(object: &ParsedObject<'a>, builder: &mut IndexBuilder) -> Docu
     if object.has_value("parts") || object.has_value("role") {
         return read_message(object, builder);
     }
+    if unknown_key(object).is_some() {
+        return Err(unrecognized_object(object));
+    }
     let turn = builder.open_running_turn(Dialect::Gemini, AnswerForm::Gemini);
     read_part(object, turn, builder).map(drop)
 }
@@ -284,6 +295,7 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
         return read_model_parts(message, turn, builder).map(drop);
     }
     builder.others_speak();
+    add_results(message, builder);
     for part in objects_at(message, "parts") {
         add_result(&part, builder)?;
     }
@@ -316,9 +328,8 @@ fn read_part<'a>(
     builder: &mut IndexBuilder,
 ) -> Result<bool, DocumentError<'a>> {
     if let Some(call) = get_unique(part, "functionCall")?.and_then(JsonText::object) {
-        let id = non_empty_text(&call, "id");
-        let tool = call.get_text("name").unwrap_or_default();
-        add_call_by_any(turn, call.json(), (id.as_deref(), &tool), builder)?;
+        let (id, tool) = (CallId::read(&call, "id"), call.get_text("name"));
+        builder.add_call(turn, part.json(), (&[&id], tool.as_deref()))?;
         return Ok(true);
     }
     if !add_result(part, builder)?
@@ -337,11 +348,8 @@ fn add_result<'a>(
     let Some(result) = get_unique(part, "functionResponse")?.and_then(JsonText::object) else {
         return Ok(false);
     };
-    let (id, tool) = (
-        non_empty_text(&result, "id"),
-        non_empty_text(&result, "name"),
-    );
-    builder.add_result((id.as_deref(), tool.as_deref()), result.json());
+    let (id, tool) = (CallId::read(&result, "id"), non_empty_text(&result, "name"));
+    builder.add_result((&id, tool.as_deref()), result.json());
     Ok(true)
 }
 

@@ -24,6 +24,7 @@ use crate::types::{Dialect, RecordedResult};
 
 pub use anthropic::invalid_input_object;
 pub(crate) use anthropic::returnable_content;
+pub(crate) use openai_responses::CUSTOM_CALL;
 
 /// A dialect's documents.
 pub(crate) trait Format: Sync {
@@ -71,6 +72,8 @@ pub(crate) fn dialect_of_result(recording: Dialect, result: &ParsedObject) -> Di
         _ if result.has_value("call_id") => Dialect::OpenAiResponses,
         _ if result.has_value("toolUseId") => Dialect::Bedrock,
         _ if result.has_value("response") => Dialect::Gemini,
+        _ if result.get_text("type").as_deref() == Some("tool_result") => Dialect::Anthropic,
+        _ if result.has_value("output") => Dialect::OpenAiResponses,
         _ => Dialect::OpenAiChat,
     }
 }

@@ -1,15 +1,17 @@
 //! Documents of Ollama's chat API: a response or the lines of a streamed one, a message, an array of messages, or a request.
 //! Unlike in chat completions, arguments are objects, and calls need no ids: results name their tools.
 
-use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_call_by_any, has_speech, is_said, objects_at, read_objects, read_request, read_values,
+    add_results, has_speech, is_said, objects_at, read_objects, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, non_empty_text, parse_optional_input, plain_result};
+use crate::transcript::input_key::read_input;
+use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// What a list of messages or calls must have.
@@ -41,11 +43,11 @@ impl Format for Ollama {
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let id = non_empty_text(call, "id");
+        let id = CallId::read(call, "id");
         let Some(function) = call.get_object("function") else {
-            return RawCall::new(id, None, parse_optional_input(None));
+            return RawCall::new(id, None, Err(InvalidInput::Missing));
         };
-        let arguments = parse_optional_input(function.get("arguments"));
+        let arguments = read_input(&[&function, call], "arguments");
         RawCall::new(id, non_empty_text(&function, "name"), arguments)
             .reject_duplicate_keys(&function)
             .reject_duplicate_keys(call)
@@ -88,20 +90,16 @@ fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> D
             let turn = builder.open_turn(Dialect::Ollama, AnswerForm::Ollama);
             return add_calls(message, turn, builder);
         }
-        Some("tool") => {
-            let id = non_empty_text(message, "tool_call_id");
-            let tool = non_empty_text(message, "tool_name").or(non_empty_text(message, "name"));
-            builder.add_result((id.as_deref(), tool.as_deref()), message.json());
-        }
         Some("user") => {
             builder.others_speak();
+            add_results(message, builder);
             let content = message.get("content");
             let says = |part: &ParsedObject| part.get("text").is_some_and(is_said);
             if has_speech(content, says) || message.has_value("images") {
                 builder.person_speaks(content);
             }
         }
-        _ => {}
+        _ => add_results(message, builder),
     }
     Ok(())
 }
@@ -117,10 +115,8 @@ fn add_calls<'a>(
         .and_then(JsonText::objects);
     read_objects(calls.into_iter().flatten(), EXPECTED, |call| {
         let function = call.get_object("function");
-        let tool = function
-            .and_then(|function| function.get_text("name"))
-            .unwrap_or_default();
-        let id = non_empty_text(call, "id");
-        add_call_by_any(turn, call.json(), (id.as_deref(), &tool), builder)
+        let tool = function.and_then(|function| function.get_text("name"));
+        let id = CallId::read(call, "id");
+        builder.add_call(turn, call.json(), (&[&id], tool.as_deref()))
     })
 }

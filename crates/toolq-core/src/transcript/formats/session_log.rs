@@ -3,12 +3,14 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use crate::json::{InvalidInput, JsonText, ParsedObject};
+use crate::json::{Input, InvalidInput, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::DocumentResult;
 use crate::transcript::formats::Format;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
+use crate::transcript::raw_call::{RawCall, plain_result};
+use crate::transcript::reply_pairing::CallName;
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
 
 /// Keys that every record has, besides `parentId`.
@@ -101,7 +103,7 @@ impl Format for SessionLog {
                     return Ok(());
                 }
                 let turn = builder.open_named_turn(&parent, Dialect::Toolq, AnswerForm::Message);
-                builder.add_call(turn, document.json, (Some(&*id), None))
+                builder.add_named_call(turn, document.json, &[CallName::Id(&id)])
             }
             (Some(kind), _, Some(parent)) => {
                 let call = builder.logged_calls.first_record(&parent).to_owned();
@@ -114,19 +116,24 @@ impl Format for SessionLog {
 
     fn parse_call(&self, record: &ParsedObject) -> RawCall {
         let metadata = record.get_object("metadata");
+        let id_in = |object: &ParsedObject<'_>, key| {
+            let id = object.get_text(key);
+            id.map(|id| CallId::Text(id.into_owned().into()))
+        };
         let id = metadata
             .as_ref()
-            .and_then(|metadata| metadata.get_text("tool_use_id"));
+            .and_then(|metadata| id_in(metadata, "tool_use_id"));
         let Some(content) = record.get_object("content") else {
-            return RawCall::new(id, None, Ok(crate::json::Input::empty()));
+            return RawCall::new(id.unwrap_or_default(), None, Ok(Input::empty()));
         };
         let fault = metadata.and_then(|metadata| metadata.get_text("input_fault"));
         let input = match (content.get("input").filter(|input| !input.is_null()), fault) {
             (None, Some(fault)) => Err(InvalidInput::Recorded(fault.into_owned())),
-            (input, _) => parse_input(input),
+            (None, None) => Err(InvalidInput::Missing),
+            (Some(input), _) => Input::from_json(input),
         };
         // Metadata has only part of a long id.
-        let id = content.get_text("id").or(id);
+        let id = id_in(&content, "id").or(id).unwrap_or_default();
         RawCall::new(id, content.get_text("name"), input)
     }
 

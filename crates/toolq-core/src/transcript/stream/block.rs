@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::json::{Input, InvalidInput, ParsedObject};
-use crate::transcript::raw_call::{RawCall, parse_arguments_text};
+use crate::transcript::call_id::CallId;
+use crate::transcript::raw_call::{RawCall, parse_input_text};
 use crate::transcript::stream::call_input::CallInput;
 use crate::transcript::stream::message_record::BlockRecord;
 use crate::types::{Call, CallKind};
@@ -28,8 +29,8 @@ pub(crate) struct Block {
     pub index: Option<u64>,
     /// The name by which the API refers to it.
     pub key: Option<String>,
-    /// Id of a call. `None` if it's missing or not a string.
-    pub id: Option<String>,
+    /// Id of a call.
+    pub id: CallId<'static>,
     /// Name of a call. `None` if it's missing or not a string.
     pub name: Option<String>,
     pub input: CallInput,
@@ -37,6 +38,8 @@ pub(crate) struct Block {
     pub fault: Option<InvalidInput>,
     /// Its position among the calls of its message, or that of the next call if it's none.
     pub position: usize,
+    /// It has neither an id nor a name yet. Without them, what arrived is no call but pieces of another one.
+    pub may_be_piece: bool,
     /// Its input came before its id and its name.
     pub was_named_late: bool,
     /// Its end has come: no more pieces may follow.
@@ -61,9 +64,9 @@ impl Block {
 
     /// Sets the id and the name. Empty ones count as missing.
     #[must_use]
-    pub fn called(self, id: Option<Cow<str>>, name: Option<Cow<str>>) -> Self {
+    pub fn called(self, id: CallId, name: Option<Cow<str>>) -> Self {
         Self {
-            id: id.map(Cow::into_owned),
+            id: id.into_owned(),
             name: name.map(Cow::into_owned),
             ..self
         }
@@ -75,8 +78,7 @@ impl Block {
 
     /// Returns the call, as far as it has arrived.
     pub fn to_call(&self, turn: usize) -> Call {
-        let text = |text: &Option<String>| text.clone().map(Cow::Owned);
-        let (id, name) = (text(&self.id), text(&self.name));
+        let (id, name) = (self.id.clone(), self.name.clone().map(Cow::Owned));
         let call = match (&self.fault, self.kind) {
             (Some(fault), BlockKind::Call(CallKind::Custom)) => {
                 RawCall::custom(id, name, Err(fault.clone()))
@@ -92,7 +94,7 @@ impl Block {
 
     /// Parses the input. None is the same as an empty object.
     pub fn parse_input(&self) -> Result<Input, InvalidInput> {
-        parse_arguments_text(self.input.text())
+        parse_input_text(self.input.text())
     }
 
     /// Keeps what goes back to the API. `start` is the JSON that the block begins with.

@@ -1,9 +1,11 @@
 //! What has arrived of a call's input.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::json::{InvalidInput, JsonText, MAX_INPUT_BYTES};
+use crate::json::{InvalidInput, JsonKind, JsonText, MAX_INPUT_BYTES};
 use crate::transcript::json_end_scanner::JsonEndScanner;
 
 /// A partial input is reported again once it has grown by more than one part in this many. Each report repeats the whole
@@ -45,17 +47,34 @@ pub(crate) struct CallInput {
 
 impl CallInput {
     /// Creates an input that the call began with, if it did.
-    pub fn new(is_text: bool, initial: Option<&str>) -> Self {
+    pub fn new(is_text: bool, initial: Option<JsonText>) -> Self {
+        let text = initial.and_then(|initial| match initial.kind() {
+            JsonKind::String => initial.to_text(),
+            _ => Some(initial.get().into()),
+        });
         let is_placeholder = |text: &str| {
             let letters = text.split_ascii_whitespace().collect::<String>();
             matches!(&*letters, "" | "{}" | "null")
         };
         Self {
             is_text,
-            initial: initial
+            initial: text
                 .filter(|text| !is_placeholder(text))
-                .map(str::to_owned),
+                .map(Cow::into_owned),
             ..Self::default()
+        }
+    }
+
+    /// Takes another beginning of the same call. Returns `false` if it has another input.
+    #[must_use]
+    pub fn begins_again(&mut self, other: Self) -> bool {
+        match (&self.initial, other.initial) {
+            (_, None) => true,
+            (Some(known), Some(other)) => is_same(known, &other),
+            (None, other) => {
+                self.initial = other;
+                true
+            }
         }
     }
 
@@ -92,7 +111,10 @@ impl CallInput {
         if text.trim().is_empty() && arrival != Arrival::Nothing {
             return true;
         }
-        let is_same = arrival != Arrival::Whole || is_same(self.text(), text);
+        let is_same = match arrival {
+            Arrival::Whole => is_same(self.text(), text),
+            _ => !self.contradicts_itself(),
+        };
         self.last.get_or_insert_with(|| text.to_owned());
         is_same
     }
@@ -119,6 +141,8 @@ impl CallInput {
             Arrival::Whole
         } else if !self.has_end {
             Arrival::Part
+        } else if self.contradicts_itself() {
+            Arrival::TooMuch
         } else if self.pieces.as_bytes()[self.end_scanner.scanned_bytes()..]
             .trim_ascii()
             .is_empty()
@@ -127,6 +151,13 @@ impl CallInput {
         } else {
             Arrival::TooMuch
         }
+    }
+
+    /// Returns whether what came in pieces, if that is all of it, isn't what the call began with.
+    pub fn contradicts_itself(&self) -> bool {
+        let is_other = |initial: &String| !is_same(initial, &self.pieces);
+        let is_whole = self.has_end || self.is_text && !self.pieces.is_empty();
+        is_whole && self.initial.as_ref().is_some_and(is_other)
     }
 
     /// Returns whether one of the last events of the call had the whole input.
@@ -249,12 +280,12 @@ mod tests {
         assert_eq!(arrival(&["{", "}", " "]), Arrival::Whole);
         assert_eq!(arrival(&["{", "}", " {", "}"]), Arrival::TooMuch);
         assert_eq!(arrival(&["nu", "ll"]), Arrival::Whole);
-        let mut input = CallInput::new(false, Some("{ }"));
+        let mut input = CallInput::new(false, Some(JsonText::new("{ }")));
         assert_eq!(input.arrival(), Arrival::Nothing);
         assert!(input.set_last("{\"a\": 1}") && input.set_last("{\"a\":1}"));
         assert!(!input.set_last("{\"a\":2}"));
         assert_eq!(
-            CallInput::new(false, Some("{\"a\":1}")).arrival(),
+            CallInput::new(false, Some(JsonText::new("{\"a\":1}"))).arrival(),
             Arrival::Whole
         );
     }

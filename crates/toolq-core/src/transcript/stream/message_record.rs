@@ -2,7 +2,7 @@
 //! is kept verbatim.
 
 use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
-use crate::transcript::formats::invalid_input_object;
+use crate::transcript::formats::{CUSTOM_CALL, invalid_input_object};
 use crate::transcript::raw_call::quote_json;
 use crate::transcript::stream::block::Block;
 use crate::transcript::stream::block::BlockKind;
@@ -16,8 +16,8 @@ const CALL_KEYS: [&str; 5] = ["id", "index", "type", "function", "custom"];
 pub(crate) struct MessageRecord {
     /// Its members, in the order in which they came.
     members: Members,
-    /// Its items or parts as they came.
-    parts: Vec<String>,
+    /// Its items or parts as they came, each with the number of its block, if it has one.
+    parts: Vec<(Option<usize>, String)>,
 }
 
 /// What a block has besides the input of a call.
@@ -30,39 +30,41 @@ impl MessageRecord {
         self.members.add(part, left_out);
     }
 
-    /// Adds an item or part.
-    pub fn add_part(&mut self, part: JsonText) {
-        self.parts.push(to_json_line(part.get()).into_owned());
+    /// Adds an item or part; `block` is the number of its block.
+    pub fn add_part(&mut self, part: JsonText, block: Option<usize>) {
+        let json = to_json_line(part.get()).into_owned();
+        self.parts.push((block, json));
     }
 
-    /// Replaces all items.
-    pub fn set_parts(&mut self, parts: Vec<JsonText>) {
+    /// Forgets all items: those that follow are all there are.
+    pub fn clear_parts(&mut self) {
         self.parts.clear();
-        for part in parts {
-            self.add_part(part);
-        }
     }
 
-    /// Returns the message as one line of JSON.
-    pub fn to_json(&self, dialect: Dialect, blocks: &[Block]) -> String {
-        let parts = || format!("[{}]", self.parts.join(","));
-        let of_blocks = |json: fn(&Block, &Members) -> String| {
+    /// Returns the message with the number `turn` as one line of JSON.
+    pub fn to_json(&self, dialect: Dialect, blocks: &[Block], turn: usize) -> String {
+        let of_blocks = |json: fn(&Block, &Members, usize) -> String| {
             let records = blocks
                 .iter()
                 .filter_map(|block| Some((block, block.record.as_ref()?)));
             let all: Vec<String> = records
-                .map(|(block, record)| json(block, &record.0))
+                .map(|(block, record)| json(block, &record.0, turn))
                 .collect();
-            format!("[{}]", all.join(","))
+            list_json(&all)
         };
         let message = match dialect {
-            Dialect::OpenAiResponses => parts(),
-            Dialect::Gemini => format!(r#"{{"role":"model","parts":{}}}"#, parts()),
+            Dialect::OpenAiResponses => list_json(&self.items(blocks, turn)),
+            Dialect::Gemini => {
+                let parts: Vec<&str> = self.parts.iter().map(|(_, part)| &**part).collect();
+                format!(r#"{{"role":"model","parts":{}}}"#, list_json(&parts))
+            }
             Dialect::OpenAiChat => {
                 let mut message = Members::default();
                 message.set("role", r#""assistant""#.to_owned());
                 message.set("content", "null".to_owned());
-                message.0.extend(self.members.0.iter().cloned());
+                for (key, json) in &self.members.0 {
+                    message.set(key, json.clone());
+                }
                 if !blocks.is_empty() {
                     message.set("tool_calls", of_blocks(call_json));
                 }
@@ -75,6 +77,60 @@ impl MessageRecord {
         };
         to_json_line(&message).into_owned()
     }
+
+    /// Returns the items of a response. Results name each call by its id, also one that came without, or never came as an item.
+    fn items(&self, blocks: &[Block], turn: usize) -> Vec<String> {
+        let with_id = |(number, json): &(Option<usize>, String)| {
+            let block = number.and_then(|number| blocks.get(number));
+            let nameless = block.filter(|block| block.is_call() && block.id.is_missing());
+            match nameless.zip(JsonText::new(json).object()) {
+                Some((block, item)) => {
+                    let mut members = Members::default();
+                    members.add(&item, &[]);
+                    members.set("call_id", id_json(block, turn));
+                    members.to_json()
+                }
+                None => json.clone(),
+            }
+        };
+        let is_item = |number: usize| self.parts.iter().any(|(known, _)| *known == Some(number));
+        let others = blocks
+            .iter()
+            .enumerate()
+            .filter(|(number, block)| block.is_call() && !is_item(*number));
+        let others = others.map(|(_, block)| item_json(block, turn));
+        self.parts.iter().map(with_id).chain(others).collect()
+    }
+}
+
+fn list_json(values: &[impl AsRef<str>]) -> String {
+    let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+    format!("[{}]", values.join(","))
+}
+
+/// Returns the id of a call as its result has it.
+fn id_json(block: &Block, turn: usize) -> String {
+    match block.to_call(turn) {
+        call if call.has_number_id => call.id,
+        call => quote_json(&call.id),
+    }
+}
+
+/// Returns a call as an item.
+fn item_json(block: &Block, turn: usize) -> String {
+    let (kind, arguments) = match block.kind {
+        BlockKind::Call(CallKind::Custom) => (CUSTOM_CALL, "input"),
+        _ => ("function_call", "arguments"),
+    };
+    let mut item = Members::default();
+    item.set("type", quote_json(kind));
+    item.set("call_id", id_json(block, turn));
+    item.set(
+        "name",
+        quote_json(block.name.as_deref().unwrap_or_default()),
+    );
+    item.set(arguments, quote_json(block.input.text()));
+    item.to_json()
 }
 
 impl BlockRecord {
@@ -96,8 +152,11 @@ impl BlockRecord {
 }
 
 /// Returns a content block of the Messages API, which takes only objects as inputs.
-fn block_json(block: &Block, members: &Members) -> String {
+fn block_json(block: &Block, members: &Members, turn: usize) -> String {
     let mut members = Members(members.0.clone());
+    if block.is_call() {
+        members.set("id", id_json(block, turn));
+    }
     let text = block.input.text();
     let input = match block.parse_input() {
         _ if block.kind == BlockKind::Other => None,
@@ -111,15 +170,15 @@ fn block_json(block: &Block, members: &Members) -> String {
 }
 
 /// Returns an entry of `tool_calls`.
-fn call_json(block: &Block, members: &Members) -> String {
-    let text = |text: &Option<String>| text.as_deref().map_or("null".to_owned(), quote_json);
-    let (name, input) = (text(&block.name), quote_json(block.input.text()));
+fn call_json(block: &Block, members: &Members, turn: usize) -> String {
+    let name = block.name.as_deref().map_or("null".to_owned(), quote_json);
+    let input = quote_json(block.input.text());
     let (kind, arguments) = match block.kind {
         BlockKind::Call(CallKind::Custom) => ("custom", "input"),
         _ => ("function", "arguments"),
     };
     let mut call = Members::default();
-    call.set("id", text(&block.id));
+    call.set("id", id_json(block, turn));
     call.set("type", quote_json(kind));
     call.set(kind, format!(r#"{{"name":{name},"{arguments}":{input}}}"#));
     let others = members

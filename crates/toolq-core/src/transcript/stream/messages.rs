@@ -9,14 +9,19 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::chains::{UnknownKinds, add_kinds};
 use crate::transcript::index_builder::{MESSAGE_ID_KEYS, MODEL_KEYS};
 use crate::transcript::input_error::LineCol;
 use crate::transcript::stream::block::{Block, BlockKind};
-use crate::transcript::stream::call_input::Arrival;
+use crate::transcript::stream::call_input::{Arrival, CallInput};
 use crate::transcript::stream::event::{PartialCall, StreamEvent};
 use crate::transcript::stream::message_record::MessageRecord;
+use crate::transcript::stream::messages::wholeness::TWO_INPUTS;
 use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, TurnOrigin};
+
+/// What is said where a piece of an input doesn't stand under its key.
+pub(crate) const UNCLEAR_INPUT: &str = "what may be a piece of its input isn't where it should be";
 
 /// The messages of a stream: the open one, and the events that are to be reported.
 #[derive(Debug, Default)]
@@ -53,6 +58,13 @@ struct OpenMessage {
     /// Position in `blocks` of the last call with each id.
     by_call_id: HashMap<String, usize>,
     call_count: usize,
+    /// Number of blocks that may be pieces of another call.
+    unnamed_blocks: usize,
+    /// Its first call was reported. Until then, nobody asks what doesn't fit.
+    has_started: bool,
+    held_events: Vec<StreamEvent>,
+    /// It is what arrives after the end of a message: its calls don't run.
+    is_late: bool,
     /// Number of blocks that aren't complete.
     open_blocks: usize,
     /// Number of blocks that were reported.
@@ -154,6 +166,10 @@ impl Messages {
             by_key: HashMap::new(),
             by_call_id: HashMap::new(),
             call_count: 0,
+            unnamed_blocks: 0,
+            has_started: false,
+            held_events: Vec::new(),
+            is_late: false,
             open_blocks: 0,
             reported_blocks: 0,
             judged_blocks: 0,
@@ -165,6 +181,25 @@ impl Messages {
             has_stopped: false,
             record: self.keeps_records.then(MessageRecord::default),
         });
+    }
+
+    /// Returns whether a message has ended, and none is open.
+    pub fn can_be_late(&self) -> bool {
+        self.count > 0 && self.open.is_none()
+    }
+
+    /// Opens a message of calls that arrive after the end of theirs, so that they get results.
+    pub fn open_late(&mut self, dialect: Dialect, form: AnswerForm, header: Option<&ParsedObject>) {
+        self.open(dialect, form, header);
+        self.mark_late();
+    }
+
+    /// Records that the calls that follow arrive after the end of their message.
+    pub fn mark_late(&mut self) {
+        if let Some(message) = &mut self.open {
+            message.is_late = true;
+            message.has_stopped = true;
+        }
     }
 
     /// Returns what goes back to the API, if that is kept.
@@ -258,7 +293,6 @@ impl Messages {
                 "another block takes its place before its input came whole",
             );
         }
-        let turn = self.turn();
         let Some(message) = &mut self.open else {
             return 0;
         };
@@ -271,12 +305,10 @@ impl Messages {
         }
         block.group = message.last_group;
         block.position = message.call_count;
-        if block.is_call() {
-            message.call_count += 1;
-            let (form, origin) = (message.form, message.origin.clone());
-            let started = StreamEvent::CallStarted { turn, form, origin };
-            self.events.push_back(started);
-        }
+        let is_call = block.is_call();
+        message.call_count += usize::from(is_call);
+        message.unnamed_blocks += usize::from(block.may_be_piece);
+        let is_late = message.is_late;
         message
             .by_index
             .extend(block.index.map(|index| (index, number)));
@@ -285,11 +317,46 @@ impl Messages {
             .extend(block.key.clone().map(|key| (key, number)));
         message
             .by_call_id
-            .extend(block.id.clone().map(|id| (id, number)));
+            .extend(block.id.text().map(|id| (id.to_owned(), number)));
         message.open_blocks += 1;
         message.blocks.push(block);
+        if is_call {
+            self.report_start(number);
+        }
+        if is_call && is_late {
+            self.break_at(number, "a call after the end of its message");
+        }
         self.report_calls(false);
         number
+    }
+
+    /// Reports that a call has started, unless it may be a piece of another one.
+    fn report_start(&mut self, number: usize) {
+        let turn = self.turn();
+        if let Some(message) = &mut self.open
+            && message
+                .blocks
+                .get(number)
+                .is_some_and(|block| !block.may_be_piece)
+        {
+            let (form, origin) = (message.form, message.origin.clone());
+            message.has_started = true;
+            let started = StreamEvent::CallStarted { turn, form, origin };
+            self.events.push_back(started);
+            self.events.extend(message.held_events.drain(..));
+        }
+    }
+
+    /// Records that a block has an id or a name.
+    fn name_block(&mut self, number: usize) {
+        if let Some(message) = &mut self.open
+            && let Some(block) = message.blocks.get_mut(number)
+            && block.may_be_piece
+        {
+            block.may_be_piece = false;
+            message.unnamed_blocks -= 1;
+            self.report_start(number);
+        }
     }
 
     /// Adds a piece of an input to the block with this number; `None` if it fits none. An empty piece means nothing.
@@ -349,47 +416,44 @@ impl Messages {
             return self.break_at(number, "a character of its input is only half there");
         };
         if !block.input.set_last(&text) {
-            self.break_at(number, "it has two different inputs");
+            self.break_at(number, TWO_INPUTS);
+        }
+    }
+
+    /// Takes a call's beginning that is sent again, with this input.
+    pub fn begin_again(&mut self, number: usize, input: CallInput) {
+        let block = self.block_mut(number);
+        if block.is_some_and(|block| !block.input.begins_again(input)) {
+            self.break_at(number, TWO_INPUTS);
         }
     }
 
     /// Sets the name of a call. Empty names mean nothing.
     pub fn set_name(&mut self, number: usize, name: Option<Cow<str>>) {
-        self.set_text(
-            number,
-            name,
-            |block| &mut block.name,
-            "it has two different names",
-        );
-    }
-
-    /// Sets the id of a call. Empty ones mean nothing.
-    pub fn set_call_id(&mut self, number: usize, id: Option<Cow<str>>) {
-        self.set_text(
-            number,
-            id,
-            |block| &mut block.id,
-            "it has two different ids",
-        );
-    }
-
-    fn set_text(
-        &mut self,
-        number: usize,
-        text: Option<Cow<str>>,
-        member: fn(&mut Block) -> &mut Option<String>,
-        why: &str,
-    ) {
-        let Some(text) = text.filter(|text| !text.is_empty()) else {
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
             return;
         };
         let Some(block) = self.block_mut(number) else {
             return;
         };
-        let known = member(block).get_or_insert_with(|| text.clone().into_owned());
-        if *known != *text {
-            self.break_at(number, why);
+        let known = block.name.get_or_insert_with(|| name.clone().into_owned());
+        if *known != *name {
+            self.break_at(number, "it has two different names");
         }
+        self.name_block(number);
+    }
+
+    /// Sets the id of a call. Missing ones mean nothing.
+    pub fn set_call_id(&mut self, number: usize, id: CallId) {
+        let Some(block) = self.block_mut(number).filter(|_| !id.is_missing()) else {
+            return;
+        };
+        if block.id.is_missing() {
+            block.id = id.into_owned();
+        } else if block.id.text() != id.text() {
+            self.break_at(number, "it has two different ids");
+        }
+        self.name_block(number);
     }
 
     /// Ends a block: no more pieces follow.
@@ -435,13 +499,17 @@ impl Messages {
         if ending != ResponseEnding::Refused {
             self.judge_inputs(Some(ending));
         }
+        if let Some(message) = &mut self.open {
+            message.drop_pieces();
+        }
         self.report_calls(true);
         let turn = self.turn();
         let Some(message) = self.open.take() else {
             return;
         };
+        self.events.extend(message.held_events);
         let record = message.record.as_ref();
-        let record = record.map(|record| record.to_json(message.dialect, &message.blocks));
+        let record = record.map(|record| record.to_json(message.dialect, &message.blocks, turn));
         self.records.extend(record);
         self.events
             .push_back(StreamEvent::MessageEnd { turn, ending });
@@ -454,7 +522,7 @@ impl Messages {
         let message = self.open.take();
         message.map_or_else(Vec::new, |message| {
             let rest = message.blocks[message.reported_blocks..].iter();
-            let calls = rest.filter(|block| block.is_call());
+            let calls = rest.filter(|block| block.is_call() && !block.may_be_piece);
             calls.map(|call| call.to_call(turn)).collect()
         })
     }
@@ -487,13 +555,19 @@ impl Messages {
 
     fn report_growth(&mut self, number: usize) {
         let turn = self.turn();
-        let Some(block) = self.block_mut(number) else {
+        // Its position isn't certain as long as a block before it may be no call.
+        let is_certain = self
+            .open
+            .as_ref()
+            .is_some_and(|message| message.unnamed_blocks == 0);
+        let Some(block) = self.block_mut(number).filter(|_| is_certain) else {
             return;
         };
         // Without an id or a name, there is nothing to report it under.
-        let (Some(id), Some(name)) = (block.id.clone(), block.name.clone()) else {
+        let (Some(id), Some(name)) = (block.id.text(), block.name.clone()) else {
             return;
         };
+        let id = id.to_owned();
         let position = block.position;
         if let Some(input_so_far) = block.input.take_growth() {
             self.events

@@ -14,6 +14,6 @@ pub(crate) use block::{Block, BlockKind};
 pub(crate) use call_input::{Arrival, CallInput};
 pub use decoder::StreamDecoder;
 pub use event::{PartialCall, StreamEvent, collect_turns};
-pub(crate) use messages::{Messages, call_kind};
+pub(crate) use messages::{Messages, UNCLEAR_INPUT, call_kind};
 pub use partial_json::complete_partial_json;
 pub use sse::{SseDecoder, SseError, SseEvent, is_event_stream};

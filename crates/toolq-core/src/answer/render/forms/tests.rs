@@ -22,6 +22,7 @@ fn answer(id: &str, content: ResultContent) -> CallAnswer {
         is_error: false,
         for_clients: None,
         report: CallReport::default(),
+        has_number_id: false,
         kind: CallKind::Function,
     }
 }
@@ -62,6 +63,20 @@ fn every_form_matches_its_vendors_format() {
         .count(),
         2
     );
+}
+
+/// Some servers number their calls, and know no call under a text.
+#[test]
+fn an_id_that_came_as_a_number_goes_back_as_one() {
+    let numbered = CallAnswer {
+        has_number_id: true,
+        ..text_answer("12345678901234567890", "x")
+    };
+    let forms = [AnswerForm::Gemini, AnswerForm::Bedrock, AnswerForm::Ollama];
+    for form in FORMS.into_iter().chain(forms) {
+        let rendered = render_answers(form, std::slice::from_ref(&numbered));
+        assert!(rendered.contains(":12345678901234567890,"), "{rendered}");
+    }
 }
 
 /// A label stands for an image that the output format can't carry.

@@ -1,15 +1,18 @@
 //! Documents of Anthropic's Messages API: a response or message, a request, an array of messages or content blocks, or
 //! a single block.
 
-use crate::json::{Input, InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
+use crate::json::{JsonKind, JsonText, ObjectIter, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_kind, add_unknown_members, has_speech, is_said, read_objects,
+    add_result, add_results, add_unknown_kind, add_unknown_members, has_speech, is_said,
+    read_objects,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, parse_input, plain_result};
+use crate::transcript::input_key::read_input;
+use crate::transcript::raw_call::{RawCall, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of content blocks, other than those that end in `tool_result`.
@@ -91,9 +94,8 @@ impl Format for Anthropic {
     }
 
     fn parse_call(&self, block: &ParsedObject) -> RawCall {
-        let input = block.get("input");
-        let input = broken_input(input).map_or_else(|| parse_input(input), Err);
-        RawCall::new(block.get_text("id"), block.get_text("name"), input)
+        let input = read_input(&[block], "input");
+        RawCall::new(CallId::read(block, "id"), block.get_text("name"), input)
             .reject_duplicate_keys(block)
     }
 
@@ -220,10 +222,9 @@ pub(crate) fn read_other_message<'a>(
 ) -> DocumentResult<'a> {
     builder.others_speak();
     for block in content_blocks(message)?.into_iter().flatten().flatten() {
-        if block.get_unique_text("type")?.as_deref() == Some("tool_result") {
-            add_result(&block, builder);
-        }
+        block.get_unique("type")?;
     }
+    add_results(message, builder);
     let says = |block: &ParsedObject| match block.get_text("type").as_deref() {
         Some("text") => block.get("text").is_some_and(is_said),
         kind => matches!(kind, Some("image" | "document")),
@@ -233,11 +234,6 @@ pub(crate) fn read_other_message<'a>(
         builder.person_speaks(content);
     }
     Ok(())
-}
-
-fn add_result(block: &ParsedObject, builder: &mut IndexBuilder) {
-    let id = block.get_text("tool_use_id");
-    builder.add_result((id.as_deref(), None), block.json());
 }
 
 /// Returns the blocks of a message, or `None` if it has a text instead.
@@ -284,18 +280,12 @@ fn add_block<'a>(
     })?;
     match &*kind {
         "tool_use" => {
-            let (id, name) = (block.get_text("id"), block.get_text("name"));
-            builder.add_call(turn, block.json(), (id.as_deref(), name.as_deref()))?;
+            let (id, name) = (CallId::read(block, "id"), block.get_text("name"));
+            builder.add_call(turn, block.json(), (&[&id], name.as_deref()))?;
         }
         "tool_result" => add_result(block, builder),
         kind if is_block(kind) => {}
         kind => add_unknown_kind(kind, block, builder),
     }
     Ok(kind == "tool_use")
-}
-
-/// Returns what is wrong with a streamed input that isn't valid JSON. In a body, it's a string.
-fn broken_input(input: Option<JsonText>) -> Option<InvalidInput> {
-    let text = input?.to_text().filter(|text| text.starts_with('{'))?;
-    Input::parse(&text).err()
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::json::{JsonEdits, JsonKind, JsonText, ParsedObject};
+use crate::transcript::input_key::read_input;
 
 /// The key under which the API's documentation suggests to send back an input that isn't valid JSON.
 const INVALID_JSON_KEY: &str = "INVALID_JSON";
@@ -26,15 +27,21 @@ pub fn returnable_content(content: JsonText) -> String {
 }
 
 fn repair_input<'a>(block: &ParsedObject<'a>, edits: &mut JsonEdits<'a>) {
-    match block.get("input") {
-        None => edits.insert_at_end(block.json(), ",\"input\":{}".to_owned()),
-        Some(input) if input.is_null() => edits.replace(input, "{}".to_owned()),
-        Some(input) if input.kind() != JsonKind::Object => {
-            let text = input.to_text();
-            let text = text.as_deref().unwrap_or(input.get());
-            edits.replace(input, invalid_input_object(text).to_string());
+    let given = block.get("input");
+    if given.is_some_and(|input| input.kind() == JsonKind::Object) {
+        return;
+    }
+    let object = match (read_input(&[block], "input"), given) {
+        (Ok(input), _) => input.text().to_owned(),
+        (Err(_), Some(given)) => {
+            let text = given.to_text();
+            invalid_input_object(text.as_deref().unwrap_or(given.get())).to_string()
         }
-        Some(_) => {}
+        (Err(fault), None) => invalid_input_object(&fault.to_string()).to_string(),
+    };
+    match given {
+        Some(given) => edits.replace(given, object),
+        None => edits.insert_at_end(block.json(), format!(",\"input\":{object}")),
     }
 }
 
@@ -52,6 +59,11 @@ mod tests {
             (
                 r#","input":"{\"x\": oops}""#,
                 r#","input":{"INVALID_JSON":"{\"x\": oops}"}"#,
+            ),
+            (r#","input":"{\"x\": 1}""#, r#","input":{"x": 1}"#),
+            (
+                r#","arguments":{"x":1}"#,
+                r#","arguments":{"x":1},"input":{"x":1}"#,
             ),
             (r#","input":[1]"#, r#","input":{"INVALID_JSON":"[1]"}"#),
             (r#","input":null"#, r#","input":{}"#),

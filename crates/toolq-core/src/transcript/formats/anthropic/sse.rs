@@ -2,11 +2,13 @@
 //! a `message_delta` shortly before its end.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::anthropic::{Anthropic, ending, is_block};
 use crate::transcript::formats::conversation::may_be_call;
-use crate::transcript::stream::{Block, BlockKind, CallInput, Messages};
+use crate::transcript::input_key::find_input;
+use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT};
 use crate::types::{AnswerForm, CallKind, Dialect};
 
 /// Members of a delta that don't belong to its block: its type, and what is put together elsewhere.
@@ -26,6 +28,10 @@ impl StreamFormat for Anthropic {
     ) -> DocumentResult<'a> {
         match event.get_unique_text("type")?.as_deref() {
             Some("message_start") => start_message(event, messages),
+            Some("content_block_start") if messages.can_be_late() && starts_call(event) => {
+                messages.open_late(Dialect::Anthropic, AnswerForm::Message, None);
+                start_block(event, messages)
+            }
             Some("content_block_start" | "content_block_delta" | "message_delta")
                 if !messages.is_open() =>
             {
@@ -62,6 +68,11 @@ impl StreamFormat for Anthropic {
     }
 }
 
+fn starts_call(event: &ParsedObject) -> bool {
+    let block = event.get_object("content_block");
+    block.is_some_and(|block| block.get_text("type").as_deref() == Some("tool_use"))
+}
+
 fn start_message<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     if messages.is_open() {
         if !messages.has_stopped() {
@@ -83,15 +94,21 @@ fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> Documen
     let start = start
         .ok_or_else(|| DocumentError::new(event.json(), "the event has no `content_block`"))?;
     let kind = start.get_unique_text("type")?.unwrap_or_default();
-    let (id, name) = (start.get_text("id"), start.get_text("name"));
+    let (id, name) = (CallId::read(&start, "id"), start.get_text("name"));
     let block = match &*kind {
-        "tool_use" if is_begun(index, (id.as_deref(), name.as_deref()), messages) => return Ok(()),
         "tool_use" => {
             let kind = BlockKind::Call(CallKind::Function);
-            let input = start.get("input").map(JsonText::get);
+            let input = find_input(&[&start], "input");
+            let duplicate = start.duplicate_key().map(InvalidInput::duplicate_key);
+            let fault = duplicate.or(input.clone().err());
+            let input = CallInput::new(false, input.ok().flatten());
+            if let Some(begun) = find_begun(index, (&id, name.as_deref()), messages) {
+                messages.begin_again(begun, input);
+                return Ok(());
+            }
             Block {
-                input: CallInput::new(false, input),
-                fault: start.duplicate_key().map(InvalidInput::duplicate_key),
+                input,
+                fault,
                 ..Block::new(kind, index).called(id, name)
             }
         }
@@ -108,17 +125,17 @@ fn start_block<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> Documen
     Ok(())
 }
 
-/// Returns whether the open block at this index is the same call, whose beginning was sent twice.
-fn is_begun(
+/// Returns the number of the open block at this index, if it is the same call, whose beginning was sent twice.
+fn find_begun(
     index: Option<u64>,
-    (id, name): (Option<&str>, Option<&str>),
+    (id, name): (&CallId, Option<&str>),
     messages: &Messages,
-) -> bool {
-    let known = index.and_then(|index| messages.block(messages.find_index(index)?));
-    id.is_some()
-        && known.is_some_and(|known| {
-            !known.is_complete && known.id.as_deref() == id && known.name.as_deref() == name
-        })
+) -> Option<usize> {
+    let number = messages.find_index(index?)?;
+    let known = messages.block(number)?;
+    let has_same_id = id.text().is_some() && known.id.text() == id.text();
+    let is_same = has_same_id && known.name.as_deref() == name && !known.is_complete;
+    is_same.then_some(number)
 }
 
 fn add_delta<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
@@ -133,17 +150,22 @@ fn add_delta<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentR
             record.add_element("citations", citation);
         }
     }
-    match delta.get_unique("partial_json")? {
-        Some(piece) if piece.kind() != JsonKind::String && !piece.is_null() => {
+    let given = delta.get_unique("partial_json")?;
+    let is_piece = delta.get_text("type").as_deref() == Some("input_json_delta");
+    match find_input(&[&delta], "partial_json") {
+        Ok(Some(piece)) if piece.kind() == JsonKind::String => messages.add_piece(block, piece),
+        Ok(Some(piece)) if !piece.is_null() => {
             let message = "`partial_json` must be a string";
-            Err(DocumentError::new(piece, message))
+            return Err(DocumentError::new(piece, message));
         }
-        Some(piece) if !piece.is_null() => {
-            messages.add_piece(block, piece);
-            Ok(())
-        }
-        _ => Ok(()),
+        Ok(None) if !is_piece => {}
+        Ok(Some(_)) if given.is_some() => {}
+        Ok(_) | Err(_) => match block {
+            Some(block) => messages.break_at(block, UNCLEAR_INPUT),
+            None => messages.break_uncertain(UNCLEAR_INPUT),
+        },
     }
+    Ok(())
 }
 
 /// Returns the number of the block that an event is about. Without an `index`, that can only be the one that is open.

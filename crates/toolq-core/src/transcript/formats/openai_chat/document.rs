@@ -2,17 +2,17 @@
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    add_unknown_members, alternatives_error, has_speech, is_said, objects_at, read_objects,
-    read_values,
+    add_results, add_unknown_members, alternatives_error, has_speech, is_result, is_said,
+    objects_at, read_objects, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{
-    RawCall, expect_text, non_empty_text, parse_arguments, plain_result,
-};
+use crate::transcript::input_key::{find_input, read_input};
+use crate::transcript::raw_call::{RawCall, expect_text, non_empty_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of the messages in a request or a trajectory.
@@ -51,9 +51,10 @@ impl Format for OpenAiChat {
     }
 
     fn parse_call(&self, call: &ParsedObject) -> RawCall {
-        let id = non_empty_text(call, "id");
+        let id = CallId::read(call, "id");
         if let Some(custom) = call.get_object("custom") {
-            let text = custom.get("input").map_or(Ok("".into()), expect_text);
+            let text = find_input(&[&custom, call], "input");
+            let text = text.and_then(|text| text.map_or(Ok("".into()), expect_text));
             let text = text.as_deref().map_err(InvalidInput::clone);
             return RawCall::custom(id, non_empty_text(&custom, "name"), text)
                 .reject_duplicate_keys(&custom)
@@ -64,7 +65,7 @@ impl Format for OpenAiChat {
             let kind = InvalidInput::UnknownKind(kind.into_owned());
             return RawCall::new(id, Some("".into()), Err(kind));
         };
-        let arguments = parse_arguments(function.get("arguments"));
+        let arguments = read_input(&[&function, call], "arguments");
         RawCall::new(id, non_empty_text(&function, "name"), arguments)
             .reject_duplicate_keys(&function)
             .reject_duplicate_keys(call)
@@ -153,20 +154,21 @@ fn has_calls(choice: &ParsedObject) -> bool {
 fn read_message<'a>(message: &ParsedObject<'a>, builder: &mut IndexBuilder) -> DocumentResult<'a> {
     match message.get_unique_text("role")?.as_deref() {
         Some("assistant") => add_turn(message, ResponseEnding::Complete, builder).map(drop),
-        Some("tool" | "function") => {
-            add_results(message, builder);
-            Ok(())
-        }
         Some("user") => {
             builder.others_speak();
-            let says = |part: &ParsedObject| part.get("text").is_none_or(is_said);
+            add_results(message, builder);
+            let says =
+                |part: &ParsedObject| !is_result(part) && part.get("text").is_none_or(is_said);
             let content = message.get("content");
             if has_speech(content, says) {
                 builder.person_speaks(content);
             }
             Ok(())
         }
-        _ => Ok(()),
+        _ => {
+            add_results(message, builder);
+            Ok(())
+        }
     }
 }
 
@@ -198,8 +200,8 @@ fn add_turn<'a>(
             .iter()
             .find_map(|kind| call.get_object(kind));
         let tool = tool.as_ref().and_then(|tool| tool.get_text("name"));
-        let id = non_empty_text(call, "id");
-        builder.add_call(turn, call.json(), (id.as_deref(), tool.as_deref()))
+        let id = CallId::read(call, "id");
+        builder.add_call(turn, call.json(), (&[&id], tool.as_deref()))
     })?;
     builder.set_ending(turn, ending.after(has_calls));
     Ok(turn)
@@ -220,17 +222,5 @@ pub fn reject_legacy_call<'a>(message: &ParsedObject<'a>) -> DocumentResult<'a> 
             Err(error.with_hint("declare the functions under `tools` in the request"))
         }
         _ => Ok(()),
-    }
-}
-
-/// Adds a `tool` message as the result of its call, or of several calls (SWE-agent).
-fn add_results(message: &ParsedObject, builder: &mut IndexBuilder) {
-    for id in message.get_elements("tool_call_ids").unwrap_or_default() {
-        builder.add_result((id.to_text().as_deref(), None), message.json());
-    }
-    if message.get("tool_call_ids").is_none() || message.has_value("tool_call_id") {
-        let id = non_empty_text(message, "tool_call_id");
-        let tool = message.get_text("name").filter(|_| id.is_none());
-        builder.add_result((id.as_deref(), tool.as_deref()), message.json());
     }
 }

@@ -7,16 +7,18 @@
 use std::borrow::Cow;
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::conversation::{
-    alternatives_error, find_unknown_members, objects_at, read_objects,
+    alternatives_error, find_unknown_members, read_objects,
 };
 use crate::transcript::formats::openai_chat::{
     OpenAiChat, ending, has_refusal, reject_legacy_call,
 };
+use crate::transcript::input_key::find_input;
 use crate::transcript::raw_call::non_empty_text;
-use crate::transcript::stream::{Arrival, Block, Messages, call_kind};
+use crate::transcript::stream::{Arrival, Block, Messages, UNCLEAR_INPUT, call_kind};
 use crate::transcript::unrecognized;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
@@ -48,25 +50,30 @@ fn read_choice<'a>(
     messages: &mut Messages,
 ) -> DocumentResult<'a> {
     let delta = choice.get_unique("delta")?.and_then(JsonText::object);
-    if !belongs_to_message(chunk, delta.as_ref(), messages)? {
+    // Some servers send the whole message, in place of a delta or beside it.
+    let message = choice.get_unique("message")?.and_then(JsonText::object);
+    let parts: Vec<ParsedObject> = delta.into_iter().chain(message).collect();
+    if !belongs_to_message(chunk, &parts, messages)? {
         return Ok(());
     }
     let index = choice
         .get("index")
         .and_then(|index| index.get().parse().ok())
         .unwrap_or(0);
-    if let Some(delta) = &delta {
-        reject_legacy_call(delta)?;
-        if has_refusal(delta) {
+    for part in &parts {
+        reject_legacy_call(part)?;
+        if has_refusal(part) {
             messages.refine_ending(ResponseEnding::Refused);
         }
-        for kind in find_unknown_members(delta, &DELTA_KEYS) {
+        for kind in find_unknown_members(part, &DELTA_KEYS) {
             messages.add_unknown_kind(&kind, true);
         }
-        read_calls(choice, delta, index, messages)?;
-        if let Some(record) = messages.record().filter(|_| index == 0) {
-            record.add_members(delta, &DELTA_KEYS);
-        }
+    }
+    if let Some(part) = calling_part(&parts) {
+        read_calls(choice, part, index, messages)?;
+    }
+    if let (Some(part), 0, Some(record)) = (parts.first(), index, messages.record()) {
+        record.add_members(part, &DELTA_KEYS);
     }
     match choice.get_unique_text("finish_reason")?.as_deref() {
         // Some servers send an empty reason until there is one.
@@ -88,24 +95,38 @@ fn read_choice<'a>(
     Ok(())
 }
 
+/// Returns the first part of a message that has calls, or what should be some.
+fn calling_part<'p, 'a>(parts: &'p [ParsedObject<'a>]) -> Option<&'p ParsedObject<'a>> {
+    let is_empty = |calls: JsonText| calls.elements().is_some_and(|calls| calls.is_empty());
+    let mut parts = parts.iter();
+    parts.find(|part| {
+        let calls = part.get("tool_calls").filter(|calls| !calls.is_null());
+        calls.is_some_and(|calls| !is_empty(calls))
+    })
+}
+
 fn read_calls<'a>(
     choice: &ParsedObject<'a>,
-    delta: &ParsedObject<'a>,
+    part: &ParsedObject<'a>,
     index: u64,
     messages: &mut Messages,
 ) -> DocumentResult<'a> {
-    let Some(pieces) = delta.get_unique("tool_calls")?.and_then(JsonText::objects) else {
+    let Some(calls) = part.get_unique("tool_calls")? else {
         return Ok(());
     };
+    let pieces = calls
+        .objects()
+        .ok_or_else(|| DocumentError::not_an_array("tool_calls", calls))?;
     read_objects(pieces, "a tool call", |piece| {
         match messages.choice() {
             Some(known) if known != index => return Err(alternatives_error(choice.json())),
             Some(_) => {}
-            None if messages.has_stopped() && messages.stopped_choice() == Some(index) => {
-                let message = "a call after the end of its message";
-                return Err(DocumentError::new(choice.json(), message));
+            None => {
+                if messages.has_stopped() && messages.stopped_choice() == Some(index) {
+                    messages.mark_late();
+                }
+                messages.set_choice(index);
             }
-            None => messages.set_choice(index),
         }
         read_call_piece(piece, messages)
     })
@@ -118,34 +139,36 @@ fn read_calls<'a>(
 /// with a role.
 fn belongs_to_message<'a>(
     chunk: &ParsedObject<'a>,
-    delta: Option<&ParsedObject<'a>>,
+    parts: &[ParsedObject<'a>],
     messages: &mut Messages,
 ) -> Result<bool, DocumentError<'a>> {
     let id = non_empty_text(chunk, "id");
-    let has_role = delta.is_some_and(|delta| non_empty_text(delta, "role").is_some());
-    let has_calls = delta.is_some_and(|delta| objects_at(delta, "tool_calls").next().is_some());
-    let failure = |message| Err(DocumentError::new(chunk.json(), message));
+    let first = parts.first();
+    let has_role = first.is_some_and(|part| non_empty_text(part, "role").is_some());
+    let has_calls = calling_part(parts).is_some();
     if let Some(open) = messages.open_id() {
         let is_same = id.is_none() || open.is_empty() || id.as_deref() == Some(open);
         if !has_role || is_same {
             return Ok(true);
         }
         if !messages.has_stopped() {
-            return failure("another message begins before the end of this one");
+            let text = "another message begins before the end of this one";
+            return Err(DocumentError::new(chunk.json(), text));
         }
         messages.close();
     }
+    let (dialect, form) = (Dialect::OpenAiChat, AnswerForm::OpenAiChat);
     let name = id.as_deref().unwrap_or_default();
     if messages.last_closed_id() == Some(name) {
         if has_calls {
-            return failure("a call after the end of its message");
+            messages.open_late(dialect, form, Some(chunk));
         }
-        return Ok(false);
+        return Ok(has_calls);
     }
     if messages.last_closed_id().is_some() && !has_role && !has_calls {
         return Ok(false);
     }
-    messages.open(Dialect::OpenAiChat, AnswerForm::OpenAiChat, Some(chunk));
+    messages.open(dialect, form, Some(chunk));
     Ok(true)
 }
 
@@ -154,9 +177,11 @@ struct CallPiece<'p, 'a> {
     entry: &'p ParsedObject<'a>,
     is_custom: bool,
     index: Option<u64>,
-    id: Option<Cow<'a, str>>,
+    id: CallId<'a>,
     name: Option<Cow<'a, str>>,
     input: Option<JsonText<'a>>,
+    /// It isn't certain what its piece of an input is.
+    has_unclear_input: bool,
 }
 
 impl<'p, 'a> CallPiece<'p, 'a> {
@@ -171,19 +196,26 @@ impl<'p, 'a> CallPiece<'p, 'a> {
                 return Err(DocumentError::new(object.json(), message));
             }
         }
-        let input = if is_custom { "input" } else { "arguments" };
-        let input = function.as_ref().and_then(|function| function.get(input));
+        let key = if is_custom { "input" } else { "arguments" };
+        let input = match &function {
+            Some(function) => find_input(&[function, entry], key),
+            None => find_input(&[entry], key),
+        };
         Ok(Self {
             entry,
             is_custom,
             index: entry
                 .get("index")
                 .and_then(|index| index.get().parse().ok()),
-            id: non_empty_text(entry, "id"),
+            id: CallId::read(entry, "id"),
             name: function
                 .as_ref()
                 .and_then(|function| non_empty_text(function, "name")),
-            input: input.filter(|input| !input.is_null() && input.get() != "\"\""),
+            has_unclear_input: input.is_err(),
+            input: input
+                .ok()
+                .flatten()
+                .filter(|input| !input.is_null() && input.get() != "\"\""),
         })
     }
 
@@ -222,16 +254,30 @@ fn read_call_piece<'a>(entry: &ParsedObject<'a>, messages: &mut Messages) -> Doc
         Piece::New => {
             refuse_late_name(&piece, messages);
             end_last_call(messages);
-            let block = Block::new(call_kind(piece.is_custom), piece.index);
+            let block = Block {
+                may_be_piece: piece.id.is_missing() && piece.name.is_none(),
+                ..Block::new(call_kind(piece.is_custom), piece.index)
+            };
+            let block = block.called(piece.id.clone(), piece.name.clone());
             messages.begin(block, piece.entry)
         }
     };
     name_late(number, &piece, messages);
-    if let (Some(block), Some(id)) = (messages.block_mut(number), &piece.id) {
-        block.id.get_or_insert_with(|| id.clone().into_owned());
+    let has_id = |number| {
+        messages
+            .block(number)
+            .is_some_and(|block| !block.id.is_missing())
+    };
+    if !has_id(number) {
+        messages.set_call_id(number, piece.id.clone());
+    }
+    if let Some(id) = piece.id.text() {
         messages.add_call_id(number, id);
     }
     messages.set_name(number, piece.name.clone());
+    if piece.has_unclear_input {
+        messages.break_at(number, UNCLEAR_INPUT);
+    }
     match piece.input {
         Some(input) if input.kind() == JsonKind::String => {
             messages.add_piece(Some(number), input);
@@ -249,9 +295,9 @@ const ANONYMOUS: &str = "its input began before anything said whose it is";
 /// Takes a piece that names a call whose input is there already. A whole input may come first, unless it may be that of a call that
 /// has none yet.
 fn name_late(number: usize, piece: &CallPiece, messages: &mut Messages) {
-    let is_named = piece.id.is_some() || piece.name.is_some();
+    let is_named = !piece.id.is_missing() || piece.name.is_some();
     let Some(call) = messages.block_mut(number).filter(|call| {
-        let is_anonymous = call.id.is_none() && call.name.is_none();
+        let is_anonymous = call.id.is_missing() && call.name.is_none();
         is_named && is_anonymous && call.input.arrival() != Arrival::Nothing
     }) else {
         return;
@@ -275,17 +321,25 @@ fn refuse_late_name(piece: &CallPiece, messages: &mut Messages) {
 /// Finds out which call a piece belongs to.
 fn place_piece(piece: &CallPiece, messages: &Messages) -> Piece {
     let by_index = piece.index.and_then(|index| messages.find_index(index));
-    let by_id = piece.id.as_deref().and_then(|id| messages.find_call_id(id));
+    let by_id = piece.id.text().and_then(|id| messages.find_call_id(id));
+    // Further ids of a call say less than an index: they may be those of any call.
+    let is_own = |call: &usize| {
+        let known = messages.block(*call);
+        known.is_some_and(|known| known.id.text() == piece.id.text())
+    };
+    let by_id = by_id.filter(|call| by_index.is_none_or(|at| at == *call) || is_own(call));
     let at = by_index.and_then(|at| messages.block(at));
     let has_known_id =
-        at.is_some_and(|at| at.id.is_some() && at.id.as_deref() == piece.id.as_deref());
+        at.is_some_and(|at| at.id.text().is_some() && at.id.text() == piece.id.text());
     let is_named = piece.name.is_some();
     match (by_index, by_id) {
         (Some(at), _) if has_known_id => continue_call(at, piece, messages),
         // The id belongs to another call than the index: nothing says which is right.
         (Some(at), Some(other)) if at != other => Piece::Stray,
         // A new id with a name at a known index begins a call. Without a name, the call goes on under another id.
-        (Some(_), None) if is_named && piece.id.is_some() && at.is_some_and(is_begun) => Piece::New,
+        (Some(_), None) if is_named && !piece.id.is_missing() && at.is_some_and(is_begun) => {
+            Piece::New
+        }
         (Some(at), _) => continue_call(at, piece, messages),
         (None, Some(_)) if is_named && piece.index.is_some() => Piece::New,
         (None, Some(other)) => continue_call(other, piece, messages),
@@ -296,9 +350,9 @@ fn place_piece(piece: &CallPiece, messages: &Messages) -> Piece {
 /// Returns whether another id and another name can't belong to a call: it has some of its own, or all of its input.
 fn is_begun(call: &Block) -> bool {
     let is_whole = call.input.arrival() == Arrival::Whole;
-    match (&call.id, &call.name) {
-        (Some(_), Some(_)) => true,
-        (None, None) => false,
+    match (call.id.is_missing(), &call.name) {
+        (false, Some(_)) => true,
+        (true, None) => false,
         (_, _) => is_whole,
     }
 }
@@ -306,7 +360,7 @@ fn is_begun(call: &Block) -> bool {
 /// Finds out what a piece means whose index and id are both new, or missing.
 fn place_new_piece(piece: &CallPiece, messages: &Messages) -> Piece {
     let is_named = piece.name.is_some();
-    if piece.index.is_some() || piece.id.is_some() {
+    if piece.index.is_some() || !piece.id.is_missing() {
         // A call may get its name later.
         return if is_named || piece.index.is_some() {
             Piece::New
@@ -331,13 +385,13 @@ fn continue_call(number: usize, piece: &CallPiece, messages: &Messages) -> Piece
         return Piece::Of(number);
     };
     let has_same_name = piece.name.is_none() || piece.name.as_deref() == known.name.as_deref();
-    let has_same_id = piece.id.is_none() || piece.id.as_deref() == known.id.as_deref();
+    let has_same_id = piece.id.is_missing() || piece.id.text() == known.id.text();
     if has_same_name && has_same_id && known.input.is_already(&input) {
         return Piece::Again;
     }
     // After an empty input, another one could be the real one.
     let is_placeholder = has_same_name && known.input.is_already("{}");
-    if piece.name.is_some() && piece.id.is_none() && known.id.is_none() && !is_placeholder {
+    if piece.name.is_some() && piece.id.is_missing() && known.id.is_missing() && !is_placeholder {
         return Piece::New;
     }
     Piece::Of(number)

@@ -2,14 +2,16 @@
 //! separate items, so a turn is a run of consecutive items from the model.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document::InputDocument;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
-    has_speech, is_said, may_be_call, objects_at, read_objects,
+    self, has_speech, is_said, may_be_call, objects_at, read_objects,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, expect_text, parse_arguments, plain_result};
+use crate::transcript::input_key::{find_input, read_input};
+use crate::transcript::raw_call::{RawCall, expect_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of items that are no calls, or whose calls the API runs.
@@ -88,12 +90,13 @@ impl Format for OpenAiResponses {
 
     /// Results refer to the `call_id` of an item; its `id` identifies the item itself.
     fn parse_call(&self, item: &ParsedObject) -> RawCall {
-        let (id, name) = (item.get_text("call_id"), item.get_text("name"));
+        let (id, name) = (CallId::read(item, "call_id"), item.get_text("name"));
         let call = if item.get_text("type").as_deref() == Some(CUSTOM_CALL) {
-            let text = item.get("input").map_or(Ok("".into()), expect_text);
+            let text = find_input(&[item], "input");
+            let text = text.and_then(|text| text.map_or(Ok("".into()), expect_text));
             RawCall::custom(id, name, text.as_deref().map_err(InvalidInput::clone))
         } else {
-            RawCall::new(id, name, parse_arguments(item.get("arguments")))
+            RawCall::new(id, name, read_input(&[item], "arguments"))
         };
         call.reject_duplicate_keys(item)
     }
@@ -239,8 +242,7 @@ fn is_result(kind: &str) -> bool {
 }
 
 fn add_result(item: &ParsedObject, builder: &mut IndexBuilder) {
-    let id = item.get_text("call_id");
-    builder.add_result((id.as_deref(), None), item.json());
+    conversation::add_result(item, builder);
 }
 
 /// Adds an item to the model's turn, and returns whether it's a call.
@@ -252,8 +254,10 @@ fn add_part<'a>(
     let kind = item.get_unique_text("type")?.unwrap_or_default();
     let is_call = is_call(&kind);
     if is_call {
-        let (id, name) = (item.get_text("call_id"), item.get_text("name"));
-        builder.add_call(turn, item.json(), (id.as_deref(), name.as_deref()))?;
+        let (id, name) = (CallId::read(item, "call_id"), item.get_text("name"));
+        let item_id = CallId::read(item, "id");
+        let ids = [&id, &item_id];
+        builder.add_call(turn, item.json(), (&ids, name.as_deref()))?;
     } else if is_result(&kind) {
         // The API ran the call itself.
         add_result(item, builder);
@@ -261,7 +265,10 @@ fn add_part<'a>(
         match classify_item(&kind, item) {
             OtherItem::Api => {}
             OtherItem::Answer(answered) => builder.answer_unknown_kind(answered),
-            OtherItem::Unknown { may_be_call } => builder.add_unknown_kind(&kind, may_be_call),
+            OtherItem::Unknown { may_be_call } => {
+                builder.note_foreign_call(&CallId::read(item, "call_id"));
+                builder.add_unknown_kind(&kind, may_be_call);
+            }
         }
     }
     let incomplete = item.get_unique_text("status")?.as_deref() == Some("incomplete");

@@ -2,13 +2,14 @@
 //! an item repeats it completely, and the last event of a response all of them; some servers send only some of these.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::call_id::CallId;
 use crate::transcript::document_error::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::openai_responses::{
     CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
 };
-use crate::transcript::raw_call::non_empty_text;
-use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, call_kind};
+use crate::transcript::input_key::find_input;
+use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT, call_kind};
 use crate::transcript::unrecognized;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
@@ -68,6 +69,16 @@ fn open_unannounced<'a>(
         return Ok(is_first);
     }
     let is_about_item = has_prefix(&["output_item", "function_call", "custom_tool_call"]);
+    let is_item_call = || {
+        let item = event.get_object("item");
+        let kind = item.and_then(|item| item.get_text("type"));
+        kind.is_some_and(|kind| is_call(&kind))
+    };
+    if messages.can_be_late() && has_prefix(&["output_item"]) && is_item_call() {
+        let form = AnswerForm::OpenAiResponses;
+        messages.open_late(Dialect::OpenAiResponses, form, None);
+        return Ok(true);
+    }
     if is_about_item && !is_first {
         let text = "the event is outside of a response";
         return Err(DocumentError::new(event.json(), text));
@@ -108,17 +119,15 @@ fn end_response<'a>(
 ) -> DocumentResult<'a> {
     if let Some(response) = event.get_unique("response")?.and_then(JsonText::object) {
         let output = response.get_unique("output")?;
-        for item in output
-            .and_then(JsonText::objects)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            read_whole_item(&item, None, messages)?;
-        }
-        let items = output.and_then(JsonText::elements).unwrap_or_default();
-        if let Some(record) = messages.record().filter(|_| !items.is_empty()) {
-            record.set_parts(items);
+        let items = output.and_then(JsonText::objects).into_iter().flatten();
+        for (number, item) in items.flatten().enumerate() {
+            let block = read_whole_item(&item, None, messages)?;
+            if let Some(record) = messages.record() {
+                if number == 0 {
+                    record.clear_parts();
+                }
+                record.add_part(item.json(), Some(block));
+            }
         }
         match ending(status, &response) {
             // An item may have said that it is incomplete.
@@ -133,39 +142,37 @@ fn end_response<'a>(
 fn begin_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     let (item, index) = (event_item(event)?, output_index(event)?);
     let known = find_item(Some(&item), index, messages);
-    let is_known = known
-        .and_then(|known| messages.block(known))
-        .is_some_and(|block| {
-            let id = item.get_text("call_id");
-            block.is_call()
-                && !block.is_complete
-                && id.is_some()
-                && block.id.as_deref() == id.as_deref()
-        });
-    if !is_known {
-        begin_block(&item, index, messages)?;
+    let id = CallId::read(&item, "call_id");
+    let is_begun = |number: &usize| {
+        messages.block(*number).is_some_and(|block| {
+            let is_same = id.text().is_some() && block.id.text() == id.text();
+            block.is_call() && !block.is_complete && is_same
+        })
+    };
+    let begun = known.filter(is_begun);
+    let block = new_block(&item, index, messages)?;
+    match begun {
+        Some(begun) => messages.begin_again(begun, block.input),
+        None => drop(messages.begin(block, &item)),
     }
     Ok(())
 }
 
-/// Starts a block for an item and returns its number.
-fn begin_block<'a>(
+/// Creates the block of an item.
+fn new_block<'a>(
     item: &ParsedObject<'a>,
     index: Option<u64>,
     messages: &mut Messages,
-) -> Result<usize, DocumentError<'a>> {
+) -> Result<Block, DocumentError<'a>> {
     let kind = item.get_unique_text("type")?.unwrap_or_default();
     let is_custom = kind == CUSTOM_CALL;
     let mut block = if is_call(&kind) {
-        let initial = item.get(if is_custom { "input" } else { "arguments" });
-        let initial = initial.and_then(|initial| match initial.kind() {
-            JsonKind::String => initial.to_text(),
-            _ => Some(initial.get().into()),
-        });
+        let initial = find_input(&[item], input_key(&kind));
         Block {
-            input: CallInput::new(is_custom, initial.as_deref()),
+            fault: initial.clone().err(),
+            input: CallInput::new(is_custom, initial.ok().flatten()),
             ..Block::new(call_kind(is_custom), index)
-                .called(item.get_text("call_id"), item.get_text("name"))
+                .called(CallId::read(item, "call_id"), item.get_text("name"))
         }
     } else {
         match classify_item(&kind, item) {
@@ -183,49 +190,48 @@ fn begin_block<'a>(
             index,
         )
     };
-    block.key = non_empty_text(item, "id").map(Into::into);
-    Ok(messages.begin(block, item))
+    block.key = CallId::read(item, "id").text().map(str::to_owned);
+    Ok(block)
 }
 
 /// Reads the last event of an item, which has all of it.
 fn end_item<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
     let (item, index) = (event_item(event)?, output_index(event)?);
+    let block = read_whole_item(&item, index, messages)?;
     if let Some(record) = messages.record() {
-        record.add_part(item.json());
+        record.add_part(item.json(), Some(block));
     }
-    read_whole_item(&item, index, messages)
+    Ok(())
 }
 
-/// Reads an item as a whole. It overrides the pieces that arrived before.
+/// Reads an item as a whole, and returns the number of its block. It overrides the pieces that arrived before.
 fn read_whole_item<'a>(
     item: &ParsedObject<'a>,
     index: Option<u64>,
     messages: &mut Messages,
-) -> DocumentResult<'a> {
+) -> Result<usize, DocumentError<'a>> {
     let kind = item.get_unique_text("type")?.unwrap_or_default();
     let known = find_item(Some(item), index, messages);
-    let number = match known.filter(|known| is_same_call(*known, item, messages)) {
-        Some(known) => known,
-        None => begin_block(item, index, messages)?,
+    let number = if let Some(known) = known.filter(|known| is_same_call(*known, item, messages)) {
+        known
+    } else {
+        let block = new_block(item, index, messages)?;
+        messages.begin(block, item)
     };
     if is_call(&kind) {
-        let key = if kind == CUSTOM_CALL {
-            "input"
-        } else {
-            "arguments"
-        };
-        if let Some(input) = item.get_unique(key)?.filter(|input| !input.is_null()) {
-            messages.set_input(number, input);
-        } else {
-            messages.set_input(number, JsonText::new("\"\""));
-        }
+        item.get_unique(input_key(&kind))?;
+        let input = find_input(&[item], input_key(&kind));
+        let given = input.as_ref().ok().copied().flatten();
+        let given = given.filter(|input| !input.is_null());
+        messages.set_input(number, given.unwrap_or(JsonText::new("\"\"")));
         messages.set_name(number, item.get_text("name"));
-        messages.set_call_id(number, item.get_text("call_id"));
+        messages.set_call_id(number, CallId::read(item, "call_id"));
         if let Some(block) = messages
             .block_mut(number)
             .filter(|block| !block.is_complete)
         {
-            block.fault = item.duplicate_key().map(InvalidInput::duplicate_key);
+            let duplicate = item.duplicate_key().map(InvalidInput::duplicate_key);
+            block.fault = duplicate.or(input.err());
         }
         let is_cut_off = item.get_unique_text("status")?.as_deref() == Some("incomplete");
         messages.refine_ending(if is_cut_off {
@@ -235,7 +241,7 @@ fn read_whole_item<'a>(
         });
     }
     messages.end_block(number);
-    Ok(())
+    Ok(number)
 }
 
 /// Returns whether a block is the item. With an index alone, it isn't if both are calls with ids of their own.
@@ -244,22 +250,30 @@ fn is_same_call(number: usize, item: &ParsedObject, messages: &Messages) -> bool
         return false;
     };
     let kind = item.get_text("type").unwrap_or_default();
-    let (known, id) = (block.id.as_deref(), item.get_text("call_id"));
-    let has_its_key =
-        block.key.is_some() && block.key == non_empty_text(item, "id").map(Into::into);
-    let is_other = || known.is_some() && id.is_some() && known != id.as_deref();
+    let id = CallId::read(item, "call_id");
+    let item_id = CallId::read(item, "id");
+    let has_its_key = block.key.is_some() && block.key.as_deref() == item_id.text();
+    let is_other = || {
+        let ids = block.id.text().zip(id.text());
+        ids.is_some_and(|(known, id)| known != id)
+    };
     is_call(&kind) == block.is_call() && (has_its_key || !is_other())
 }
 
 fn add_piece<'a>(event: &ParsedObject<'a>, messages: &mut Messages) -> DocumentResult<'a> {
-    let Some(delta) = event.get_unique("delta")?.filter(|delta| !delta.is_null()) else {
-        return Ok(());
-    };
-    if delta.kind() != JsonKind::String {
-        return Err(DocumentError::new(delta, "`delta` must be a string"));
-    }
     let number = find_event_item(event, messages)?;
-    messages.add_piece(number, delta);
+    let given = event.get_unique("delta")?;
+    match find_input(&[event], "delta") {
+        Ok(Some(delta)) if delta.kind() == JsonKind::String => messages.add_piece(number, delta),
+        Ok(Some(delta)) if !delta.is_null() => {
+            return Err(DocumentError::new(delta, "`delta` must be a string"));
+        }
+        Ok(_) if given.is_some() => {}
+        Ok(_) | Err(_) => match number {
+            Some(number) => messages.break_at(number, UNCLEAR_INPUT),
+            None => messages.break_uncertain(UNCLEAR_INPUT),
+        },
+    }
     Ok(())
 }
 
@@ -269,17 +283,30 @@ fn set_input<'a>(
     key: &str,
     messages: &mut Messages,
 ) -> DocumentResult<'a> {
-    let Some(input) = event.get_unique(key)?.filter(|input| !input.is_null()) else {
-        return Ok(());
+    event.get_unique(key)?;
+    let input = match find_input(&[event], key) {
+        Ok(Some(input)) if !input.is_null() => Some(input),
+        Ok(_) => return Ok(()),
+        Err(_) => None,
     };
-    match find_event_item(event, messages)? {
-        Some(number) => {
+    match (find_event_item(event, messages)?, input) {
+        (Some(number), Some(input)) => {
             messages.set_input(number, input);
             messages.set_name(number, event.get_text("name"));
         }
-        None => messages.break_uncertain("an input belongs to no item"),
+        (Some(number), None) => messages.break_at(number, UNCLEAR_INPUT),
+        (None, _) => messages.break_uncertain("an input belongs to no item"),
     }
     Ok(())
+}
+
+/// Returns the key of the input of a call of this type.
+fn input_key(kind: &str) -> &'static str {
+    if kind == CUSTOM_CALL {
+        "input"
+    } else {
+        "arguments"
+    }
 }
 
 fn find_event_item<'a>(
@@ -287,9 +314,9 @@ fn find_event_item<'a>(
     messages: &Messages,
 ) -> Result<Option<usize>, DocumentError<'a>> {
     let index = output_index(event)?;
-    let by_id = event
-        .get_text("item_id")
-        .and_then(|id| messages.find_key(&id));
+    let by_id = CallId::read(event, "item_id")
+        .text()
+        .and_then(|id| messages.find_key(id));
     Ok(by_id.or_else(|| match index {
         Some(index) => messages.find_index(index),
         None => messages.only_open_block(),
@@ -302,9 +329,11 @@ fn find_item(
     index: Option<u64>,
     messages: &Messages,
 ) -> Option<usize> {
-    let id = |key| item.and_then(|item| non_empty_text(item, key));
-    let by_id = || id("id").and_then(|id| messages.find_key(&id));
-    let by_call = id("call_id").and_then(|id| messages.find_call_id(&id));
+    let id = |key| item.map_or(CallId::Missing, |item| CallId::read(item, key));
+    let by_id = || id("id").text().and_then(|id| messages.find_key(id));
+    let by_call = id("call_id")
+        .text()
+        .and_then(|id| messages.find_call_id(id));
     by_call
         .or_else(by_id)
         .or_else(|| messages.find_index(index?))

@@ -1,5 +1,8 @@
 //! The events of streams, cut anywhere.
 
+mod call_inputs;
+mod results_of_calls;
+mod sent_back;
 mod server_habits;
 
 use proptest::prelude::*;

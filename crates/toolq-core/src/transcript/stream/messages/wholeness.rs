@@ -7,6 +7,9 @@ use crate::transcript::stream::event::StreamEvent;
 use crate::transcript::stream::messages::{Messages, OpenMessage};
 use crate::types::{Dialect, ResponseEnding};
 
+/// What is said where a call has two different inputs.
+pub(super) const TWO_INPUTS: &str = "it has two different inputs";
+
 impl OpenMessage {
     /// Returns the position of the first call of which not all is known.
     fn first_uncertain(&self) -> Option<usize> {
@@ -14,6 +17,16 @@ impl OpenMessage {
             |block: &&Block| !block.is_complete || block.input.arrival() == Arrival::Nothing;
         let mut calls = self.blocks.iter().filter(|block| block.is_call());
         calls.find(is_uncertain).map(|block| block.position)
+    }
+
+    /// Removes what turned out to be pieces of other calls, with which the message was broken.
+    pub(super) fn drop_pieces(&mut self) {
+        self.blocks.retain(|block| !block.may_be_piece);
+        let mut calls = 0;
+        for block in &mut self.blocks {
+            block.position = calls;
+            calls += usize::from(block.is_call());
+        }
     }
 
     /// Returns whether a block's input can have no piece of another: no other block was open at the same time, or an event had the
@@ -28,7 +41,8 @@ impl OpenMessage {
     /// Returns whether an input is what the model sent, even if it's no valid JSON: its end has come, and it has all of its own
     /// pieces.
     pub(super) fn is_settled(&self, number: usize) -> bool {
-        self.blocks[number].is_complete && self.is_apart(number)
+        let block = &self.blocks[number];
+        block.is_complete && self.is_apart(number) && !block.input.contradicts_itself()
     }
 
     /// Returns why pieces of an input may be missing, or in another one.
@@ -42,6 +56,7 @@ impl OpenMessage {
                 Some("pieces of an input belong to a call without a name")
             }
             _ if self.is_settled(number) => None,
+            _ if block.input.contradicts_itself() => Some(TWO_INPUTS),
             Arrival::Part => Some("its input never came whole"),
             Arrival::TooMuch => Some("it has more than one input"),
             Arrival::Whole => (!self.is_apart(number) && !block.input.is_valid())
@@ -105,8 +120,12 @@ impl Messages {
             hint: None,
             errno: None,
         };
-        self.events
-            .push_back(StreamEvent::Broken { turn, first, error });
+        let broken = StreamEvent::Broken { turn, first, error };
+        if message.has_started {
+            self.events.push_back(broken);
+        } else {
+            message.held_events.push(broken);
+        }
     }
 
     /// Judges the inputs of blocks whose group has no open block anymore. At the end of the message, that is all of them; `ending`

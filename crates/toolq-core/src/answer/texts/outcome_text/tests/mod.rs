@@ -31,6 +31,7 @@ fn call(name: &str) -> Call {
         name: name.into(),
         input: Ok(Input::empty()),
         parent: None,
+        has_number_id: false,
         kind: CallKind::Function,
     }
 }

@@ -25,14 +25,14 @@ fn describe_calls(calls: &[&Call]) -> String {
     calls.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
-fn stream_text<T: AsRef<str>>(events: &[T]) -> String {
+pub(super) fn stream_text<T: AsRef<str>>(events: &[T]) -> String {
     let events = events.iter();
     let lines = events.map(|event| format!("data: {}\n\n", event.as_ref()));
     lines.collect()
 }
 
 /// Reads the events of a stream, in one piece and byte by byte. Returns its calls, or the error that aborts it.
-fn read_events<T: AsRef<str>>(events: &[T]) -> Result<String, String> {
+pub(super) fn read_events<T: AsRef<str>>(events: &[T]) -> Result<String, String> {
     let text = stream_text(events);
     let whole = read_pieces(text.as_bytes(), usize::MAX);
     assert_eq!(read_pieces(text.as_bytes(), 1), whole, "{text}");
@@ -40,20 +40,20 @@ fn read_events<T: AsRef<str>>(events: &[T]) -> Result<String, String> {
 }
 
 /// Events of the Messages API, with its beginning and its end.
-fn anthropic_message(events: &[&str]) -> Vec<String> {
+pub(super) fn anthropic_message(events: &[&str]) -> Vec<String> {
     let start = r#"{"type":"message_start","message":{"model":"m"}}"#;
     let stop = r#"{"type":"message_stop"}"#;
     let all = [&[start], events, &[stop]].concat();
     all.into_iter().map(str::to_owned).collect()
 }
 
-fn call_start(index: &str, members: &str) -> String {
+pub(super) fn call_start(index: &str, members: &str) -> String {
     format!(
         r#"{{"type":"content_block_start",{index}"content_block":{{"type":"tool_use",{members}}}}}"#
     )
 }
 
-fn input_piece(index: &str, piece: &str) -> String {
+pub(super) fn input_piece(index: &str, piece: &str) -> String {
     let piece = Value::from(piece);
     format!(
         r#"{{"type":"content_block_delta",{index}"delta":{{"type":"input_json_delta","partial_json":{piece}}}}}"#
@@ -61,16 +61,17 @@ fn input_piece(index: &str, piece: &str) -> String {
 }
 
 /// A chunk of a chat completion with the id `id`.
-fn chunk(id: &str, delta: &str, rest: &str) -> String {
+pub(super) fn chunk(id: &str, delta: &str, rest: &str) -> String {
     format!(r#"{{"id":"{id}","choices":[{{"index":0,"delta":{{{delta}}}{rest}}}]}}"#)
 }
 
-fn call_chunk(id: &str, call: &str) -> String {
+pub(super) fn call_chunk(id: &str, call: &str) -> String {
     chunk(id, &format!(r#""tool_calls":[{{{call}}}]"#), "")
 }
 
-const CALL: &str = r#""index":0,"id":"a","function":{"name":"n","arguments":"{\"x\":1}"}"#;
-const FINISH: &str = r#","finish_reason":"tool_calls""#;
+pub(super) const CALL: &str =
+    r#""index":0,"id":"a","function":{"name":"n","arguments":"{\"x\":1}"}"#;
+pub(super) const FINISH: &str = r#","finish_reason":"tool_calls""#;
 
 #[test]
 fn an_event_without_an_index_is_about_the_open_block() {
@@ -469,7 +470,7 @@ fn a_response_may_lack_its_beginning() {
         );
     }
     let error = read_events(&[end(""), done]).unwrap_err();
-    assert!(error.contains("outside of a response"), "{error}");
+    assert!(error.contains("after the end of its message"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,37 @@
+//! The id of a call in its result, in the form in which the call had it.
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::types::{CallAnswer, is_generated_id};
+
+/// An id: a text, or the digits of a number.
+#[derive(Clone, Copy)]
+pub(super) struct AnswerId<'a> {
+    text: &'a str,
+    is_number: bool,
+}
+
+impl<'a> AnswerId<'a> {
+    pub fn of(answer: &'a CallAnswer) -> Self {
+        Self {
+            text: &answer.tool_use_id,
+            is_number: answer.has_number_id,
+        }
+    }
+
+    /// Returns the id that the call had itself, for dialects whose results need none.
+    pub fn own(answer: &'a CallAnswer) -> Option<Self> {
+        (!is_generated_id(&answer.tool_use_id)).then(|| Self::of(answer))
+    }
+}
+
+impl Serialize for AnswerId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = || RawValue::from_string(self.text.to_owned()).ok();
+        match self.is_number.then(number).flatten() {
+            Some(number) => number.serialize(serializer),
+            None => serializer.serialize_str(self.text),
+        }
+    }
+}
