@@ -139,7 +139,8 @@ impl SentStream {
         let at = choices.below(count);
         match choices.below(9) {
             0 => self.drop_event(at),
-            1 => {
+            // Where all calls have one index, nothing tells whose piece was moved.
+            1 if !self.calls.iter().skip(1).any(|call| call.index == 0) => {
                 let event = self.events.remove(at);
                 let to = choices.below(count);
                 self.events.insert(to, event);
