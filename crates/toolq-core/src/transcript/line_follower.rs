@@ -117,6 +117,7 @@ impl LineFollower {
                     ..error
                 }
             })?;
+        let read = read.on_line(line_number);
         if read.dialect() == Dialect::Toolq {
             return Err(self.own_log_error(line_number));
         }
