@@ -77,7 +77,7 @@ impl<'c> StreamAdmission<'c> {
         self.ready
             .extend((first..released).map(|position| TurnArrival::Revoked {
                 position,
-                rejection: rejection::not_whole(),
+                rejection: rejection::not_whole(None),
             }));
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         let judge = |checked: CheckedCall| {

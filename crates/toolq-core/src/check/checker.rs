@@ -265,7 +265,11 @@ pub(crate) fn break_call(checked: CheckedCall) -> CheckedCall {
         {
             checked
         }
-        _ => reject_call(checked.call, rejection::not_whole()),
+        _ => {
+            let fault = checked.call.input.as_ref().err().map(|fault| &**fault);
+            let rejection = rejection::not_whole(fault);
+            reject_call(checked.call, rejection)
+        }
     }
 }
 

@@ -63,12 +63,18 @@ pub(crate) fn truncated() -> Rejection {
     }
 }
 
-/// Rejects a call of which it isn't certain what was sent: the pieces of its message don't fit together.
-pub(crate) fn not_whole() -> Rejection {
-    let detail = input_detail("the response with this call didn't arrive whole");
+/// Rejects a call of which it isn't certain what was sent: the pieces of its message don't fit together. What there is of its input
+/// may be a `fault`.
+pub(crate) fn not_whole(fault: Option<&InvalidInput>) -> Rejection {
+    let detail = match fault {
+        Some(InvalidInput::NotJson(_)) => {
+            "the response with this call didn't arrive whole, and what arrived of its input is not valid JSON"
+        }
+        _ => "the response with this call didn't arrive whole",
+    };
     Rejection {
         reason: RejectionReason::StreamAborted,
-        details: vec![detail],
+        details: vec![input_detail(detail)],
     }
 }
 

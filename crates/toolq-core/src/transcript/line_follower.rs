@@ -117,6 +117,7 @@ impl LineFollower {
                     ..error
                 }
             })?;
+        let read = read.on_line(line_number);
         if read.dialect() == Dialect::Toolq {
             return Err(self.own_log_error(line_number));
         }
@@ -267,6 +268,20 @@ mod tests {
             let error = found[1].as_ref().unwrap_err();
             assert!(error.starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_results_of_a_line_has_its_place_in_the_input() {
+        let call = r#"{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"n","arguments":"{}"}}]}"#;
+        let result = r#"{"role":"tool","tool_call_id":"b","content":"r"}"#;
+        let mut follow = LineFollower::new("lines", None, 1000);
+        follow.push(format!("[]\n[{call},{result}]\n").as_bytes());
+        let found = follow.by_ref().filter_map(|line| match line {
+            FollowedLine::Recording(line) => line.misplaced_result()?.position,
+            FollowedLine::ApiError(_) | FollowedLine::Invalid(_) => None,
+        });
+        let column = call.len() + 3;
+        assert_eq!(found.collect::<Vec<_>>(), [LineCol { line: 2, column }]);
     }
 
     /// Memory doesn't grow with a line that never ends, and the line after it is read.

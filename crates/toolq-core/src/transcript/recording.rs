@@ -181,6 +181,16 @@ impl Recording {
         self.damage.as_ref()
     }
 
+    /// Sets the line of a larger input that it is.
+    #[must_use]
+    pub(super) fn on_line(mut self, line: usize) -> Self {
+        let place = self.misplaced_result.as_mut();
+        if let Some(position) = place.and_then(|error| error.position.as_mut()) {
+            position.line = line;
+        }
+        self
+    }
+
     /// Returns where the first result is that may be that of an open call, but names none, if there is one.
     pub fn misplaced_result(&self) -> Option<&InputError> {
         self.misplaced_result.as_ref()
