@@ -111,12 +111,16 @@ impl CallInput {
         if text.trim().is_empty() && arrival != Arrival::Nothing {
             return true;
         }
-        let is_same = match arrival {
+        let fits = match arrival {
             Arrival::Whole => is_same(self.text(), text),
             _ => !self.contradicts_itself(),
         };
+        let is_begun_with = self.initial.as_ref().is_none_or(|initial| {
+            let is_whole = self.is_text || serde_json::from_str::<IgnoredAny>(initial).is_ok();
+            !is_whole || is_same(initial, text)
+        });
         self.last.get_or_insert_with(|| text.to_owned());
-        is_same
+        fits && is_begun_with
     }
 
     /// Returns whether this is the whole input that is there already.
