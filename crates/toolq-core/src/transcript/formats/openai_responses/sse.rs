@@ -309,6 +309,8 @@ fn input_key(kind: &str) -> &'static str {
     }
 }
 
+/// Returns the number of the block of the item that an event is about: by the item's id, or else by its index. `None` also if they
+/// lead to different items.
 fn find_event_item<'a>(
     event: &ParsedObject<'a>,
     messages: &Messages,
@@ -317,10 +319,17 @@ fn find_event_item<'a>(
     let by_id = CallId::read(event, "item_id")
         .text()
         .and_then(|id| messages.find_key(id));
-    Ok(by_id.or_else(|| match index {
-        Some(index) => messages.find_index(index),
-        None => messages.only_open_block(),
-    }))
+    let by_index = index.and_then(|index| messages.find_index(index));
+    Ok(match (by_id, by_index) {
+        (Some(by_id), Some(at)) => {
+            // Some servers give all items one index.
+            let block = messages.block(by_id);
+            let has_index = block.is_some_and(|block| block.index == index);
+            (by_id == at || has_index).then_some(by_id)
+        }
+        (None, None) if index.is_none() => messages.only_open_block(),
+        (by_id, by_index) => by_id.or(by_index),
+    })
 }
 
 /// Returns the number of the block of an item: by the id of its call, or by its own, or else by its index.
