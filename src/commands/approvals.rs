@@ -12,9 +12,13 @@ use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use crate::settings::LogTarget;
 use toolq_core::os::Clock;
-use toolq_core::text::{escape, format_count, format_time};
+use toolq_core::text::{escape, format_count, format_time, truncate_to_columns};
+use toolq_core::types::ApprovalDecision;
 use toolq_log::memory::{Decided, Made, RememberedIn, WaitingCall, decide_call, waiting_calls};
 use toolq_log::{Access, LogError};
+
+/// How much of an input is repeated when its call was decided about, in columns.
+const MAX_INPUT_COLUMNS: usize = 100;
 
 /// A call that waits, for programs.
 #[derive(Serialize)]
@@ -53,10 +57,13 @@ pub fn run_approvals_command(
     let (place, log) = find_memory(arguments, context)?;
     let log_error = |error: LogError| error.for_command(Access::Read);
     let mut waiting = waiting_calls(&place, &log).map_err(log_error)?;
-    // Who has said no may say yes after all.
-    if !matches!(arguments.command, Some(ApprovalsCommand::Approve(_))) {
-        waiting.retain(|call| !call.is_denied);
-    }
+    // Who has said no may say yes after all, and the other way round.
+    let turned = match &arguments.command {
+        None | Some(ApprovalsCommand::List) => None,
+        Some(ApprovalsCommand::Approve(_)) => Some(ApprovalDecision::No),
+        Some(ApprovalsCommand::Deny(_)) => Some(ApprovalDecision::Yes),
+    };
+    waiting.retain(|call| call.decision.is_none() || call.decision == turned);
     let (ids, approved, reason) = match &arguments.command {
         None | Some(ApprovalsCommand::List) => return print_list(&waiting, arguments, context),
         Some(ApprovalsCommand::Approve(approve)) => (&approve.ids, true, None),
@@ -81,8 +88,10 @@ pub fn run_approvals_command(
         } else {
             "is denied"
         };
-        let message = format!("{} {} {becomes}", escape(&call.tool), call.id);
-        context.stderr.print_note(&message);
+        let input = call.input.as_deref().unwrap_or_default();
+        let input = truncate_to_columns(input, MAX_INPUT_COLUMNS);
+        let message = format!("{} {} {input} {becomes}", call.tool, call.id);
+        context.stderr.print_note(&escape(&message));
     }
     Ok(Exit::Ok)
 }
@@ -105,7 +114,7 @@ fn find_memory(
 fn find_call<'w>(id: &str, waiting: &'w [WaitingCall]) -> Result<&'w WaitingCall, CommandError> {
     let named: Vec<&WaitingCall> = waiting
         .iter()
-        .filter(|call| call.id == id || call.tool_use_id == id)
+        .filter(|call| call.handle == id || call.tool_use_id == id)
         .collect();
     let ids = |calls: &mut dyn Iterator<Item = &WaitingCall>| {
         let ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();

@@ -47,6 +47,44 @@ fn calls_that_look_the_same_are_approved_one_by_one() {
     }
 }
 
+/// Who says yes means the input that was shown, and can take it back.
+#[test]
+fn a_decision_is_about_the_input_that_was_shown() {
+    let sandbox = sandbox();
+    let run = |file: &str, exit| sandbox.run_toolq(&["run", file]).assert_exit(exit);
+    let decide = |verb: &str, id: &str| sandbox.run_toolq(&["approvals", verb, id]);
+    let input = sandbox.read_file("input.json");
+    run("input.json", 6);
+    let shown = waiting(&sandbox, &[])[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(shown, RANDOM_ID);
+    // Meanwhile, another input comes under the same id.
+    let other = input.replace("123456789012345678901", "999");
+    sandbox.write_file("other.json", &other);
+    run("other.json", 6);
+    assert_eq!(waiting(&sandbox, &[]).len(), 2);
+    let ambiguous = decide("approve", RANDOM_ID).assert_exit(2);
+    assert!(
+        ambiguous.stderr.contains("several calls"),
+        "{}",
+        ambiguous.stderr
+    );
+    let calls = waiting(&sandbox, &[]);
+    let first = calls.iter().find(|call| call["input"]["n"] != json!(999));
+    let first = first.unwrap()["id"].as_str().unwrap().to_owned();
+    let said = decide("approve", &first).assert_exit(0).stderr;
+    assert!(said.contains("123456789012345678901"), "{said}");
+    run("other.json", 6);
+    assert!(sandbox.effects().is_empty());
+    // The yes is taken back, and given again.
+    decide("deny", &first).assert_exit(0);
+    run("input.json", 6);
+    assert!(sandbox.effects().is_empty());
+    decide("deny", &first).assert_exit(2);
+    decide("approve", &first).assert_exit(0);
+    run("input.json", 6);
+    assert_eq!(sandbox.effects(), ["pay 123456789012345678901"]);
+}
+
 /// Who approved a call approved what its input means.
 #[test]
 fn an_approval_holds_in_whatever_form_its_input_comes_again() {

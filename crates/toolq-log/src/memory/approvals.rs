@@ -5,13 +5,23 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made};
+use crate::memory::recollection::approval_of;
 use crate::memory::store::{MemoryStore, RememberedIn, entries_error};
+use crate::records::sha256_hex;
+use toolq_core::json::{JsonText, meaning_digest};
+use toolq_core::types::ApprovalDecision;
 
-/// A call that waits for an approval, or was denied one and didn't run.
+/// Number of hexadecimal digits of what stands for a question.
+const HANDLE_DIGITS: usize = 12;
+
+/// A call that asked for an approval and didn't run. A call that comes with another input asks anew: who says yes means what was
+/// shown.
 #[derive(Debug, Clone)]
 pub struct WaitingCall {
-    /// What it is approved or denied by.
+    /// What it is approved or denied by: its id, unless that says little or several questions have it.
     pub id: String,
+    /// What stands for this question alone.
+    pub handle: String,
     /// Its id, as recorded. Empty if its log is gone.
     pub tool_use_id: String,
     /// Its tool. Empty if its log is gone.
@@ -22,8 +32,8 @@ pub struct WaitingCall {
     pub asked_ms: Option<u64>,
     /// The log of the run that asked.
     pub log: PathBuf,
-    /// Whether somebody has said no.
-    pub is_denied: bool,
+    /// What somebody has said.
+    pub decision: Option<ApprovalDecision>,
     name: EntryName,
     /// The number of the question, counted from 1.
     number: u32,
@@ -38,7 +48,8 @@ pub(crate) struct AskedCall {
     pub(crate) timestamp: u64,
 }
 
-/// Returns the calls of a memory that wait for an approval or were denied one, the latest last. `log` is the one that is the memory, if one is.
+/// Returns the calls of a memory that asked for an approval and didn't run, the latest last. `log` is the one that is the memory, if
+/// one is.
 ///
 /// # Errors
 /// The memory can't be read.
@@ -49,33 +60,51 @@ pub fn waiting_calls(place: &RememberedIn, log: &Path) -> Result<Vec<WaitingCall
     let Some(entries) = ClaimsDir::open(dir).map_err(fail)? else {
         return Ok(Vec::new());
     };
-    // The last question is about what would run today.
-    let mut asked: BTreeMap<String, (EntryName, u32)> = BTreeMap::new();
+    // What was asked again counts as it was asked last.
+    let mut asked: BTreeMap<(String, String), (EntryName, u32)> = BTreeMap::new();
     for entry in entries.list().map_err(fail)? {
         let Some((name, suffix)) = EntryName::parse(&entry) else {
             continue;
         };
         let number = suffix.strip_prefix(".q").and_then(|text| text.parse().ok());
-        if let Some(number) = number {
-            let latest = asked.entry(name.to_string()).or_insert((name, number));
+        let Some(number) = number else { continue };
+        if let Some(question) = entries.read_question(&name, number).map_err(fail)? {
+            let latest = asked.entry((name.to_string(), question.digest));
+            let latest = latest.or_insert((name, number));
             latest.1 = latest.1.max(number);
         }
     }
-    let mut waiting = Vec::new();
+    let mut waiting: Vec<WaitingCall> = Vec::new();
     for (name, number) in asked.into_values() {
-        let decided = entries.read_decision(&name, number).map_err(fail)?;
-        let is_approved = decided.as_ref().is_some_and(|decided| decided.approved);
-        if !is_approved && !store.has_started(&name)? {
-            let call = store.describe_question(&entries, name, number)?;
-            let is_denied = decided.is_some();
-            waiting.extend(call.map(|call| WaitingCall { is_denied, ..call }));
+        if !store.has_started(&name)? {
+            waiting.extend(store.describe_question(&entries, name, number)?);
+        }
+    }
+    // A tool that has changed asks anew about the same input.
+    let asks = |call: &WaitingCall| (call.name.to_string(), call.input.as_deref().map(meaning_of));
+    let asked: Vec<_> = waiting
+        .iter()
+        .map(|call| (asks(call), call.number))
+        .collect();
+    waiting.retain(|call| {
+        let mut same = asked.iter().filter(|(other, _)| *other == asks(call));
+        same.all(|(_, number)| *number <= call.number)
+    });
+    let ids: Vec<String> = waiting.iter().map(|call| call.id.clone()).collect();
+    for call in &mut waiting {
+        if ids.iter().filter(|id| **id == call.id).count() > 1 {
+            call.id.clone_from(&call.handle);
         }
     }
     waiting.sort_by_key(|call| call.asked_ms);
     Ok(waiting)
 }
 
-/// Records the decision about a call that waits. Only the first one counts, but a no can be followed by a yes.
+fn meaning_of(json: &str) -> [u8; 32] {
+    meaning_digest(JsonText::new(json))
+}
+
+/// Records the decision about a call that waits. Of two at once, the first one counts; later, it can be turned around.
 ///
 /// # Errors
 /// It can't be recorded.
@@ -90,7 +119,9 @@ pub fn decide_call(
         // What is said about a question must not outlive it.
         entries.sync()?;
         let number = match entries.read_question(&call.name, call.number)? {
-            Some(question) if call.is_denied => entries.ask_again(&call.name, &question)?,
+            Some(question) if call.decision.is_some() => {
+                entries.ask_again(&call.name, &question)?
+            }
             _ => call.number,
         };
         let made = entries.decide(&call.name, number, decided)?;
@@ -118,10 +149,15 @@ impl MemoryStore {
         name: EntryName,
         number: u32,
     ) -> Result<Option<WaitingCall>, LogError> {
-        let question = entries.read_question(&name, number);
-        let Some(question) = question.map_err(|error| entries_error(entries.path(), error))? else {
+        let fail = |error| entries_error(entries.path(), error);
+        let question = entries.read_question(&name, number).map_err(fail)?;
+        let Some(question) = question else {
             return Ok(None);
         };
+        let decided = entries.read_decision(&name, number).map_err(fail)?;
+        let question_name = format!("{name} {}", question.digest);
+        let handle = sha256_hex(question_name.as_bytes())[..HANDLE_DIGITS].to_owned();
+        let is_random_id = |id: &str| name.settle_id(id) == *id;
         let read = self.with_index(&question.log, |index| Ok(index.read_call(question.offset)))?;
         let call = read.flatten();
         let (tool_use_id, tool, input, asked_ms) = match call {
@@ -134,13 +170,18 @@ impl MemoryStore {
             None => Default::default(),
         };
         Ok(Some(WaitingCall {
-            id: name.settle_id(&tool_use_id),
+            id: if is_random_id(&tool_use_id) {
+                tool_use_id.clone()
+            } else {
+                handle.clone()
+            },
+            handle,
             tool_use_id,
             tool,
             input,
             asked_ms,
             log: self.log_path(&question.log),
-            is_denied: false,
+            decision: decided.map(|decided| approval_of(decided).decision),
             name,
             number,
         }))

@@ -236,7 +236,8 @@ fn approval_digest(accepted: &AcceptedCall, root: &Path) -> String {
     sha256_hex(text.as_bytes())[..16].to_owned()
 }
 
-fn approval_of(decided: Decided) -> Approval {
+/// Returns what a decision says about the question whether a call may start.
+pub(crate) fn approval_of(decided: Decided) -> Approval {
     Approval {
         decision: if decided.approved {
             ApprovalDecision::Yes
