@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use redact::Mask;
-use toolq_core::json::Input;
+use toolq_core::json::{Input, to_json_line};
 use toolq_core::text::{is_hidden, quote_for_shell};
 use toolq_core::types::{Backing, Call, CallEnding, CallRequest, Effect, Outcome};
 
@@ -63,7 +63,7 @@ impl RepeatCommand {
         if input.len() > MAX_INPUT_BYTES || name.starts_with('-') || name.contains(is_hidden) {
             return None;
         }
-        let input = printable_json(input);
+        let input = printable_json(&to_json_line(input));
         let line = format!(
             "{} {} {}",
             self.start,

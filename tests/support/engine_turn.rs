@@ -246,6 +246,7 @@ impl TestCall {
             known: None,
             approval: None,
             unsettled: None,
+            is_renewed: false,
             repeats: None,
         }
     }

@@ -10,8 +10,8 @@ use crate::state::EngineState;
 use toolq_core::check::{CallChecker, undescribed_tools};
 use toolq_core::types::{
     Backing, Call, CallHistory, CallMemory, CallOutput, CheckedCall, DoubtCause, EarlierRun,
-    Effect, EmitError, EventSink, MemoryVerdict, Outcome, RecalledCall, Tool, ToolsConfig, Turn,
-    TurnOrigin, Verdict,
+    Effect, EmitError, EventSink, MemoryVerdict, Outcome, RecalledCall, RunsAgain, Tool,
+    ToolsConfig, Turn, TurnOrigin, Verdict,
 };
 
 /// How deep agents are followed that work for agents. Deeper ones count as if they wrote.
@@ -229,7 +229,10 @@ fn recall_write(
                     checked.known = None;
                     checked.unsettled = Some(Box::new(Outcome::IsRunning));
                 }
-                MemoryVerdict::Forgettable | MemoryVerdict::Run(_) => {}
+                MemoryVerdict::Run(claim) => {
+                    checked.is_renewed = claim.again == Some(RunsAgain::Renewed);
+                }
+                MemoryVerdict::Forgettable => {}
             }
             checked.approval = recollection.approval;
             recollection.run

@@ -211,6 +211,7 @@ pub fn accepted_call(position: usize, tool: Tool, safe: bool, input: &str) -> Ch
         known: None,
         approval: None,
         unsettled: None,
+        is_renewed: false,
         repeats: None,
     }
 }
@@ -239,6 +240,7 @@ pub fn rejected_call(position: usize, name: &str) -> CheckedCall {
         known: None,
         approval: None,
         unsettled: None,
+        is_renewed: false,
         repeats: None,
     }
 }

@@ -35,9 +35,11 @@ impl RunSession<'_> {
         stderr.print_note(&self.summary_line());
         if let Some(note) = self.sinks.summary().memory_note() {
             let takes_new = !matches!(self.source, CallSource::Client | CallSource::Recordings)
-                && self.sinks.summary().may_renew();
+                && self.sinks.summary().may_renew()
+                // Nobody should repeat what is in doubt because of a hint.
+                && exit != Exit::Incomplete;
             let again = if takes_new {
-                "; `--new` runs it again"
+                "; `--new` runs the input again"
             } else {
                 ""
             };

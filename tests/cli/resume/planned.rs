@@ -47,6 +47,10 @@ fn what_has_run_is_answered_from_memory() {
         assert!(plan["remembered"][1]["timestamp"].is_u64(), "{plan}");
         let again = planned(&sandbox, &[log, &["--new"]].concat());
         assert_eq!(fate(&again), (vec![0, 1, 2], vec![]));
+        let renewed = again["batches"].as_array().unwrap().iter();
+        let renewed = renewed.flat_map(|batch| batch["calls"].as_array().unwrap());
+        let renewed: Vec<bool> = renewed.map(|call| call["renewed"] == true).collect();
+        assert_eq!(renewed, [false, true, false], "{again}");
         let one = planned(&sandbox, &[log, &["--new=toolu_1"]].concat());
         assert!(fate(&one).0.contains(&1), "{one}");
         assert_eq!(sandbox.effects(), effects, "a plan runs nothing");
@@ -63,7 +67,10 @@ fn what_has_run_is_answered_from_memory() {
         text.starts_with("turn 0: 3 calls, 3 from memory\n"),
         "{text}"
     );
-    assert!(text.contains("    1  pay  toolu_1  ok, ran 2"), "{text}");
+    assert!(
+        text.contains("    1  pay  toolu_1  {\"n\":2}\n       ok, ran 2"),
+        "{text}"
+    );
     // The page names the log, too.
     let page = sandbox
         .run_toolq(&["plan", "--format", "html", "input.json"])

@@ -119,6 +119,7 @@ impl CallChecker {
             known: None,
             approval: None,
             unsettled: None,
+            is_renewed: false,
             repeats: None,
         }
     }
@@ -299,6 +300,7 @@ pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
         known: None,
         approval: None,
         unsettled: None,
+        is_renewed: false,
         repeats: None,
     }
 }

@@ -152,6 +152,9 @@ struct PlannedCallJson<'a> {
     /// Its status unless its probe or another run says more: an earlier run has started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unsettled: Option<Status>,
+    /// An earlier run has made it, and it runs again on purpose.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    renewed: bool,
     /// What its program can reach; missing if that isn't confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<SandboxJson>,
@@ -234,6 +237,7 @@ impl<'a> PlannedCallJson<'a> {
             approve: accepted.needs_approval,
             approval: planned.approval.map(|approval| approval.decision.name()),
             unsettled: planned.unsettled.map(Outcome::status),
+            renewed: planned.is_renewed,
             sandbox: SandboxJson::new(accepted, mask),
             locks: accepted
                 .locks

@@ -140,18 +140,27 @@ fn write_idle_calls(
         let name = style.truncate(&name, MAX_NAME_COLUMNS);
         format!("  {:>3}  {name}  {}", call.position, style.dim(&id))
     };
-    if !plan.remembered.is_empty() {
-        writeln!(out, "\n  {REMEMBERED_HEADING}")?;
-    }
-    for remembered in &plan.remembered {
-        let names_log = style.detail == PlanDetail::Whole;
-        let text = escape(&remembered.describe(names_log, mask)).into_owned();
-        let text = if remembered.is_in_doubt() {
-            style.yellow(&text)
-        } else {
-            text
-        };
-        writeln!(out, "{}  {text}", line(remembered.call))?;
+    for (heading, are_doubts) in [("in doubt", true), (REMEMBERED_HEADING, false)] {
+        let mut calls = plan.remembered.iter();
+        let mut calls = calls
+            .by_ref()
+            .filter(|call| call.is_in_doubt() == are_doubts)
+            .peekable();
+        if calls.peek().is_some() {
+            writeln!(out, "\n  {heading}")?;
+        }
+        for remembered in calls {
+            let input = short_input(remembered.call, mask, MAX_INPUT_COLUMNS, style);
+            let text = remembered.describe(style.detail == PlanDetail::Whole, mask);
+            let text = escape(&text).into_owned();
+            let text = if are_doubts {
+                style.yellow(&text)
+            } else {
+                text
+            };
+            let call = line(remembered.call);
+            writeln!(out, "{call}  {}\n{INDENT}{text}", style.dim(&input))?;
+        }
     }
     if !plan.repeats.is_empty() {
         writeln!(out, "\n  {REPEATS_HEADING}")?;

@@ -140,11 +140,12 @@ impl<'a> TimelineLayout<'a> {
             )?;
         }
         let note = self.note(planned, has_own_reason, mask);
-        let note = if planned.waits_for_approval() || planned.unsettled.is_some() {
-            style.yellow(&note)
-        } else {
-            style.dim(&note)
-        };
+        let note =
+            if planned.waits_for_approval() || planned.unsettled.is_some() || planned.is_renewed {
+                style.yellow(&note)
+            } else {
+                style.dim(&note)
+            };
         if note.is_empty() {
             writeln!(out, "{}", row.trim_end())
         } else if self.notes_inline {

@@ -80,6 +80,8 @@ pub struct PlannedCall<'a> {
     pub approval: Option<&'a Approval>,
     /// What becomes of it unless its probe or another run says more: an earlier run has started it.
     pub unsettled: Option<&'a Outcome>,
+    /// An earlier run has made it, and it runs again on purpose.
+    pub is_renewed: bool,
     /// Time from the start of the turn to the start of the call. Calls beyond the concurrency limit wait for a free
     /// slot.
     pub start: Duration,
@@ -147,6 +149,7 @@ impl<'a> TurnPlan<'a> {
                         accepted,
                         approval: checked.approval.as_ref(),
                         unsettled: checked.unsettled.as_deref(),
+                        is_renewed: checked.is_renewed,
                         start: Duration::ZERO,
                     });
                     if let Some(Invocation::Completion(_)) = accepted.invocation {
@@ -328,6 +331,9 @@ impl PlannedCall<'_> {
         notes.extend(cache.map(|policy| policy.to_string()));
         if self.accepted.needs_approval {
             notes.push(self.approval_note());
+        }
+        if self.is_renewed {
+            notes.push("has run or may have, and runs again".to_owned());
         }
         notes.extend(self.unsettled.map(|unsettled| match unsettled {
             Outcome::IsRunning => "runs already, and has the result of that".to_owned(),

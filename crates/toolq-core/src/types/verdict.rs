@@ -25,6 +25,8 @@ pub struct CheckedCall {
     pub approval: Option<Approval>,
     /// Its outcome if it is left alone, because of an earlier start that nothing is known of yet.
     pub unsettled: Option<Box<Outcome>>,
+    /// An earlier run has made it, and it runs again on purpose.
+    pub is_renewed: bool,
     /// The position of the call of this turn that it repeats: with the same id, tool and input. Only that one runs, and both
     /// have its result.
     pub repeats: Option<usize>,

@@ -253,6 +253,7 @@ pub(crate) fn call(position: usize, id: &str, tool: &Tool) -> CheckedCall {
         known: None,
         approval: None,
         unsettled: None,
+        is_renewed: false,
         repeats: None,
     }
 }

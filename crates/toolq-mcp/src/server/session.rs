@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use redact::Mask;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::framing::KEPT_BYTES;
@@ -114,8 +115,10 @@ impl ServerSession {
         if let Ok(messages) = parse_messages(line) {
             return self.receive_messages(messages);
         }
-        let why = "the message isn't a whole JSON-RPC message";
-        let error = RpcError::new(RpcError::PARSE_ERROR, why);
+        let error = match serde_json::from_slice::<IgnoredAny>(line) {
+            Ok(_) => RpcError::new(RpcError::INVALID_REQUEST, "this isn't a JSON-RPC message"),
+            Err(error) => RpcError::new(RpcError::PARSE_ERROR, format!("invalid JSON: {error}")),
+        };
         let start = &line[..line.len().min(KEPT_BYTES)];
         self.receive_unreadable(start, error).into_iter().collect()
     }

@@ -324,21 +324,26 @@ fn noise_gets_no_answer() {
 /// Whoever sends a request that can't be read would wait for ever.
 #[test]
 fn a_broken_request_is_refused_by_its_id_as_far_as_that_is_known() {
-    for (line, id) in [
+    for (line, id, code) in [
         (
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"#,
             json!(2),
+            -32700,
         ),
-        (r#"{"jsonrpc":"2.0","method":"ping","id":"a",}"#, json!("a")),
-        ("{nonsense", Value::Null),
-        ("{}", Value::Null),
+        (
+            r#"{"jsonrpc":"2.0","method":"ping","id":"a",}"#,
+            json!("a"),
+            -32700,
+        ),
+        ("{nonsense", Value::Null, -32700),
+        ("{}", Value::Null, -32600),
     ] {
         let mut session = ServerSession::new(catalog());
         session.receive(line.as_bytes());
         let answer: Value = serde_json::from_slice(&session.take_output()).unwrap();
         assert_eq!(
             (&answer["id"], &answer["error"]["code"]),
-            (&id, &json!(-32700)),
+            (&id, &json!(code)),
             "{line}"
         );
     }
