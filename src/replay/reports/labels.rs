@@ -80,10 +80,9 @@ pub(crate) fn difference_label(difference: &CaseDifference) -> String {
         DifferenceKind::Schema if at.is_empty() => {
             format!("the call is rejected: {}", escape(&expected))
         }
-        DifferenceKind::Schema => format!(
-            "the input is invalid{at}: {}; the call was not run",
-            escape(&expected)
-        ),
+        DifferenceKind::Schema => {
+            format!("the input is invalid{at}: {} (not run)", escape(&expected))
+        }
         DifferenceKind::UnknownTool => escape(&expected).into_owned(),
         DifferenceKind::Result => format!("the result differs{at}"),
         DifferenceKind::Missing => {
