@@ -114,8 +114,11 @@ impl RpcError {
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        // Some servers give none, or one that isn't a number.
+        f.write_str(match &*self.message {
+            "" => "no message",
+            message => message,
+        })?;
+        // Some servers give no code, or one that isn't a number.
         if self.code != 0 {
             write!(f, " (error {})", self.code)?;
         }

@@ -76,7 +76,7 @@ hostile_servers! {
     answers_a_list => legacy().on_call(|wire, call| wire.respond(call.id(), json!({"result": ["done"]}))).ends(Fails("can't be read"), InDoubt("can't be read"));
     refuses_with_a_text => legacy().on_call(|wire, call| wire.respond(call.id(), json!({"error": "out of cheese"}))).ends(Fails("out of cheese"), Fails("out of cheese"));
     refuses_without_a_code => legacy().on_call(|wire, call| wire.respond(call.id(), json!({"error": {"message": "out of cheese"}}))).ends(Fails("out of cheese"), Fails("out of cheese"));
-    refuses_without_a_message => legacy().on_call(|wire, call| wire.refuse(call, 0, "")).ends(Fails("error 0"), Fails("error 0"));
+    refuses_without_a_message => legacy().on_call(|wire, call| wire.refuse(call, 0, "")).ends(Fails("no message"), Fails("no message"));
     refuses_with_odd_codes => legacy().on_call(|wire, call| {
         let code = [json!(i64::MIN), json!(-32000.5), json!("E42")][usize::try_from(call.number()).unwrap() - 1].clone();
         wire.respond(call.id(), json!({"error": {"code": code, "message": "out of cheese", "data": [code]}}));
