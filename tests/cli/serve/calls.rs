@@ -192,9 +192,12 @@ fn a_client_with_too_many_open_calls_is_told_so() {
     let (text, is_error) = text_of(&refused);
     assert!(is_error && text.contains("256 calls are open"), "{text}");
     client.create("paid");
-    for id in 0..256 {
-        assert_eq!(client.receive()["id"], id);
-    }
+    // Each is answered once its result is durable, and many become so at once.
+    let mut answered: Vec<u64> = (0..256)
+        .filter_map(|_| client.receive()["id"].as_u64())
+        .collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..256));
 }
 
 /// What the log shows about calls that ran at the same time, each in a turn of its own.
