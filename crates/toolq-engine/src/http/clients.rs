@@ -30,8 +30,6 @@ pub(crate) struct HttpClients {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ClientKey {
     max_redirects: u32,
-    /// The method only reads (RFC 9110, section 9.2.1).
-    is_read: bool,
     proxy: Option<String>,
     /// Whether the client loads root certificates: only if a connection may need them.
     tls: bool,
@@ -72,7 +70,6 @@ impl HttpClients {
             .transpose()?;
         let key = ClientKey {
             max_redirects: backing.max_redirects,
-            is_read: request.method().is_safe(),
             tls: request.url().scheme() == "https"
                 || proxy
                     .as_ref()
@@ -96,7 +93,6 @@ impl HttpClients {
     pub(crate) fn get_for_server(&self, url: &Url, startup: Duration) -> Result<Client, Outcome> {
         let key = ClientKey {
             max_redirects: 0,
-            is_read: false,
             proxy: None,
             tls: url.scheme() == "https",
             public_only: false,
@@ -143,15 +139,13 @@ impl ClientKey {
         if self.max_redirects == 0 {
             return Policy::none();
         }
-        let (max, is_read) = (self.max_redirects as usize, self.is_read);
+        let max = self.max_redirects as usize;
         Policy::custom(move |attempt: redirect::Attempt<'_>| {
-            // Clients repeat what was moved in these ways as a GET. Its answer must not pass for that of another request.
-            let would_be_read = matches!(attempt.status().as_u16(), 301 | 302);
             let previous = attempt.previous();
             let same_origin = previous
                 .last()
                 .is_some_and(|from| from.origin() == attempt.url().origin());
-            if same_origin && previous.len() <= max && (is_read || !would_be_read) {
+            if same_origin && previous.len() <= max {
                 attempt.follow()
             } else {
                 attempt.stop()
