@@ -47,12 +47,16 @@ impl<'a> RememberedCall<'a> {
         }
     }
 
-    /// `ok, ran 2026-01-01 12:03:00 UTC (LOG)`, or `in doubt, started 2026-01-01 12:03:00 UTC (LOG)`.
+    /// `ok, ran 2026-01-01 12:03:00 UTC (LOG)`, `in doubt, started 2026-01-01 12:03:00 UTC (LOG)`, or `settled 2026-01-01 12:03:00 UTC
+    /// (LOG)`.
     pub fn describe(&self, names_log: bool, mask: &Mask) -> String {
-        let verb = match self.outcome {
-            Outcome::Restored(restored) if restored.status == Status::Resolved => "settled",
-            Outcome::Restored(_) => "ran",
-            _ => "started",
+        let label = self.status().label();
+        let what = match self.outcome {
+            Outcome::Restored(restored) if restored.status == Status::Resolved => {
+                "settled".to_owned()
+            }
+            Outcome::Restored(_) => format!("{label}, ran"),
+            _ => format!("{label}, started"),
         };
         let at = self.source().map(|(ms, log)| {
             let log = if names_log {
@@ -60,12 +64,10 @@ impl<'a> RememberedCall<'a> {
             } else {
                 String::new()
             };
-            format!(", {verb} {}{log}", format_time(ms))
+            format!("{what} {}{log}", format_time(ms))
         });
         let text = match self.outcome {
-            Outcome::Restored(_) | Outcome::InDoubt { .. } => {
-                format!("{}{}", self.status().label(), at.unwrap_or_default())
-            }
+            Outcome::Restored(_) | Outcome::InDoubt { .. } => at.unwrap_or(label),
             outcome => describe_failure(self.call, None, outcome),
         };
         mask.apply(&text).into_owned()

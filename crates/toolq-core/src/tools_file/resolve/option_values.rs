@@ -61,10 +61,10 @@ pub(crate) fn warn_about_leading_dash(
         && allows_dash(schema)
     {
         let name = path.join(".");
-        let restriction = if *splat {
-            "the keyword `pattern` for its items"
-        } else {
-            "the keyword `pattern`, or `minimum: 0`,"
+        let restriction = match (*splat, allows_type(schema, "string")) {
+            (true, _) => "the keyword `pattern` for its items",
+            (false, true) => "the keyword `pattern`",
+            (false, false) => "`minimum: 0`",
         };
         context.diagnostics.warning(
             element.span,
