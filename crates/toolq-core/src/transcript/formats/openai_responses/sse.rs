@@ -310,10 +310,10 @@ fn input_key(kind: &str) -> &'static str {
 }
 
 /// Returns the number of the block of the item that an event is about: by the item's id, or else by its index. `None` also if they
-/// lead to different items.
+/// lead to different items, which breaks the message.
 fn find_event_item<'a>(
     event: &ParsedObject<'a>,
-    messages: &Messages,
+    messages: &mut Messages,
 ) -> Result<Option<usize>, DocumentError<'a>> {
     let index = output_index(event)?;
     let by_id = CallId::read(event, "item_id")
@@ -325,7 +325,12 @@ fn find_event_item<'a>(
             // Some servers give all items one index.
             let block = messages.block(by_id);
             let has_index = block.is_some_and(|block| block.index == index);
-            (by_id == at || has_index).then_some(by_id)
+            let is_one = by_id == at || has_index;
+            if !is_one {
+                messages
+                    .break_uncertain("an `item_id` and its `output_index` name different items");
+            }
+            is_one.then_some(by_id)
         }
         (None, None) if index.is_none() => messages.only_open_block(),
         (by_id, by_index) => by_id.or(by_index),
