@@ -4,14 +4,16 @@
 //! descendants are reparented to this process, the subreaper, when the processes above them are gone. This file contains unsafe code.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use libc::c_int;
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, kill_process, kill_process_group, prlimit,
+};
 
 use crate::forked_child::{self, ReapedChild};
-use crate::proc_tree::{self, ProcEntry, ProcessTree};
 use crate::signal_fd::SignalFd;
 use crate::timing::KILL_POLL_INTERVAL;
 
@@ -44,7 +46,7 @@ fn reap_at_most(max: usize, signals: &SignalFd, mut on_exit: impl FnMut(ReapedCh
 /// Counts the living descendants of this process.
 pub(crate) fn count_living() -> u64 {
     let tree = ProcessTree::read();
-    let mut unvisited = vec![proc_tree::own_pid()];
+    let mut unvisited = vec![own_pid()];
     let mut living = 0;
     while let Some(parent) = unvisited.pop() {
         for child in tree.children(parent) {
@@ -57,12 +59,12 @@ pub(crate) fn count_living() -> u64 {
 
 /// Sends a signal to each child and its process group.
 pub(crate) fn signal_children(signal: Signal) {
-    signal_processes(signal, &proc_tree::own_children());
+    signal_processes(signal, &own_children());
 }
 
 /// Sends a signal to each of these processes and its process group, once per group.
 pub(crate) fn signal_processes(signal: Signal, processes: &[ProcEntry]) {
-    let own_group = proc_tree::own_process().map(|own| own.group);
+    let own_group = own_process().map(|own| own.group);
     let mut groups = BTreeSet::new();
     for ProcEntry { pid, group, .. } in processes {
         // A process that is being reaped has no group anymore (-1), and signaling group 1 would mean every process.
@@ -90,7 +92,7 @@ pub(crate) fn kill_until_gone(
         if !reap_at_most(MAX_REAPED_BEFORE_KILL, signals, &mut on_exit) {
             break;
         }
-        let children = proc_tree::own_child_pids();
+        let children = own_child_pids();
         let child_count = children.len();
         let targets: Vec<Pid> = children
             .into_iter()
@@ -178,4 +180,216 @@ fn set_scheduling(process: i32, policy: c_int, priority: c_int) -> bool {
     };
     // SAFETY: `parameters` is valid for reading.
     unsafe { libc::sched_setscheduler(process, policy, &raw const parameters) == 0 }
+}
+
+// Processes and their children, as `/proc` shows them.
+
+/// Where `/proc/PID/stat` has the flags of the process, counted from the state.
+const FLAGS_FIELD: usize = 6;
+/// The flag of a process that exits (`PF_EXITING` of the kernel).
+const EXITING_FLAG: u32 = 0x4;
+/// Where it has the number of threads.
+const THREAD_COUNT_FIELD: usize = 17;
+/// Where it has the time at which the process was started.
+const START_TIME_FIELD: usize = 19;
+
+/// A process, as `/proc` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcEntry {
+    pub(crate) pid: i32,
+    parent_pid: i32,
+    /// Like `session`, 0 if its leader is outside the pid namespace, as may be the case for a container's first
+    /// process. (That's why they aren't read with `getsid`: it returns 0 as well, which rustix considers impossible.)
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// In clock ticks since the system started. It tells a process from a later one with the same pid.
+    pub(crate) start_time: u64,
+    /// It has begun to exit. It closes its files before its children get another parent; they have one when it is a
+    /// zombie.
+    pub(crate) is_exiting: bool,
+    /// It is a zombie: all of its threads have exited, but its parent hasn't reaped it.
+    pub(crate) has_exited: bool,
+}
+
+/// Where the children of processes are looked up.
+pub(crate) enum ProcessTree {
+    /// The kernel's list of children of each process. The list of this process is exact, since a child stays in it
+    /// until it is reaped. It is also quick to read, whereas a process could escape during a scan of all processes.
+    ChildLists,
+    /// A scan of all processes, on systems without such lists.
+    Snapshot(Vec<ProcEntry>),
+}
+
+impl ProcessTree {
+    pub(crate) fn read() -> Self {
+        if Path::new("/proc/thread-self/children").exists() {
+            Self::ChildLists
+        } else {
+            Self::Snapshot(read_all_processes())
+        }
+    }
+
+    /// Returns the children of a process, including zombies.
+    pub(crate) fn children(&self, parent_pid: i32) -> Vec<ProcEntry> {
+        match self {
+            Self::ChildLists => read_child_pids(parent_pid)
+                .into_iter()
+                .filter_map(Pid::from_raw)
+                .map(ProcEntry::find)
+                .collect(),
+            Self::Snapshot(processes) => {
+                let all = processes.iter().copied();
+                all.filter(|process| process.parent_pid == parent_pid)
+                    .collect()
+            }
+        }
+    }
+}
+
+impl ProcEntry {
+    /// Parses `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`. The name may contain anything.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let stat = String::from_utf8_lossy(stat);
+        let (pid, rest) = stat.split_once(" (")?;
+        let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
+        let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+        let start_time = fields.get(START_TIME_FIELD)?.parse().ok()?;
+        let flags: u32 = fields.get(FLAGS_FIELD)?.parse().ok()?;
+        // The state is that of the first thread. If that has ended, others may still run.
+        let first_thread_has_exited = matches!(*fields.first()?, "Z" | "X");
+        Some(Self {
+            has_exited: first_thread_has_exited && number(THREAD_COUNT_FIELD)? <= 1,
+            is_exiting: flags & EXITING_FLAG != 0,
+            pid: pid.parse().ok()?,
+            parent_pid: number(1)?,
+            group: number(2)?,
+            session: number(3)?,
+            start_time,
+        })
+    }
+
+    fn read(dir: &Path) -> Option<Self> {
+        Self::parse(&fs::read(dir.join("stat")).ok()?)
+    }
+
+    /// Returns the process with this pid. If the system hides its details, as it may for other users' processes,
+    /// everything but the pid is 0.
+    pub(crate) fn find(pid: Pid) -> Self {
+        let pid = pid.as_raw_nonzero().get();
+        Self::read(Path::new(&format!("/proc/{pid}"))).unwrap_or(Self {
+            pid,
+            parent_pid: 0,
+            group: 0,
+            session: 0,
+            start_time: 0,
+            is_exiting: false,
+            has_exited: false,
+        })
+    }
+}
+
+/// Returns whether `/proc` shows the processes of this pid namespace. If it is missing or belongs to another namespace,
+/// descendants can't be found, and [`ReaperPools::new`](crate::ReaperPools::new) returns `None`.
+pub fn shows_own_pid_namespace() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == &*own_pid().to_string())
+}
+
+/// Returns this process, as `/proc` shows it.
+pub(crate) fn own_process() -> Option<ProcEntry> {
+    ProcEntry::read(Path::new("/proc/self"))
+}
+
+/// Returns the children of this process, including zombies.
+pub(crate) fn own_children() -> Vec<ProcEntry> {
+    ProcessTree::read().children(own_pid())
+}
+
+/// Returns the pids of the children of this process, including zombies.
+pub(crate) fn own_child_pids() -> Vec<Pid> {
+    let pids = match ProcessTree::read() {
+        ProcessTree::ChildLists => read_child_pids(own_pid()),
+        snapshot @ ProcessTree::Snapshot(_) => {
+            let children = snapshot.children(own_pid()).into_iter();
+            children.map(|child| child.pid).collect()
+        }
+    };
+    pids.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// Returns the pid of this process.
+pub(crate) fn own_pid() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+/// Returns the children of a process, which the kernel lists by thread.
+fn read_child_pids(parent_pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{parent_pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| -> Vec<i32> {
+        let words = list.split_ascii_whitespace();
+        words.filter_map(|number| number.parse().ok()).collect()
+    };
+    lists.flat_map(numbers).collect()
+}
+
+/// Returns all processes of the system, or an empty list if `/proc` can't be read.
+fn read_all_processes() -> Vec<ProcEntry> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbered = entries.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit());
+    numbered
+        .filter_map(|entry| ProcEntry::read(&entry.path()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_fields_is_parsed() {
+        let stat = |state: &str, threads: u32| {
+            format!("42 (a) Z 1 (b)) {state} 7 8 9 0 0 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 0")
+        };
+        let parse = |state, threads| ProcEntry::parse(stat(state, threads).as_bytes()).unwrap();
+        let process = parse("S", 1);
+        assert_eq!(
+            (
+                process.pid,
+                process.parent_pid,
+                process.group,
+                process.has_exited
+            ),
+            (42, 7, 8, false)
+        );
+        assert!(parse("Z", 1).has_exited);
+        assert!(parse("X", 0).has_exited);
+    }
+
+    /// A process lives until its last thread has ended, but `/proc` shows the state of its first one.
+    #[test]
+    fn a_process_whose_first_thread_has_ended_is_alive() {
+        let stat = "42 (a) Z 7 8 9 0 0 0 0 0 0 0 0 0 0 0 20 0 2 0 0";
+        assert!(!ProcEntry::parse(stat.as_bytes()).unwrap().has_exited);
+    }
+
+    #[test]
+    fn child_lists_agree_with_a_snapshot_of_all_processes() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let find = |tree: &ProcessTree| {
+            let children = tree.children(own_pid()).into_iter();
+            let pid = i32::try_from(child.id()).unwrap();
+            children
+                .filter(|found| found.pid == pid)
+                .collect::<Vec<_>>()
+        };
+        let in_snapshot = find(&ProcessTree::Snapshot(read_all_processes()));
+        assert_eq!(in_snapshot.len(), 1);
+        assert_eq!(find(&ProcessTree::read()), in_snapshot);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

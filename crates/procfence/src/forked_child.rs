@@ -1,17 +1,19 @@
 //! The children of supervisors and reapers: forking, starting a program under limits, and reaping. This relies on the
 //! process having a single thread. This file contains unsafe code.
 
-use std::io;
+use std::ffi::CString;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd as _;
-use std::ptr;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::OnceLock;
 use std::time::Duration;
+use std::{io, ptr};
 
-use libc::{c_char, c_int};
+use libc::{c_char, c_int, c_uint};
+use rustix::fs::{Mode, OFlags, RawDir, open};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::exit::ProgramExit;
-use crate::limits::ResourceLimits;
+use crate::protocol::{ProgramExit, ResourceLimits};
 use crate::sandbox::PreparedSandbox;
 use crate::spawn::{ChildDescriptors, SpawnRequest, null_terminated_pointers};
 use crate::sys::check_result;
@@ -202,4 +204,143 @@ fn apply_limits(limits: &ResourceLimits) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+// Keeps descriptors that the host has inherited from programs. This runs between a fork and the start of a program, so
+// nothing here allocates. This file contains unsafe code.
+
+/// Room for some entries of a directory.
+const DIRECTORY_BUFFER_BYTES: usize = 1024;
+
+/// Marks this descriptor, and those above it, to be closed when a program starts.
+///
+/// # Errors
+/// The kernel is older than 5.11, and `/proc` can't be read.
+pub(crate) fn close_on_exec_from(first: c_uint) -> Result<(), Errno> {
+    // SAFETY: the call takes numbers. glibc has a function for it only since 2.34.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        close_listed_on_exec(first)
+    }
+}
+
+/// Does the same for kernels without that call.
+fn close_listed_on_exec(first: c_uint) -> Result<(), Errno> {
+    let directory = open(
+        c"/proc/self/fd",
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let mut buffer = [MaybeUninit::uninit(); DIRECTORY_BUFFER_BYTES];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_str().ok();
+        let Some(number) = name.and_then(|name| name.parse::<c_int>().ok()) else {
+            continue; // "." and ".."
+        };
+        if number.cast_unsigned() >= first {
+            // SAFETY: it was open when it was listed, and this process has a single thread after the fork.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
+        }
+    }
+    Ok(())
+}
+
+// The limit on open files. A host that runs many programs at once needs more descriptors than the usual soft limit
+// allows. Its programs get the soft limit that the host itself was started with, because some of them can't handle
+// descriptors of 1024 and above.
+
+/// The variable that tells a supervisor the soft limit of its programs.
+const LIMIT_VARIABLE: &str = "PROCFENCE_OPEN_FILES";
+
+/// The soft limit before it was raised.
+static ORIGINAL_LIMIT: OnceLock<u64> = OnceLock::new();
+
+/// Raises this process's soft limit on open files to the hard limit. Programs that are started under a
+/// [`ReaperPools`](crate::ReaperPools) aren't affected.
+///
+/// # Errors
+/// The system refuses it.
+pub fn raise_open_file_limit() -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current else {
+        return Ok(());
+    };
+    if limit.maximum.is_some_and(|maximum| maximum <= current) {
+        return Ok(());
+    }
+    set_soft_limit(limit.maximum)?;
+    ORIGINAL_LIMIT.get_or_init(|| current);
+    Ok(())
+}
+
+/// Returns the environment of a supervisor: the limit of its programs, if the host's own was raised.
+pub(crate) fn supervisor_environment() -> io::Result<Vec<CString>> {
+    match ORIGINAL_LIMIT.get() {
+        Some(limit) => Ok(vec![CString::new(format!("{LIMIT_VARIABLE}={limit}"))?]),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Applies the limit that the host passed to this supervisor. Its reapers, and their programs, inherit it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment of a supervisor has no other variable"
+)]
+pub(crate) fn restore_limit() -> io::Result<()> {
+    let limit = std::env::var(LIMIT_VARIABLE);
+    match limit.ok().and_then(|limit| limit.parse().ok()) {
+        Some(limit) => set_soft_limit(Some(limit)),
+        None => Ok(()),
+    }
+}
+
+fn set_soft_limit(current: Option<u64>) -> io::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::{AsRawFd as _, OwnedFd};
+
+    use rustix::io::{fcntl_dupfd_cloexec, fcntl_getfd};
+
+    use super::*;
+
+    type CloseOnExecFrom = fn(c_uint) -> Result<(), Errno>;
+
+    #[test]
+    fn marks_a_descriptor_and_those_above_it() {
+        let ways: [CloseOnExecFrom; 2] = [close_on_exec_from, close_listed_on_exec];
+        for way in ways {
+            let file = File::open("/dev/null").unwrap();
+            // Numbers that nothing else in this process has. More than one reading of the directory is needed for them.
+            let duplicates: Vec<OwnedFd> = (0..100)
+                .map(|_| {
+                    let duplicate = fcntl_dupfd_cloexec(&file, 500).unwrap();
+                    fcntl_setfd(&duplicate, FdFlags::empty()).unwrap();
+                    duplicate
+                })
+                .collect();
+            let (below, above) = duplicates.split_first().unwrap();
+            way(above[0].as_raw_fd().cast_unsigned()).unwrap();
+            assert_eq!(fcntl_getfd(below).unwrap(), FdFlags::empty());
+            for descriptor in above {
+                assert_eq!(fcntl_getfd(descriptor).unwrap(), FdFlags::CLOEXEC);
+            }
+        }
+    }
 }

@@ -14,51 +14,26 @@
 //!
 //! Linux only. Elsewhere [`ReaperPools::new`] returns `None`.
 
-mod exit;
-mod limits;
-mod sandbox;
-mod spawn;
-
 #[cfg(target_os = "linux")]
 mod descendants;
 #[cfg(target_os = "linux")]
-mod fd_passing;
-#[cfg(target_os = "linux")]
-mod fork_spawn;
-#[cfg(target_os = "linux")]
 mod forked_child;
 #[cfg(target_os = "linux")]
-mod inherited_descriptors;
-#[cfg(target_os = "linux")]
-mod open_files;
-#[cfg(target_os = "linux")]
 mod orphans;
-#[cfg(target_os = "linux")]
-mod pool_supervisors;
-mod posix_spawn;
-#[cfg(target_os = "linux")]
-mod proc_tree;
-#[cfg(target_os = "linux")]
-mod program_exit;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod reaper;
-#[cfg(target_os = "linux")]
-mod reaper_call;
-#[cfg(target_os = "linux")]
-mod reaper_client;
 #[cfg(target_os = "linux")]
 mod reaper_pool;
 #[cfg(target_os = "linux")]
 mod reaper_supervisor;
 #[cfg(target_os = "linux")]
 mod reaper_termination;
-#[cfg(target_os = "linux")]
-mod reexec;
+mod sandbox;
 #[cfg(target_os = "linux")]
 mod signal_fd;
-mod signal_setup;
+mod spawn;
 #[cfg(target_os = "linux")]
 mod supervisor_client;
 #[cfg(target_os = "linux")]
@@ -69,23 +44,20 @@ pub mod timing;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-pub use exit::{ExceededLimit, ProgramExit};
-pub use limits::ResourceLimits;
 #[cfg(target_os = "linux")]
-pub use open_files::raise_open_file_limit;
+pub use descendants::shows_own_pid_namespace;
 #[cfg(target_os = "linux")]
-pub use proc_tree::shows_own_pid_namespace;
+pub use forked_child::raise_open_file_limit;
+pub use protocol::{ExceededLimit, ProgramExit, ResourceLimits};
 #[cfg(target_os = "linux")]
 pub use protocol::{ReaperReply, ReaperRequest};
 #[cfg(target_os = "linux")]
-pub use reaper_client::ReaperClient;
-#[cfg(target_os = "linux")]
-pub use reaper_pool::{ReaperPool, ReaperPools};
-#[cfg(target_os = "linux")]
-pub use reexec::{make_non_dumpable, supervise};
+pub use reaper_pool::{ReaperClient, ReaperPool, ReaperPools};
 pub use sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath, missing_protections};
-pub use signal_setup::{ignore_file_size_signal, unblock_signals};
+pub use signal_fd::{ignore_file_size_signal, unblock_signals};
 pub use spawn::{ChildDescriptors, SpawnRequest, spawn, watch_for_exit};
+#[cfg(target_os = "linux")]
+pub use supervisor_client::{make_non_dumpable, supervise};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     ReaperPools, make_non_dumpable, raise_open_file_limit, shows_own_pid_namespace, supervise,

@@ -8,9 +8,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 
-use crate::descendants;
-use crate::proc_tree;
-use crate::proc_tree::ProcEntry;
+use crate::descendants::{self, ProcEntry};
 use crate::timing::{MAX_SWEEPS, SWEEP_INTERVAL};
 
 /// The children of this process that aren't orphans. Held while a supervisor starts and while orphans are killed, so that
@@ -58,7 +56,7 @@ pub(crate) fn become_subreaper(lenient: bool) {
 pub(crate) fn spawn_supervisor<E>(spawn: impl FnOnce() -> Result<Pid, E>) -> Result<Pid, E> {
     let mut known = KnownChildren::lock();
     known.earlier.get_or_insert_with(|| {
-        let children = proc_tree::own_children().into_iter();
+        let children = descendants::own_children().into_iter();
         children
             .map(|child| (child.pid, child.start_time))
             .collect()
@@ -85,10 +83,10 @@ pub(crate) fn kill_and_reap(closed_supervisors: &[Pid]) {
 fn sweep(closed_supervisors: &[i32]) -> bool {
     let known = KnownChildren::lock();
     // Without it, nothing tells which children are this process's own.
-    let Some(own) = proc_tree::own_process() else {
+    let Some(own) = descendants::own_process() else {
         return false;
     };
-    let children = proc_tree::own_children();
+    let children = descendants::own_children();
     let own_children = children.iter().filter(|child| known.is_earlier(child));
     let own_sessions: BTreeSet<i32> = own_children
         .map(|child| child.session)

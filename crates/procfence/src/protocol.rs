@@ -1,14 +1,19 @@
 //! What the host and a reaper send each other, in the format of postcard.
 
-use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice, IoSliceMut, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::ProgramExit;
-use crate::fd_passing::receive_with_fds;
+use crate::forked_child::ReapedChild;
 use crate::spawn::SpawnRequest;
 
 /// Size of the length before each request.
@@ -99,6 +104,118 @@ impl ReaperReply {
     }
 }
 
+// Exit statuses of programs.
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProgramExit {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+    /// It was killed because it, or its whole tree, exceeded a resource limit.
+    LimitExceeded(ExceededLimit),
+}
+
+/// The resource limit that killed a program. Exceeding any other limit makes a system call fail instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExceededLimit {
+    /// [`ResourceLimits::cpu`](crate::ResourceLimits::cpu).
+    Cpu,
+    /// [`ResourceLimits::processes`](crate::ResourceLimits::processes).
+    Processes,
+    /// [`ResourceLimits::file_size`](crate::ResourceLimits::file_size).
+    FileSize,
+}
+
+// Tells how a program ended from how its process ended, and from its limits.
+
+/// If `child` is the program, records how it ended, or which limit killed it.
+pub(crate) fn record_exit(
+    exit: &mut Option<ProgramExit>,
+    program: Pid,
+    limits: &ResourceLimits,
+    too_many_processes: bool,
+    child: ReapedChild,
+) {
+    if child.pid != program {
+        return;
+    }
+    let cpu_exhausted = limits.cpu.is_some_and(|limit| child.cpu_time >= limit);
+    *exit = Some(match child.exit {
+        ProgramExit::Signal(_) if too_many_processes => {
+            ProgramExit::LimitExceeded(ExceededLimit::Processes)
+        }
+        ProgramExit::Signal(libc::SIGXCPU) if limits.cpu.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGKILL) if cpu_exhausted => {
+            ProgramExit::LimitExceeded(ExceededLimit::Cpu)
+        }
+        ProgramExit::Signal(libc::SIGXFSZ) if limits.file_size.is_some() => {
+            ProgramExit::LimitExceeded(ExceededLimit::FileSize)
+        }
+        other => other,
+    });
+}
+
+// Resource limits of a program.
+
+/// Resource limits for one program. `None` leaves the limit of the system in place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimits {
+    /// Processor time of each process, in whole seconds.
+    pub cpu: Option<Duration>,
+    /// Address space of each process, in bytes.
+    pub memory: Option<u64>,
+    /// Number of descriptors that each process may have open.
+    pub files: Option<u64>,
+    /// Number of processes that may live at the same time in the whole tree. The reaper counts them.
+    pub processes: Option<u64>,
+    /// Size of any one file that a process writes, in bytes.
+    pub file_size: Option<u64>,
+}
+
+// Sending and receiving descriptors over a socket, along with bytes.
+
+/// The descriptors of a program, and one that its reaper keeps open.
+const MAX_DESCRIPTORS: usize = 5;
+
+/// Sends as many bytes as the socket accepts, with the descriptors attached to the first one. Returns how many.
+pub(crate) fn send_with_fds(
+    socket: impl AsFd,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    Ok(sendmsg(
+        socket,
+        &[IoSlice::new(bytes)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?)
+}
+
+/// Receives bytes and the descriptors attached to them, which are close-on-exec. Returns how many bytes were read.
+pub(crate) fn receive_with_fds(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
+    let descriptors = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => descriptors.collect(),
+        _ => Vec::new(),
+    });
+    Ok((received.bytes, descriptors.collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::{CString, OsStr};
@@ -107,9 +224,9 @@ mod tests {
 
     use super::*;
 
-    use crate::exit::ExceededLimit;
-    use crate::fd_passing::send_with_fds;
-    use crate::limits::ResourceLimits;
+    use crate::protocol::ExceededLimit;
+    use crate::protocol::ResourceLimits;
+    use crate::protocol::send_with_fds;
     use crate::sandbox::{NetworkAccess, PathAccess, ProgramSandbox, SandboxPath};
 
     #[test]

@@ -1,19 +1,21 @@
 //! The host's idle reapers, and when to fork more.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use std::{io, mem, thread};
 
+use rustix::process::Pid;
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use crate::orphans;
-use crate::pool_supervisors::PoolSupervisors;
-use crate::proc_tree;
-use crate::reaper_client::ReaperClient;
-use crate::sandbox::ProgramSandbox;
+use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest, send_with_fds};
+use crate::sandbox::{ProgramSandbox, SandboxShape};
 use crate::spawn::SpawnRequest;
 use crate::supervisor_client::SupervisorClient;
+use crate::{descendants, orphans};
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.
@@ -47,7 +49,7 @@ impl ReaperPools {
     /// and reapers, by which they can be found. Returns `None` if `program` doesn't exist, or if `/proc` is missing or
     /// belongs to another pid namespace.
     pub fn new(program: &Path, owner: &str) -> Option<Self> {
-        if !program.exists() || !proc_tree::shows_own_pid_namespace() {
+        if !program.exists() || !descendants::shows_own_pid_namespace() {
             return None;
         }
         let new_pool = |lenient| Arc::new(ReaperPool::new(program, owner, lenient));
@@ -162,4 +164,169 @@ impl Drop for ReaperPool {
 /// Locks a mutex, even if it is poisoned: every change is a single step, so a panic can't have left one half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// The host's connection to one reaper.
+
+/// A connection to a reaper that is idle or serves one call. When it is dropped, the reaper kills what it started at
+/// once. If it is closed in any other way, the host has died, and the programs get a grace period.
+#[derive(Debug)]
+pub struct ReaperClient {
+    pub(crate) number: u64,
+    /// The shape of the sandboxes that the reaper prepares, if it confines programs.
+    pub(crate) shape: Option<SandboxShape>,
+    pub(crate) socket: UnixStream,
+}
+
+impl ReaperClient {
+    /// Sends an encoded request, with descriptors if it starts a program.
+    ///
+    /// # Errors
+    /// The reaper is gone.
+    pub async fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let attached = if sent == 0 { descriptors } else { &[] };
+            let send = || send_with_fds(&self.socket, &bytes[sent..], attached);
+            match self.socket.try_io(Interest::WRITABLE, send) {
+                Ok(written) => sent += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.socket.writable().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a short request without waiting.
+    pub fn try_send(&self, request: &ReaperRequest) {
+        let send = || send_with_fds(&self.socket, &request.encode(), &[]);
+        // If the reaper doesn't read anymore, its call is ended by other means.
+        let _ = self.socket.try_io(Interest::WRITABLE, send);
+    }
+
+    /// Waits for the next reply. Cancel safe.
+    ///
+    /// # Errors
+    /// The reaper is gone, or its reply is malformed.
+    pub async fn receive_reply(&self) -> io::Result<ReaperReply> {
+        let mut bytes = [0; REPLY_BYTES];
+        loop {
+            match self.socket.try_read(&mut bytes) {
+                // A reaper writes each reply as a whole.
+                Ok(REPLY_BYTES) => {
+                    return ReaperReply::parse(bytes)
+                        .ok_or_else(|| io::ErrorKind::InvalidData.into());
+                }
+                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.socket.readable().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for ReaperClient {
+    fn drop(&mut self) {
+        let request = ReaperRequest::Terminate(Duration::ZERO).encode();
+        // An idle reaper ignores this. A reaper that is gone, or no longer reads, can't receive it, which is fine.
+        let _ = send_with_fds(&self.socket, &request, &[]);
+    }
+}
+
+// The supervisors of a pool: the one that forks its reapers, and those that a program has killed.
+
+/// The supervisor of a pool, and those before it.
+#[derive(Debug, Default)]
+pub(crate) struct PoolSupervisors {
+    current: Option<SupervisorClient>,
+    /// Supervisors that were killed. Their reapers continue without them.
+    killed: Vec<Pid>,
+    /// Never starts again, so that a reaper's number means nothing to a supervisor that didn't fork it.
+    reapers_spawned: u64,
+}
+
+impl PoolSupervisors {
+    /// Requests a reaper that is connected to `socket`, from a new supervisor if there is none or it was killed. Returns
+    /// the reaper's number.
+    ///
+    /// # Errors
+    /// The system is out of resources, or can't start the supervisor.
+    pub(crate) fn spawn_reaper(
+        &mut self,
+        socket: &net::UnixStream,
+        start: impl FnOnce() -> io::Result<SupervisorClient>,
+    ) -> io::Result<u64> {
+        self.reapers_spawned += 1;
+        let number = self.reapers_spawned;
+        if let Some(current) = &self.current {
+            match current.spawn_reaper(number, socket) {
+                Err(error) if is_disconnect(&error) => self.retire_killed(),
+                // Another error is a lack of resources: the supervisor lives, and so do the programs under it.
+                sent => return sent.map(|()| number),
+            }
+        }
+        let current = self.current.insert(start()?);
+        current.spawn_reaper(number, socket)?;
+        Ok(number)
+    }
+
+    /// Kills the processes that the killed supervisor would have killed. That takes as long as they need to disappear, so
+    /// it happens on a thread of its own, while other programs start.
+    fn retire_killed(&mut self) {
+        if let Some(mut killed) = self.current.take() {
+            self.killed.push(killed.pid());
+            let thread = thread::Builder::new().stack_size(256 << 10);
+            // If no thread can be started, what is left is killed when the pool closes.
+            let _ = thread.spawn(move || {
+                killed.wait_until_killed();
+                orphans::kill_and_reap(&[]);
+            });
+        }
+    }
+
+    /// Returns whether a supervisor of the pool was killed. It can't clean up after its reapers, so the pool has to.
+    pub(crate) fn any_was_killed(&mut self) -> bool {
+        let current = self.current.as_mut();
+        !self.killed.is_empty() || current.is_some_and(SupervisorClient::was_killed)
+    }
+
+    /// Kills a reaper that doesn't respond, along with everything it started.
+    pub(crate) fn kill_reaper(&self, number: u64) {
+        if let Some(current) = &self.current {
+            current.kill_reaper(number);
+        }
+    }
+
+    /// Takes the supervisors out of the pool, to close them.
+    pub(crate) fn take(&mut self) -> Self {
+        Self {
+            current: self.current.take(),
+            killed: mem::take(&mut self.killed),
+            reapers_spawned: self.reapers_spawned,
+        }
+    }
+
+    /// Ends the supervisor, waits for the reapers of those that were killed, and kills what they left.
+    pub(crate) fn close(mut self) {
+        if let Some(mut current) = self.current.take()
+            && current.was_killed()
+        {
+            self.killed.push(current.pid());
+        }
+        if !self.killed.is_empty() {
+            orphans::kill_and_reap(&self.killed);
+        }
+    }
+}
+
+/// Returns whether the other end of a socket is closed. A supervisor closes it only by exiting.
+fn is_disconnect(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }

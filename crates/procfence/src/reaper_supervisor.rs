@@ -13,16 +13,11 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::descendants;
-use crate::exit::ProgramExit;
-use crate::fd_passing::receive_with_fds;
-use crate::forked_child;
-use crate::protocol::ReaperReply;
+use crate::protocol::{ProgramExit, ReaperReply, receive_with_fds};
 use crate::reaper::Reaper;
 use crate::signal_fd::SignalFd;
-use crate::spawn;
-use crate::sys;
 use crate::timing::{ORPHAN_KILL_TIMEOUT, REAPER_EXIT_TIMEOUT, RESUME_INTERVAL};
+use crate::{descendants, forked_child, spawn, sys};
 
 /// Size of a request to a supervisor. One that needs less ends with zeros.
 const REQUEST_BYTES: usize = 11;

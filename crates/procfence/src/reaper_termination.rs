@@ -9,11 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 use crate::descendants;
-use crate::exit::ProgramExit;
-use crate::program_exit::record_exit;
-use crate::protocol::{ReaperReply, ReaperRequest};
-use crate::reaper::Reaper;
-use crate::reaper_call::{ReaperAction, ReaperCall};
+use crate::protocol::{ProgramExit, ReaperReply, ReaperRequest, record_exit};
+use crate::reaper::{Reaper, ReaperAction, ReaperCall};
 use crate::timing::{OUTPUT_DRAIN_INTERVAL, REAPER_KILL_TIMEOUT};
 
 impl ReaperCall<'_> {

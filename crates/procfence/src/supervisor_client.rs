@@ -1,27 +1,27 @@
 //! The host's connection to a supervisor.
 
-use std::ffi::CString;
-use std::io;
+use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::thread;
+use std::process::ExitCode;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open,
+    set_dumpable_behavior, waitpid,
+};
 
-use crate::fd_passing::send_with_fds;
-use crate::limits::ResourceLimits;
-use crate::open_files;
-use crate::orphans;
-use crate::reaper_supervisor::SupervisorRequest;
-use crate::reexec::{LENIENT_ARGUMENT, SUPERVISE_ARGUMENT};
+use crate::protocol::{ResourceLimits, send_with_fds};
+use crate::reaper_supervisor::{self, FAILURE_EXIT_CODE, SupervisorRequest};
 use crate::spawn::{SpawnRequest, spawn};
 use crate::timing::SUPERVISOR_EXIT_TIMEOUT;
+use crate::{forked_child, orphans};
 
 /// A running supervisor. When this is dropped, the supervisor ends.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl SupervisorClient {
         let request = SpawnRequest {
             path,
             argv,
-            env: open_files::supervisor_environment()?,
+            env: forked_child::supervisor_environment()?,
             cwd: c"/".to_owned(),
             limits: ResourceLimits::default(),
             sandbox: None,
@@ -141,4 +141,40 @@ impl Drop for SupervisorClient {
 /// Duplicates a descriptor to a number above those that become the child's own.
 fn dup_above_child_fds(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(fcntl_dupfd_cloexec(descriptor, 4)?)
+}
+
+// The entry point of supervisors: the host's own executable, started again with a hidden argument.
+//
+// Supervisors and reapers have a single thread and little memory, so they fork quickly no matter how much memory the
+// host uses.
+
+/// The first argument of a supervisor. It isn't the name of a command, and people have no use for it.
+pub(crate) const SUPERVISE_ARGUMENT: &str = "__supervise";
+/// The second argument of a supervisor whose reapers may release what they started.
+pub(crate) const LENIENT_ARGUMENT: &str = "lenient";
+
+/// Runs a supervisor if `arguments` (of this process, with its name first) request one, and returns the exit code when
+/// it's done. Otherwise returns `None` at once.
+pub fn supervise(arguments: &[OsString]) -> Option<ExitCode> {
+    let is_argument =
+        |at: usize, name: &str| arguments.get(at).is_some_and(|argument| argument == name);
+    if !is_argument(1, SUPERVISE_ARGUMENT) {
+        return None;
+    }
+    // The owner, which comes last, is only there to be seen.
+    let is_lenient = is_argument(2, LENIENT_ARGUMENT);
+    let served = forked_child::restore_limit().and_then(|()| reaper_supervisor::serve(!is_lenient));
+    Some(match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(FAILURE_EXIT_CODE),
+    })
+}
+
+/// Makes this process non-dumpable: processes of the same user, such as the programs that it starts, can't read its memory
+/// or environment, nor open its files through `/proc`. Its children aren't affected, because `execve` resets it.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn make_non_dumpable() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

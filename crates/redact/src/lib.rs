@@ -9,17 +9,11 @@
 //! ```
 
 mod decoder;
-mod escapes;
-mod json_masks;
 mod mask;
-mod matcher;
 mod patterns;
 #[cfg(test)]
 mod property_tests;
 mod scanner;
-mod skip;
 mod spellings;
-mod stream;
 
-pub use mask::Mask;
-pub use stream::MaskedStream;
+pub use mask::{Mask, MaskedStream};

@@ -11,7 +11,6 @@
 //! After a failed write, nothing more is written. Secrets are masked in every text. This crate doesn't use the
 //! terminal.
 
-mod call_event;
 mod call_log;
 mod error;
 pub mod memory;
@@ -20,25 +19,22 @@ mod prune;
 mod read;
 pub mod records;
 mod session_files;
-mod stale_blobs;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use call_event::CallEvent;
-pub use call_log::{CallLog, LoggedCallState};
+pub use call_log::{CallEvent, CallLog, LoggedCallState};
 pub use error::{Access, LogError};
 pub use open::{
     LockedLog, blob_dir_for, default_log_path, exceeds_size, find_latest_session, list_sessions,
     list_torn_copies, sessions_dir, state_dir,
 };
-pub use prune::{PruneOptions, PruneResult};
+pub use prune::{PruneOptions, PruneResult, list_stale_blob_dirs};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
     FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, log_schema,
 };
 pub use session_files::session_bytes;
-pub use stale_blobs::list_stale_blob_dirs;
 pub use write::{LogReplica, SessionLog};
 
 /// Major and minor version. A log of another major version can't be read; one of a newer minor version can be read, but

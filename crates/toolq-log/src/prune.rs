@@ -2,20 +2,25 @@
 //! in the calls and their results goes, with the files next to the log. A log without such calls is removed.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::open::lock;
+use crate::open::{blob_dir_for, is_default_log_name, list_matching_files, lock};
 use crate::read::{Corruption, RecordReader};
-use crate::records::line::write_sealed_line;
-use crate::records::{Record, RecordHeader, RecordKind, StartRecord};
-use crate::session_files::{SessionFiles, modified_ms};
+use crate::records::record::write_sealed_line;
+use crate::records::{
+    BlobError, CallEndRecord, CallRecord, Record, RecordHeader, RecordKind, ServerEndRecord,
+    StartRecord, is_file_extension, is_sha256_hex, open_regular_file, read_error_text,
+};
+use crate::session_files::{BlobDir, SessionFiles, modified_ms};
 use crate::write::write_file_atomically;
 
 /// What a model reads as the result of a call whose result was pruned.
@@ -238,4 +243,138 @@ fn left_of(record: &Record<'_>) -> io::Result<(Value, Box<RawValue>)> {
         RecordKind::Resolve => (json!(PRUNED_RESULT), metadata()),
         _ => (Value::Null, metadata()),
     })
+}
+
+// Finds and removes blob directories whose session log was deleted by hand.
+
+/// Returns the directories `LOG.d` in `sessions_dir` whose log has a default name and no longer exists.
+///
+/// # Errors
+/// The directory can't be read.
+pub fn list_stale_blob_dirs(sessions_dir: &Path) -> Result<Vec<PathBuf>, LogError> {
+    let mut blob_dirs = list_matching_files(sessions_dir, |name| {
+        strip_blob_dir_suffix(name).is_some_and(is_default_log_name)
+    })?;
+    blob_dirs
+        .retain(|blob_dir| fs::symlink_metadata(blob_dir).is_ok_and(|metadata| metadata.is_dir()));
+    blob_dirs.retain(|blob_dir| {
+        let log = fs::symlink_metadata(blob_dir.with_extension(""));
+        log.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    });
+    Ok(blob_dirs)
+}
+
+/// Returns `LOG` for `LOG.d`.
+fn strip_blob_dir_suffix(name: &[u8]) -> Option<&[u8]> {
+    name.strip_suffix(b".d")
+}
+
+impl PruneOptions {
+    /// Removes a directory found by [`list_stale_blob_dirs`], unless it was written too recently or contains files that
+    /// toolq doesn't create.
+    ///
+    /// # Errors
+    /// It can't be read or removed.
+    pub fn prune_stale_blob_dir(&self, blob_dir: &Path) -> Result<PruneResult, LogError> {
+        let io = |action| {
+            move |source| LogError::Io {
+                path: blob_dir.to_owned(),
+                action,
+                source,
+            }
+        };
+        let blobs = BlobDir::read(blob_dir).map_err(io("read"))?;
+        if blobs.has_foreign_files {
+            return Ok(PruneResult::ForeignFiles);
+        }
+        let dir_metadata = fs::symlink_metadata(blob_dir).map_err(io("read"))?;
+        let last_written_ms = blobs.last_modified_ms().max(modified_ms(&dir_metadata));
+        if last_written_ms >= self.written_before_ms {
+            return Ok(PruneResult::TooRecent);
+        }
+        if !self.dry_run {
+            blobs.remove().map_err(io("removed"))?;
+        }
+        Ok(PruneResult::Pruned {
+            keeps_log: false,
+            last_written_ms,
+            bytes: blobs.bytes(),
+        })
+    }
+}
+
+// Verifies the files in a log's blob directory that a record refers to, in its content or in its metadata.
+
+/// How much of a saved output is read at a time, in bytes.
+const READ_CHUNK_BYTES: usize = 64 << 10;
+
+impl Record<'_> {
+    /// Verifies every file in the blob directory of `log` that this record refers to, and returns how many there are.
+    ///
+    /// # Errors
+    /// A file is missing, isn't a regular file, or doesn't match its SHA-256.
+    pub fn check_referenced_files(&self, log: &Path) -> Result<u64, BlobError> {
+        let dir = blob_dir_for(log);
+        let blob_error = |file: &str, problem| BlobError {
+            dir: dir.clone(),
+            file: file.to_owned(),
+            problem,
+        };
+        let invalid = |error: Corruption| blob_error("of the metadata", error.to_string());
+        let (mut input_before, mut saved) = (None, Vec::new());
+        match &self.kind {
+            RecordKind::ToolCall => {
+                let call: CallRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                input_before = call.input_before_coercion;
+            }
+            RecordKind::ServerEnd => {
+                let end: ServerEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                saved.extend(end.stderr_saved);
+            }
+            kind if kind.ends_call() => {
+                let end: CallEndRecord<'_> = self.parse_metadata().map_err(invalid)?;
+                saved.extend(end.saved);
+                saved.extend(end.attachments);
+            }
+            _ => {}
+        }
+        let contents = input_before.iter().chain([&self.content]);
+        let mut file_count = 0;
+        for content in contents.filter(|content| content.is_stored()) {
+            content.load(log)?;
+            file_count += 1;
+        }
+        for saved in &saved {
+            // The log may be read from another directory than it was written from, so only the file name counts.
+            let name = saved.rsplit('/').next().unwrap_or(saved);
+            check_saved_output(&dir, name).map_err(|problem| blob_error(name, problem))?;
+            file_count += 1;
+        }
+        Ok(file_count)
+    }
+}
+
+/// Verifies a saved output or an attachment, which is named after its digest. It is read in chunks, since it may be large.
+fn check_saved_output(dir: &Path, name: &str) -> Result<(), String> {
+    let digest = match name.split_once('.') {
+        Some((digest, extension)) if is_file_extension(extension) && is_sha256_hex(digest) => {
+            digest
+        }
+        _ => return Err("doesn't have a name that toolq generates".to_owned()),
+    };
+    let (mut file, _) = open_regular_file(dir, name)?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; READ_CHUNK_BYTES]);
+    loop {
+        match file
+            .read(&mut chunk)
+            .map_err(|error| read_error_text(&error))?
+        {
+            0 => break,
+            read => hash.update(&chunk[..read]),
+        }
+    }
+    if HEXLOWER.encode(&hash.finalize()) != digest {
+        return Err("doesn't match its SHA-256".to_owned());
+    }
+    Ok(())
 }

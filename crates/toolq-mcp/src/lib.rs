@@ -19,15 +19,12 @@ pub mod client;
 mod framing;
 pub mod http;
 mod message;
-mod outbox;
 mod protocol;
-mod rpc_error;
 pub mod server;
 mod tool;
 
 pub use call_result::{CallToolResult, ContentBlock, ResourceContents};
 pub use framing::{Frame, LineFramer};
-pub use message::{Message, NotMessage, RequestId, parse_messages};
+pub use message::{Message, NotMessage, RequestId, RpcError, parse_messages};
 pub use protocol::{Implementation, ProtocolEra, ProtocolPreference, ProtocolVersion};
-pub use rpc_error::RpcError;
 pub use tool::{Tool, ToolAnnotations};

@@ -6,13 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use opentelemetry::trace::{
     Event, SpanContext, SpanId, SpanKind, Status as SpanStatus, TraceFlags, TraceId, TraceState,
 };
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
-use crate::attributes;
-use crate::attributes::{number, text};
-use crate::live_calls::{TracedCall, TracedEnd};
-use toolq_core::types::TraceContext;
+use crate::live_calls::{TracedCall, TracedEnd, TracedResponse};
+use toolq_core::types::{AgentUsage, ReportedUsage, TraceContext};
 
 /// The name of the span of a session, and of what makes the spans.
 pub(crate) const SCOPE_NAME: &str = "toolq";
@@ -79,8 +77,8 @@ impl SpanBuilder {
     pub(crate) fn session_span(&self, session: &EndedSession) -> SpanData {
         let code = session.exit_code;
         let attributes = vec![
-            text(attributes::SESSION_ID, session.id.clone()),
-            number(attributes::EXIT_CODE, code),
+            text(SESSION_ID, session.id.clone()),
+            number(EXIT_CODE, code),
         ];
         let error = (code != 0).then(|| format!("exit {code}"));
         let remote_parent = self.trace.parent_span_id();
@@ -129,8 +127,8 @@ impl SpanBuilder {
             .filter_map(|(index, attempt)| {
                 let (status, failed_ms) = attempt.failure.as_ref()?;
                 let attributes = vec![
-                    number(attributes::ATTEMPT, index + 1),
-                    text(attributes::ERROR_TYPE, status.as_str()),
+                    number(ATTEMPT, index + 1),
+                    text(ERROR_TYPE, status.as_str()),
                 ];
                 Some(Event::new("toolq.retry", time(*failed_ms), attributes, 0))
             });
@@ -143,19 +141,19 @@ impl SpanBuilder {
     fn call_attributes(&self, call: &TracedCall, end: &TracedEnd) -> Vec<KeyValue> {
         let (turn, position) = call.path.first().copied().unwrap_or_default();
         let mut all = vec![
-            text(attributes::OPERATION, "execute_tool"),
-            text(attributes::TOOL_NAME, call.tool_name.clone()),
-            text(attributes::TOOL_TYPE, "function"),
-            text(attributes::CALL_ID, call.tool_use_id.clone()),
-            number(attributes::TURN, turn),
-            number(attributes::POSITION, position),
-            number(attributes::ATTEMPTS, call.attempts.len()),
-            text(attributes::STATUS, end.status.as_str()),
+            text(OPERATION, "execute_tool"),
+            text(TOOL_NAME, call.tool_name.clone()),
+            text(TOOL_TYPE, "function"),
+            text(CALL_ID, call.tool_use_id.clone()),
+            number(TURN, turn),
+            number(POSITION, position),
+            number(ATTEMPTS, call.attempts.len()),
+            text(STATUS, end.status.as_str()),
         ];
-        all.extend(call.batch.map(|batch| number(attributes::BATCH, batch)));
+        all.extend(call.batch.map(|batch| number(BATCH, batch)));
         if self.captures_content {
-            all.push(text(attributes::CALL_ARGUMENTS, call.input.clone()));
-            all.push(text(attributes::CALL_RESULT, end.output.clone()));
+            all.push(text(CALL_ARGUMENTS, call.input.clone()));
+            all.push(text(CALL_RESULT, end.output.clone()));
         }
         all
     }
@@ -166,7 +164,7 @@ impl SpanBuilder {
         let state: Option<TraceState> = trace.tracestate().and_then(|state| state.parse().ok());
         let status = match facts.error {
             Some(error) => {
-                let name = attributes::ERROR_TYPE;
+                let name = ERROR_TYPE;
                 facts.attributes.push(text(name, error.clone()));
                 SpanStatus::error(error)
             }
@@ -198,4 +196,129 @@ impl SpanBuilder {
 
 fn time(ms: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms)
+}
+
+// Spans of the agents that work on calls, and of the responses of their models.
+
+impl SpanBuilder {
+    /// Returns the span of a model's response to an agent. The request was sent when the agent began to work, or when the
+    /// last call that it had waited for ended.
+    pub(crate) fn response_span(&self, call: &TracedCall, response: &TracedResponse) -> SpanData {
+        let begins = call.attempts.iter().map(|attempt| attempt.started_ms);
+        let earlier_turns = call.turn_ends.range(..response.turn);
+        let ends = earlier_turns.map(|(_, ended_ms)| *ended_ms);
+        let before = begins.chain(ends).filter(|ms| *ms <= response.at_ms);
+        let mut attributes = vec![text(OPERATION, "chat")];
+        let optional = |name, value: &Option<String>| Some(text(name, value.clone()?));
+        attributes.extend(optional(PROVIDER, &response.provider));
+        attributes.extend(optional(RESPONSE_MODEL, &response.model));
+        attributes.extend(optional(RESPONSE_ID, &response.message_id));
+        attributes.extend(usage_attributes(&response.usage));
+        let trace = self.trace_of(call);
+        self.span(
+            &trace,
+            SpanFacts {
+                id: trace.response_span_id(&call.path, response.turn),
+                parent: trace.agent_span_id(&call.path),
+                kind: SpanKind::Client,
+                name: match &response.model {
+                    Some(model) => format!("chat {model}"),
+                    None => "chat".to_owned(),
+                },
+                started_ms: before.max().unwrap_or(response.at_ms),
+                ended_ms: response.at_ms,
+                error: None,
+                attributes,
+            },
+        )
+    }
+
+    /// Returns the span of the agent that worked on a call, whose own span has these facts.
+    pub(crate) fn agent_span(
+        &self,
+        call: &TracedCall,
+        usage: &AgentUsage,
+        facts: &SpanFacts,
+    ) -> SpanData {
+        let mut sum = ReportedUsage::default();
+        for tokens in usage.usage.values() {
+            sum += *tokens;
+        }
+        let mut attributes = vec![
+            text(OPERATION, "invoke_agent"),
+            text(AGENT_NAME, usage.agent_name.clone()),
+        ];
+        let provider = call.provider.clone();
+        attributes.extend(provider.map(|name| text(PROVIDER, name)));
+        attributes.extend(usage_attributes(&sum));
+        let trace = self.trace_of(call);
+        self.span(
+            &trace,
+            SpanFacts {
+                id: trace.agent_span_id(&call.path),
+                parent: facts.id,
+                kind: SpanKind::Internal,
+                name: format!("invoke_agent {}", usage.agent_name),
+                started_ms: facts.started_ms,
+                ended_ms: facts.ended_ms,
+                error: facts.error.clone(),
+                attributes,
+            },
+        )
+    }
+}
+
+/// Returns the tokens, if they are known. By the conventions, input includes what was read from the cache or written to it.
+fn usage_attributes(usage: &ReportedUsage) -> Vec<KeyValue> {
+    let Some(tokens) = usage.0 else {
+        return Vec::new();
+    };
+    let input = tokens.total().saturating_sub(tokens.output);
+    let cache = [
+        (CACHE_READ_TOKENS, tokens.cache_read),
+        (CACHE_WRITE_TOKENS, tokens.cache_write),
+    ];
+    let cache = cache.into_iter().filter(|(_, count)| *count > 0);
+    let mut all = vec![
+        number(INPUT_TOKENS, input),
+        number(OUTPUT_TOKENS, tokens.output),
+    ];
+    all.extend(cache.map(|(name, count)| number(name, count)));
+    all
+}
+
+// Attributes of spans, by the names of the GenAI conventions. What they don't name begins with `toolq.`.
+
+pub(crate) const OPERATION: &str = "gen_ai.operation.name";
+pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
+pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
+pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
+pub(crate) const CALL_ID: &str = "gen_ai.tool.call.id";
+pub(crate) const CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+pub(crate) const CALL_RESULT: &str = "gen_ai.tool.call.result";
+pub(crate) const AGENT_NAME: &str = "gen_ai.agent.name";
+pub(crate) const RESPONSE_MODEL: &str = "gen_ai.response.model";
+pub(crate) const RESPONSE_ID: &str = "gen_ai.response.id";
+pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
+pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const EXIT_CODE: &str = "process.exit.code";
+pub(crate) const TURN: &str = "toolq.turn";
+pub(crate) const POSITION: &str = "toolq.position";
+pub(crate) const BATCH: &str = "toolq.batch";
+pub(crate) const ATTEMPT: &str = "toolq.attempt";
+pub(crate) const ATTEMPTS: &str = "toolq.attempts";
+pub(crate) const STATUS: &str = "toolq.status";
+pub(crate) const SESSION_ID: &str = "toolq.session.id";
+
+/// Returns an attribute with a text.
+pub(crate) fn text(name: &'static str, value: impl Into<String>) -> KeyValue {
+    KeyValue::new(name, Value::from(value.into()))
+}
+
+/// Returns an attribute with a number. One that is too large is the largest that an attribute can have.
+pub(crate) fn number(name: &'static str, value: impl TryInto<i64>) -> KeyValue {
+    KeyValue::new(name, value.try_into().unwrap_or(i64::MAX))
 }

@@ -1,9 +1,6 @@
 //! Sends the calls of a run to a receiver of OpenTelemetry: spans by the `GenAI` conventions, and metrics, by OTLP over HTTP.
 
-mod agent_spans;
-mod attributes;
 mod call_spans;
-mod delivery;
 mod exporter;
 mod live_calls;
 mod run_sink;

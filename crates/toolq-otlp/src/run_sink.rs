@@ -12,17 +12,15 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanProcessor as _,
 };
-use redact::Mask;
 use tokio::runtime::Handle;
+
+use crate::call_spans::{self, EndedSession, SCOPE_NAME, SpanBuilder, text};
+use crate::exporter::{DeliveryReport, ExporterBuilder};
+use crate::live_calls::{LiveCalls, TracedCall, TracedEnd};
+use redact::Mask;
 use toolq_core::exit::{CommandError, Exit};
 use toolq_core::os::{Clock, Environment};
 use toolq_core::types::{EmitError, Event, EventSink, Status, TraceContext};
-
-use crate::attributes::{self, text};
-use crate::call_spans::{EndedSession, SCOPE_NAME, SpanBuilder};
-use crate::delivery::DeliveryReport;
-use crate::exporter::ExporterBuilder;
-use crate::live_calls::{LiveCalls, TracedCall, TracedEnd};
 
 /// How long the end of a run may wait for the receiver.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -257,16 +255,16 @@ impl CallMetrics {
     /// another time series.
     fn record(&self, call: &TracedCall, end: &TracedEnd) {
         let is_known = end.status != Status::UnknownTool;
-        let name = text(attributes::TOOL_NAME, call.tool_name.clone());
+        let name = text(call_spans::TOOL_NAME, call.tool_name.clone());
         let mut labels: Vec<KeyValue> = is_known.then_some(name).into_iter().collect();
         self.calls.add(1, &labels);
         if let Some(error) = end.error() {
-            labels.push(text(attributes::ERROR_TYPE, error));
+            labels.push(text(call_spans::ERROR_TYPE, error));
             self.errors.add(1, &labels);
         }
         if let Some(started_ms) = call.started_ms() {
             let duration = Duration::from_millis(end.at_ms.saturating_sub(started_ms));
-            labels.push(text(attributes::OPERATION, "execute_tool"));
+            labels.push(text(call_spans::OPERATION, "execute_tool"));
             self.durations.record(duration.as_secs_f64(), &labels);
         }
     }

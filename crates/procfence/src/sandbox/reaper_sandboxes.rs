@@ -11,10 +11,9 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-use crate::sandbox::entry::PreparedSandbox;
 use crate::sandbox::private_temp_dir::{PrivateTempDir, TempDirRemover};
 use crate::sandbox::ruleset::prepare_ruleset;
-use crate::sandbox::{PathAccess, ProgramSandbox, SandboxPath, SandboxShape};
+use crate::sandbox::{PathAccess, PreparedSandbox, ProgramSandbox, SandboxPath, SandboxShape};
 use crate::system_call_filter::sandbox_filter;
 
 /// What a reaper keeps between the calls that it confines.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use crate::escapes::MAX_BACKSLASHES;
+use crate::decoder::MAX_BACKSLASHES;
 
 /// Decodes a text byte by byte. Returns what was certain before its end, and all of it.
 fn decode(mut stage: DecoderStage, text: &str) -> (String, String) {

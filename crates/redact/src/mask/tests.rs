@@ -8,7 +8,7 @@ use url::form_urlencoded::byte_serialize;
 use std::sync::Arc;
 
 use super::*;
-use crate::stream::MaskedStream;
+use crate::mask::MaskedStream;
 
 /// Escaped or quoted for JSON, URLs, HTML, shells, YAML or CSV, several times over.
 #[test]

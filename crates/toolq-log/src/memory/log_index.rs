@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::call_event::CallEvent;
+use crate::call_log::CallEvent;
 use crate::error::LogError;
 use crate::memory::approvals::AskedCall;
 use crate::memory::claims::{EntryName, Settlement};

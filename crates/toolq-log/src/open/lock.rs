@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::LogError;
-use crate::open::paths::blob_dir_for;
+use crate::open::sessions::blob_dir_for;
 use crate::write::is_file_at;
 use toolq_core::os::create_private_dir;
 

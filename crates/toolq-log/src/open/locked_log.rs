@@ -1,8 +1,10 @@
 //! Opens a log to continue it: locks it, and verifies it from the first record to the last. Nothing is written until a
 //! session begins; then a torn end is set aside first.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,14 +13,16 @@ use uuid::Uuid;
 use crate::error::LogError;
 use crate::memory::{LogIndex, MemoryUse, RememberedIn};
 use crate::open::lock;
-use crate::open::recover;
-use crate::open::recover::TornEnd;
-use crate::records::{FormatVersion, RecordKind, ResolveRecord, SessionHeader};
+use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
+use crate::records::{
+    FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionHeader, sha256_hex,
+};
 use crate::write::{
     DiskFile, Journal, LogReplica, ReplicatedFile, SessionLog, Storage, unreliable_file_system,
+    write_file_atomically,
 };
 use redact::Mask;
-use toolq_core::os::Clock;
+use toolq_core::os::{Clock, failpoint};
 
 /// A log that no other toolq can write to, and whose records are all intact.
 pub struct LockedLog {
@@ -130,10 +134,10 @@ impl LockedLog {
         let append = || {
             let torn_end = self.torn_end.as_ref();
             let recovered =
-                recover::set_aside_torn_end(&path, &self.locked_file, seq, whole_bytes, torn_end)?;
+                set_aside_torn_end(&path, &self.locked_file, seq, whole_bytes, torn_end)?;
             let storage = Arc::new(DiskFile::new(self.locked_file, &path));
             let journal = Journal::new(path.clone(), storage, (seq, whole_bytes), clock)?;
-            recover::append_recovered_records(&journal, &recovered)?;
+            append_recovered_records(&journal, &recovered)?;
             journal.append(RecordKind::Resolve, record, (result, fields), false)?;
             journal.write()?;
             journal.sync().map_err(io::Error::other)
@@ -160,8 +164,7 @@ impl LockedLog {
             replica,
         } = self;
         let (seq, whole_bytes) = (index.record_count(), index.offset());
-        let recovered =
-            recover::set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end.as_ref())?;
+        let recovered = set_aside_torn_end(&path, &file, seq, whole_bytes, torn_end.as_ref())?;
         let lock = file.try_clone()?.into();
         let disk = DiskFile::new(file, &path);
         let storage: Arc<dyn Storage> = match replica {
@@ -170,13 +173,148 @@ impl LockedLog {
         };
         let journal = Journal::new(path, storage, (seq, whole_bytes), clock)?;
         if seq > 0 {
-            recover::append_recovered_records(&journal, &recovered)?;
+            append_recovered_records(&journal, &recovered)?;
         }
         let log = SessionLog::begin(journal, header, memory, mask, index)?;
         if seq == 0 {
             // The first record must be a session, so a torn first line is reported after it.
-            recover::append_recovered_records(&log.recorder().journal, &recovered)?;
+            append_recovered_records(&log.recorder().journal, &recovered)?;
         }
         Ok(log.with_opened(recovered, lock))
     }
+}
+
+// Sets the torn end of a log aside. Nothing ever acted on a torn record: a call starts only after the write of its
+// start record has completed.
+//
+// 1. The torn bytes are copied to `LOG.torn-SEQ`, a file that gets its name only when it is complete.
+// 2. The log is truncated after its last whole record.
+// 3. A `recovered` record is appended and synced.
+//
+// If toolq is killed between two of these steps, the next open recovers the log in the same way: a copy that has no
+// record yet gets one.
+
+/// The bytes after the last whole record of a log.
+pub(crate) struct TornEnd {
+    bytes: u64,
+}
+
+impl TornEnd {
+    /// Converts the corruption that ended reading.
+    ///
+    /// # Errors
+    /// It isn't a torn end.
+    pub(crate) fn from_corruption(corruption: Corruption) -> Result<Self, Corruption> {
+        match corruption.kind {
+            CorruptionKind::Torn { bytes } => Ok(Self { bytes }),
+            _ => Err(corruption),
+        }
+    }
+}
+
+/// Copies the torn end of `file`, which begins after the first `whole_bytes` bytes in the place of record `seq`, and
+/// truncates the file. Returns everything that was set aside and isn't recorded in the log yet, including copies of an
+/// earlier recovery that was interrupted.
+pub(crate) fn set_aside_torn_end(
+    path: &Path,
+    file: &File,
+    seq: u64,
+    whole_bytes: u64,
+    torn_end: Option<&TornEnd>,
+) -> io::Result<Vec<RecoveredRecord>> {
+    let (mut recovered, names_taken) = find_torn_copies(path, seq)?;
+    let Some(&TornEnd { bytes }) = torn_end else {
+        return Ok(recovered);
+    };
+    let mut dropped = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    file.read_exact_at(&mut dropped, whole_bytes)?;
+    let name = torn_copy_name(path, seq, names_taken);
+    let copy = recovered_fields(&name, &dropped);
+    // An earlier recovery may have made the copy without getting to the truncation.
+    let last = recovered.last();
+    if last.is_none_or(|last| last.sha256 != copy.sha256) {
+        write_file_atomically(&path.with_file_name(&name), &dropped)?;
+        recovered.push(copy);
+    }
+    failpoint("recover.copied")?;
+    file.set_len(whole_bytes)?;
+    file.sync_data()?;
+    failpoint("recover.cut")?;
+    Ok(recovered)
+}
+
+/// Appends the records of what was set aside.
+pub(crate) fn append_recovered_records(
+    journal: &Journal,
+    recovered: &[RecoveredRecord],
+) -> io::Result<()> {
+    if recovered.is_empty() {
+        return Ok(());
+    }
+    for fields in recovered {
+        journal.append(RecordKind::Recovered, None, (&(), fields), false)?;
+    }
+    journal.write()?;
+    journal.sync().map_err(io::Error::other)?;
+    failpoint("recover.noted")
+}
+
+/// Finds the copies of torn ends in the place of record `seq`, and counts how many of their names are taken. A file
+/// that doesn't begin like that record isn't such a copy.
+fn find_torn_copies(path: &Path, seq: u64) -> io::Result<(Vec<RecoveredRecord>, usize)> {
+    let (mut found, mut names_taken) = (Vec::new(), 0);
+    loop {
+        let name = torn_copy_name(path, seq, names_taken);
+        let copy = path.with_file_name(&name);
+        match std::fs::symlink_metadata(&copy) {
+            Ok(metadata) if metadata.len() > MAX_TORN_BYTES => {
+                names_taken += 1;
+                continue;
+            }
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(_) => {
+                return Err(io::Error::other(format!(
+                    "{} is in the way: it isn't a regular file",
+                    copy.display()
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((found, names_taken));
+            }
+            Err(error) => return Err(error),
+        }
+        let bytes = std::fs::read(&copy)?;
+        if may_be_torn_end(&bytes, seq) {
+            found.push(recovered_fields(&name, &bytes));
+        }
+        names_taken += 1;
+    }
+}
+
+/// Returns whether these bytes may be what is left of record `seq`. Data that never reached the disk reads as zeros.
+fn may_be_torn_end(bytes: &[u8], seq: u64) -> bool {
+    let prefix = format!("{{\"seq\":{seq},");
+    let len = bytes.len().min(prefix.len());
+    bytes.first() == Some(&0) || bytes[..len] == prefix.as_bytes()[..len]
+}
+
+fn recovered_fields(name: &OsString, dropped: &[u8]) -> RecoveredRecord {
+    RecoveredRecord {
+        dropped_bytes: dropped.len() as u64,
+        sha256: sha256_hex(dropped),
+        file: name.to_string_lossy().into_owned(),
+    }
+}
+
+/// Returns `LOG.torn-SEQ`, or `LOG.torn-SEQ.N` if there are earlier copies.
+fn torn_copy_name(path: &Path, seq: u64, earlier_copies: usize) -> OsString {
+    let mut name = PathBuf::from(path)
+        .file_name()
+        .unwrap_or_default()
+        .to_owned();
+    name.push(format!(".torn-{seq}"));
+    if earlier_copies > 0 {
+        name.push(format!(".{earlier_copies}"));
+    }
+    name
 }

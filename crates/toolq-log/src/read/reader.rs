@@ -9,10 +9,8 @@ use std::path::Path;
 use crate::MAX_RECORD_BYTES;
 use crate::error::LogError;
 use crate::open::lock;
-use crate::read::corruption::{Corruption, CorruptionKind};
-use crate::read::line_extent::LineExtent;
-use crate::records::line;
-use crate::records::{FormatVersion, Record, parse_next_record};
+use crate::records::{FormatVersion, Record, parse_next_record, record};
+use toolq_core::text::escape;
 
 /// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
@@ -64,7 +62,7 @@ impl RecordReader {
         let mut bytes = vec![0; len as usize];
         let read = file.read_exact_at(&mut bytes, offset);
         let read = read.map_err(|error| unreadable_kind(&error));
-        let read = read.and_then(|()| line::parse_sealed_line(bytes.trim_ascii_end()));
+        let read = read.and_then(|()| record::parse_sealed_line(bytes.trim_ascii_end()));
         let byte_range = offset..offset + u64::from(len);
         let record = read.and_then(|read| Record::from_parsed(&read, line, byte_range));
         record
@@ -189,7 +187,7 @@ impl RecordReader {
         let is_torn = matches!(kind, CorruptionKind::Torn { .. });
         match kind {
             CorruptionKind::Unreadable(_) => kind,
-            _ if line::may_begin_log(&self.line, is_torn) => kind,
+            _ if record::may_begin_log(&self.line, is_torn) => kind,
             _ => CorruptionKind::NotALog,
         }
     }
@@ -219,7 +217,7 @@ impl RecordReader {
         // An intact record whose line break was changed. A zero doesn't count: a disk has zeros where nothing was
         // written.
         match self.line.split_last() {
-            Some((last, record)) if *last != 0 && line::parse_sealed_line(record).is_ok() => {
+            Some((last, record)) if *last != 0 && record::parse_sealed_line(record).is_ok() => {
                 Ok(CorruptionKind::WrongChecksum)
             }
             _ => Ok(CorruptionKind::Torn { bytes }),
@@ -252,4 +250,86 @@ impl Read for FileCursor {
 
 fn unreadable_kind(error: &io::Error) -> CorruptionKind {
     CorruptionKind::Unreadable(error.to_string())
+}
+
+// What can be wrong with a log.
+
+/// Where a log is damaged, and how.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {kind}")]
+pub struct Corruption {
+    /// Number of the first damaged line, counted from 1.
+    pub line: u64,
+    /// Byte offset of the beginning of that line. All records before it are intact.
+    pub offset: u64,
+    /// What is wrong with that line.
+    pub kind: CorruptionKind,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CorruptionKind {
+    /// The file ends within a record: its writer was killed, or the disk was full. No call started because of it, since
+    /// its write never completed.
+    #[error("the record is torn: the file ends {bytes} bytes into it")]
+    Torn { bytes: u64 },
+    /// The first line isn't even the beginning of a log.
+    #[error("this isn't a session log record")]
+    NotALog,
+    #[error("the line exceeds the 64 KiB record limit")]
+    TooLong,
+    #[error("the line isn't valid UTF-8")]
+    NotUtf8,
+    #[error("the line doesn't end in a checksum")]
+    MissingChecksum,
+    #[error("the line doesn't match its checksum")]
+    WrongChecksum,
+    #[error("the line isn't a valid record: {0}")]
+    InvalidRecord(String),
+    #[error("expected record {expected}, found {found}: lines are missing or were moved")]
+    UnexpectedSeq { expected: u64, found: u64 },
+    #[error("format {major}.{minor} is newer than this toolq supports")]
+    NewerFormat { major: u32, minor: u32 },
+    #[error("records of type {} must be understood, but this toolq doesn't know them", escape(.0))]
+    MustUnderstand(String),
+    /// The record is intact, but can't follow the ones before it.
+    #[error("{0}")]
+    SequenceViolation(&'static str),
+    #[error("the metadata doesn't fit the record's type: {0}")]
+    InvalidMetadata(String),
+    #[error("the line can't be read: {0}")]
+    Unreadable(String),
+}
+
+impl Corruption {
+    /// Returns whether the only damage is an end that was never completely written. A torn end may be set aside.
+    pub fn is_torn_end(&self) -> bool {
+        matches!(self.kind, CorruptionKind::Torn { .. })
+    }
+}
+
+// Where a record is in its log, so that it can be read again.
+
+/// Where a line is in the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineExtent {
+    /// Byte offset of its beginning.
+    pub(crate) offset: u64,
+    /// Length in bytes, including its line break.
+    pub(crate) len: u32,
+    /// Its number, counted from 1. For messages only, so the numbers of later lines than this can count may all be the
+    /// same.
+    pub(crate) line: u32,
+}
+
+impl LineExtent {
+    /// Returns where a record is. `end` is the byte offset of its end.
+    pub(crate) fn from_record(record: &Record, end: u64) -> Self {
+        Self {
+            offset: record.offset,
+            // No line is longer than 64 KiB.
+            len: u32::try_from(end - record.offset).unwrap_or(u32::MAX),
+            line: u32::try_from(record.line).unwrap_or(u32::MAX),
+        }
+    }
 }

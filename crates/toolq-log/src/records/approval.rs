@@ -1,13 +1,16 @@
 //! Metadata of an `approval`.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::records::recorded_text::recorded_text;
+use crate::memory::{EntryName, Settlement};
+use crate::records::call_end::{ProcessExit, recorded_text};
+use crate::records::to_millis;
 use redact::Mask;
-use toolq_core::types::{Approval, ApprovalDecision, CallRef};
+use toolq_core::types::{Approval, ApprovalDecision, CallRef, Outcome, ProbeFinding, Status};
 
 /// Metadata of an `approval`: what was said about a call that starts only after a yes.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -60,5 +63,127 @@ impl<'a> ApprovalRecord<'a> {
     /// Returns whether the call may start.
     pub fn is_yes(&self) -> bool {
         ApprovalDecision::from_name(&self.decision) == ApprovalDecision::Yes
+    }
+}
+
+// Metadata of records that settle a call in doubt: `probe_start`, `probe_end` and `resolve`.
+
+/// Metadata of a `probe_start`; a `probe_end` also has what the probe found.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeRecord<'a> {
+    /// The id of the call in doubt.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// Its tool.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// `done`, `not_done` or `unknown`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_finding",
+        deserialize_with = "read_finding"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub finding: Option<ProbeFinding>,
+    /// How the probe ended, in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// What it ended with.
+    #[serde(flatten)]
+    pub exit: ProcessExit,
+}
+
+impl<'a> ProbeRecord<'a> {
+    pub(crate) fn new(call: &'a CallRef, mask: &Mask) -> Self {
+        Self {
+            tool_use_id: recorded_text(&call.tool_use_id, mask),
+            tool_name: recorded_text(&call.tool_name, mask),
+            finding: None,
+            status: None,
+            duration_ms: None,
+            exit: ProcessExit::default(),
+        }
+    }
+
+    pub(crate) fn with_finding(
+        self,
+        finding: ProbeFinding,
+        outcome: &Outcome,
+        duration: Duration,
+    ) -> Self {
+        Self {
+            finding: Some(finding),
+            status: Some(outcome.status()),
+            duration_ms: Some(to_millis(duration)),
+            exit: ProcessExit::from_outcome(outcome),
+            ..self
+        }
+    }
+}
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn write_finding<S: Serializer>(
+    finding: &Option<ProbeFinding>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    finding.map(ProbeFinding::name).serialize(serializer)
+}
+
+fn read_finding<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ProbeFinding>, D::Error> {
+    let word = Option::<Cow<'_, str>>::deserialize(deserializer)?;
+    Ok(word.map(|word| ProbeFinding::from_name(&word)))
+}
+
+/// Metadata of a `resolve`. Its content is the result that the call has from now on.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ResolveRecord<'a> {
+    /// The id of the call, as recorded.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// Its tool.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// What stands for the attempt in the memory.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+    /// Whether the call did its work.
+    pub done: bool,
+    /// Who said so: `person` or `probe`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+    /// Whether the result is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// The user's reason.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Cow<'a, str>>,
+}
+
+impl<'a> ResolveRecord<'a> {
+    /// Says how the attempt with this name was settled.
+    pub(crate) fn new(
+        (tool_use_id, tool_name): (impl Into<Cow<'a, str>>, impl Into<Cow<'a, str>>),
+        name: &EntryName,
+        settlement: &'a Settlement,
+    ) -> Self {
+        Self {
+            tool_use_id: tool_use_id.into(),
+            tool_name: tool_name.into(),
+            key: Some(name.to_string().into()),
+            done: settlement.done,
+            by: Some((&*settlement.by).into()),
+            is_error: settlement.done.then_some(settlement.is_error),
+            note: settlement.note.as_deref().map(Into::into),
+        }
     }
 }

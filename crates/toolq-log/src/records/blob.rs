@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::open::blob_dir_for;
 use crate::read::CorruptionKind;
-use crate::records::line::sha256_hex;
+use crate::records::record::sha256_hex;
 
 /// How a reference to a blob begins. Other content that begins like this is stored as a blob, too, so that it can't be
 /// mistaken for a reference.

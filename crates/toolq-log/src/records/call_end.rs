@@ -9,9 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::records::agent::AgentUsageRecord;
-use crate::records::kind::RecordKind;
-use crate::records::process_exit::{ProcessExit, http_status};
-use crate::records::recorded_text::recorded_text;
+use crate::records::record::{RecordKind, sha256_hex};
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{
@@ -238,4 +236,90 @@ pub(crate) fn end_record_kind(outcome: &Outcome) -> RecordKind {
     } else {
         RecordKind::ToolResult
     }
+}
+
+// Metadata of a `late_result`.
+
+/// Metadata of a `late_result`: what a host process sent after the call was answered without it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LateResultRecord<'a> {
+    /// The id of the call.
+    #[serde(borrow)]
+    pub tool_use_id: Cow<'a, str>,
+    /// Its tool.
+    #[serde(borrow)]
+    pub tool_name: Cow<'a, str>,
+    /// Whether the result says that the call failed.
+    pub is_error: bool,
+}
+
+impl<'a> LateResultRecord<'a> {
+    pub(crate) fn new(call: &'a CallRef, is_error: bool, mask: &Mask) -> Self {
+        Self {
+            tool_use_id: recorded_text(&call.tool_use_id, mask),
+            tool_name: recorded_text(&call.tool_name, mask),
+            is_error,
+        }
+    }
+}
+
+// What a program or a request ended with.
+
+/// The exit code or the signal of a program. At most one is set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessExit {
+    /// Exit code of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// Signal that killed the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+impl ProcessExit {
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
+        Self::from_ending(outcome.ending())
+    }
+
+    pub(crate) fn from_ending(ending: Option<CallEnding>) -> Self {
+        let (exit, signal) = match ending {
+            Some(CallEnding::ExitCode(code)) => (Some(code), None),
+            Some(CallEnding::Signal(signal)) => (None, Some(signal)),
+            _ => (None, None),
+        };
+        Self { exit, signal }
+    }
+}
+
+/// Returns the status of the response that a request ended with.
+pub(crate) fn http_status(outcome: &Outcome) -> Option<u16> {
+    match outcome.ending() {
+        Some(CallEnding::HttpStatus(status)) => Some(status),
+        _ => None,
+    }
+}
+
+// Masks and shortens texts that go into metadata.
+
+/// Longest text that metadata holds whole, in bytes. Metadata is never stored in a file, so it has to be small.
+const MAX_TEXT_BYTES: usize = 512;
+/// How much of a longer text is kept, in bytes.
+const TRUNCATED_TEXT_BYTES: usize = 400;
+
+/// Returns the form in which metadata holds a text that toolq didn't choose, such as an id, a tool name or an error. Its
+/// secrets are masked. Of a text longer than 512 bytes, only the beginning is kept, with the length and digest of the
+/// whole text so that it can still be distinguished from others.
+pub(crate) fn recorded_text<'a>(text: &'a str, mask: &Mask) -> Cow<'a, str> {
+    let whole = mask.apply(text);
+    if whole.len() <= MAX_TEXT_BYTES {
+        return whole;
+    }
+    let kept = &whole[..whole.floor_char_boundary(TRUNCATED_TEXT_BYTES)];
+    let (bytes, digest) = (whole.len(), sha256_hex(whole.as_bytes()));
+    Cow::Owned(format!("{kept}… ({bytes} bytes, sha256 {digest})"))
+}
+
+/// Returns whether metadata has only part of this text.
+pub(crate) fn is_truncated(text: &str, mask: &Mask) -> bool {
+    mask.apply(text).len() > MAX_TEXT_BYTES
 }

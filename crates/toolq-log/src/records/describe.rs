@@ -6,8 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::process_exit::ProcessExit;
-use crate::records::recorded_text::recorded_text;
+use crate::records::call_end::{ProcessExit, recorded_text};
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{DescribeResult, Outcome, Status};

@@ -1,18 +1,27 @@
 //! A record as it is read from a log.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write as _};
 use std::ops::Range;
+use std::time::Duration;
 
-use serde::Deserialize;
+use data_encoding::HEXLOWER;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::FORMAT_VERSION;
 use crate::read::{Corruption, CorruptionKind};
 use crate::records::blob::RecordContent;
-use crate::records::kind::RecordKind;
-use crate::records::line;
+use crate::records::call_end::recorded_text;
 use crate::records::session::FormatVersion;
+use crate::records::to_millis;
+use redact::Mask;
+use toolq_core::json::to_json_line;
+use toolq_core::types::UnlockedServer;
 
 /// A record, as it was written. It borrows from the line it was parsed from, unless [`Record::into_owned`] detached it.
 #[derive(Debug, Clone)]
@@ -41,7 +50,7 @@ pub struct Record<'l> {
 
 impl<'l> Record<'l> {
     pub(crate) fn from_parsed(
-        parsed: &line::ParsedRecord<'l>,
+        parsed: &ParsedRecord<'l>,
         line: u64,
         byte_range: Range<u64>,
     ) -> Result<Self, CorruptionKind> {
@@ -90,7 +99,7 @@ pub(crate) fn parse_next_record(
     byte_range: Range<u64>,
     seq: u64,
 ) -> Result<(Record<'_>, Option<FormatVersion>), CorruptionKind> {
-    let parsed = line::parse_sealed_line(bytes)?;
+    let parsed = parse_sealed_line(bytes)?;
     if parsed.seq != seq {
         return Err(CorruptionKind::UnexpectedSeq {
             expected: seq,
@@ -138,5 +147,314 @@ fn check_compatibility(record: &Record) -> Result<Option<FormatVersion>, Corrupt
         }
         _ if record.seq == 0 => Err(CorruptionKind::NotALog),
         _ => Ok(None),
+    }
+}
+
+// A record as a line of the file: serializing, sealing and checking it.
+//
+// `crc` is the last member: the CRC-32 (IEEE 802.3) of all bytes of the line before `,"crc":`, as eight hexadecimal
+// digits. It detects torn and damaged lines; `seq` detects those that were removed, repeated or moved.
+
+/// Size of the seal that follows the sealed bytes: `,"crc":"`, eight digits and `"}`.
+const SEAL_BYTES: usize = 18;
+
+/// The members of a record, except its content and metadata.
+pub(crate) struct RecordHeader<'a> {
+    pub(crate) seq: u64,
+    pub(crate) id: Uuid,
+    pub(crate) parent: Option<Uuid>,
+    /// Milliseconds since 1970.
+    pub(crate) timestamp: u64,
+    pub(crate) kind: &'a RecordKind,
+}
+
+#[derive(Serialize)]
+struct SerializedRecord<'a, C, M> {
+    seq: u64,
+    id: HyphenatedUuid,
+    #[serde(rename = "parentId")]
+    parent_id: Option<HyphenatedUuid>,
+    timestamp: u64,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    content: &'a C,
+    metadata: &'a M,
+}
+
+struct HyphenatedUuid(Uuid);
+
+impl Serialize for HyphenatedUuid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut buffer = Uuid::encode_buffer();
+        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut buffer))
+    }
+}
+
+/// Replaces `line` with the serialized record and its line break.
+///
+/// # Errors
+/// A value can't be represented in JSON.
+pub(crate) fn write_sealed_line<C: Serialize, M: Serialize>(
+    line: &mut Vec<u8>,
+    head: &RecordHeader<'_>,
+    content: &C,
+    metadata: &M,
+) -> io::Result<()> {
+    line.clear();
+    let record = SerializedRecord {
+        seq: head.seq,
+        id: HyphenatedUuid(head.id),
+        parent_id: head.parent.map(HyphenatedUuid),
+        timestamp: head.timestamp,
+        kind: head.kind.name(),
+        content,
+        metadata,
+    };
+    serde_json::to_writer(&mut *line, &record)?;
+    escape_line_breaks(line);
+    line.pop();
+    let crc = crc32fast::hash(line);
+    writeln!(line, ",\"crc\":\"{crc:08x}\"}}")
+}
+
+/// Escapes characters that some readers treat as line breaks.
+fn escape_line_breaks(line: &mut Vec<u8>) {
+    if line.is_ascii() {
+        return;
+    }
+    let text = String::from_utf8_lossy(line);
+    if let Cow::Owned(safe) = to_json_line(&text) {
+        *line = safe.into_bytes();
+    }
+}
+
+/// Returns the SHA-256 in hexadecimal.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&Sha256::digest(bytes))
+}
+
+/// A record that borrows from its line.
+#[derive(Deserialize)]
+pub(crate) struct ParsedRecord<'a> {
+    pub(crate) seq: u64,
+    pub(crate) id: Uuid,
+    #[serde(rename = "parentId")]
+    pub(crate) parent_id: Option<Uuid>,
+    pub(crate) timestamp: u64,
+    #[serde(rename = "type", borrow)]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) content: &'a RawValue,
+    #[serde(borrow)]
+    pub(crate) metadata: &'a RawValue,
+}
+
+/// Checks the seal of a line without its line break, and parses the record.
+pub(crate) fn parse_sealed_line(line: &[u8]) -> Result<ParsedRecord<'_>, CorruptionKind> {
+    let text = std::str::from_utf8(line).map_err(|_| CorruptionKind::NotUtf8)?;
+    let seal_start = line
+        .len()
+        .checked_sub(SEAL_BYTES)
+        .ok_or(CorruptionKind::MissingChecksum)?;
+    let (sealed, seal) = line.split_at(seal_start);
+    let crc_digits = seal.strip_prefix(b",\"crc\":\"");
+    let crc_digits = crc_digits.and_then(|digits| digits.strip_suffix(b"\"}"));
+    let mut crc = [0; 8];
+    HEXLOWER.encode_mut(&crc32fast::hash(sealed).to_be_bytes(), &mut crc);
+    if crc_digits.ok_or(CorruptionKind::MissingChecksum)? != crc {
+        return Err(CorruptionKind::WrongChecksum);
+    }
+    serde_json::from_str(text).map_err(|error| CorruptionKind::InvalidRecord(error.to_string()))
+}
+
+/// Returns whether a file whose first line is `line` may be a session log. A torn line may end within the beginning
+/// that all logs have in common.
+pub(crate) fn may_begin_log(line: &[u8], is_torn: bool) -> bool {
+    const BEGINNING: &[u8] = b"{\"seq\":0,\"id\":\"";
+    line.starts_with(BEGINNING) || is_torn && BEGINNING.starts_with(line)
+}
+
+// The types of records.
+
+/// The type of a record. A log may contain types that a newer toolq added.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// A run begins.
+    Session,
+    /// A turn begins.
+    Turn,
+    /// A model responded to an agent.
+    ModelResponse,
+    /// A call was requested.
+    ToolCall,
+    /// A call was approved or denied.
+    Approval,
+    /// An attempt at a call is about to start.
+    ToolStart,
+    /// A call has its result.
+    ToolResult,
+    /// A call was answered without running.
+    ToolSkipped,
+    /// A call was started, and whether it had its effect is unknown.
+    ToolInDoubt,
+    /// The result of an attempt came after the call was answered without it.
+    LateResult,
+    /// A tool's probe is about to check whether a call that was started did its work.
+    ProbeStart,
+    /// The probe ended.
+    ProbeEnd,
+    /// A tool's `describe` program is about to run.
+    DescribeStart,
+    /// The `describe` program ended.
+    DescribeEnd,
+    /// The tools of a server that tools.lock doesn't have are about to be requested.
+    ListStart,
+    /// The request for the tools ended.
+    ListEnd,
+    /// A server is ready for calls, or has ended before it was.
+    ServerStart,
+    /// A server has ended.
+    ServerEnd,
+    /// The tools file was read again.
+    ToolsChange,
+    /// A user stated what happened to a call in doubt.
+    Resolve,
+    /// The torn end of the file was set aside.
+    Recovered,
+    /// The run ended.
+    SessionEnd,
+    /// A type that this toolq doesn't know.
+    Other(Box<str>),
+}
+
+impl RecordKind {
+    /// Converts the name used in the file.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "session" => Self::Session,
+            "turn" => Self::Turn,
+            "model_response" => Self::ModelResponse,
+            "tool_call" => Self::ToolCall,
+            "approval" => Self::Approval,
+            "tool_start" => Self::ToolStart,
+            "tool_result" => Self::ToolResult,
+            "tool_skipped" => Self::ToolSkipped,
+            "tool_in_doubt" => Self::ToolInDoubt,
+            "late_result" => Self::LateResult,
+            "probe_start" => Self::ProbeStart,
+            "probe_end" => Self::ProbeEnd,
+            "describe_start" => Self::DescribeStart,
+            "describe_end" => Self::DescribeEnd,
+            "list_start" => Self::ListStart,
+            "list_end" => Self::ListEnd,
+            "server_start" => Self::ServerStart,
+            "server_end" => Self::ServerEnd,
+            "tools_change" => Self::ToolsChange,
+            "resolve" => Self::Resolve,
+            "recovered" => Self::Recovered,
+            "session_end" => Self::SessionEnd,
+            other => Self::Other(other.into()),
+        }
+    }
+
+    /// Returns the name used in the file.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Session => "session",
+            Self::Turn => "turn",
+            Self::ModelResponse => "model_response",
+            Self::ToolCall => "tool_call",
+            Self::Approval => "approval",
+            Self::ToolStart => "tool_start",
+            Self::ToolResult => "tool_result",
+            Self::ToolSkipped => "tool_skipped",
+            Self::ToolInDoubt => "tool_in_doubt",
+            Self::LateResult => "late_result",
+            Self::ProbeStart => "probe_start",
+            Self::ProbeEnd => "probe_end",
+            Self::DescribeStart => "describe_start",
+            Self::DescribeEnd => "describe_end",
+            Self::ListStart => "list_start",
+            Self::ListEnd => "list_end",
+            Self::ServerStart => "server_start",
+            Self::ServerEnd => "server_end",
+            Self::ToolsChange => "tools_change",
+            Self::Resolve => "resolve",
+            Self::Recovered => "recovered",
+            Self::SessionEnd => "session_end",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Whether the last run is unfinished after a record of this type, given whether it was before. `recovered` and
+    /// `resolve` records may follow the end of a run and don't belong to any.
+    pub fn leaves_run_open(&self, was_open: bool) -> bool {
+        match self {
+            Self::SessionEnd => false,
+            Self::Recovered | Self::Resolve => was_open,
+            _ => true,
+        }
+    }
+
+    /// Whether a record of this type ends a call.
+    pub fn ends_call(&self) -> bool {
+        matches!(
+            self,
+            Self::ToolResult | Self::ToolSkipped | Self::ToolInDoubt
+        )
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// Metadata of a `list_start` and a `list_end`.
+
+/// Metadata of a `list_start`: a server that tools.lock doesn't have is asked for its tools. A `list_end` also has the answer.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListRecord<'a> {
+    /// The key in tools.yaml.
+    #[serde(borrow)]
+    pub server: Cow<'a, str>,
+    /// How long it took, with the server's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How many tools of the server can be called from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<usize>,
+    /// The digest of what the server announced.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Cow<'a, str>>,
+    /// Why none of its tools can be called.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cow<'a, str>>,
+}
+
+impl<'a> ListRecord<'a> {
+    pub(crate) fn start(server: &'a UnlockedServer, mask: &Mask) -> Self {
+        Self {
+            server: recorded_text(&server.server.name, mask),
+            duration_ms: None,
+            tools: None,
+            sha256: None,
+            error: None,
+        }
+    }
+
+    pub(crate) fn end(server: &'a UnlockedServer, duration: Duration, mask: &Mask) -> Self {
+        let listing = server.listing();
+        let answer = listing.and_then(Result::ok);
+        Self {
+            duration_ms: Some(to_millis(duration)),
+            tools: answer.map(|listing| listing.tools.len()),
+            sha256: answer.map(|listing| Cow::Owned(listing.lock.digest())),
+            error: listing
+                .and_then(Result::err)
+                .map(|why| recorded_text(why, mask)),
+            ..Self::start(server, mask)
+        }
     }
 }

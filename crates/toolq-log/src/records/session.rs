@@ -1,15 +1,17 @@
 //! Metadata of a session, its turns and its end.
 
+use std::num::NonZeroUsize;
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::FORMAT_VERSION;
-use crate::records::kind::RecordKind;
-use crate::records::recorded_text::recorded_text;
-use crate::records::session_header::SessionHeader;
+use crate::records::call_end::recorded_text;
+use crate::records::record::RecordKind;
 use redact::Mask;
 use toolq_core::os::ProcessIdentity;
-use toolq_core::types::{CallRef, ToolsChange, TurnOrigin};
+use toolq_core::types::{CallRef, ToolsChange, ToolsConfig, TurnOrigin};
 
 /// Metadata of a `session`: the process, and what it runs with.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -194,5 +196,69 @@ impl SessionEndRecord {
                 self.errors += usize::from(is_error);
             }
         }
+    }
+}
+
+// What a session runs with, as its first record says.
+
+/// What a session runs with.
+#[derive(Debug, Clone)]
+pub struct SessionHeader {
+    /// Path of the tools file.
+    pub tools_path: String,
+    /// SHA-256 of the tools file, in hexadecimal.
+    pub tools_sha256: String,
+    /// The id of the plan that the session applies.
+    pub plan: Option<String>,
+    /// The current directory.
+    pub cwd: String,
+    /// The directory in which commands run.
+    pub root: String,
+    /// How many calls may run at the same time.
+    pub jobs: NonZeroUsize,
+}
+
+impl SessionHeader {
+    /// The header of a session in the current directory, without a plan.
+    pub fn new(tools_path: &Path, tools: &ToolsConfig, jobs: NonZeroUsize) -> Self {
+        // Without a current directory, commands with a relative path can't run; the session itself can.
+        let current_dir = std::env::current_dir().unwrap_or_default();
+        Self {
+            tools_path: tools_path.display().to_string(),
+            tools_sha256: tools.digest.clone(),
+            plan: None,
+            cwd: current_dir.display().to_string(),
+            root: tools.root.display().to_string(),
+            jobs,
+        }
+    }
+}
+
+// Metadata of a `recovered`.
+
+/// Metadata of a `recovered`: what was set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecoveredRecord {
+    /// Number of bytes that were removed from the end of the log.
+    pub dropped_bytes: u64,
+    /// SHA-256 of these bytes, in hexadecimal.
+    pub sha256: String,
+    /// Name of the file next to the log that holds them.
+    pub file: String,
+}
+
+impl RecoveredRecord {
+    /// Describes to the user what was done to the log at `path`.
+    pub fn message(&self, path: &Path) -> String {
+        let bytes = match self.dropped_bytes {
+            1 => "1 byte".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        };
+        let file = path.with_file_name(&self.file);
+        format!(
+            "the end of the session log {} was torn; moved {bytes} of an incomplete record to {}",
+            path.display(),
+            file.display()
+        )
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::write::storage::Storage;
+use crate::write::log_file::Storage;
 
 /// How a write fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

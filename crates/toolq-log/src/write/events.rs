@@ -1,11 +1,20 @@
 //! Turns events into records.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::memory::MemoryStore;
-use crate::records::{AttemptStart, CallEndStats};
-use crate::write::session_log::{Recorder, SessionLog};
-use toolq_core::types::{EmitError, Event, EventSink};
+use crate::records::{
+    AttemptStart, CallEndStats, ListRecord, ModelResponseRecord, RecordKind, ServerEndRecord,
+    ServerStartRecord, TurnRecord,
+};
+use crate::write::journal::Place;
+use crate::write::session_log::{OpenCall, OpenTurn, Recorder, SessionLog};
+use toolq_core::types::{
+    CallRef, EmitError, Event, EventSink, MaskedJson, ModelResponse, ServerEnd, ServerStart,
+    TurnOrigin, UnlockedServer,
+};
 
 impl EventSink for SessionLog {
     fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
@@ -134,6 +143,106 @@ impl Recorder {
             | Event::Status { .. }
             | Event::ResultWritten { .. } => {}
         }
+        Ok(())
+    }
+}
+
+// Records of servers: a `server_start` below the session, and below that a `server_end`; the same for `list_start` and
+// `list_end`.
+
+impl Recorder {
+    pub(crate) fn record_list_start(&mut self, server: &UnlockedServer) -> io::Result<()> {
+        let session = Some(self.session_id);
+        let fields = ListRecord::start(server, &self.mask);
+        let kind = RecordKind::ListStart;
+        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
+        self.open_lists.insert(server.server.name.clone(), start_id);
+        Ok(())
+    }
+
+    pub(crate) fn record_list_end(
+        &mut self,
+        server: &UnlockedServer,
+        duration: Duration,
+    ) -> io::Result<()> {
+        let start_id = self.open_lists.remove(&server.server.name);
+        let fields = ListRecord::end(server, duration, &self.mask);
+        let kind = RecordKind::ListEnd;
+        self.journal.append(kind, start_id, (&(), &fields), false)?;
+        Ok(())
+    }
+
+    pub(crate) fn record_server_start(&mut self, start: &ServerStart) -> io::Result<()> {
+        let session = Some(self.session_id);
+        let fields = ServerStartRecord::new(start, &self.mask);
+        let kind = RecordKind::ServerStart;
+        let start_id = self.journal.append(kind, session, (&(), &fields), false)?.0;
+        let started = (start.server.clone(), start.earlier_starts);
+        self.open_servers.insert(started, start_id);
+        Ok(())
+    }
+
+    pub(crate) fn record_server_end(&mut self, end: &ServerEnd) -> io::Result<()> {
+        let started = (end.server.clone(), end.earlier_starts);
+        let Some(start_id) = self.open_servers.remove(&started) else {
+            return Ok(());
+        };
+        let fields = ServerEndRecord::new(end, &self.mask);
+        let kind = RecordKind::ServerEnd;
+        self.journal
+            .append(kind, Some(start_id), (&(), &fields), false)?;
+        Ok(())
+    }
+}
+
+// Records of turns, and of the responses that agents get from models.
+
+impl Recorder {
+    /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on.
+    pub(crate) fn record_turn(
+        &mut self,
+        turn: usize,
+        parent: Option<&Arc<CallRef>>,
+        origin: &TurnOrigin,
+    ) -> io::Result<()> {
+        let agent = parent.map(|agent| self.open_calls.get(&agent.key()));
+        let detour = agent.flatten().is_some_and(OpenCall::takes_detour);
+        let parent_id = match agent {
+            Some(agent) => agent.map(|agent| agent.record_id),
+            None => Some(self.session_id),
+        };
+        let fields = TurnRecord::new(turn, parent.map(|agent| &**agent), origin, &self.mask);
+        let (record_id, place) =
+            self.journal
+                .append(RecordKind::Turn, parent_id, (&(), &fields), detour)?;
+        let open = OpenTurn {
+            record_id,
+            origin: origin.clone(),
+            detour: matches!(place, Place::WithKeeper(_)),
+        };
+        self.open_turns.insert((turn, parent.cloned()), open);
+        self.counts.turns += 1;
+        Ok(())
+    }
+
+    /// Records the response of a model below the call that its agent works on.
+    pub(crate) fn record_response(
+        &mut self,
+        call: &CallRef,
+        turn: usize,
+        response: &ModelResponse,
+    ) -> io::Result<()> {
+        let open = self.open_calls.get(&call.key());
+        let parent = open.map(|open| open.record_id);
+        let detour = open.is_some_and(OpenCall::takes_detour);
+        let content = MaskedJson(&response.body, &self.mask);
+        let fields = ModelResponseRecord::new(call, turn, response, &self.mask);
+        self.journal.append(
+            RecordKind::ModelResponse,
+            parent,
+            (&content, &fields),
+            detour,
+        )?;
         Ok(())
     }
 }

@@ -12,12 +12,9 @@ use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
 use crate::open::blob_dir_for;
-use crate::records::line;
-use crate::records::{RecordHeader, RecordKind, StoredBlob};
-use crate::write::blob_store::BlobStore;
+use crate::records::{RecordHeader, RecordKind, StoredBlob, record};
 use crate::write::keeper::{Job, Keeper};
-use crate::write::log_file::LogFile;
-use crate::write::storage::Storage;
+use crate::write::log_file::{BlobStore, LogFile, Storage};
 use toolq_core::os::Clock;
 use toolq_core::types::EmitError;
 
@@ -283,7 +280,7 @@ impl Lines {
             timestamp: record.timestamp,
             kind: &record.kind,
         };
-        line::write_sealed_line(&mut self.line, &header, &record.content, &record.metadata)?;
+        record::write_sealed_line(&mut self.line, &header, &record.content, &record.metadata)?;
         let is_too_large = self.line.len() > MAX_RECORD_BYTES;
         let looks_like_reference = || memchr::memmem::find(&self.line, BLOB_REF_CONTENT).is_some();
         if is_too_large || !is_reference && looks_like_reference() {

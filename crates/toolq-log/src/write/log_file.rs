@@ -1,10 +1,14 @@
 //! The log file as the journal sees it: whole records are appended, or nothing.
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::mem;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::write::storage::Storage;
+use crate::records::StoredBlob;
+use toolq_core::os::{create_private_dir, failpoint, failpoint_midway, sync_parent};
 
 /// A log file to which whole records are appended, or nothing.
 pub(crate) struct LogFile {
@@ -99,6 +103,221 @@ fn unreliable_file_system_name(magic: u64) -> Option<&'static str> {
     }
 }
 
+// The storage that a log is written to.
+
+/// A file that grows at its end. It may be written while it is synced. Tests substitute one that fails.
+pub(crate) trait Storage: Send + Sync {
+    /// Appends bytes with a single write(2) and returns how many were written.
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Blocks until everything written before survives a power loss. After an error, there must be no second attempt: the
+    /// kernel may have dropped the data it couldn't write, so that a later success would mean nothing.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Removes everything after the first `len` bytes.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Returns the size of the file in bytes. Fails if the path no longer leads to this file.
+    fn len(&self) -> io::Result<u64>;
+}
+
+/// A file on disk.
+pub(crate) struct DiskFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskFile {
+    pub(crate) fn new(file: File, path: &Path) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+        }
+    }
+}
+
+impl Storage for DiskFile {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        failpoint("append.before")?;
+        failpoint_midway("append.half", || {
+            let _ = (&self.file).write(&bytes[..bytes.len() / 2]);
+        });
+        let written = (&self.file).write(bytes)?;
+        failpoint("append.after")?;
+        Ok(written)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        failpoint("sync.before")?;
+        self.file.sync_data()?;
+        failpoint("sync.after")
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let ours = self.file.metadata()?;
+        if !is_file_at(&ours, &self.path) {
+            return Err(io::Error::other("it was deleted or replaced"));
+        }
+        Ok(ours.len())
+    }
+}
+
+/// Returns whether `path` leads to this file.
+pub(crate) fn is_file_at(file: &fs::Metadata, path: &Path) -> bool {
+    let current = fs::symlink_metadata(path);
+    current.is_ok_and(|current| (current.dev(), current.ino()) == (file.dev(), file.ino()))
+}
+
+// A log file whose records also go to a second place, such as a stream on another machine.
+
+/// A second place for the records of a log. What they promise may happen as soon as they are there, so this place decides,
+/// and not the disk.
+pub trait LogReplica: Send {
+    /// Stores whole lines after those that were stored before. Returns once they are durable.
+    ///
+    /// # Errors
+    /// They weren't stored, or it is unknown whether they were. No more records may be written after this.
+    fn store(&mut self, lines: &[u8]) -> io::Result<()>;
+}
+
+/// A file on disk that is synced by passing what was written to a replica.
+pub(crate) struct ReplicatedFile {
+    file: DiskFile,
+    replica: Mutex<Box<dyn LogReplica>>,
+    unreplicated: Mutex<Unreplicated>,
+}
+
+/// What the replica doesn't have.
+struct Unreplicated {
+    /// Where it begins in the file.
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl ReplicatedFile {
+    /// Wraps a file of which the replica has the first `replicated_bytes` bytes.
+    pub(crate) fn new(file: DiskFile, replica: Box<dyn LogReplica>, replicated_bytes: u64) -> Self {
+        Self {
+            file,
+            replica: Mutex::new(replica),
+            unreplicated: Mutex::new(Unreplicated {
+                offset: replicated_bytes,
+                bytes: Vec::new(),
+            }),
+        }
+    }
+
+    fn unreplicated(&self) -> MutexGuard<'_, Unreplicated> {
+        self.unreplicated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for ReplicatedFile {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut unreplicated = self.unreplicated();
+        let written = self.file.write(bytes)?;
+        unreplicated.bytes.extend_from_slice(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut replica = self.replica.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = {
+            let mut unreplicated = self.unreplicated();
+            unreplicated.offset += unreplicated.bytes.len() as u64;
+            mem::take(&mut unreplicated.bytes)
+        };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        replica.store(&bytes)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let mut unreplicated = self.unreplicated();
+        let kept = len.saturating_sub(unreplicated.offset);
+        unreplicated
+            .bytes
+            .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        self.file.truncate(len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+}
+
+// Stores content that is too large for a record in files of its own.
+
+/// The directory `LOG.d` for content that is too large for a record. It is created when the first file is stored.
+pub(crate) struct BlobStore {
+    dir: PathBuf,
+}
+
+impl BlobStore {
+    pub(crate) fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes JSON to a file. When this returns, the file and its name survive a power loss.
+    pub(crate) fn store(&self, json: &[u8]) -> io::Result<StoredBlob> {
+        let stored = StoredBlob::of(json);
+        let written = self.write_blob(&stored.file, json);
+        written.map_err(|error| {
+            let dir = self.dir.display();
+            io::Error::new(error.kind(), format!("{dir}: {error}"))
+        })?;
+        Ok(stored)
+    }
+
+    fn write_blob(&self, name: &str, json: &[u8]) -> io::Result<()> {
+        create_private_dir(&self.dir)?;
+        failpoint("body.before")?;
+        write_file_atomically(&self.dir.join(name), json)?;
+        failpoint("body.after")
+    }
+}
+
+/// Creates a file that only its owner can read. Once it has its name, it is complete, even after a power loss. If it
+/// can't be written completely, nothing is left behind, so that a full disk gets its space back.
+pub(crate) fn write_file_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut partial_path = path.as_os_str().to_owned();
+    partial_path.push(".part");
+    let partial_path = PathBuf::from(partial_path);
+    let _ = fs::remove_file(&partial_path);
+    let written = write_and_sync(&partial_path, bytes).and_then(|()| {
+        failpoint("rename.before")?;
+        fs::rename(&partial_path, path)
+    });
+    if let Err(error) = written {
+        let _ = fs::remove_file(&partial_path);
+        return Err(error);
+    }
+    failpoint("rename.after")?;
+    sync_parent(path)
+}
+
+fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +329,56 @@ mod tests {
         assert_eq!(unreliable_file_system_name(0x6969), Some("NFS"));
         assert_eq!(unreliable_file_system_name(0x0102_1997), Some("9p"));
         assert_eq!(unreliable_file_system(Path::new("/proc")), None);
+    }
+}
+
+#[cfg(test)]
+mod replicated_file_tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Keeps what it is given, unless it is broken.
+    #[derive(Default, Clone)]
+    struct MemoryReplica {
+        stored: Arc<Mutex<Vec<u8>>>,
+        is_broken: Arc<Mutex<bool>>,
+    }
+
+    impl LogReplica for MemoryReplica {
+        fn store(&mut self, lines: &[u8]) -> io::Result<()> {
+            if *self.is_broken.lock().unwrap() {
+                return Err(io::Error::other("broken"));
+            }
+            self.stored.lock().unwrap().extend_from_slice(lines);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sync_stores_what_was_written_since_the_last_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.jsonl");
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.append(true).create_new(true).open(&path).unwrap();
+        let replica = MemoryReplica::default();
+        let disk = DiskFile::new(file, &path);
+        let log = ReplicatedFile::new(disk, Box::new(replica.clone()), 0);
+        let stored = || replica.stored.lock().unwrap().clone();
+        log.write(b"one\n").unwrap();
+        log.write(b"two\n").unwrap();
+        assert!(stored().is_empty());
+        log.sync().unwrap();
+        assert_eq!(stored(), b"one\ntwo\n");
+        // What is taken back before a sync is never stored.
+        log.write(b"torn").unwrap();
+        log.truncate(8).unwrap();
+        log.write(b"three\n").unwrap();
+        log.sync().unwrap();
+        assert_eq!(stored(), b"one\ntwo\nthree\n");
+        assert_eq!(std::fs::read(&path).unwrap(), stored());
+        *replica.is_broken.lock().unwrap() = true;
+        log.write(b"four\n").unwrap();
+        assert!(log.sync().is_err());
     }
 }

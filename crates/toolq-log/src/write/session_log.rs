@@ -5,17 +5,21 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
+use serde_json::value::{RawValue, to_raw_value};
 use uuid::Uuid;
 
 use crate::memory::{Identity, LogIndex, MemoryStore, MemoryUse, RememberedIn};
 use crate::records::{
-    FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
+    DescribeRecord, FailedAttempt, RecordKind, RecoveredRecord, SessionEndRecord, SessionHeader,
+    SessionRecord, ToolsChangeRecord,
 };
 use crate::write::journal::{Journal, Place};
 use redact::Mask;
 use toolq_core::types::{
-    AcceptedCall, Call, CallClaim, CallKey, CallRef, ContextDigest, EmitError, TurnOrigin,
+    AcceptedCall, Call, CallClaim, CallKey, CallRef, ContextDigest, DescribeResult, EmitError,
+    MaskedJson, Outcome, Tool, ToolsChange, TurnOrigin,
 };
 
 /// The log of one session, and the memory that it belongs to. When [`EventSink::emit`] returns, the records of the events are in
@@ -280,4 +284,68 @@ impl Recorder {
         let path = format!("{:?}", agent.path());
         ContextDigest::of(&[self.session_id.as_bytes(), path.as_bytes(), &turn])
     }
+}
+
+// Records of tools files that were read again: a `tools_change` below the session.
+
+impl Recorder {
+    pub(crate) fn record_tools_change(&mut self, change: &ToolsChange) -> io::Result<()> {
+        let session = Some(self.session_id);
+        let fields = ToolsChangeRecord::new(change, &self.mask);
+        self.journal
+            .append(RecordKind::ToolsChange, session, (&(), &fields), false)?;
+        Ok(())
+    }
+}
+
+// Records of tools that describe themselves: a `describe_start` below the session, and below that a `describe_end`
+// with the result.
+
+impl Recorder {
+    pub(crate) fn record_describe_start(&mut self, tool: &Tool) -> io::Result<()> {
+        let session = Some(self.session_id);
+        let fields = DescribeRecord::new(&tool.name, &self.mask);
+        let (start_id, _) =
+            self.journal
+                .append(RecordKind::DescribeStart, session, (&(), &fields), false)?;
+        self.open_describes.insert(tool.name.clone(), start_id);
+        Ok(())
+    }
+
+    pub(crate) fn record_describe_end(
+        &mut self,
+        tool: &Tool,
+        outcome: &Outcome,
+        duration: Duration,
+        attempts: u32,
+    ) -> io::Result<()> {
+        let start_id = self.open_describes.remove(&tool.name);
+        let describe_result = tool.describe_result();
+        let description = describe_result.and_then(description_json).transpose()?;
+        let content = description
+            .as_deref()
+            .map(|json| MaskedJson(json, &self.mask));
+        let fields = DescribeRecord::new(&tool.name, &self.mask).with_result(
+            describe_result,
+            outcome,
+            duration,
+            attempts,
+            &self.mask,
+        );
+        self.journal.append(
+            RecordKind::DescribeEnd,
+            start_id,
+            (&content, &fields),
+            false,
+        )?;
+        Ok(())
+    }
+}
+
+/// Returns the description that applies to a tool from now on.
+fn description_json(describe_result: &DescribeResult) -> Option<io::Result<Box<RawValue>>> {
+    let DescribeResult::Ok(description) = describe_result else {
+        return None;
+    };
+    Some(to_raw_value(description).map_err(io::Error::from))
 }

@@ -1,8 +1,6 @@
 //! One connection: its handshake, its lists and its calls, each request known by its number.
 
 mod answers;
-mod rejected_answers;
-mod requests;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,13 +11,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::client::event::{CallId, SessionEvent, StrayCounts};
-use crate::client::handshake::{DISCOVER_ID, Handshake, INITIALIZE_ID};
-use crate::client::request_meta::CallMeta;
-use crate::client::tool_list::ToolListPages;
-use crate::message::{Message, find_broken_answer, parse_message_text};
-use crate::outbox::Outbox;
+use crate::client::handshake::{CallMeta, DISCOVER_ID, Handshake, INITIALIZE_ID, RequestMeta};
+use crate::client::tool_list::{ListToolsParams, ToolListPages};
+use crate::framing::Outbox;
+use crate::message::{Message, RpcError, find_broken_answer, parse_message_text};
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
-use crate::rpc_error::RpcError;
 
 /// A client's side of a connection. Hand over every line that the server sends, and send every byte that
 /// [`take_output`](Self::take_output) returns.
@@ -242,6 +238,67 @@ fn replace_lone_surrogates(text: &str) -> Option<String> {
 fn escaped_unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+// Sends requests, each with a number of its own.
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallToolParams<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+    /// What the server asked to have back, byte for byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_state: Option<&'a RawValue>,
+    #[serde(rename = "_meta", skip_serializing_if = "RequestMeta::is_empty")]
+    meta: RequestMeta<'a>,
+}
+
+impl ClientSession {
+    pub(super) fn ask_for_tools(&mut self, pages: ToolListPages, cursor: Option<&str>) {
+        let id = self.take_id();
+        let params = ListToolsParams {
+            meta: RequestMeta::new(self.request_version(), self.handshake.client()),
+            cursor,
+        };
+        self.outbox.request(id, "tools/list", params);
+        self.pending.insert(id, PendingRequest::ListTools(pages));
+    }
+
+    /// Sends the request of a call, with what the server asked to have back if it is repeated.
+    fn send_call(&mut self, call: PendingCall, request_state: Option<&RawValue>) {
+        let id = self.take_id();
+        let mut meta = RequestMeta::new(self.request_version(), self.handshake.client());
+        meta.progress_token = call.meta.wants_progress.then_some(id);
+        meta.idempotency_key = call.meta.idempotency_key.as_deref();
+        meta.traceparent = call.meta.traceparent.as_deref();
+        meta.tracestate = call.meta.tracestate.as_deref();
+        let params = CallToolParams {
+            name: &call.name,
+            arguments: &call.arguments,
+            request_state,
+            meta,
+        };
+        self.outbox.request(id, "tools/call", params);
+        self.pending.insert(id, PendingRequest::CallTool(call));
+    }
+
+    /// Returns the request that a call waits for.
+    pub(super) fn find_request(&self, call: CallId) -> Option<u64> {
+        let is_of_call = |request: &PendingRequest| matches!(request, PendingRequest::CallTool(pending) if pending.id == call);
+        let mut pending = self.pending.iter();
+        pending.find_map(|(id, request)| is_of_call(request).then_some(*id))
+    }
+
+    /// Returns the version of requests.
+    pub(super) fn request_version(&self) -> ProtocolVersion {
+        self.version.unwrap_or(ProtocolVersion::LATEST_LEGACY)
+    }
+
+    pub(super) fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
 }
 
 #[cfg(test)]

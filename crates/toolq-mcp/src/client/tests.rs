@@ -2,8 +2,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::message::RpcError;
 use crate::protocol::{Implementation, ProtocolPreference, ProtocolVersion};
-use crate::rpc_error::RpcError;
 
 /// A session and what it has sent.
 struct TestClient {

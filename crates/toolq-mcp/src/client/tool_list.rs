@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::client::error::ToolListError;
-use crate::client::event::ToolList;
-use crate::client::request_meta::RequestMeta;
+use crate::client::event::{ToolList, ToolListError};
+use crate::client::handshake::RequestMeta;
 use crate::tool::Tool;
 
 /// A list of more pages is taken for one that doesn't end.

@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::http::NAME_HEADER;
-use crate::http::header_value::decode_header_value;
-use crate::http::param_headers::ParamHeaders;
-use crate::rpc_error::RpcError;
+use crate::http::param_headers::{ParamHeaders, decode_header_value};
+use crate::message::RpcError;
 
 /// The largest integer that a float has exactly.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_991.0;

@@ -1,7 +1,6 @@
 //! What messages need beside their body where each of them is an HTTP request: headers that repeat parts of the body.
 
 mod header_check;
-mod header_value;
 mod outgoing;
 mod param_headers;
 mod posted_body;
@@ -9,9 +8,8 @@ mod posted_body;
 mod tests;
 
 pub use header_check::PostHeaders;
-pub use header_value::{decode_header_value, encode_header_value};
 pub use outgoing::OutgoingMessage;
-pub use param_headers::ParamHeaders;
+pub use param_headers::{ParamHeaders, decode_header_value, encode_header_value};
 pub use posted_body::{PostError, PostTarget, PostedBody};
 
 /// The header with the revision of the protocol.

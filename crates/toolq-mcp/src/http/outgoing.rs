@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::http::header_value::encode_header_value;
-use crate::http::param_headers::ParamHeaders;
+use crate::http::param_headers::{ParamHeaders, encode_header_value};
 use crate::http::{
     METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER, TRACEPARENT_HEADER, TRACESTATE_HEADER,
 };

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 
-use redact::Mask;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use crate::framing::Outbox;
 use crate::http::header_check::{PostHeaders, check_call_headers, check_header};
 use crate::http::param_headers::ParamHeaders;
 use crate::http::{METHOD_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER};
-use crate::message::{Message, RequestId, parse_messages};
-use crate::outbox::Outbox;
+use crate::message::{Message, RequestId, RpcError, parse_messages};
 use crate::protocol::{ProtocolEra, ProtocolVersion};
-use crate::rpc_error::RpcError;
 use crate::server::request::{CommonParams, MODERN_METHODS, RequestMeta, read_optional_params};
+use redact::Mask;
 
 /// The most messages of a batch. Each may ask for a list of all tools.
 const MAX_BATCH: usize = 100;

@@ -1,24 +1,26 @@
 //! One connection: its handshake, if it has one, and its calls, each answered by the id of its request.
 
-mod replies;
-mod requests;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use redact::Mask;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::framing::KEPT_BYTES;
-use crate::message::{Message, MessageStart, RequestId, parse_messages};
-use crate::outbox::Outbox;
-use crate::protocol::ProtocolVersion;
-use crate::rpc_error::RpcError;
+use crate::call_result::CallToolResult;
+use crate::framing::{EmptyObject, KEPT_BYTES, Outbox};
+use crate::message::{Message, MessageStart, RequestId, RpcError, parse_messages};
+use crate::protocol::{ProtocolEra, ProtocolVersion};
 use crate::server::catalog::SharedCatalog;
-use crate::server::elicitation::{ElicitationForm, ElicitationReply, QuestionId};
-use crate::server::event::{ServedCallId, ServerEvent};
-use crate::server::request::CanceledParams;
+use crate::server::request::{
+    CallToolParams, CanceledParams, CommonParams, ELICITATION_METHOD, Elicitation, ElicitationForm,
+    ElicitationReply, InitializeParams, InputResponse, ListToolsParams, QuestionId, RequestMeta,
+    ServedCallId, ServerEvent, ToolCall, read_optional_params, read_params,
+};
+use crate::server::result::{
+    CallToolAnswer, DiscoverResult, InitializeResult, InputRequiredResult, ListToolsResult,
+    ProgressParams, WithdrawnParams,
+};
+use redact::Mask;
 
 /// A server's side of a connection. Hand over every line that the client sends, and send every byte that
 /// [`take_output`](Self::take_output) returns.
@@ -193,4 +195,246 @@ impl ServerSession {
         running
             .find_map(|(call, running)| (running.request.as_json() == request_id).then_some(*call))
     }
+}
+
+// What the server tells the client about a call: its answer, questions, and how far it is.
+
+impl ServerSession {
+    /// Answers a call. It's not an error if the call was canceled meanwhile: it gets no answer then.
+    pub fn answer_call(&mut self, call: ServedCallId, result: &CallToolResult) {
+        if let Some(running) = self.running.remove(&call) {
+            let catalog = self.catalog.current();
+            let answer = CallToolAnswer::new(running.version, &catalog, result);
+            self.outbox.result(&running.request, answer);
+        }
+    }
+
+    /// Asks the person at the client of a call by a request. Returns `None` if the call is over.
+    pub fn ask(&mut self, call: ServedCallId, question: &Elicitation) -> Option<QuestionId> {
+        self.running.get(&call)?;
+        let id = QuestionId(self.next_question);
+        self.next_question += 1;
+        self.questions.insert(id);
+        self.outbox.request(id.0, ELICITATION_METHOD, question);
+        Some(id)
+    }
+
+    /// Takes back a question without an answer. Nothing happens if it has one.
+    pub fn withdraw_question(&mut self, question: QuestionId) {
+        if self.questions.remove(&question) {
+            let params = WithdrawnParams {
+                request_id: question.0,
+            };
+            self.outbox
+                .notification("notifications/cancelled", Some(params));
+        }
+    }
+
+    /// Answers a call with a question. The client makes the call again with the reply, and with `state`.
+    pub fn require_input(&mut self, call: ServedCallId, question: &Elicitation, state: &str) {
+        if let Some(running) = self.running.remove(&call) {
+            let catalog = self.catalog.current();
+            let result = InputRequiredResult::new(&catalog, question, state);
+            self.outbox.result(&running.request, result);
+        }
+    }
+
+    /// Answers a call that can't be made at all.
+    pub fn refuse_call(&mut self, call: ServedCallId, error: RpcError) {
+        if let Some(running) = self.running.remove(&call) {
+            let error = error.masked(&self.mask);
+            self.outbox.error(Some(&running.request), error);
+        }
+    }
+
+    /// Says how far a call is, if the client wants to know and it has come further.
+    pub fn report_progress(
+        &mut self,
+        call: ServedCallId,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) {
+        let Some(running) = self.running.get_mut(&call) else {
+            return;
+        };
+        let Some(progress_token) = &running.progress_token else {
+            return;
+        };
+        if running.progress.is_some_and(|last| progress <= last) {
+            return;
+        }
+        running.progress = Some(progress);
+        let params = ProgressParams {
+            progress_token,
+            progress,
+            total,
+            message,
+        };
+        self.outbox
+            .notification("notifications/progress", Some(params));
+    }
+}
+
+// Serves the requests of the client: the handshake, the list of tools, and the calls, which are handed out.
+
+/// Who makes a call, and what with.
+struct CallOrigin {
+    version: ProtocolVersion,
+    progress_token: Option<Box<RawValue>>,
+    client_name: Option<String>,
+    elicitation: Option<ElicitationForm>,
+    /// Its `traceparent` and `tracestate`.
+    trace: Option<(String, Option<String>)>,
+}
+
+impl ServerSession {
+    pub(super) fn on_request(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<ServerEvent> {
+        match self.serve_request(id, method, params) {
+            Ok(event) => event,
+            Err(error) => {
+                self.outbox.error(Some(id), error.masked(&self.mask));
+                None
+            }
+        }
+    }
+
+    /// Answers a request, or hands out the call that it makes.
+    ///
+    /// # Errors
+    /// Why the request can't be served.
+    fn serve_request(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Option<ServerEvent>, RpcError> {
+        let catalog = self.catalog.current();
+        if method == "initialize" {
+            let params: InitializeParams = read_params(params)?;
+            let version = ProtocolVersion::from_date(&params.protocol_version)
+                .filter(|version| version.era() == ProtocolEra::Legacy)
+                .unwrap_or(ProtocolVersion::LATEST_LEGACY);
+            self.legacy_client = Some(LegacyClient {
+                version,
+                name: params.client_name(),
+                elicitation: ElicitationForm::of_client(version, Some(&params.capabilities)),
+            });
+            let result = InitializeResult::new(version, &catalog);
+            self.outbox.result(id, result);
+            return Ok(None);
+        }
+        let common: CommonParams<'_> = read_optional_params(params)?;
+        let meta = common.meta.unwrap_or_default();
+        let modern = meta.version()?;
+        match (method, modern.or(self.legacy_version())) {
+            ("ping", _) if modern.is_none() => self.outbox.result(id, EmptyObject {}),
+            ("server/discover", _) if modern.is_some() => {
+                self.outbox.result(id, DiscoverResult::new(&catalog));
+            }
+            ("tools/list", Some(version)) => {
+                let params: ListToolsParams = read_optional_params(params)?;
+                if let Some(cursor) = params.cursor {
+                    let message = format!("unknown cursor {cursor:?}: the list has one page");
+                    return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+                }
+                let result = ListToolsResult::new(version, &catalog);
+                self.outbox.result(id, result);
+            }
+            ("tools/call", Some(version)) => {
+                let params = read_params(params)?;
+                let origin = self.call_origin(version, &meta);
+                return self.begin_call(id, origin, params).map(Some);
+            }
+            ("tools/list" | "tools/call" | "server/discover", _) => {
+                let message = "_meta has no io.modelcontextprotocol/protocolVersion, and no initialize came before";
+                return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+            }
+            _ => {
+                let message = format!("this server doesn't serve {method}");
+                return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, message));
+            }
+        }
+        Ok(None)
+    }
+
+    fn call_origin(&self, version: ProtocolVersion, meta: &RequestMeta<'_>) -> CallOrigin {
+        let capabilities = meta.client_capabilities();
+        let legacy_client = self.legacy_client.clone();
+        let (client_name, elicitation) = match (version.era(), legacy_client) {
+            (ProtocolEra::Legacy, Some(client)) => (client.name, client.elicitation),
+            _ => (
+                meta.client_name(),
+                ElicitationForm::of_client(version, capabilities.as_ref()),
+            ),
+        };
+        CallOrigin {
+            version,
+            progress_token: meta.progress_token.map(ToOwned::to_owned),
+            client_name,
+            elicitation,
+            trace: meta.trace(),
+        }
+    }
+
+    fn begin_call(
+        &mut self,
+        id: &RequestId,
+        origin: CallOrigin,
+        params: CallToolParams,
+    ) -> Result<ServerEvent, RpcError> {
+        let CallOrigin {
+            version,
+            progress_token,
+            client_name,
+            elicitation,
+            trace,
+        } = origin;
+        let catalog = self.catalog.current();
+        let Some(tool) = catalog.tool(&params.name, version.era()) else {
+            let message = format!("unknown tool {}", params.name);
+            return Err(RpcError::new(RpcError::INVALID_PARAMS, message));
+        };
+        let expects_structured_content = tool.output_schema.is_some();
+        if self.find_call(id.as_json()).is_some() {
+            let message = "a call with this id is still running";
+            return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
+        }
+        let call = ServedCallId(self.next_call);
+        self.next_call += 1;
+        let wants_progress = progress_token.is_some();
+        self.running.insert(
+            call,
+            UnansweredCall {
+                request: id.clone(),
+                version,
+                progress_token,
+                progress: None,
+            },
+        );
+        Ok(ServerEvent::CallTool(ToolCall {
+            call,
+            request_id: id.as_json().to_owned(),
+            name: params.name,
+            arguments: params.arguments.unwrap_or_else(empty_object),
+            wants_progress,
+            expects_structured_content,
+            client_name,
+            elicitation,
+            trace,
+            input_response: InputResponse::from_params(
+                params.request_state,
+                params.input_responses.as_ref(),
+            ),
+        }))
+    }
+}
+
+fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_default()
 }
