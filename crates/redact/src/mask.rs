@@ -449,7 +449,7 @@ impl PendingText {
 }
 
 #[cfg(test)]
-mod tests {
+mod json_tests {
     use super::*;
 
     #[test]

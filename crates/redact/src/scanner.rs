@@ -386,7 +386,7 @@ fn push_merged(mut new: SecretMatch, matches: &mut VecDeque<SecretMatch>) {
 }
 
 #[cfg(test)]
-mod tests {
+mod skip_tests {
     use super::*;
 
     #[test]

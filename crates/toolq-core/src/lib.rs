@@ -5,10 +5,6 @@
 //! decides whether a call may run and resolves what it runs, [`plan`] arranges calls into batches, [`schedule`] says
 //! when they may start, and [`answer`] turns outcomes into results.
 
-#[cfg(test)]
-extern crate self as toolq_core; // what the samples below call this crate
-
-pub mod answer;
 pub mod check;
 pub mod client_config;
 pub mod exit;
@@ -29,3 +25,8 @@ pub mod tools_lock;
 pub mod transcript;
 pub mod types;
 pub mod url;
+
+#[cfg(test)]
+extern crate self as toolq_core; // what the samples below call this crate
+
+pub mod answer;

@@ -33,34 +33,23 @@
 //! In your Cargo.toml, `toolq-embed = { path = "../toolq/crates/toolq-embed" }` names the library in a copy of the repository.
 //! Programs that run commands on Linux should begin with [`supervise`], so that no process of a tool outlives its call.
 
-mod answer;
 mod approval;
 mod builder;
-mod callback_sink;
-mod collector;
 mod error;
 mod event;
-mod function_tools;
-mod message;
-mod plan;
 mod reply;
-mod runtime_engine;
 mod session;
-mod stream;
-mod stream_reader;
 mod toolq;
-mod tools_loading;
 
-pub use answer::AnswerRequest;
 pub use approval::{ApprovalAnswer, ApprovalQuestion};
-pub use builder::ToolqBuilder;
+pub use builder::{ToolCall, ToolOutput, ToolqBuilder};
 pub use error::{Error, ToolsFileProblem};
 pub use event::{Event, EventCall};
-pub use function_tools::{ToolCall, ToolOutput};
-pub use plan::{Plan, PlannedBatch, PlannedTurn, RejectedCall};
 pub use reply::{CallResult, Reply};
-pub use stream::StreamAnswerRequest;
-pub use toolq::{Toolq, supervise};
+pub use toolq::{
+    AnswerRequest, Plan, PlannedBatch, PlannedTurn, RejectedCall, StreamAnswerRequest, Toolq,
+    supervise,
+};
 pub use toolq_core::answer::DeclarationFormat;
 pub use toolq_core::tools_file::HostToolProblem;
 pub use toolq_core::types::Status;

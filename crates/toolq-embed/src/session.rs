@@ -4,22 +4,23 @@ use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use redact::Mask;
 use tokio::io::AsyncRead;
+use tokio::runtime::{Handle, Id};
+
+use crate::error::Error;
+use crate::event::{Event, EventCallback};
+use crate::reply::{CallResult, Reply, read_message};
+use crate::toolq::StreamReader;
+use redact::Mask;
+use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;
 use toolq_core::transcript::{InputError, StreamEvent};
-use toolq_core::types::{EmitError, InputLayout, Tool, ToolsConfig, Turn};
-use toolq_engine::{MessageSource as _, RememberedWrites};
+use toolq_core::types::{
+    AnswerForm, CallAnswer, CallRef, EmitError, Event as EngineEvent, EventSink, InputLayout, Tool,
+    ToolsConfig, Turn,
+};
+use toolq_engine::{AnswerDelivery, Engine, EngineSettings, MessageSource as _, RememberedWrites};
 use toolq_log::SessionLog;
-
-use crate::callback_sink::CallbackSink;
-use crate::collector::ReplyCollector;
-use crate::error::Error;
-use crate::event::EventCallback;
-use crate::message::read_message;
-use crate::reply::Reply;
-use crate::runtime_engine::RuntimeEngine;
-use crate::stream_reader::StreamReader;
 
 /// The tools, and what checks their calls and masks what they say.
 #[derive(Debug, Clone)]
@@ -230,5 +231,148 @@ impl Drop for EmbeddedSession {
     fn drop(&mut self) {
         // Callers who want to know about an error call `close`.
         let _ = self.finish();
+    }
+}
+
+// Collects the results of a message, in the format of the message.
+
+/// Collects the results of a message.
+pub(crate) struct ReplyCollector {
+    assembler: AnswerAssembler,
+    reply: Reply,
+}
+
+impl ReplyCollector {
+    /// Collects the results of `turns` turns.
+    pub(crate) fn new(layout: InputLayout, turns: usize) -> Self {
+        Self {
+            assembler: AnswerAssembler::new(None, layout, turns),
+            reply: Reply::default(),
+        }
+    }
+
+    /// Sets the form of the next turn's results.
+    pub(crate) fn begin_turn(&mut self, form: AnswerForm) {
+        self.assembler.begin_turn(form);
+    }
+
+    /// Answers a line without calls.
+    pub(crate) fn push_empty_list(&mut self) {
+        if self.assembler.answers_empty_lines() {
+            self.reply.push_json("[]");
+        }
+    }
+
+    pub(crate) fn into_reply(self) -> Reply {
+        self.reply
+    }
+}
+
+impl AnswerDelivery for ReplyCollector {
+    fn deliver(&mut self, _: &Arc<CallRef>, answer: CallAnswer, _: &mut dyn EventSink) {
+        self.reply.results.push(CallResult::new(&answer));
+        if self.assembler.push(answer) {
+            self.reply.push_json(&self.assembler.take_json());
+        }
+    }
+
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {
+        if self.assembler.finish_turn() {
+            self.reply.push_json(&self.assembler.take_json());
+        }
+    }
+}
+
+// Passes the events of a message to the log and to the caller.
+
+/// Writes events to the log first, then calls the callback.
+pub(crate) struct CallbackSink<'a, 'c> {
+    log: Option<&'a mut SessionLog>,
+    mask: &'a Mask,
+    callback: Option<&'a mut EventCallback<'c>>,
+}
+
+impl<'a, 'c> CallbackSink<'a, 'c> {
+    pub(crate) fn new(
+        log: Option<&'a mut SessionLog>,
+        mask: &'a Mask,
+        callback: &'a mut Option<EventCallback<'c>>,
+    ) -> Self {
+        Self {
+            log,
+            mask,
+            callback: callback.as_mut(),
+        }
+    }
+}
+
+impl EventSink for CallbackSink<'_, '_> {
+    fn emit(&mut self, events: &[EngineEvent<'_>]) -> Result<(), EmitError> {
+        let result = match &mut self.log {
+            Some(log) => log.emit(events),
+            None => Ok(()),
+        };
+        if let Some(callback) = &mut self.callback {
+            let events = events
+                .iter()
+                .filter_map(|event| Event::from_engine(event, self.mask));
+            events.for_each(|event| callback(&event));
+        }
+        result
+    }
+
+    fn shows_progress(&self, _: &CallRef) -> bool {
+        self.callback.is_some()
+    }
+}
+
+// The engine of the runtime that answers.
+
+/// An engine whose sockets and processes belong to one runtime. If a message is answered on another runtime, it gets a
+/// new engine: the old runtime may be gone, or may not be polled anymore.
+pub(crate) struct RuntimeEngine {
+    settings: EngineSettings,
+    engine: Option<(Id, Engine)>,
+}
+
+impl RuntimeEngine {
+    /// Starts nothing yet.
+    pub(crate) fn new(settings: EngineSettings) -> Self {
+        Self {
+            settings,
+            engine: None,
+        }
+    }
+
+    /// Returns the engine of the current runtime.
+    ///
+    /// # Errors
+    /// [`Error::NoRuntime`] outside a Tokio runtime.
+    pub(crate) fn current(&mut self) -> Result<&mut Engine, Error> {
+        let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?.id();
+        if self.engine.as_ref().is_some_and(|(id, _)| *id != runtime) {
+            self.close();
+        }
+        let settings = &self.settings;
+        let (_, engine) = self
+            .engine
+            .get_or_insert_with(|| (runtime, Engine::new(settings.clone())));
+        Ok(engine)
+    }
+
+    /// Ends the servers, and emits what happened to them.
+    ///
+    /// # Errors
+    /// `sink` refuses the events.
+    pub(crate) fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
+        let engine = self.engine.as_ref();
+        engine.map_or(Ok(()), |(_, engine)| engine.end_servers(sink))
+    }
+
+    /// Stops the processes that the engine keeps ready.
+    pub(crate) fn close(&mut self) {
+        if let Some((_, engine)) = self.engine.take() {
+            engine.close();
+        }
     }
 }

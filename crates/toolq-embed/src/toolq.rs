@@ -2,22 +2,26 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::Mutex;
 
-use toolq_core::answer::{DeclarationFormat, render_declarations};
-use toolq_core::types::DescribeResult;
-
-use crate::answer::AnswerRequest;
 use crate::builder::ToolqBuilder;
 use crate::error::Error;
-use crate::message::read_message;
-use crate::plan::Plan;
+use crate::event::{Event, EventCallback};
+use crate::reply::{Reply, read_message};
 use crate::session::{EmbeddedSession, ToolSet};
-use crate::stream::StreamAnswerRequest;
+use redact::Mask;
+use toolq_core::answer::{DeclarationFormat, render_declarations};
+use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, render_plan_json, render_plan_text};
+use toolq_core::transcript::{StreamDecoder, StreamEvent};
+use toolq_core::types::{Call, CheckedCall, DescribeResult, Status, ToolsConfig};
+use toolq_engine::MessageSource;
 
 /// Whether this program called [`supervise`], and so may be started again as a supervisor.
 static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
@@ -166,4 +170,257 @@ impl fmt::Debug for Toolq {
 /// Whether commands can be started through a copy of this program.
 pub(crate) fn can_supervise() -> bool {
     CAN_SUPERVISE.load(Ordering::Relaxed)
+}
+
+// Answers a stream of server-sent events. Calls start while the model is still writing.
+
+/// A stream that is about to be answered. Await it.
+///
+/// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
+/// log, but answering the same message again runs its calls again. Don't await a second request on the same
+/// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
+/// or dropped.
+#[must_use = "nothing runs until it is awaited"]
+pub struct StreamAnswerRequest<'a, R> {
+    session: &'a Mutex<EmbeddedSession>,
+    reader: R,
+    callback: Option<EventCallback<'a>>,
+}
+
+impl<'a, R> StreamAnswerRequest<'a, R> {
+    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, reader: R) -> Self {
+        Self {
+            session,
+            reader,
+            callback: None,
+        }
+    }
+
+    /// Calls `callback` for each event, in order. The run doesn't continue until it returns, so it should be quick.
+    pub fn events(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
+        self.callback = Some(Box::new(callback));
+        self
+    }
+}
+
+impl<'a, R: AsyncRead + Send + Unpin + 'a> IntoFuture for StreamAnswerRequest<'a, R> {
+    type Output = Result<Reply, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut session = self.session.lock().await;
+            let mut source = StreamReader::new(self.reader, session.max_message_bytes());
+            session.answer_stream(&mut source, self.callback).await
+        })
+    }
+}
+
+// Answers a message.
+
+/// A message that is about to be answered. Await it.
+///
+/// Dropping the future kills what it runs, and loses the results of calls that had finished. They are in the session
+/// log, but answering the same message again runs its calls again. Don't await a second request on the same
+/// [`Toolq`](crate::Toolq) from within the callback or while this one is suspended: it waits until this one is finished
+/// or dropped.
+#[must_use = "nothing runs until it is awaited"]
+pub struct AnswerRequest<'a> {
+    session: &'a Mutex<EmbeddedSession>,
+    message: Vec<u8>,
+    callback: Option<EventCallback<'a>>,
+}
+
+impl<'a> AnswerRequest<'a> {
+    pub(crate) fn new(session: &'a Mutex<EmbeddedSession>, message: Vec<u8>) -> Self {
+        Self {
+            session,
+            message,
+            callback: None,
+        }
+    }
+
+    /// Calls `callback` for each event, in order. The run doesn't continue until it returns, so it should be quick.
+    pub fn events(mut self, callback: impl FnMut(&Event) + Send + 'a) -> Self {
+        self.callback = Some(Box::new(callback));
+        self
+    }
+}
+
+impl<'a> IntoFuture for AnswerRequest<'a> {
+    type Output = Result<Reply, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let mut session = self.session.lock().await;
+            session.answer(self.message, self.callback).await
+        })
+    }
+}
+
+// What would run, without running it.
+
+/// Columns of the text form.
+const TEXT_WIDTH: usize = 100;
+
+/// What would happen to the calls of a message.
+///
+/// Its [`Display`](fmt::Display) form is the text that `toolq plan` prints.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// One for each message of the input.
+    pub turns: Vec<PlannedTurn>,
+    text: String,
+    json: String,
+}
+
+/// The plan of one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedTurn {
+    /// In the order in which they would run.
+    pub batches: Vec<PlannedBatch>,
+    /// The calls that would not run, in call order.
+    pub rejected: Vec<RejectedCall>,
+}
+
+/// Calls that would run at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedBatch {
+    /// The ids of its calls, in call order; at least one.
+    pub tool_use_ids: Vec<String>,
+}
+
+/// A call that would not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RejectedCall {
+    /// The id of the call.
+    pub tool_use_id: String,
+    /// The reason, as in the JSON plan: `unknown_tool`, `invalid_input` …
+    pub reason: Status,
+}
+
+impl Plan {
+    /// The plan as `toolq plan --format json` prints it: one object per message, each on its own line.
+    pub fn as_json(&self) -> &str {
+        &self.json
+    }
+
+    /// Appends the plan of the next message.
+    pub(crate) fn push_turn(
+        &mut self,
+        calls: &[CheckedCall],
+        tools: &ToolsConfig,
+        concurrency: NonZeroUsize,
+        mask: &Mask,
+    ) {
+        let plan = TurnPlan::new(self.turns.len(), calls, tools, concurrency);
+        if !self.turns.is_empty() {
+            self.text.push('\n');
+        }
+        let style = PlanStyle {
+            width: TEXT_WIDTH,
+            color: false,
+            is_unicode: true,
+            detail: PlanDetail::Whole,
+        };
+        self.text.push_str(&render_plan_text(&plan, style, mask));
+        self.json.push_str(render_plan_json(&plan, mask).trim_end());
+        self.json.push('\n');
+        self.turns.push(PlannedTurn::new(&plan));
+    }
+}
+
+impl PlannedTurn {
+    fn new(plan: &TurnPlan<'_>) -> Self {
+        let batches = plan.batches.iter().map(|batch| PlannedBatch {
+            tool_use_ids: batch
+                .calls
+                .iter()
+                .map(|planned| planned.call.id.clone())
+                .collect(),
+        });
+        let rejected = plan.rejected.iter().map(|rejected| RejectedCall {
+            tool_use_id: rejected.call.id.clone(),
+            reason: rejected.reason(),
+        });
+        Self {
+            batches: batches.collect(),
+            rejected: rejected.collect(),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text.trim_end())
+    }
+}
+
+// Decodes server-sent events as they are read.
+
+/// How many bytes are read at a time.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// Decodes a stream as it is read.
+pub(crate) struct StreamReader<R> {
+    reader: R,
+    decoder: StreamDecoder,
+    is_at_end: bool,
+}
+
+impl<R: AsyncRead + Send + Unpin> StreamReader<R> {
+    pub(crate) fn new(reader: R, max_message_bytes: u64) -> Self {
+        Self {
+            reader,
+            decoder: StreamDecoder::new("stream".to_owned(), None, max_message_bytes),
+            is_at_end: false,
+        }
+    }
+
+    /// How many messages have begun.
+    pub(crate) fn message_count(&self) -> usize {
+        self.decoder.message_count()
+    }
+
+    async fn read_chunk(&mut self) {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match self.reader.read(&mut chunk).await {
+            Ok(0) => {
+                self.decoder.finish();
+                self.is_at_end = true;
+            }
+            Ok(len) => self.decoder.push(&chunk[..len]),
+            Err(error) => {
+                self.decoder.fail_with_io_error(&error);
+                self.is_at_end = true;
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin> MessageSource for StreamReader<R> {
+    async fn next(&mut self) -> Option<StreamEvent> {
+        loop {
+            let event = self.next_ready();
+            if event.is_some() || self.is_at_end {
+                return event;
+            }
+            // A reader that is always ready must not starve the calls that are already running.
+            tokio::task::yield_now().await;
+            self.read_chunk().await;
+        }
+    }
+
+    fn next_ready(&mut self) -> Option<StreamEvent> {
+        self.decoder.next()
+    }
+
+    fn abandon(&mut self) -> Vec<Call> {
+        self.decoder.abort()
+    }
 }

@@ -21,14 +21,12 @@ mod machine_check;
 mod mcp;
 mod message_feeder;
 mod output;
-mod partial_values;
 mod program_tool;
 mod progress;
 mod recall;
 mod result_cache;
 mod run_budget;
 mod scheduler;
-mod server_listing;
 mod settings;
 mod state;
 #[doc(hidden)]

@@ -237,7 +237,7 @@ impl Outbox {
 }
 
 #[cfg(test)]
-mod tests {
+mod outbox_tests {
     use super::*;
 
     #[test]

@@ -7,19 +7,17 @@ use async_nats::{Client, HeaderMap, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{sleep, timeout};
-use toolq_core::exit::{CommandError, Exit};
 
-use crate::answers::CollectedAnswer;
+use crate::connection::QueueSession;
 use crate::names::TurnName;
-use crate::ordered_publishing::{PublishRefusal, publish_after};
 use crate::presence::call_roll;
 use crate::queue_error;
-use crate::session::QueueSession;
-use crate::stop::StopSignal;
+use crate::record_publisher::{PublishRefusal, publish_after};
 use crate::submitter::limit_repeats;
-use crate::turn_answering::ASKS_AGAIN;
-use crate::turn_order::TurnList;
+use crate::turn_answering::{ASKS_AGAIN, CollectedAnswer, StopSignal};
+use crate::turn_log::TurnList;
 use crate::turn_queue::TurnQueue;
+use toolq_core::exit::{CommandError, Exit};
 
 /// How many answers, and how many bytes of them, are written before the position is kept.
 const MAX_BUFFERED_ANSWERS: usize = 256;

@@ -19,47 +19,32 @@
 //! Each message names the last one on the subject that its sender knows, so that a worker whose turn was taken over is
 //! refused.
 
-mod answers;
-mod canceler;
 mod collector;
 mod connection;
-mod doubts;
 mod large_bodies;
-mod lease;
 mod names;
-mod ordered_publishing;
 mod presence;
 mod record_publisher;
 mod resolver;
-mod session;
-mod shared_consumer;
 mod status;
-mod stop;
-mod stored_records;
 mod submitter;
 mod turn_answering;
-mod turn_failure;
-mod turn_holder;
 mod turn_log;
-mod turn_log_sink;
 mod turn_message;
-mod turn_order;
 mod turn_queue;
-mod turn_run;
 mod turn_session;
 mod worker;
-
-pub use collector::{CollectSettings, WriteLines};
-pub use connection::NatsSettings;
-pub use session::{Notices, QueueSession};
-pub use status::QueueStatus;
-pub use submitter::{Submission, SubmitSettings, SubmittedInput};
-pub use turn_run::CallSettings;
-pub use worker::WorkerSettings;
 
 use std::fmt::Display;
 
 use toolq_core::exit::{CommandError, Exit};
+
+pub use collector::{CollectSettings, WriteLines};
+pub use connection::{NatsSettings, Notices, QueueSession};
+pub use status::QueueStatus;
+pub use submitter::{Submission, SubmitSettings, SubmittedInput};
+pub use turn_session::CallSettings;
+pub use worker::WorkerSettings;
 
 /// Creates the error of a queue that can't be used; `what` says what failed.
 pub(crate) fn queue_error(what: &str, why: impl Display) -> CommandError {

@@ -1,21 +1,30 @@
 //! Publishes the records of a turn before the actions that they announce.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use async_nats::HeaderMap;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::{self, ErrorCode};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
+use serde::Deserialize;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::time::sleep;
 
+use crate::connection::QueueSession;
 use crate::large_bodies::MAX_BODY_BYTES;
-use crate::ordered_publishing::{PublishRefusal, publish_after};
+use crate::names::TurnName;
+use crate::queue_error;
 use crate::submitter::limit_repeats;
-use crate::turn_holder::TurnHolder;
-use crate::turn_log::{LogFiles, name_files};
+use crate::turn_log::{LogFiles, TurnHolder, name_files, named_files};
 use crate::turn_queue::TurnQueue;
+use toolq_core::exit::CommandError;
 use toolq_log::LogReplica;
 
 /// The header that names the hold of the worker that published records.
@@ -136,6 +145,290 @@ fn split_lines(lines: &[u8], max: usize) -> Vec<&[u8]> {
     messages
 }
 
+// Publishes messages only after those that the sender knows: a sender that doesn't know the last message of a subject is
+// refused.
+
+/// Time between two attempts to publish a message of which the server said nothing.
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Why a message isn't in the stream, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PublishRefusal {
+    /// Another process has published on the subject, so the sender doesn't know its last message.
+    #[error("another process has published there meanwhile")]
+    Outdated,
+    /// The server takes no message of this size.
+    #[error("the message is larger than the server takes")]
+    TooLarge,
+    /// A file that belongs to it can't be read here.
+    #[error("{0} can't be read: {1}")]
+    Unreadable(String, String),
+    /// It isn't known whether it was stored.
+    #[error("NATS doesn't confirm that a message was stored: {0}")]
+    Unconfirmed(String),
+}
+
+/// Publishes `message` after `last`, the sequence of the last message of `subject`, or 0 if the subject is empty. Returns
+/// its own sequence. Retries until `gives_up` returns true, unless the server refuses the message for good.
+pub(super) async fn publish_after(
+    queue: &TurnQueue,
+    subject: &str,
+    message: (HeaderMap, Bytes),
+    last: u64,
+    gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    publish_at(queue, subject, message, Some(last), gives_up).await
+}
+
+/// Publishes a message in place of all others of its subject.
+pub(super) async fn publish_only(
+    queue: &TurnQueue,
+    subject: &str,
+    payload: Bytes,
+    gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Rollup", "sub");
+    publish_at(queue, subject, (headers, payload), None, gives_up).await
+}
+
+/// Like [`publish_after`]. `None` publishes after any message.
+async fn publish_at(
+    queue: &TurnQueue,
+    subject: &str,
+    (headers, payload): (HeaderMap, Bytes),
+    last: Option<u64>,
+    mut gives_up: impl FnMut() -> bool,
+) -> Result<u64, PublishRefusal> {
+    let mut is_repeated = false;
+    loop {
+        let mut message = PublishMessage::build()
+            .headers(headers.clone())
+            .payload(payload.clone());
+        if let Some(last) = last {
+            message = message.expected_last_subject_sequence(last);
+        }
+        let why = match send(queue, subject, message).await {
+            Ok(sequence) => return Ok(sequence),
+            Err(error) => error,
+        };
+        if why.kind() == PublishErrorKind::MaxPayloadExceeded {
+            return Err(PublishRefusal::TooLarge);
+        }
+        if has_newer_message(&why) {
+            if !is_repeated {
+                return Err(PublishRefusal::Outdated);
+            }
+            // An earlier attempt may have been stored although its confirmation was lost.
+            let last = last.unwrap_or_default();
+            match queue.last_message(subject).await {
+                Ok(Some(stored)) if stored.sequence > last && stored.payload == payload => {
+                    return Ok(stored.sequence);
+                }
+                Ok(_) => return Err(PublishRefusal::Outdated),
+                Err(_) => {}
+            }
+        }
+        is_repeated = true;
+        if gives_up() {
+            return Err(PublishRefusal::Unconfirmed(why.to_string()));
+        }
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Returns whether the subject has a message that the sender doesn't know.
+pub(super) fn has_newer_message(error: &PublishError) -> bool {
+    let code = || {
+        let source = std::error::Error::source(error)?;
+        Some(source.downcast_ref::<jetstream::Error>()?.error_code())
+    };
+    error.kind() == PublishErrorKind::WrongLastSequence
+        || code() == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
+}
+
+async fn send(
+    queue: &TurnQueue,
+    subject: &str,
+    message: PublishMessage,
+) -> Result<u64, PublishError> {
+    let sent = queue
+        .jetstream
+        .send_publish(subject.to_owned(), message)
+        .await?;
+    Ok(sent.await?.sequence)
+}
+
+// The records of a turn that the stream has, and how the turns with such records are found.
+
+/// The header of a message without records that cancels the turn. From then on, the records of any worker on it are refused.
+pub(super) const CANCELS: &str = "Toolq-Cancel";
+
+/// The records of a turn that the stream has.
+#[derive(Debug, Default)]
+pub(super) struct StoredRecords {
+    pub lines: Vec<u8>,
+    /// The names of the files that they refer to.
+    pub files: Vec<String>,
+    /// The sequence of the last message, or 0 if there is no message.
+    pub last: u64,
+    /// The longest lease of all workers that have recorded something.
+    pub longest_lease: Duration,
+    /// Whether the turn was canceled.
+    pub is_canceled: bool,
+    /// When the last worker began, by the server's clock, in nanoseconds since 1970.
+    pub last_begin: i128,
+}
+
+impl StoredRecords {
+    /// Reads the log of a turn.
+    pub(super) async fn read(queue: &TurnQueue, turn: &TurnName) -> Result<Self, String> {
+        let subject = turn.log_subject(&queue.name);
+        let mut records = Self::default();
+        while let Some(message) = queue.next_message(&subject, records.last + 1).await? {
+            records.add(&message);
+        }
+        Ok(records)
+    }
+
+    fn add(&mut self, message: &StreamMessage) {
+        self.last = message.sequence;
+        let header = |name| Some(message.headers.get(name)?.as_str());
+        let lease = header(LEASE_MS).and_then(|lease| lease.parse().ok());
+        let lease = Duration::from_millis(lease.unwrap_or_default());
+        self.longest_lease = self.longest_lease.max(lease);
+        self.files.extend(named_files(&message.headers));
+        self.is_canceled |= header(CANCELS).is_some();
+        if SessionCounts::of_lines(&message.payload).begun > 0 {
+            self.last_begin = message.time.unix_timestamp_nanos();
+        }
+        self.lines.extend_from_slice(&message.payload);
+    }
+
+    /// Returns how many workers began this turn and didn't come to an end: they were killed, or lost the turn.
+    pub(super) fn unfinished_runs(&self) -> usize {
+        let sessions = SessionCounts::of_lines(&self.lines);
+        sessions.begun.saturating_sub(sessions.ended)
+    }
+}
+
+/// What the stream has of a turn.
+#[derive(Default)]
+pub(super) struct StoredTurn {
+    pub records: StoredRecords,
+    /// The last answer, or 0.
+    pub answer: u64,
+}
+
+impl StoredTurn {
+    pub(super) async fn read(queue: &TurnQueue, name: &TurnName) -> Result<Self, String> {
+        let answer = queue
+            .last_message(&name.answer_subject(&queue.name))
+            .await?;
+        Ok(Self {
+            records: StoredRecords::read(queue, name).await?,
+            answer: answer.map_or(0, |answer| answer.sequence),
+        })
+    }
+}
+
+/// Returns the log of the turn that people call `turn`, or `None` if no worker has begun such a turn.
+///
+/// # Errors
+/// More than one turn is called so, or the queue can't be read.
+async fn read_log(queue: &TurnQueue, turn: &str) -> Result<Option<Vec<u8>>, CommandError> {
+    let Some(name) = find_turn(queue, "log", turn).await? else {
+        return Ok(None);
+    };
+    let records = StoredRecords::read(queue, &name).await;
+    let lines = records.map_err(|why| unreadable(queue, why))?.lines;
+    Ok((!lines.is_empty()).then_some(lines))
+}
+
+/// Returns the turn that people call `turn`, if it has messages of this kind.
+///
+/// # Errors
+/// More than one turn is called so, or the queue can't be read.
+pub(super) async fn find_turn(
+    queue: &TurnQueue,
+    kind: &str,
+    turn: &str,
+) -> Result<Option<TurnName>, CommandError> {
+    let number = turn.rsplit('.').next().unwrap_or_default();
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(None);
+    }
+    let subjects = queue.name.all_of_number(kind, number);
+    let subjects = queue.stream.info_with_subjects(subjects).await;
+    let mut subjects = subjects.map_err(|error| unreadable(queue, error))?;
+    let mut matching = Vec::new();
+    while let Some(subject) = subjects.next().await {
+        let (subject, _) = subject.map_err(|error| unreadable(queue, error))?;
+        let name = TurnName::of_subject(&subject);
+        matching.extend(name.filter(|name| name.is_called(turn)));
+    }
+    choose_turn(matching, turn)
+}
+
+/// Returns the only one of the turns that are called `turn`.
+fn choose_turn(mut matching: Vec<TurnName>, turn: &str) -> Result<Option<TurnName>, CommandError> {
+    let found = matching.pop();
+    if matching.is_empty() {
+        return Ok(found);
+    }
+    let mut names: Vec<String> = matching.iter().chain(&found).map(TurnName::short).collect();
+    names.sort();
+    let message = format!("more than one turn is called {turn}");
+    Err(CommandError::usage(message).with_hint(format!("choose one: {}", names.join(", "))))
+}
+
+fn unreadable(queue: &TurnQueue, why: impl Display) -> CommandError {
+    queue_error(&format!("the queue {} can't be read", queue.name), why)
+}
+
+/// How many sessions begin and end in some records.
+#[derive(Default)]
+struct SessionCounts {
+    begun: usize,
+    ended: usize,
+}
+
+impl SessionCounts {
+    fn of_lines(lines: &[u8]) -> Self {
+        let mut counts = Self::default();
+        for line in lines.split(|byte| *byte == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(RecordType { kind: "session" }) => counts.begun += 1,
+                Ok(RecordType {
+                    kind: "session_end",
+                }) => counts.ended += 1,
+                _ => {}
+            }
+        }
+        counts
+    }
+}
+
+#[derive(Deserialize)]
+struct RecordType<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: &'a str,
+}
+
+impl QueueSession {
+    /// Returns the session log of the turn that people call `turn`.
+    ///
+    /// # Errors
+    /// There is no such turn, or more than one, no worker has begun it, or the server doesn't answer.
+    pub fn turn_log(self, turn: &str) -> Result<Vec<u8>, CommandError> {
+        let lines = self.run(async |queue, _| read_log(queue, turn).await)?;
+        lines.ok_or_else(|| {
+            CommandError::usage(format!("no worker has begun a turn {turn}"))
+                .with_hint("`toolq queue status` and `toolq queue dead` name turns")
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +446,28 @@ mod tests {
         assert_eq!(split(7), ["aa\nbbb\n", "c\n"]);
         assert_eq!(split(1), ["aa\n", "bbb\n", "c\n"]);
         assert!(split_lines(b"", 1).is_empty());
+    }
+}
+
+#[cfg(test)]
+mod stored_records_tests {
+    use super::*;
+
+    fn turn(input: &str) -> TurnName {
+        TurnName {
+            input: input.to_owned(),
+            number: 0,
+        }
+    }
+
+    #[test]
+    fn an_ambiguous_name_of_a_turn_chooses_none() {
+        let (first, second) = (turn("abcdef0"), turn("abcdef1"));
+        let found = choose_turn(vec![first.clone()], "abcdef.0").unwrap();
+        assert_eq!(found, Some(first.clone()));
+        let refusal = choose_turn(vec![second, first], "abcdef.0").unwrap_err();
+        assert!(refusal.message.contains("more than one turn"));
+        let hint = refusal.hint.unwrap();
+        assert!(hint.contains("abcdef0.0, abcdef1.0"), "{hint}");
     }
 }

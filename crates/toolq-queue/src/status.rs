@@ -8,10 +8,10 @@ use async_nats::jetstream::consumer::PullConsumer;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use crate::doubts::{CallInDoubt, list_dead_turns, list_doubts};
+use crate::connection::QueueSession;
 use crate::presence::{WorkerReport, call_roll};
 use crate::queue_error;
-use crate::session::QueueSession;
+use crate::resolver::{CallInDoubt, list_dead_turns, list_doubts};
 use crate::turn_queue::TurnQueue;
 use toolq_core::exit::CommandError;
 use toolq_core::json::expect_json;

@@ -9,9 +9,9 @@ use async_nats::jetstream::stream::{Config, RawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 
+use crate::connection::QueueSession;
 use crate::names::QueueName;
 use crate::queue_error;
-use crate::session::QueueSession;
 use crate::status::read_status;
 use toolq_core::exit::CommandError;
 

@@ -10,16 +10,14 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
-use crate::lease;
+use crate::connection::QueueSession;
 use crate::names::TurnName;
-use crate::presence::Presence;
+use crate::presence::{self, Presence};
 use crate::queue_error;
-use crate::session::QueueSession;
-use crate::stop::StopSignal;
-use crate::turn_answering::TurnNotAnswered;
-use crate::turn_holder::TurnHolder;
+use crate::turn_answering::{StopSignal, TurnNotAnswered};
+use crate::turn_log::TurnHolder;
 use crate::turn_queue::TurnQueue;
-use crate::turn_run::{CallSettings, TurnSettings};
+use crate::turn_session::{CallSettings, TurnSettings};
 use toolq_core::exit::{CommandError, Exit};
 
 /// How long a turn stays with a worker that gives no sign of life.
@@ -134,7 +132,7 @@ impl<'a> Worker<'a> {
             if let Some(signal) = stop.first() {
                 return Ok(Exit::Signal(signal));
             }
-            let asked = lease::now();
+            let asked = presence::now();
             let message = tokio::select! {
                 message = self.pull() => message,
                 _ = stop.wait() => continue,
@@ -268,7 +266,7 @@ impl<'a> Worker<'a> {
 struct HandBackPace {
     /// How many turns it has handed back since it last answered one.
     handed_back: u32,
-    /// Until when a turn that needs other tools may come back, by [`lease::now`].
+    /// Until when a turn that needs other tools may come back, by [`presence::now`].
     foreign_until: Duration,
 }
 
@@ -288,13 +286,13 @@ impl HandBackPace {
     /// the turn waits.
     fn note_foreign_hand_back(&mut self, delivered: i64) -> Duration {
         let delay = foreign_delay(delivered);
-        self.foreign_until = lease::now() + delay + MAX_FOREIGN_DELAY;
+        self.foreign_until = presence::now() + delay + MAX_FOREIGN_DELAY;
         delay
     }
 
     /// Returns the longest time to wait with one request, which is `wait` unless a turn that needs other tools may come back.
     fn pull_wait(&self, wait: Duration) -> Duration {
-        if lease::now() < self.foreign_until {
+        if presence::now() < self.foreign_until {
             return wait.min(YOUNG_PULL_WAIT);
         }
         wait

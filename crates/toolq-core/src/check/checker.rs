@@ -9,19 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::check::compiled_schemas::{CompiledSchemas, ToolIndex};
 use crate::check::fill::invocation;
-use crate::check::input_state::outcome_in_input;
-use crate::check::locks;
-use crate::check::path_confinement;
-use crate::check::rejection;
-use crate::check::safety;
-use crate::check::valid_input::validate_input;
+use crate::check::valid_input::{CompiledSchemas, ToolIndex, validate_input};
+use crate::check::{locks, path_confinement, rejection};
 use crate::json::{Input, InvalidInput, JsonText, meaning_digest};
 use crate::types::{
-    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CheckedCall,
-    Effect, LockMode, Rejection, RejectionReason, ResponseEnding, SafetySource, Tool, ToolsConfig,
-    Turn, Verdict,
+    AcceptedCall, ApprovalPolicy, Backing, BuiltinTool, Call, CallKind, CallLock, CallOutput,
+    CheckedCall, DoubtCause, Effect, InputState, LockMode, Outcome, Rejection, RejectionReason,
+    ResponseEnding, SafetyPolicy, SafetySource, Tool, ToolsConfig, Turn, Verdict,
 };
 
 /// Checks calls against a set of tools. Schemas are compiled on first use.
@@ -174,7 +169,7 @@ impl CallChecker {
             .map_err(rejection::invalid_input)?;
         let (tool, (safe, decided_by)) = match task_agent(tool, &valid.value) {
             Some(agent) => (agent, task_safety(agent)),
-            None => (tool, safety::decide_safety(&tool.safety, matches)),
+            None => (tool, decide_safety(&tool.safety, matches)),
         };
         // Others may read what it changes, so it runs alone, except with calls that declare what they read.
         let writes = |lock: &CallLock| lock.mode == LockMode::Write;
@@ -254,7 +249,7 @@ fn task_agent<'t>(tool: &'t Tool, input: &Value) -> Option<&'t Arc<Tool>> {
 
 /// Decides the safety of a task for `agent`. A `when` schema covers the agent's own input, so it can't judge a task.
 fn task_safety(agent: &Tool) -> (bool, SafetySource) {
-    safety::decide_safety(&agent.safety, || false)
+    decide_safety(&agent.safety, || false)
 }
 
 /// Rejects a call of which it isn't certain what was sent. What is wrong with its input may not be the model's fault.
@@ -302,5 +297,38 @@ pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
         unsettled: None,
         is_renewed: false,
         repeats: None,
+    }
+}
+
+// What the input says about a call, unless the memory knows more.
+
+/// Returns the outcome of a call of which only the input says anything. `None` if it may run.
+pub(crate) fn outcome_in_input(verdict: &Verdict, input_state: InputState) -> Option<Outcome> {
+    let is_doubtful = match (input_state, verdict) {
+        (InputState::Open, _) => false,
+        (InputState::Started, Verdict::Accepted(accepted)) => accepted.tool.effect == Effect::Write,
+        (InputState::Started, Verdict::Rejected(_)) | (InputState::InDoubt, _) => true,
+    };
+    is_doubtful.then(|| Outcome::InDoubt {
+        cause: DoubtCause::EndNotLogged(None),
+        output: CallOutput::default(),
+    })
+}
+
+// Decides whether a call is concurrency-safe. The first of these that applies decides: the tool's own
+// `concurrency_safe`, a matching rule, the tool's `effect`.
+
+/// Returns whether the call is concurrency-safe, and what decided it. `matches` returns whether the executed input
+/// matches the `when` schema; it's only called if there is one.
+pub(crate) fn decide_safety(
+    safety: &SafetyPolicy,
+    matches: impl FnOnce() -> bool,
+) -> (bool, SafetySource) {
+    match safety {
+        SafetyPolicy::Declared(safe) => (*safe, SafetySource::Declared),
+        SafetyPolicy::When(_) => (matches(), SafetySource::When),
+        SafetyPolicy::Rule(rule) => (rule.safe, SafetySource::Rule(Arc::clone(&rule.glob))),
+        SafetyPolicy::Effect(safe) => (*safe, SafetySource::Effect),
+        SafetyPolicy::Default => (false, SafetySource::Default),
     }
 }

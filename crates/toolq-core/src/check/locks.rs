@@ -5,14 +5,12 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use crate::check::fill::template_values::{ProblemCollector, find_value, problem_at, value_text};
-use crate::check::path_bounds::MAX_PATH_BYTES;
-use crate::check::path_confinement::working_directory;
+use crate::check::fill::invocation::{ProblemCollector, find_value, problem_at, value_text};
+use crate::check::path_confinement::{MAX_PATH_BYTES, working_directory};
 use crate::json::{Input, JsonText};
-use crate::types::FILE_LOCK_PREFIX;
 use crate::types::{
-    AcceptedCall, CallLock, CallLocks, LockMode, LockedResource, ProblemDetail, Template,
-    TemplatePart, Tool,
+    AcceptedCall, CallLock, CallLocks, FILE_LOCK_PREFIX, LockMode, LockedResource, ProblemDetail,
+    Template, TemplatePart, Tool,
 };
 
 /// Maximum number of locks of a call.

@@ -3,17 +3,11 @@
 
 mod admission;
 mod checker;
-mod coerce;
-mod compiled_schemas;
 mod description;
 mod fill;
-mod input_state;
 mod locks;
-mod own_files;
-mod path_bounds;
 mod path_confinement;
 mod rejection;
-mod safety;
 mod valid_input;
 
 pub use admission::StreamAdmission;

@@ -1,11 +1,13 @@
 //! What a JSON value means, whatever it looks like: white space, the order of keys, escapes, and how a number is written make
 //! no difference. Numbers count by their exact decimal value.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use sha2::{Digest as _, Sha256};
 
 use crate::json::decimal::Decimal;
-use crate::json::kind::JsonKind;
-use crate::json::value::JsonText;
+use crate::json::value::{JsonKind, JsonText, find_string_end};
 
 /// Returns the SHA-256 of what a JSON value means. Two values that mean the same have the same digest.
 pub fn meaning_digest(json: JsonText<'_>) -> [u8; 32] {
@@ -58,6 +60,125 @@ fn hash_bytes(hasher: &mut Sha256, tag: u8, bytes: &[u8]) {
     hasher.update([tag]);
     hasher.update((bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
+}
+
+// Whitespace of JSON that people read.
+
+/// Puts JSON, or the beginning of it, on one line. Strings have no line breaks, so they stay as they are.
+pub fn join_json_lines(json: &str) -> Cow<'_, str> {
+    let is_break = |c: char| matches!(c, '\n' | '\r');
+    if !json.contains(is_break) {
+        return Cow::Borrowed(json);
+    }
+    let lines = json.split(is_break).map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    Cow::Owned(lines.join(" "))
+}
+
+/// Indents `compact`, which must be one valid JSON value. Only whitespace changes; digits and escapes are preserved.
+pub fn indent_json(compact: &str) -> String {
+    let mut out = String::with_capacity(compact.len() * 2);
+    let mut depth = 0_usize;
+    let mut rest = compact;
+    while let Some(c) = rest.chars().next() {
+        let len = match c {
+            '"' => find_string_end(rest.as_bytes(), 1).unwrap_or(rest.len()),
+            _ => c.len_utf8(),
+        };
+        let (token, after) = rest.split_at(len);
+        match c {
+            '{' | '[' if after.trim_start().starts_with(['}', ']']) => out.push(c),
+            '{' | '[' => {
+                depth += 1;
+                out.push(c);
+                push_line_break(&mut out, depth);
+            }
+            '}' | ']' if out.ends_with(['{', '[']) => out.push(c),
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                push_line_break(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                push_line_break(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            ' ' | '\t' | '\r' | '\n' => {}
+            _ => out.push_str(token),
+        }
+        rest = after;
+    }
+    out
+}
+
+fn push_line_break(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
+// Edits to the text of a JSON value. Every byte that isn't edited is kept.
+
+/// Replacements and insertions in one text, collected in text order.
+#[derive(Debug)]
+pub(crate) struct JsonEdits<'t> {
+    text: &'t str,
+    edits: Vec<JsonEdit>,
+}
+
+/// New text for a range of bytes.
+#[derive(Debug)]
+struct JsonEdit {
+    range: Range<usize>,
+    replacement: String,
+}
+
+impl<'t> JsonEdits<'t> {
+    /// Starts to edit `text`.
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            edits: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// Replaces `value`, which must be a part of the text, after all edits so far.
+    pub(crate) fn replace(&mut self, value: JsonText<'t>, replacement: String) {
+        let range = self.range_of(value);
+        self.edits.push(JsonEdit { range, replacement });
+    }
+
+    /// Inserts text before the last byte of `value`, its closing bracket.
+    pub(crate) fn insert_at_end(&mut self, value: JsonText<'t>, replacement: String) {
+        let end = self.range_of(value).end - 1;
+        self.edits.push(JsonEdit {
+            range: end..end,
+            replacement,
+        });
+    }
+
+    /// Returns the edited text.
+    pub(crate) fn apply(self) -> String {
+        let mut edited = String::with_capacity(self.text.len());
+        let mut copied_up_to = 0;
+        for edit in self.edits {
+            edited.push_str(&self.text[copied_up_to..edit.range.start]);
+            edited.push_str(&edit.replacement);
+            copied_up_to = edit.range.end;
+        }
+        edited.push_str(&self.text[copied_up_to..]);
+        edited
+    }
+
+    /// Returns the bytes of the text that `value` borrows.
+    fn range_of(&self, value: JsonText<'t>) -> Range<usize> {
+        let start = value.get().as_ptr() as usize - self.text.as_ptr() as usize;
+        start..start + value.get().len()
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +240,37 @@ mod tests {
         let digests: std::collections::HashSet<_> =
             values.iter().map(|json| digest(json)).collect();
         assert_eq!(digests.len(), values.len());
+    }
+}
+
+#[cfg(test)]
+mod pretty_tests {
+
+    use crate::json::canonical::{indent_json, join_json_lines};
+
+    #[test]
+    fn lines_are_joined_and_strings_kept() {
+        for (json, joined) in [
+            (r#"{"a": "b  c"}"#, r#"{"a": "b  c"}"#),
+            (
+                "{\n  \"a\": \"b  \\n c\",\r\n\n  \"d\": 1.0\n}\n",
+                r#"{ "a": "b  \n c", "d": 1.0 }"#,
+            ),
+            ("{\n  \"a\": \"b ", "{ \"a\": \"b"),
+        ] {
+            assert_eq!(join_json_lines(json), joined);
+        }
+    }
+
+    #[test]
+    fn only_whitespace_changes() {
+        let compact = r#"{"a":[1.0,12345678901234567890123,"x, {y}: \"z\" \\"],"b":{},"c":[],"d":{"e":null}}"#;
+        let shown = indent_json(compact);
+        assert_eq!(
+            shown,
+            "{\n  \"a\": [\n    1.0,\n    12345678901234567890123,\n    \"x, {y}: \\\"z\\\" \\\\\"\n  ],\n  \"b\": {},\n  \"c\": [],\n  \"d\": {\n    \"e\": null\n  }\n}"
+        );
+        let again: String = indent_json(&shown);
+        assert_eq!(again, shown);
     }
 }

@@ -1,5 +1,6 @@
 //! The input of a call, and why a text isn't one.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,9 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::kind::JsonKind;
-use crate::json::strict::check_json;
-use crate::json::value::JsonText;
+use crate::json::value::{self, JsonCursor, JsonKind, JsonText, escape_pointer_token};
 
 /// Maximum size of one call's input, in bytes.
 pub const MAX_INPUT_BYTES: usize = 8 << 20;
@@ -156,7 +155,7 @@ impl Input {
 }
 
 fn find_member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
-    let members: Vec<(std::borrow::Cow<'a, str>, &'a RawValue)> =
+    let members: Vec<(Cow<'a, str>, &'a RawValue)> =
         serde_json::from_str::<BorrowedMembers<'a>>(value.get())
             .ok()?
             .0;
@@ -166,7 +165,7 @@ fn find_member<'a>(value: &'a RawValue, key: &str) -> Option<&'a RawValue> {
 }
 
 /// The members of an object, borrowed from its text.
-struct BorrowedMembers<'a>(Vec<(std::borrow::Cow<'a, str>, &'a RawValue)>);
+struct BorrowedMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> serde::Deserialize<'de> for BorrowedMembers<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
@@ -193,7 +192,7 @@ impl<'de> serde::Deserialize<'de> for BorrowedMembers<'de> {
 
 /// A key, borrowed unless it has escapes.
 #[derive(serde::Deserialize)]
-struct KeyText<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+struct KeyText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn check_size(text: &str) -> Result<(), InvalidInput> {
     if text.len() <= MAX_INPUT_BYTES {
@@ -201,6 +200,189 @@ fn check_size(text: &str) -> Result<(), InvalidInput> {
     }
     let message = format!("has {} bytes; the limit is {MAX_INPUT_BYTES}", text.len());
     Err(InvalidInput::TooLarge(message))
+}
+
+// Rejects JSON that is valid but not allowed in inputs or in content blocks from tools: duplicate keys, too many
+// values, excessive nesting, lone surrogates, and numbers out of range. Takes one pass over text that is known to be
+// valid JSON.
+
+/// Maximum exponent of a number, in either direction.
+const MAX_EXPONENT: i64 = 400;
+
+/// Checks `text`, which must be valid JSON.
+///
+/// # Errors
+/// The first problem found.
+pub fn check_json(text: &str) -> Result<(), InvalidInput> {
+    let mut checker = StrictJsonChecker {
+        cursor: JsonCursor::new(text),
+        nodes: 0,
+        has_unicode_escapes: text.contains("\\u"),
+    };
+    checker.check_value(0)
+}
+
+/// The state of one check.
+struct StrictJsonChecker<'a> {
+    cursor: JsonCursor<'a>,
+    nodes: usize,
+    /// Whether the text has `\u` escapes, which may form lone surrogates.
+    has_unicode_escapes: bool,
+}
+
+impl<'a> StrictJsonChecker<'a> {
+    /// Checks the next value, which is nested inside `depth` others.
+    fn check_value(&mut self, depth: usize) -> Result<(), InvalidInput> {
+        self.nodes += 1;
+        if self.nodes > MAX_INPUT_VALUES {
+            let message = format!("has more than {MAX_INPUT_VALUES} values");
+            return Err(InvalidInput::TooLarge(message));
+        }
+        if depth > MAX_INPUT_DEPTH {
+            let message = format!("is nested deeper than {MAX_INPUT_DEPTH} levels");
+            return Err(InvalidInput::TooLarge(message));
+        }
+        match self.cursor.peek() {
+            Some(b'{') => self.check_object(depth),
+            Some(b'[') => self.check_array(depth),
+            Some(b'"') => self.check_string().map(drop),
+            Some(b't' | b'f' | b'n') => {
+                self.cursor.read_value();
+                Ok(())
+            }
+            _ => check_number(self.cursor.read_value()),
+        }
+    }
+
+    fn check_array(&mut self, depth: usize) -> Result<(), InvalidInput> {
+        self.cursor.eat(b'[');
+        let mut index = 0_usize;
+        while !self.cursor.eat(b']') {
+            let item = self.check_value(depth + 1);
+            item.map_err(|fault| fault.prefix_pointer(&index.to_string()))?;
+            self.cursor.eat(b',');
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn check_object(&mut self, depth: usize) -> Result<(), InvalidInput> {
+        self.cursor.eat(b'{');
+        let mut keys = Vec::new();
+        while !self.cursor.eat(b'}') {
+            let key = self.check_string()?.to_text().unwrap_or_default();
+            self.cursor.eat(b':');
+            self.check_value(depth + 1)
+                .map_err(|fault| fault.prefix_pointer(&key))?;
+            self.cursor.eat(b',');
+            keys.push(key);
+        }
+        match value::find_duplicate(keys.iter().map(|key| &**key)) {
+            None => Ok(()),
+            Some(key) => Err(InvalidInput::DuplicateKey {
+                pointer: String::new(),
+                key: key.to_owned(),
+            }),
+        }
+    }
+
+    /// Checks the next string. Its escapes must form characters.
+    fn check_string(&mut self) -> Result<JsonText<'a>, InvalidInput> {
+        let string = self.cursor.read_value().unwrap_or(JsonText::new("\"\""));
+        if self.has_unicode_escapes && string.to_text().is_none() {
+            let message = "a string contains a lone surrogate".to_owned();
+            return Err(InvalidInput::NotJson(message));
+        }
+        Ok(string)
+    }
+}
+
+/// Rejects numbers that no 64-bit float can hold: one parser would read infinity or zero, and another would refuse the
+/// number or expand its exponent.
+fn check_number(value: Option<JsonText>) -> Result<(), InvalidInput> {
+    let digits = value.map_or("", JsonText::get);
+    let is_large = digits.len() > 300 && digits.parse::<f64>().is_ok_and(f64::is_infinite);
+    let Some((_, exponent)) = digits.split_once(['e', 'E']) else {
+        return if is_large {
+            Err(number_out_of_range())
+        } else {
+            Ok(())
+        };
+    };
+    let is_in_range = exponent
+        .parse::<i64>()
+        .is_ok_and(|exponent| exponent.abs() <= MAX_EXPONENT);
+    if !is_in_range || digits.parse::<f64>().is_ok_and(f64::is_infinite) {
+        return Err(number_out_of_range());
+    }
+    Ok(())
+}
+
+fn number_out_of_range() -> InvalidInput {
+    InvalidInput::TooLarge(format!(
+        "has a number out of range; at most 1.8e308, with an exponent within ±{MAX_EXPONENT}"
+    ))
+}
+
+impl InvalidInput {
+    /// Adjusts the JSON pointer of an error for the enclosing value, which has the faulty value at `token`.
+    fn prefix_pointer(mut self, token: &str) -> Self {
+        if let Self::DuplicateKey { pointer, .. } = &mut self {
+            pointer.insert_str(0, &format!("/{}", escape_pointer_token(token)));
+        }
+        self
+    }
+}
+
+// Says why a text can't be read as JSON.
+
+/// Says why `what`, such as `the input`, can't be read. A number beyond every float is valid JSON all the same, so it isn't
+/// called anything else.
+pub(crate) fn describe_parse_error(what: &str, error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.split(" at line ").next().unwrap_or_default() {
+        "number out of range" => format!("{what} has a number out of range; at most 1.8e308"),
+        cause => format!("{what} is not valid JSON: {cause}"),
+    }
+}
+
+// JSON on one line.
+
+/// Puts a JSON text on one line without changing its meaning. Digits and key order are preserved.
+///
+/// Text with line breaks loses the whitespace between its values; JSON strings can't contain raw line breaks. NEL,
+/// U+2028, and U+2029, which some readers treat as line ends, can only occur inside strings and are replaced by their
+/// escapes.
+pub fn to_json_line(json: &str) -> Cow<'_, str> {
+    if !may_contain_line_break(json) || !json.contains(is_line_break) {
+        return Cow::Borrowed(json);
+    }
+    let mut line = String::with_capacity(json.len());
+    let (mut quoted, mut escaped) = (false, false);
+    for c in json.chars() {
+        match c {
+            ' ' | '\t' | '\n' | '\r' if !quoted => {}
+            '\u{85}' => line.push_str("\\u0085"),
+            '\u{2028}' => line.push_str("\\u2028"),
+            '\u{2029}' => line.push_str("\\u2029"),
+            _ => line.push(c),
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+    }
+    Cow::Owned(line)
+}
+
+/// Looks at every byte without returning early, so that the compiler compares many bytes at a time.
+fn may_contain_line_break(text: &str) -> bool {
+    // The last two begin NEL, and U+2028 and U+2029, in UTF-8.
+    let may_begin_break = |byte: u8| matches!(byte, b'\n' | b'\r' | 0xC2 | 0xE2);
+    text.bytes()
+        .fold(false, |found, byte| found | may_begin_break(byte))
+}
+
+fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -255,5 +437,26 @@ mod tests {
         assert_eq!(at(&["a", "e"]).as_deref(), Some("1E2"));
         assert_eq!(at(&["a", "missing"]), None);
         assert_eq!(input.text(), text);
+    }
+}
+
+#[cfg(test)]
+mod line_tests {
+    use super::*;
+
+    /// No input can end the line that it is written on.
+    #[test]
+    fn a_json_line_has_no_break_and_the_same_value() {
+        let json = "{\r\n  \"a b\": \"\\\\\\\" x\u{2028}y\u{2029}\u{85}\", \"n\": 1.0\n}";
+        let line = to_json_line(json);
+        assert_eq!(line, r#"{"a b":"\\\" x\u2028y\u2029\u0085","n":1.0}"#);
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert_eq!(value(&line), value(json));
+        for unchanged in ["{}", "\"\u{a9} \u{2020} \u{20ac}\""] {
+            assert!(matches!(to_json_line(unchanged), Cow::Borrowed(_)));
+        }
+        for (broken, whole) in [("1\n", "1"), ("\r1", "1"), ("\"\u{85}\"", r#""\u0085""#)] {
+            assert_eq!(to_json_line(broken), whole);
+        }
     }
 }

@@ -5,12 +5,10 @@
 //! unspecified, but nothing panics.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-
-use crate::json::cursor::JsonCursor;
-use crate::json::kind::JsonKind;
-use crate::json::shallow::ShallowJson;
 
 /// With at most this many keys, comparing every pair is faster than sorting.
 const FEW_KEYS: usize = 8;
@@ -231,6 +229,257 @@ pub(crate) fn find_duplicate<'k>(
         .find_map(|pair| (pair[0] == pair[1]).then_some(pair[0]))
 }
 
+// Steps through valid JSON from value to value. Invalid JSON ends the walk, but never panics.
+
+/// A position in valid JSON.
+#[derive(Debug)]
+pub(crate) struct JsonCursor<'a> {
+    text: &'a str,
+    position: usize,
+}
+
+impl<'a> JsonCursor<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, position: 0 }
+    }
+
+    /// Skips whitespace and returns the next byte.
+    pub fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.position)?, b' ' | b'\t' | b'\r' | b'\n') {
+            self.position += 1;
+        }
+        bytes.get(self.position).copied()
+    }
+
+    /// Consumes `byte` if it is next.
+    pub fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.position += usize::from(found);
+        found
+    }
+
+    /// Consumes the next value and parses its members, if it is an object.
+    pub fn read_object(&mut self) -> Option<ParsedObject<'a>> {
+        self.peek();
+        let start = self.position;
+        let members = self.read_members();
+        let json = self.text.get(start..self.position).map(JsonText::new);
+        if let (Some(members), Some(json)) = (members, json) {
+            return Some(ParsedObject { json, members });
+        }
+        self.position = start;
+        None
+    }
+
+    fn read_members(&mut self) -> Option<Vec<JsonMember<'a>>> {
+        let mut members = Vec::with_capacity(8);
+        if !self.eat(b'{') {
+            return None;
+        }
+        while !self.eat(b'}') {
+            let key = self.read_value()?.to_text()?;
+            self.eat(b':');
+            members.push((key, self.read_value()?));
+            self.eat(b',');
+        }
+        Some(members)
+    }
+
+    /// Consumes the next value.
+    pub fn read_value(&mut self) -> Option<JsonText<'a>> {
+        self.peek()?;
+        let end = find_value_end(self.text.as_bytes(), self.position)?;
+        let value = self.text.get(self.position..end)?;
+        self.position = end;
+        Some(JsonText::new(value))
+    }
+}
+
+/// Returns the end of the value that begins at `at`.
+fn find_value_end(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at)? {
+        b'"' => find_string_end(bytes, at + 1),
+        b'{' | b'[' => find_nested_end(bytes, at),
+        b',' | b':' | b'}' | b']' => None,
+        _ => {
+            let ends =
+                |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
+            let len = bytes[at..].iter().position(ends);
+            Some(len.map_or(bytes.len(), |len| at + len))
+        }
+    }
+}
+
+/// Returns the end of the string whose opening quote is just before `at`.
+pub(crate) fn find_string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += find_quote_or_backslash(bytes.get(at..)?)? + 1;
+        if bytes[at - 1] == b'"' {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// Returns the index of the first quote or backslash. In source code, escapes are too close together for `memchr` to
+/// pay off, so this examines eight bytes at a time as one integer.
+pub(crate) fn find_quote_or_backslash(bytes: &[u8]) -> Option<usize> {
+    const LOW_BITS: u64 = u64::MAX / 255;
+    // The lowest set bit marks the first byte of `word` that equals `wanted` (Mycroft, 1987).
+    let marks = |word: u64, wanted: u8| {
+        let zero = word ^ (LOW_BITS * u64::from(wanted));
+        zero.wrapping_sub(LOW_BITS) & !zero & (LOW_BITS << 7)
+    };
+    let (words, rest) = bytes.as_chunks();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = marks(word, b'"') | marks(word, b'\\');
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let in_rest = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+    in_rest.map(|at| bytes.len() - rest.len() + at)
+}
+
+/// Returns the end of the array or object that begins at `at`.
+fn find_nested_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    loop {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        match byte {
+            b'"' => at = find_string_end(bytes, at)?,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 1 => return Some(at),
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+}
+
+// Validates a JSON value and splits its top-level object into members on the way.
+
+/// A validated value. Holds the members if the value is an object.
+pub(crate) struct ShallowJson<'a>(Option<Vec<JsonMember<'a>>>);
+
+impl<'a> ShallowJson<'a> {
+    /// Returns the object, given its `text`, or `None` if the value isn't an object.
+    pub fn into_object(self, text: &'a str) -> Option<ParsedObject<'a>> {
+        let json = JsonText::new(text);
+        self.0.map(|members| ParsedObject { json, members })
+    }
+}
+
+impl<'de> Deserialize<'de> for ShallowJson<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(ShallowJsonVisitor)
+    }
+}
+
+struct ShallowJsonVisitor;
+
+impl<'de> Visitor<'de> for ShallowJsonVisitor {
+    type Value = ShallowJson<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShallowJson<'de>, A::Error> {
+        let mut members = Vec::with_capacity(8);
+        while let Some(MemberKey(key)) = map.next_key()? {
+            members.push((key, map.next_value::<&RawValue>()?.into()));
+        }
+        Ok(ShallowJson(Some(members)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ShallowJson<'de>, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<ShallowJson<'de>, E> {
+        Ok(ShallowJson(None))
+    }
+}
+
+/// A key. Borrowed unless it contains escapes.
+#[derive(serde::Deserialize)]
+struct MemberKey<'a>(#[serde(borrow)] Cow<'a, str>);
+
+// The kinds of JSON values.
+
+/// The kind of a JSON value. Displayed as a phrase for messages: "an object".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "JSON has these kinds")]
+pub enum JsonKind {
+    Object,
+    Array,
+    String,
+    Number,
+    Boolean,
+    Null,
+}
+
+impl fmt::Display for JsonKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Object => "an object",
+            Self::Array => "an array",
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::Null => "null",
+        })
+    }
+}
+
+// The names in a JSON pointer (RFC 6901).
+
+/// Escapes a name for use in a JSON pointer.
+pub fn escape_pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Returns the name that a token of a JSON pointer encodes.
+pub fn unescape_pointer_token(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
+/// Formats a path of keys and indices as a JSON pointer.
+pub fn json_pointer(path: &[String]) -> String {
+    path.iter().fold(String::new(), |pointer, part| {
+        pointer + "/" + &escape_pointer_token(part)
+    })
+}
+
+/// Returns the names on the path of a JSON pointer.
+pub fn pointer_tokens(pointer: &str) -> impl Iterator<Item = String> {
+    pointer.split('/').skip(1).map(unescape_pointer_token)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,5 +523,36 @@ mod tests {
         ] {
             let _ = (JsonText::new(text).object(), JsonText::new(text).elements());
         }
+    }
+}
+
+#[cfg(test)]
+mod cursor_tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_found_at_every_offset() {
+        for len in 0..20 {
+            for at in 0..len {
+                let mut bytes = vec![0xA2; len];
+                bytes[at] = if at % 2 == 0 { b'"' } else { b'\\' };
+                assert_eq!(find_quote_or_backslash(&bytes), Some(at));
+            }
+            assert_eq!(find_quote_or_backslash(&vec![b'!'; len]), None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod pointer_tests {
+    use super::*;
+
+    #[test]
+    fn every_name_survives_in_a_pointer() {
+        let path = ["", "a/b", "~", "~1", "~0~/", "ä"].map(str::to_owned);
+        let pointer = json_pointer(&path);
+        assert_eq!(pointer, "//a~1b/~0/~01/~00~0~1/ä");
+        assert_eq!(pointer_tokens(&pointer).collect::<Vec<_>>(), path);
+        assert_eq!(pointer_tokens("").count(), 0);
     }
 }

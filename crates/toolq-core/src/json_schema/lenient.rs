@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::json_schema::schema_error::SchemaError;
+use crate::json_schema::schema::SchemaError;
 use crate::json_schema::schema_errors::find_schema_errors;
 
 /// Maximum number of keywords that are left out of a schema.

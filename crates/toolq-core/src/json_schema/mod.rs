@@ -5,30 +5,21 @@
 //! doesn't assert `format`.
 
 mod defaults;
-mod error_messages;
 mod exact_keywords;
-mod exact_numbers;
 mod keywords;
 mod lenient;
 mod library;
-mod meta_schemas;
-mod pattern_syntax;
 mod patterns;
 mod problem_details;
-mod references;
 mod schema;
-mod schema_error;
 mod schema_errors;
 mod schema_graph;
-mod subschemas;
-mod type_errors;
-mod validation_options;
 
 pub(crate) use defaults::find_invalid_defaults;
 pub(crate) use keywords::{find_unknown_keywords, type_of_keyword};
 pub(crate) use lenient::leave_out_unusable;
-pub(crate) use pattern_syntax::PatternSyntax;
+pub(crate) use patterns::PatternSyntax;
+pub(crate) use problem_details::TypeError;
 pub use schema::CompiledSchema;
-pub(crate) use schema_error::SchemaError;
+pub(crate) use schema::SchemaError;
 pub use schema_errors::find_schema_errors;
-pub(crate) use type_errors::TypeError;

@@ -7,14 +7,11 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, ValidationError};
 use serde_json::{Value, json};
 
-use crate::json_schema::error_messages::error_message;
 use crate::json_schema::library::{BASE_URI, SchemaLibrary};
-use crate::json_schema::patterns;
-use crate::json_schema::patterns::{rejected_pattern_error, with_short_patterns};
-use crate::json_schema::schema_error::SchemaError;
-use crate::json_schema::schema_graph::SchemaGraph;
-use crate::json_schema::subschemas::{Subschema, find_subschemas};
-use crate::json_schema::validation_options::validation_options;
+use crate::json_schema::patterns::{self, rejected_pattern_error, with_short_patterns};
+use crate::json_schema::problem_details::error_message;
+use crate::json_schema::schema::{SchemaError, validation_options};
+use crate::json_schema::schema_graph::{SchemaGraph, Subschema, find_subschemas};
 use crate::text::{MAX_NAME_CHARS, truncate};
 use crate::types::FormatPolicy;
 

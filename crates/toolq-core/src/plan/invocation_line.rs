@@ -1,12 +1,19 @@
 //! Renders what a call runs as one line for people: written as you would type it into a shell, complete, and without
 //! anything that a terminal would interpret. It is only for reading; toolq never passes such a line to a shell.
 
-use crate::plan::folded_text::fold_text;
-use crate::plan::template_json::{render_body, render_json};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::check::build_server_command;
+use crate::plan::json::{MaskedBody, MaskedTemplate, TemplatePairs, render_body, render_json};
+use crate::plan::text::fold_text;
 use crate::text::{escape, quote_for_shell};
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
-    Invocation, OutputRequest, PartialTemplate, Segment, StdinContent, Template, TemplatePart,
+    Invocation, MaskedText, MissingProtection, OutputRequest, PartialTemplate, SandboxInvocation,
+    SandboxNetwork, SandboxPlace, Segment, StdinContent, Template, TemplatePart,
 };
 use crate::url::encode_query_text;
 use redact::Mask;
@@ -210,6 +217,160 @@ fn escape_double_quoted(text: &str) -> String {
         quoted.push(c);
     }
     quoted
+}
+
+// What a call runs, as a plan in JSON has it. Environment variables appear by name.
+
+/// What a call runs.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum InvocationJson<'a> {
+    Command(Vec<MaskedText<'a>>),
+    Http(RequestJson<'a>),
+    Agent(AgentJson<'a>),
+    Mcp(McpJson<'a>),
+    Builtin(&'a str),
+    Host(&'a str),
+}
+
+impl<'a> InvocationJson<'a> {
+    /// Returns `None` if the tool has no backing.
+    pub(crate) fn new(accepted: &'a AcceptedCall, mask: &'a Mask) -> Option<Self> {
+        match accepted.invocation.as_ref()? {
+            Invocation::Command(command) => {
+                let argv = command.argv.iter();
+                let argv = argv.map(|argument| MaskedText(argument, mask));
+                Some(Self::Command(argv.collect()))
+            }
+            Invocation::Http(request) => {
+                let method = http_method(accepted);
+                Some(Self::Http(RequestJson::new(method, request, mask)))
+            }
+            Invocation::Mcp(call) => Some(Self::Mcp(McpJson {
+                server: &call.server,
+                tool: &call.tool,
+                arguments: MaskedBody(&call.arguments, mask),
+            })),
+            Invocation::Agent(task) => AgentJson::new(accepted, task, mask).map(Self::Agent),
+            Invocation::Completion(_) | Invocation::ReadOutput(_) => {
+                Some(Self::Builtin(&accepted.tool.name))
+            }
+            Invocation::Host => Some(Self::Host(&accepted.tool.name)),
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+pub(crate) struct McpJson<'a> {
+    server: &'a str,
+    tool: &'a str,
+    arguments: MaskedBody<'a>,
+}
+
+#[derive(serde::Serialize)]
+pub(crate) struct RequestJson<'a> {
+    method: &'static str,
+    url: MaskedTemplate<'a>,
+    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+    query: TemplatePairs<'a>,
+    #[serde(skip_serializing_if = "TemplatePairs::is_empty")]
+    headers: TemplatePairs<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<MaskedBody<'a>>,
+}
+
+/// An agent's configuration. Its API key and system prompt aren't shown.
+#[derive(serde::Serialize)]
+pub(crate) struct AgentJson<'a> {
+    model: String,
+    endpoint: String,
+    tools: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<MaskedTemplate<'a>>,
+}
+
+impl<'a> AgentJson<'a> {
+    fn new(accepted: &'a AcceptedCall, task: &'a AgentInvocation, mask: &'a Mask) -> Option<Self> {
+        let agent = agent_backing(accepted)?;
+        let shown = |template| {
+            mask.apply(&partial_without_values(template).to_string())
+                .into_owned()
+        };
+        Some(Self {
+            model: shown(&agent.model),
+            endpoint: shown(&agent.endpoint),
+            tools: &agent.tools,
+            prompt: task
+                .prompt
+                .as_ref()
+                .map(|prompt| MaskedTemplate(prompt, mask)),
+        })
+    }
+}
+
+impl<'a> RequestJson<'a> {
+    fn new(method: &'static str, request: &'a HttpInvocation, mask: &'a Mask) -> Self {
+        Self {
+            method,
+            url: MaskedTemplate(&request.url, mask),
+            query: TemplatePairs(&request.query, mask),
+            headers: TemplatePairs(&request.headers, mask),
+            body: request.body.as_ref().map(|body| MaskedBody(body, mask)),
+        }
+    }
+}
+
+// Renders what a call's program can reach, for people and for programs.
+
+/// What a program can reach.
+#[derive(Serialize)]
+pub(crate) struct SandboxJson {
+    read: Vec<String>,
+    write: Vec<String>,
+    /// `none`, `all`, or TCP ports.
+    network: Value,
+    /// Whether it also runs where the system can't confine all of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'static str>,
+}
+
+impl SandboxJson {
+    /// Returns `None` if the call's program isn't confined.
+    pub(crate) fn new(accepted: &AcceptedCall, mask: &Mask) -> Option<Self> {
+        let sandbox = find_sandbox(accepted)?;
+        let texts = |places: &[SandboxPlace]| {
+            let texts = places.iter().map(SandboxPlace::text);
+            texts.map(|text| mask.apply(&text).into_owned()).collect()
+        };
+        Some(Self {
+            read: texts(&sandbox.read),
+            write: texts(&sandbox.write),
+            network: match &sandbox.network {
+                SandboxNetwork::Ports(ports) => json!(ports),
+                word => json!(word.to_string()),
+            },
+            missing: (sandbox.missing == MissingProtection::Warn).then_some("warn"),
+        })
+    }
+}
+
+/// Renders `sandbox: read root, system; write a.txt; no network` on one line, with control characters escaped. Returns
+/// `None` if the call's program isn't confined.
+pub(crate) fn render_sandbox(accepted: &AcceptedCall, mask: &Mask) -> Option<String> {
+    let line = format!("sandbox: {}", find_sandbox(accepted)?.describe());
+    Some(escape(&mask.apply(&line)).into_owned())
+}
+
+/// Returns the sandbox of the program that a call starts, or of the server that it calls.
+fn find_sandbox(accepted: &AcceptedCall) -> Option<Cow<'_, SandboxInvocation>> {
+    if let Some(Invocation::Command(command)) = &accepted.invocation {
+        return command.sandbox.as_deref().map(Cow::Borrowed);
+    }
+    let Some(Backing::Mcp(mcp)) = &accepted.tool.backing else {
+        return None;
+    };
+    let command = build_server_command(mcp.server.program()?);
+    command.sandbox.map(|sandbox| Cow::Owned(*sandbox))
 }
 
 #[cfg(test)]

@@ -3,17 +3,20 @@
 //!
 //! Text from models and tools is escaped. What a user will have to approve is never shortened.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::plan::folded_text::short_input;
-use crate::plan::rejected_call::RejectedCall;
+use crate::json::{Input, join_json_lines};
+use crate::plan::remembered_call::RejectedCall;
 use crate::plan::timeline::TimelineLayout;
-use crate::plan::totals::write_totals;
-use crate::plan::turn_plan::{ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan};
-use crate::text::{escape, paint, truncate_to_columns, wrap_words};
-use crate::types::{Call, ProblemDetail};
+use crate::plan::turn_plan::{
+    ABANDONED_HEADING, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
+    format_estimate_totals,
+};
+use crate::text::{escape, format_count, paint, truncate_to_columns, wrap_words};
+use crate::types::{Call, OutcomeKind, ProblemDetail};
 use redact::Mask;
 
 /// Maximum width of the name column; longer names are truncated.
@@ -262,5 +265,231 @@ impl PlanStyle {
             return String::new();
         }
         paint(text, style, self.color)
+    }
+}
+
+// Shortens texts for lines that people read: scripts to their first words, inputs to their beginning.
+
+/// A text with spaces that is wider than this is shown by its first words.
+const MAX_ARGUMENT_COLUMNS: usize = 48;
+/// Maximum width of these words.
+const MAX_FOLDED_COLUMNS: usize = 32;
+/// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
+const MAX_MASKED_BYTES: usize = 64 << 10;
+
+/// Returns the first words of a text that has several lines, or is too long for a line and has spaces. `None` for others,
+/// such as paths.
+pub(crate) fn fold_text(text: &str) -> Option<&str> {
+    let lines = text.trim_end();
+    let line = lines.trim_start().lines().next().unwrap_or_default();
+    let has_lines = lines.trim_start().len() > line.len();
+    let is_long = text.contains(' ') && line.width() > MAX_ARGUMENT_COLUMNS;
+    if !has_lines && !is_long {
+        return None;
+    }
+    if line.width() <= MAX_FOLDED_COLUMNS {
+        return Some(line);
+    }
+    let cut = truncate_to_columns(line, MAX_FOLDED_COLUMNS);
+    // It ends with an ellipsis, which isn't part of the text.
+    let beginning = &line[..cut.trim_end_matches('…').len()];
+    let end = beginning.rfind(' ').filter(|end| *end > 0);
+    Some(end.map_or(beginning, |end| beginning[..end].trim_end()))
+}
+
+/// Returns the beginning of the input of a call on one line, or nothing for an empty one.
+pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanStyle) -> String {
+    let input = call.input.as_ref().map_or("", Input::text);
+    if input == "{}" {
+        return String::new();
+    }
+    let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
+    let line = join_json_lines(beginning);
+    style.truncate(&escape(&mask.apply(&line)), columns)
+}
+
+// What a plan says about all calls of a turn: how long they take, and which need an approval.
+
+/// Maximum number of names in a line.
+const MAX_NAMES: usize = 8;
+
+pub(crate) fn write_totals(
+    out: &mut dyn Write,
+    plan: &TurnPlan<'_>,
+    style: PlanStyle,
+    mask: &Mask,
+) -> fmt::Result {
+    let shown = |text: &str| escape(&mask.apply(text)).into_owned();
+    if plan.planned_calls().next().is_some() {
+        writeln!(out, "\n{}", style.wrap(&plan.duration_line(mask), ""))?;
+    }
+    let asking = plan
+        .planned_calls()
+        .filter(|planned| planned.waits_for_approval());
+    let asking: Vec<String> = asking
+        .map(|planned| format!("{} {}", shown(&planned.call.name), shown(&planned.call.id)))
+        .collect();
+    if !asking.is_empty() {
+        let line = format!("needs approval: {}", list_names(&asking));
+        writeln!(out, "{}", style.yellow(&style.wrap(&line, "")))?;
+    }
+    Ok(())
+}
+
+impl TurnPlan<'_> {
+    /// `turn 0: 4 calls, 3 batches, 1 rejected`.
+    pub fn title(&self) -> String {
+        if self.call_count() == 0 {
+            return format!("turn {}: no calls", self.turn);
+        }
+        let calls = format_count(self.call_count() as u64, "call");
+        let mut parts = vec![format!("turn {}: {calls}", self.turn)];
+        let batches = self.batches.iter();
+        let batches = batches.filter(|batch| !batch.calls.is_empty()).count();
+        parts.extend(match batches {
+            0 => None,
+            1 => Some("1 batch".to_owned()),
+            count => Some(format!("{count} batches")),
+        });
+        let doubts = self.remembered.iter().filter(|call| call.is_in_doubt());
+        let doubts = doubts.count();
+        for (count, label) in [
+            (self.remembered.len() - doubts, REMEMBERED_HEADING),
+            (doubts, "in doubt"),
+        ] {
+            parts.extend((count > 0).then(|| format!("{count} {label}")));
+        }
+        for kind in [OutcomeKind::Rejected, OutcomeKind::Skipped] {
+            let calls = self.rejected.iter().filter(|call| call.kind() == kind);
+            let count = calls.count();
+            parts.extend((count > 0).then(|| format!("{count} {}", kind.label())));
+        }
+        parts.join(", ")
+    }
+
+    /// Returns what becomes of the calls that won't run, if there are any: `rejected`, or `rejected or skipped`.
+    pub fn rejected_heading(&self) -> Option<String> {
+        let kinds: BTreeSet<OutcomeKind> = self.rejected.iter().map(RejectedCall::kind).collect();
+        let labels: Vec<&str> = kinds.into_iter().map(OutcomeKind::label).collect();
+        (!labels.is_empty()).then(|| labels.join(" or "))
+    }
+
+    /// `estimated 4s, 8s if run one after another`. Calls whose duration is unknown are named.
+    pub fn duration_line(&self, mask: &Mask) -> String {
+        let unknown = self.estimate.unestimated_calls;
+        if unknown == self.planned_calls().count() {
+            return "duration unknown: no call has an estimate".to_owned();
+        }
+        let totals = format_estimate_totals(&self.estimate);
+        if unknown == 0 {
+            return totals;
+        }
+        let names: BTreeSet<&str> = self
+            .planned_calls()
+            .filter(|planned| !planned.has_estimate())
+            .map(|planned| &*planned.call.name)
+            .collect();
+        let names = names
+            .into_iter()
+            .map(|name| escape(&mask.apply(name)).into_owned());
+        let names: Vec<String> = names.collect();
+        let calls = format_count(unknown as u64, "call");
+        format!("{totals}; unknown for {calls}: {}", list_names(&names))
+    }
+}
+
+impl PlannedCall<'_> {
+    fn has_estimate(&self) -> bool {
+        self.accepted.tool.estimate.is_some()
+    }
+}
+
+/// Joins names, and says how many are left out.
+fn list_names(names: &[String]) -> String {
+    let listed = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
+    match names.len() - listed.len() {
+        0 => listed.join(", "),
+        others => format!("{} and {others} more", listed.join(", ")),
+    }
+}
+
+// Says when a batch of a plan runs, and why.
+
+impl TurnPlan<'_> {
+    /// `batch 2: 2 in parallel, after call 3, which runs alone`.
+    pub fn batch_heading(&self, index: usize) -> String {
+        let parts = [Some(self.batch_size(index)), self.barrier_before(index)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join(", ")
+    }
+
+    /// `batch 2: 2 in parallel`, or `batch 3: alone`.
+    pub(crate) fn batch_size(&self, index: usize) -> String {
+        let title = self.batch_title(index);
+        match self.batches[index].calls.as_slice() {
+            [single] if single.accepted.safe || self.waits.is_some() => format!("{title}: 1 call"),
+            [_] => format!("{title}: alone"),
+            _ => title,
+        }
+    }
+
+    /// Returns what decided for all calls of a batch whether they run in parallel: `parallel by rule get_*`, or `by rule get_*` if the
+    /// heading says the rest. `None` if they differ.
+    pub fn common_safety(&self, index: usize) -> Option<String> {
+        let (first, others) = self.batches[index].calls.split_first()?;
+        let safety = first.safety();
+        if others.iter().any(|call| call.safety() != safety) {
+            return None;
+        }
+        let size = self.batch_size(index);
+        let is_said = size.ends_with(" in parallel") || size.ends_with(" alone");
+        Some(if is_said {
+            format!("by {}", first.accepted.safety_source)
+        } else {
+            safety
+        })
+    }
+
+    /// Returns what a batch waits for. With locks, each call says that of itself.
+    pub(crate) fn barrier_before(&self, index: usize) -> Option<String> {
+        if self.waits.is_some() {
+            return None;
+        }
+        let before = self.batches[..index].iter();
+        let before = before.flat_map(|batch| &batch.calls).last()?;
+        let first = self.batches[index].calls.first()?;
+        Some(if first.accepted.safe {
+            format!("after call {}, which runs alone", before.call.position)
+        } else {
+            "after all calls before it".to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_folded_and_arguments_are_not() {
+        let path = "/a/very/long/path".repeat(10);
+        for (text, folded) in [
+            ("README.md", None),
+            (path.as_str(), None),
+            ("a b\n", None),
+            ("  set -e\n", None),
+            ("set -e\nmake\n", Some("set -e")),
+            ("\n\nset -e\nmake\n", Some("set -e")),
+            (
+                "test \"$ICASE\" = true && set -- -i \"$@\"; exec grep -nH \"$@\"",
+                Some("test \"$ICASE\" = true && set --"),
+            ),
+            (
+                "読む 読む 読む 読む 読む 読む 読む 読む 読む 読む 読む",
+                Some("読む 読む 読む 読む 読む 読む"),
+            ),
+        ] {
+            assert_eq!(fold_text(text), folded, "{text}");
+        }
     }
 }

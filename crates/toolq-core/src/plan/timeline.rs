@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::plan::folded_text::short_input;
-use crate::plan::invocation_line::{FoldedLine, render_folded_invocation, render_invocation};
-use crate::plan::sandbox_text;
-use crate::plan::text::{INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle};
+use crate::plan::invocation_line::{self, FoldedLine, render_folded_invocation, render_invocation};
+use crate::plan::text::{
+    INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle, short_input,
+};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
 use crate::text::{escape, format_duration};
 use crate::types::Effect;
@@ -175,7 +175,7 @@ impl<'a> TimelineLayout<'a> {
             );
             writeln!(out, "{INDENT}{}", style.dim(&style.wrap(&note, INDENT)))?;
         }
-        if let Some(sandbox) = sandbox_text::render_sandbox(planned.accepted, mask) {
+        if let Some(sandbox) = invocation_line::render_sandbox(planned.accepted, mask) {
             writeln!(out, "{INDENT}{}", style.dim(&style.wrap(&sandbox, INDENT)))?;
         }
         Ok(is_folded)

@@ -3,13 +3,18 @@
 //! Calls with the same limits wait in a line of their own, so those of other tools pass them. Between lines, the call
 //! that has waited longest comes first, but only where it could start.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+#[cfg(test)]
+mod applied_limits_tests;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::schedule::applied_limits::{AppliedLimits, LimitedSubject};
-use crate::schedule::rate_meter::RateMeter;
-use crate::types::StartLimits;
+use crate::types::{AcceptedCall, Backing, Invocation, StartLimits, StartRate, ToolsConfig};
+use crate::url::build_request_url;
 
 /// Starts calls as their limits say.
 #[derive(Debug, Default)]
@@ -207,5 +212,253 @@ impl StartLimiter {
     }
 }
 
+// Keeps starts as far apart as a rate says.
+
+/// The least lateness that is tolerated without delaying later starts: timers have a resolution of a millisecond.
+const MIN_LATENESS: Duration = Duration::from_millis(2);
+
+/// The state of a rate.
+///
+/// Starts are due on a grid. One that is a little late doesn't move the grid, so the rate holds over time although no
+/// timer is exact; one that is later does, so that no starts are made up for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RateMeter {
+    /// When the next start would be due if nothing had been saved up.
+    next: Duration,
+}
+
+impl RateMeter {
+    /// Returns when the next call may start.
+    pub(crate) fn due_at(&self, rate: &StartRate) -> Duration {
+        let saved = rate.interval() * (rate.burst.get() - 1);
+        self.next.saturating_sub(saved)
+    }
+
+    /// Counts a start. `waited` says whether the call waited for it, so that it may be late.
+    pub(crate) fn record_start(&mut self, rate: &StartRate, now: Duration, waited: bool) {
+        let lateness = if waited {
+            max_lateness(rate)
+        } else {
+            Duration::ZERO
+        };
+        self.next = self.next.max(now.saturating_sub(lateness)) + rate.interval();
+    }
+
+    /// Notes when the call of the last start really started: its start was recorded in the meantime.
+    pub(crate) fn note_started(&mut self, rate: &StartRate, now: Duration) {
+        let counted_from = now.saturating_sub(max_lateness(rate));
+        self.next = self.next.max(counted_from + rate.interval());
+    }
+}
+
+/// Returns how late a start may be without moving the grid.
+fn max_lateness(rate: &StartRate) -> Duration {
+    let interval = rate.interval();
+    MIN_LATENESS.max(interval / 50).min(interval / 2)
+}
+
+// What its user knows about the calls that wait in the lines of a [`StartLimiter`](crate::schedule::StartLimiter).
+
+/// Calls that wait for their start, with others of the same limits in one line, in the order in which they start.
+#[derive(Debug)]
+pub struct WaitingLines<T> {
+    lines: HashMap<Arc<[LimitedSubject]>, BTreeMap<LinePosition, T>>,
+}
+
+impl<T> Default for WaitingLines<T> {
+    fn default() -> Self {
+        Self {
+            lines: HashMap::new(),
+        }
+    }
+}
+
+impl<T> WaitingLines<T> {
+    /// Adds the call with this ticket, or replaces what is known about it.
+    pub fn insert(&mut self, ticket: &StartTicket, call: T) {
+        let line = self.lines.entry(Arc::clone(ticket.line())).or_default();
+        line.insert(ticket.position(), call);
+    }
+
+    /// Removes the call with this ticket.
+    pub fn remove(&mut self, ticket: &StartTicket) -> Option<T> {
+        let line = self.lines.get_mut(ticket.line())?;
+        let call = line.remove(&ticket.position());
+        if line.is_empty() {
+            self.lines.remove(ticket.line());
+        }
+        call
+    }
+
+    /// Returns whether no call waits.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Returns the calls of each line, in order.
+    pub fn lines(&self) -> impl Iterator<Item = impl DoubleEndedIterator<Item = &T>> {
+        self.lines.values().map(BTreeMap::values)
+    }
+}
+
+impl<T: Clone> WaitingLines<T> {
+    /// Returns the first call of each line, in the order in which they start if nothing limits them.
+    pub fn fronts(&self) -> Vec<T> {
+        let fronts = self.lines.values().filter_map(BTreeMap::first_key_value);
+        let mut fronts: Vec<_> = fronts.collect();
+        fronts.sort_unstable_by_key(|(position, _)| **position);
+        fronts.into_iter().map(|(_, call)| call.clone()).collect()
+    }
+}
+
+// What limits when a call starts: its tool, and its server or host.
+
+/// What limits calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LimitedSubject {
+    /// The tool with this name. Agents at different depths have limits of their own: one waits for those it calls.
+    Tool(String, usize),
+    /// The server with this name.
+    Server(String),
+    /// The hosts that match this pattern.
+    Host(String),
+}
+
+/// For people: `save`, `server files`, `host api.example.com`.
+impl fmt::Display for LimitedSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name, _) => f.write_str(name),
+            Self::Server(name) => write!(f, "server {name}"),
+            Self::Host(name) => write!(f, "host {name}"),
+        }
+    }
+}
+
+/// The limits that apply to a call.
+pub type AppliedLimits = Arc<[(LimitedSubject, StartLimits)]>;
+
+/// What most calls have. They share it.
+static UNLIMITED: LazyLock<AppliedLimits> = LazyLock::new(|| Arc::from([]));
+
+/// Returns what limits a call, whose agent is nested in `depth` others. `env` looks up environment variables: they may
+/// name the host.
+pub fn applied_limits(
+    accepted: &AcceptedCall,
+    tools: &ToolsConfig,
+    depth: usize,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> AppliedLimits {
+    let tool = &accepted.tool;
+    let depth = match accepted.invocation {
+        Some(Invocation::Agent(_)) => depth,
+        _ => 0,
+    };
+    let own = (!tool.start_limits.is_empty()).then(|| {
+        let subject = LimitedSubject::Tool(tool.name.clone(), depth);
+        (subject, tool.start_limits)
+    });
+    let shared = match (&tool.backing, &accepted.invocation) {
+        (Some(Backing::Mcp(mcp)), _) => {
+            let limits = mcp.server.start_limits;
+            (!limits.is_empty()).then(|| {
+                let subject = LimitedSubject::Server(mcp.server.name.clone());
+                (subject, limits)
+            })
+        }
+        (Some(Backing::Http(http)), Some(Invocation::Http(request))) if !tools.hosts.is_empty() => {
+            let url = build_request_url(http, request, env).ok();
+            let host = url.as_ref().and_then(url::Url::host_str);
+            host.and_then(|host| tools.host_limits(host))
+                .filter(|(_, limits)| !limits.is_empty())
+        }
+        _ => None,
+    };
+    if own.is_none() && shared.is_none() {
+        return Arc::clone(&UNLIMITED);
+    }
+    own.into_iter().chain(shared).collect()
+}
+
+impl ToolsConfig {
+    /// Returns the limits of a host: those of its own name, or else of the first pattern that it matches.
+    fn host_limits(&self, host: &str) -> Option<(LimitedSubject, StartLimits)> {
+        let is_own = |pattern: &str| pattern == host;
+        let own = self
+            .hosts
+            .iter()
+            .find(|entry| is_own(&entry.pattern.to_string()));
+        let entry = own.or_else(|| self.hosts.iter().find(|entry| entry.pattern.matches(host)))?;
+        let subject = LimitedSubject::Host(entry.pattern.to_string());
+        Some((subject, entry.limits))
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod rate_tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::types::RatePeriod;
+
+    fn rate(starts: u32, burst: u32) -> StartRate {
+        StartRate {
+            starts: NonZeroU32::new(starts).unwrap(),
+            period: RatePeriod::Second,
+            burst: NonZeroU32::new(burst).unwrap(),
+        }
+    }
+
+    /// Starts as many calls as wait all the time, each as late as `lateness` says. Returns when they started, in
+    /// milliseconds.
+    fn starts(rate: StartRate, count: u64, lateness: impl Fn(u64) -> u64) -> Vec<u128> {
+        let mut meter = RateMeter::default();
+        let mut now = Duration::from_secs(5);
+        let start = now;
+        let mut starts = Vec::new();
+        for call in 0..count {
+            let due = meter.due_at(&rate);
+            let waited = due > now;
+            now = now.max(due + Duration::from_millis(lateness(call)));
+            meter.record_start(&rate, now, waited);
+            starts.push(now.saturating_sub(start).as_millis());
+        }
+        starts
+    }
+
+    #[test]
+    fn starts_are_equally_far_apart() {
+        assert_eq!(starts(rate(10, 1), 4, |_| 0), [0, 100, 200, 300]);
+    }
+
+    /// A timer that is a millisecond late each time doesn't slow the rate down, and nothing is made up for after a
+    /// longer delay.
+    #[test]
+    fn lateness_does_not_add_up_and_a_delay_saves_nothing() {
+        let late = starts(rate(100, 1), 1_001, |call| call % 3);
+        assert!((10_000..10_003).contains(&late[1_000]), "{}", late[1_000]);
+        assert!(late.windows(2).all(|pair| pair[1] - pair[0] >= 8));
+        let delayed = starts(rate(10, 1), 4, |call| if call == 1 { 250 } else { 0 });
+        assert_eq!(delayed, [0, 350, 448, 548]);
+    }
+
+    #[test]
+    fn a_burst_is_saved_up_once() {
+        assert_eq!(starts(rate(10, 3), 6, |_| 0), [0, 0, 0, 100, 200, 300]);
+        let mut meter = RateMeter::default();
+        let rate = rate(10, 3);
+        for _ in 0..3 {
+            meter.record_start(&rate, Duration::from_secs(9), false);
+        }
+        assert_eq!(meter.due_at(&rate), Duration::from_millis(9_100));
+        assert!(meter.due_at(&rate) <= Duration::from_mins(1));
+    }
+
+    /// However fast a rate is, a start that comes late moves those after it by half an interval at least.
+    #[test]
+    fn lateness_is_at_most_half_of_an_interval() {
+        let (mut meter, rate) = (RateMeter::default(), rate(500, 1));
+        meter.note_started(&rate, Duration::from_secs(9));
+        assert_eq!(meter.due_at(&rate), Duration::from_millis(9_001));
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Escapes text for display. The result is a single line without characters that move the cursor, change colors, change
 /// the text direction, or are invisible.
@@ -66,6 +67,60 @@ fn push_escape(escaped: &mut String, c: char) {
     };
 }
 
+// Decodes the text of files that people write.
+
+/// What some editors begin a file with.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Returns the text of a file in UTF-8, without a byte order mark.
+///
+/// # Errors
+/// What isn't UTF-8, and on which line and at which byte of it, both counted from 1.
+pub fn decode_text(bytes: Vec<u8>) -> Result<String, String> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let lines: Vec<&[u8]> = before.split(|byte| *byte == b'\n').collect();
+        let line = lines.len();
+        let column = lines.last().map_or(0, |line| line.len()) + 1;
+        format!("line {line} isn't valid UTF-8 (at byte {column} of the line)")
+    })?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(text)
+}
+
+// Words for shells, in commands that people read and copy.
+
+/// Quotes a path as one word that no program takes for an option.
+pub fn quote_path_for_shell(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    // A program takes what begins with a dash for options.
+    let is_option = path.starts_with('-') && path.len() > 1;
+    let path = if is_option {
+        format!("./{path}").into()
+    } else {
+        path
+    };
+    quote_for_shell(&path).into_owned()
+}
+
+/// Quotes a text as one word that means exactly this text. What a terminal would interpret is escaped as in `$'…'`, which
+/// all common shells read.
+pub fn quote_for_shell(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
+    match escape(text) {
+        Cow::Owned(_) => {
+            let text = text.replace('\\', "\\\\").replace('\'', "\\'");
+            Cow::Owned(format!("$'{}'", escape(&text)))
+        }
+        Cow::Borrowed(text) if !text.is_empty() && text.chars().all(is_plain) => {
+            Cow::Borrowed(text)
+        }
+        Cow::Borrowed(text) => Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +146,63 @@ mod tests {
             assert_eq!(escape(text), seen);
         }
         assert!(matches!(escape("clean"), Cow::Borrowed(_)));
+    }
+}
+
+#[cfg(test)]
+mod decode_tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let decoded = |bytes: &[u8]| decode_text(bytes.to_vec());
+        assert_eq!(decoded(b"\xef\xbb\xbfa: \xc3\xa9"), Ok("a: é".to_owned()));
+        assert_eq!(decoded(b""), Ok(String::new()));
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_located() {
+        let refused = |bytes: &[u8]| decode_text(bytes.to_vec()).unwrap_err();
+        assert!(refused(b"\xff").contains("line 1 isn't valid UTF-8 (at byte 1 "));
+        assert!(refused(b"a\nb\n\xc3\xa9\xff").contains("line 3 isn't valid UTF-8 (at byte 3 "));
+    }
+}
+
+#[cfg(test)]
+mod shell_words_tests {
+    use super::*;
+
+    /// People see the real arguments, all of them, and nothing that moves their cursor.
+    #[test]
+    fn words_are_quoted_and_escaped() {
+        for (text, seen) in [
+            ("README.md", "README.md"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$(rm -rf /)", "'$(rm -rf /)'"),
+            ("中文", "中文"),
+            ("a\n\x1b[2J\\'", r"$'a\n\x1b[2J\\\''"),
+            ("\u{202e}gpj.exe", r"$'\u202egpj.exe'"),
+        ] {
+            assert_eq!(quote_for_shell(text), seen);
+        }
+        let long = "x".repeat(100_000);
+        assert_eq!(quote_for_shell(&long), long);
+    }
+
+    #[test]
+    fn a_path_stays_one_word_and_is_no_option() {
+        for (path, word) in [
+            ("session.jsonl", "session.jsonl"),
+            ("a b.jsonl", "'a b.jsonl'"),
+            ("-n", "./-n"),
+            ("-a b", "'./-a b'"),
+            ("-", "-"),
+            ("it's; $(id)", r"'it'\''s; $(id)'"),
+            ("\u{1b}[31m", r"$'\x1b[31m'"),
+        ] {
+            assert_eq!(quote_path_for_shell(Path::new(path)), word);
+        }
     }
 }

@@ -1,6 +1,11 @@
 //! Line breaks between words.
 
-use unicode_width::UnicodeWidthStr;
+use std::borrow::Cow;
+use std::ops::Range;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::text::escape::is_hidden;
 
 /// Breaks text into lines of at most `columns` columns, between words. Lines after the first begin with `indent`. A word that is
 /// wider than a line, such as a path, stays whole, and so does what stands in backticks: it can be copied and pasted. Expects text
@@ -62,6 +67,68 @@ fn painted_width(word: &str) -> usize {
     before + after.sum::<usize>()
 }
 
+// Truncation by terminal width.
+
+/// Truncates text to at most `columns` terminal columns. An ellipsis marks the cut. Expects text that is already
+/// escaped.
+pub fn truncate_to_columns(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut width = 0;
+    let kept = text.chars().take_while(|c| {
+        width += c.width().unwrap_or_default();
+        width < columns
+    });
+    Cow::Owned(kept.chain(['…']).collect())
+}
+
+// Truncation by characters.
+
+/// Maximum length of a name from outside, in characters.
+pub(crate) const MAX_NAME_CHARS: usize = 200;
+
+/// Truncates text to at most `limit` characters, and escapes control characters and characters that
+/// can't be seen or change the text direction.
+pub fn truncate(text: &str, limit: usize) -> String {
+    let mut clipped = String::new();
+    for c in text.chars().take(limit) {
+        if is_hidden(c) {
+            clipped.extend(c.escape_unicode());
+        } else {
+            clipped.push(c);
+        }
+    }
+    if text.chars().nth(limit).is_some() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+// Terminal colors.
+
+/// Applies a terminal style to the text (`1` bold, `2` dim, `31` red, `36` cyan …), unless `color` is false.
+pub fn paint(text: &str, style: &str, color: bool) -> String {
+    if color {
+        format!("\x1b[{style}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+// The lines of a text, as YAML counts them.
+
+/// Returns where a line begins after each line break that ends within `range`. A break is `\n`, `\r\n`, or `\r` alone.
+pub fn line_starts(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes();
+    let ends_line = move |at: &usize| match bytes.get(*at) {
+        Some(b'\n') => true,
+        Some(b'\r') => bytes.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    };
+    range.filter(ends_line).map(|at| at + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -102,5 +169,34 @@ mod tests {
             let wrapped = wrap_words(&text, columns, "");
             prop_assert_eq!(wrapped.replace('\n', " "), text);
         }
+    }
+}
+
+#[cfg(test)]
+mod columns_tests {
+
+    use crate::text::wrap::truncate_to_columns;
+
+    #[test]
+    fn a_text_is_truncated_by_columns() {
+        assert_eq!(truncate_to_columns("abc", 3), "abc");
+        assert_eq!(truncate_to_columns("abcd", 3), "ab…");
+        assert_eq!(truncate_to_columns("政策专家", 8), "政策专家");
+        assert_eq!(truncate_to_columns("政策专家", 7), "政策专…");
+        assert_eq!(truncate_to_columns("政策专家", 6), "政策…");
+    }
+}
+
+#[cfg(test)]
+mod line_starts_tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_line_break_begins_a_line() {
+        let text = "a\nb\r\nc\rd\r\r\n";
+        let found: Vec<usize> = line_starts(text, 0..text.len()).collect();
+        assert_eq!(found, [2, 5, 7, 9, 11]);
+        let halves = line_starts(text, 0..4).chain(line_starts(text, 4..text.len()));
+        assert_eq!(halves.collect::<Vec<_>>(), found, "cut within a break");
     }
 }

@@ -2,7 +2,4 @@
 
 mod file;
 
-mod lock_use;
-
-pub use file::ToolsLock;
-pub use lock_use::LockUse;
+pub use file::{LockUse, ToolsLock};

@@ -10,9 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::formats::{dialect_of_result, format_of};
-use crate::transcript::index::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
-use crate::transcript::input_error::{InputError, OffsetError};
-use crate::transcript::input_source::SpooledInput;
+use crate::transcript::index_builder::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
+use crate::transcript::input_source::{InputError, OffsetError, SpooledInput};
 use crate::transcript::raw_call::extract_call;
 use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
 

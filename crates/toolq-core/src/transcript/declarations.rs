@@ -8,12 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{JsonEdits, JsonText, ParsedObject, describe_parse_error};
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::document_frames;
-use crate::transcript::document_frames::DocumentVisitor;
-use crate::transcript::input_error::{InputError, OffsetError};
-use crate::transcript::input_source::InputSource;
+use crate::transcript::document_frames::{self, DocumentError, DocumentVisitor, InputDocument};
+use crate::transcript::input_source::{InputError, InputSource, OffsetError};
 
 /// Keys under which vendors put the schema of a tool's input.
 const SCHEMA_KEYS: [&str; 5] = [

@@ -6,13 +6,10 @@ use std::str::Utf8Error;
 
 use serde::de::IgnoredAny;
 
-use crate::json::{JsonText, ShallowJson, describe_parse_error};
+use crate::json::{DuplicateKey, JsonText, ParsedObject, ShallowJson, describe_parse_error};
 use crate::text::format_bytes;
-use crate::transcript::document::{DocumentOrigin, InputDocument};
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::input_error::{InputError, OffsetError};
-use crate::transcript::input_source::InputSource;
-use crate::transcript::json_end_scanner::JsonEndScanner;
+use crate::transcript::input_source::{InputError, InputSource, OffsetError};
+use crate::transcript::line_follower::JsonEndScanner;
 
 /// Initial size of the buffer, in bytes. It grows when a document doesn't fit.
 const INITIAL_BUFFER_BYTES: usize = 256 << 10;
@@ -336,5 +333,111 @@ fn foreign_format_hint(text: &str) -> Option<&'static str> {
             Some("this looks like tools.yaml: name it with `-c`. An input is JSON")
         }
         _ => None,
+    }
+}
+
+// One JSON document of an input, and the offsets of its parts.
+
+/// A document. Its outermost object is parsed once and shared by all readers.
+pub(crate) struct InputDocument<'a> {
+    pub json: JsonText<'a>,
+    /// `None` if the document isn't an object.
+    pub object: Option<ParsedObject<'a>>,
+    pub origin: DocumentOrigin,
+}
+
+/// Where a document starts, to find the offsets of its parts in the input.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct DocumentOrigin {
+    /// Address of its first byte in memory.
+    address: usize,
+    /// Offset of its first byte in the input.
+    offset: u64,
+}
+
+impl DocumentOrigin {
+    /// Creates the origin of a document whose `text` starts at byte `offset` of the input.
+    pub fn new(text: &str, offset: u64) -> Self {
+        let address = text.as_ptr().addr();
+        Self { address, offset }
+    }
+
+    /// Returns the offset of a part of the document in the input.
+    pub fn offset_of(self, part: JsonText) -> u64 {
+        let distance = part.get().as_ptr().addr().saturating_sub(self.address);
+        self.offset + distance as u64
+    }
+
+    /// Replaces the value that an error borrows from the document by its offset, so that the error can outlive the
+    /// document.
+    pub fn locate(self, error: DocumentError) -> OffsetError {
+        OffsetError {
+            hint: error.hint,
+            ..OffsetError::at(self.offset_of(error.value), error.message)
+        }
+    }
+}
+
+// An error about a value of a document that is still in memory.
+
+/// The result of reading a document or an event: an error if it doesn't have a form of its dialect.
+pub(crate) type DocumentResult<'a> = Result<(), DocumentError<'a>>;
+
+/// What is wrong with a value of a document.
+#[derive(Debug)]
+pub(crate) struct DocumentError<'a> {
+    /// The value, borrowed from the document.
+    pub value: JsonText<'a>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl<'a> DocumentError<'a> {
+    pub fn new(value: JsonText<'a>, message: impl Into<String>) -> Self {
+        Self {
+            value,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Creates the error for a `value` that isn't an object; `what` says what was expected there.
+    pub fn not_an_object(what: &str, value: JsonText<'a>) -> Self {
+        Self::new(
+            value,
+            format!("{what} must be an object, not {}", value.kind()),
+        )
+    }
+
+    /// Creates the error for the `value` of `key` that isn't an array.
+    pub fn not_an_array(key: &str, value: JsonText<'a>) -> Self {
+        Self::new(
+            value,
+            format!("`{key}` must be an array, not {}", value.kind()),
+        )
+    }
+
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+}
+
+impl<'a> From<DuplicateKey<'a>> for DocumentError<'a> {
+    fn from(
+        DuplicateKey {
+            key,
+            second_value: second,
+        }: DuplicateKey<'a>,
+    ) -> Self {
+        Self::new(
+            second,
+            format!(
+                "the key `{}` appears twice in one object",
+                key.escape_debug()
+            ),
+        )
     }
 }

@@ -4,14 +4,12 @@
 //! unrecognized line isn't an error yet: it's skipped if a later line shows that the input is such a log. In any other
 //! input, every document must be recognized.
 
-use crate::transcript::detect::{detect_dialect, may_be_log_line, mismatch_error};
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentError;
-use crate::transcript::document_frames::DocumentVisitor;
-use crate::transcript::formats::format_of;
+use crate::json::{JsonText, ObjectIter, ParsedObject};
+use crate::transcript::document_frames::{DocumentError, DocumentVisitor, InputDocument};
+use crate::transcript::formats::{format_of, recognize};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_error::OffsetError;
-use crate::transcript::unrecognized::unrecognized_document;
+use crate::transcript::input_source::OffsetError;
+use crate::transcript::raw_call::unrecognized_document;
 use crate::types::Dialect;
 
 /// The result of the documents read so far.
@@ -175,4 +173,98 @@ impl DocumentVisitor for DocumentReader {
     fn allows_torn_end(&self) -> bool {
         self.last_dialect == Some(Dialect::Toolq)
     }
+}
+
+// Detects the dialect of a document by its form alone.
+
+/// What the form of a document says about its dialect.
+enum Form {
+    /// Only this dialect has it.
+    Of(Dialect),
+    /// A conversation that has only text so far, which looks the same in several dialects.
+    OnlyText,
+    Unknown,
+}
+
+/// Returns the dialect of a document, or `None` if it has no known form. A conversation that has only text so far
+/// counts as Anthropic's; it has no calls, so the choice doesn't matter.
+pub(crate) fn detect_dialect(document: &InputDocument) -> Option<Dialect> {
+    match detect_form(document) {
+        Form::Of(dialect) => Some(dialect),
+        Form::OnlyText => Some(Dialect::Anthropic),
+        Form::Unknown => None,
+    }
+}
+
+fn detect_form(document: &InputDocument) -> Form {
+    match (&document.object, document.json.objects()) {
+        (Some(whole), _) => detect_object(whole),
+        (None, Some(items)) => detect_list(items),
+        (None, None) => Form::Unknown,
+    }
+}
+
+fn detect_object(object: &ParsedObject) -> Form {
+    if let Some(dialect) = recognize(object) {
+        return Form::Of(dialect);
+    }
+    match object.get("messages").and_then(JsonText::objects) {
+        _ if object.has_value("role") => Form::OnlyText,
+        Some(messages) => detect_conversation(messages),
+        None => Form::Unknown,
+    }
+}
+
+fn detect_list(mut items: ObjectIter) -> Form {
+    match items.next() {
+        None => Form::OnlyText,
+        Some(Ok(first)) if first.has_value("role") => {
+            detect_conversation([Ok(first)].into_iter().chain(items))
+        }
+        Some(Ok(first)) => recognize(&first).map_or(Form::Unknown, Form::Of),
+        Some(Err(_)) => Form::Unknown,
+    }
+}
+
+/// Returns the dialect of the first message of the model that shows one, or else of any: only the model's messages have calls, and
+/// others may have been put in from elsewhere.
+fn detect_conversation<'a>(
+    messages: impl Iterator<Item = Result<ParsedObject<'a>, JsonText<'a>>>,
+) -> Form {
+    let mut shown = Form::OnlyText;
+    for message in messages.flatten() {
+        let is_model = matches!(
+            message.get_text("role").as_deref(),
+            Some("assistant" | "model")
+        );
+        match recognize(&message) {
+            Some(dialect) if is_model => return Form::Of(dialect),
+            Some(dialect) if matches!(shown, Form::OnlyText) => shown = Form::Of(dialect),
+            _ => {}
+        }
+    }
+    shown
+}
+
+/// Returns whether an unrecognized document may be one of the other lines that session logs have.
+pub(crate) fn may_be_log_line(document: &InputDocument) -> bool {
+    let object = document.object.as_ref();
+    object.is_some_and(|object| object.get_text("type").is_some() && !object.has_value("error"))
+}
+
+/// Returns the error for a document in which `given`, the dialect that the user named, finds no calls, if its form shows
+/// that it is of another dialect.
+pub(crate) fn mismatch_error<'a>(
+    document: &InputDocument<'a>,
+    given: Dialect,
+) -> Option<DocumentError<'a>> {
+    let Form::Of(dialect) = detect_form(document) else {
+        return None;
+    };
+    if dialect == given {
+        return None;
+    }
+    let message = format!("this has the form of `{dialect}`, but `--from` says `{given}`");
+    let hint = format!("write `--from {dialect}`, or leave it out: toolq detects the format");
+    Some(DocumentError::new(document.json, message).with_hint(hint))
 }

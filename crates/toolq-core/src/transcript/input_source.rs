@@ -3,6 +3,7 @@
 //! A regular file is read in place, unless something may change it meanwhile. A pipe is copied to an unnamed temporary file as it's read, so that it's never held
 //! in memory and leaves nothing behind on disk.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek as _, Write as _};
 use std::ops::Range;
@@ -12,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use crate::transcript::input_error::{InputError, LineCol, OffsetError};
+use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::raw_call::parse_input;
 
 /// How much is read at a time while counting lines, in bytes.
 const READ_CHUNK_BYTES: usize = 64 * 1024;
@@ -347,6 +349,175 @@ fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     file.read_exact_at(&mut bytes, range.start)?;
     Ok(bytes)
+}
+
+// Errors in an input, with their position and a hint for the user.
+
+/// Why an input can't be read or isn't what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputError {
+    /// Display name of the input.
+    pub input_name: String,
+    /// Where the error is. `None` if the bytes themselves couldn't be read.
+    pub position: Option<LineCol>,
+    /// What is wrong: one sentence without a final period.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The number of the system's error, if it is one.
+    pub errno: Option<i32>,
+}
+
+/// A position in a text. Both numbers are counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineCol {
+    /// Line number; lines end at `\n`.
+    pub line: usize,
+    /// Column, in characters.
+    pub column: usize,
+}
+
+impl InputError {
+    /// Creates the error for a failed I/O operation; `what` says what failed.
+    pub(super) fn from_io(input_name: &str, what: &str, error: &io::Error) -> Self {
+        Self {
+            input_name: input_name.to_owned(),
+            position: None,
+            message: format!("{what}: {error}"),
+            hint: None,
+            errno: error.raw_os_error(),
+        }
+    }
+}
+
+impl InputError {
+    /// Returns what is wrong and what to do about it, without the name of the input and a position in it. This is for
+    /// callers that passed a value and never saw its text.
+    pub fn describe_without_place(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some(LineCol { line, column }) => {
+                write!(f, "{}:{line}:{column}: {}", self.input_name, self.message)
+            }
+            None => write!(f, "{}: {}", self.input_name, self.message),
+        }
+    }
+}
+
+impl std::error::Error for InputError {}
+
+/// An error at a byte offset of an input. [`SpooledInput`](super::input_source::SpooledInput) turns it into an
+/// [`InputError`] by counting lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OffsetError {
+    /// Byte offset from the start of the input.
+    pub offset: u64,
+    pub message: String,
+    pub hint: Option<String>,
+    /// Offset of the document that the error is in, if it may lack its end.
+    pub document_offset: Option<u64>,
+}
+
+impl OffsetError {
+    /// Creates an error at `offset`.
+    pub fn at(offset: u64, message: impl Into<String>) -> Self {
+        Self {
+            offset,
+            message: message.into(),
+            hint: None,
+            document_offset: None,
+        }
+    }
+
+    /// Adds a hint.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// Adds the offset of the document that the error is in.
+    pub fn in_document_at(self, offset: u64) -> Self {
+        Self {
+            document_offset: Some(offset),
+            ..self
+        }
+    }
+}
+
+// Finds the input of a call: under the key that its dialect has for it, or under another one that some servers write instead.
+
+/// Keys that inputs have in some dialect or template.
+const INPUT_KEYS: [&str; 6] = [
+    "arguments",
+    "args",
+    "input",
+    "kwargs",
+    "parameters",
+    "params",
+];
+
+/// What keys of inputs have in them. What stands under any other such key may be an input, but nothing says that it is.
+const INPUT_WORDS: [&str; 3] = ["arg", "input", "param"];
+
+/// Returns what is at `key` of a call, the first of `places`. If that is missing or empty, the input is what stands under the only
+/// other key of an input, there or in the objects around it.
+///
+/// # Errors
+/// It isn't certain what the input is.
+pub(crate) fn find_input<'a>(
+    places: &[&ParsedObject<'a>],
+    key: &str,
+) -> Result<Option<JsonText<'a>>, InvalidInput> {
+    let own = places.first().and_then(|call| call.get(key));
+    if own.is_some_and(|own| !says_nothing(own)) {
+        return Ok(own);
+    }
+    let members = places.iter().flat_map(|place| place.members());
+    let others: Vec<_> = members
+        .filter(|(name, value)| is_like_input(name) && !says_nothing(*value))
+        .collect();
+    match others[..] {
+        [] => Ok(own),
+        [(name, value)] if own.is_none_or(is_blank) && is_input(name, *value) => Ok(Some(*value)),
+        [(name, _), ..] => Err(InvalidInput::OtherKey(name.to_string())),
+    }
+}
+
+/// Parses what [`find_input`] finds.
+///
+/// # Errors
+/// It isn't certain what the input is, or it isn't an object.
+pub(crate) fn read_input(places: &[&ParsedObject], key: &str) -> Result<Input, InvalidInput> {
+    find_input(places, key).and_then(parse_input)
+}
+
+fn is_like_input(name: &str) -> bool {
+    let name = name.to_lowercase();
+    INPUT_WORDS.iter().any(|word| name.contains(word))
+}
+
+fn is_input(name: &str, value: JsonText) -> bool {
+    INPUT_KEYS.contains(&name) && matches!(value.kind(), JsonKind::Object | JsonKind::String)
+}
+
+fn is_blank(value: JsonText) -> bool {
+    value.is_null() || value.get() == "\"\""
+}
+
+/// Returns whether a value has no arguments, even if it says so.
+fn says_nothing(value: JsonText) -> bool {
+    let letters: String = value.get().split_ascii_whitespace().collect();
+    is_blank(value) || matches!(&*letters, "{}" | "\"{}\"")
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
-use crate::transcript::call_id::CallId;
-use crate::transcript::index::CallIndexEntry;
-use crate::types::{Call, CallKind, GENERATED_ID_PREFIX, RecordedResult, ResultContent};
+use crate::transcript::document_frames::{DocumentError, InputDocument};
+use crate::transcript::index_builder::CallIndexEntry;
+use crate::types::{
+    Call, CallKind, GENERATED_ID_PREFIX, RecordedResult, ResultContent, StreamVendor,
+};
 
 /// The id, name, and input of one call.
 #[derive(Debug)]
@@ -160,4 +162,241 @@ fn parse_content(value: Option<JsonText>) -> ResultContent {
 /// Returns a text as JSON.
 pub(crate) fn quote_json(text: &str) -> String {
     Value::from(text).to_string()
+}
+
+// The id of a call, as the call itself or its result has it. Every dialect's ids are read here.
+
+/// Keys under which the results of the dialects name their calls. A conversation may have been put together from several.
+const RESULT_KEYS: [&str; 5] = [
+    "tool_use_id",
+    "tool_call_id",
+    "call_id",
+    "toolUseId",
+    "toolCallId",
+];
+
+/// An id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum CallId<'a> {
+    /// There is none, or what some servers write in its place: nothing, a blank, or the word `null`.
+    #[default]
+    Missing,
+    Text(Cow<'a, str>),
+    /// The digits of a number. It names the same call as a text of these digits.
+    Number(Cow<'a, str>),
+    /// Something that can't name a call.
+    Unreadable(JsonKind),
+}
+
+impl<'a> CallId<'a> {
+    /// Reads the id at `key`.
+    pub fn read(object: &ParsedObject<'a>, key: &str) -> Self {
+        object.get(key).map_or(Self::Missing, Self::from_json)
+    }
+
+    /// Reads the id that a result names: the first of those that it has.
+    pub fn of_result(result: &ParsedObject<'a>) -> Self {
+        let mut ids = RESULT_KEYS.iter().map(|key| Self::read(result, key));
+        ids.find(|id| !id.is_missing()).unwrap_or_default()
+    }
+
+    pub fn from_json(value: JsonText<'a>) -> Self {
+        match (value.kind(), value.to_text()) {
+            (JsonKind::Null, _) => Self::Missing,
+            (JsonKind::Number, _) => Self::Number(value.get().into()),
+            (_, Some(text)) => Self::from_text(text),
+            (kind, None) => Self::Unreadable(kind),
+        }
+    }
+
+    pub fn from_text(text: Cow<'a, str>) -> Self {
+        match text.trim() {
+            "" | "null" => Self::Missing,
+            _ => Self::Text(text),
+        }
+    }
+
+    /// Returns what names the call.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Number(text) => Some(text),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+
+    pub fn is_missing(&self) -> bool {
+        *self == Self::Missing
+    }
+
+    pub fn is_number(&self) -> bool {
+        matches!(self, Self::Number(_))
+    }
+
+    pub fn into_owned(self) -> CallId<'static> {
+        match self {
+            Self::Missing => CallId::Missing,
+            Self::Text(text) => CallId::Text(text.into_owned().into()),
+            Self::Number(digits) => CallId::Number(digits.into_owned().into()),
+            Self::Unreadable(kind) => CallId::Unreadable(kind),
+        }
+    }
+}
+
+// Says what is wrong with an input that isn't what was expected, and what was.
+
+/// Maximum number of keys of an unrecognized object that an error names.
+const MAX_SHOWN_KEYS: usize = 6;
+/// Maximum number of characters of an input's text that an error shows.
+const MAX_SHOWN_CHARS: usize = 100;
+
+/// What an unrecognized document could be.
+const EXPECTED: &str = "expected a response, an assistant message, an array of content blocks, a request with its \
+                        `messages`, or a session log";
+
+/// Returns the error for an unrecognized document: what it is, and what was expected.
+pub(crate) fn unrecognized_document<'a>(document: &InputDocument<'a>) -> DocumentError<'a> {
+    if let Some(object) = &document.object {
+        return unrecognized_object(object);
+    }
+    let message = format!("{} isn't a model response", document.json.kind());
+    DocumentError::new(document.json, message).with_hint(EXPECTED)
+}
+
+/// Like [`unrecognized_document`], for an object.
+pub(crate) fn unrecognized_object<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
+    if object.has_value("error") {
+        return api_error(object);
+    }
+    let message = format!("{} isn't a model response", describe_object(object));
+    let hint = if is_stream_event(object) {
+        "this is an event of a stream, without its `data: `. To plan or run such lines: \
+         `awk 'NF {print \"data: \" $0 \"\\n\"}' FILE | toolq plan`"
+    } else if is_untyped_call(object) {
+        "the block of a call says so: add `\"type\": \"tool_use\"`"
+    } else {
+        EXPECTED
+    };
+    DocumentError::new(object.json(), message).with_hint(hint)
+}
+
+/// Returns whether an object is a call, except that it doesn't say so.
+fn is_untyped_call(object: &ParsedObject<'_>) -> bool {
+    !object.has_value("type") && object.has_value("name") && object.has_value("input")
+}
+
+/// Returns whether an object is what an API sends in one event of a stream.
+fn is_stream_event(object: &ParsedObject<'_>) -> bool {
+    let kind = object.get_text("type");
+    kind.is_some_and(|kind| kind == "message_start" || kind.starts_with("response."))
+        || object.get_text("object").as_deref() == Some("chat.completion.chunk")
+}
+
+/// Returns the error for an event of another vendor's stream than the user named.
+pub(crate) fn vendor_mismatch_error<'a>(
+    event: &ParsedObject<'a>,
+    found: StreamVendor,
+    given: StreamVendor,
+) -> DocumentError<'a> {
+    let (found, given) = (found.name(), given.name());
+    let message = format!("this has the form of `{found}`, but `--from` says `{given}`");
+    let hint = format!("write `--from {found}`, or leave it out: toolq detects the format");
+    DocumentError::new(event.json(), message).with_hint(hint)
+}
+
+/// Returns the error for an object with which an API says that it failed.
+pub(crate) fn api_error<'a>(object: &ParsedObject<'a>) -> DocumentError<'a> {
+    let api_text = describe_api_error(object);
+    let message = format!("this is an API error{api_text}, not a model response");
+    DocumentError::new(object.json(), message).with_hint("the request failed: check what it sent")
+}
+
+/// Returns the error for an event with which the API aborts a stream.
+pub(crate) fn stream_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
+    let api_text = describe_api_error(event);
+    let message = format!("the API ended the stream with an error{api_text}");
+    DocumentError::new(event.json(), message)
+}
+
+/// Returns the error for an event of no known dialect.
+pub(crate) fn unrecognized_event<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
+    let message = format!(
+        "{} isn't an event of a model's stream",
+        describe_object(event)
+    );
+    DocumentError::new(event.json(), message).with_hint(
+        "expected events of Anthropic's Messages API, of OpenAI's chat completions or responses, or of Gemini",
+    )
+}
+
+/// Returns the kind and message of an API error in parentheses, or an empty string if it has neither.
+fn describe_api_error(object: &ParsedObject) -> String {
+    let error = object.get_object("error");
+    let error = error.as_ref().unwrap_or(object);
+    let part = |key| error.get_text(key).filter(|text| text != "error");
+    let fields = [
+        part("type").or(part("code")),
+        part("message"),
+        object.get_text("error"),
+    ];
+    let texts: Vec<String> = fields
+        .iter()
+        .flatten()
+        .map(|text| escape_and_truncate(text))
+        .collect();
+    match texts.as_slice() {
+        [] => String::new(),
+        texts => format!(" ({})", texts.join(": ")),
+    }
+}
+
+/// Describes an object by its keys.
+fn describe_object(object: &ParsedObject) -> String {
+    let keys = object
+        .members()
+        .iter()
+        .map(|(key, _)| format!("`{}`", escape_and_truncate(key)));
+    let keys: Vec<String> = keys.take(MAX_SHOWN_KEYS).collect();
+    if keys.is_empty() {
+        return "an empty object".to_owned();
+    }
+    let more = if object.members().len() > MAX_SHOWN_KEYS {
+        ", …"
+    } else {
+        ""
+    };
+    format!("an object with the keys {}{more}", keys.join(", "))
+}
+
+/// Escapes control characters in a text of the input and truncates it.
+fn escape_and_truncate(text: &str) -> String {
+    text.chars()
+        .take(MAX_SHOWN_CHARS)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_text_or_a_number_that_says_something() {
+        let read = |json: &'static str| CallId::from_json(JsonText::new(json));
+        for blank in ["null", "\"\"", "\" \\n\"", "\"null\""] {
+            assert!(read(blank).is_missing(), "{blank}");
+        }
+        assert_eq!(read("\"a\""), CallId::Text("a".into()));
+        assert_eq!(
+            read("12345678901234567890").text(),
+            Some("12345678901234567890")
+        );
+        for (other, kind) in [
+            ("{}", JsonKind::Object),
+            ("[1]", JsonKind::Array),
+            ("true", JsonKind::Boolean),
+            ("\"\\ud800\"", JsonKind::String),
+        ] {
+            assert_eq!(read(other), CallId::Unreadable(kind), "{other}");
+        }
+    }
 }

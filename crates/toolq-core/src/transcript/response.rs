@@ -5,13 +5,11 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
-use crate::transcript::document::{DocumentOrigin, InputDocument};
+use crate::transcript::document_frames::{DocumentOrigin, InputDocument};
 use crate::transcript::formats::{format_of, returnable_content};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::extract_call;
-use crate::transcript::response_error::{ResponseError, find_choice_error, find_error};
-use crate::transcript::response_usage::complete_usage;
-use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn};
+use crate::types::{Api, Dialect, ModelResponse, ReportedUsage, StopReason, Turn, Usage};
 
 /// Maximum number of calls in a response, far more than any model makes. A call takes much more memory than its bytes
 /// in the body, so a limit on the body's size isn't enough.
@@ -191,4 +189,97 @@ fn content_text(content: JsonText) -> String {
 /// Wraps `text`, which is known to be valid JSON.
 fn to_raw_value(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_default()
+}
+
+// Why a model API's response can't be used, and the errors that an API sends instead of one.
+
+/// Why a response body isn't a usable response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResponseError {
+    /// It's malformed, or something else: what is wrong with it, as a clause.
+    Unreadable(String),
+    /// The API returned an error instead.
+    Api {
+        /// The API's type or code of the error, such as `overloaded_error`; may be empty.
+        kind: String,
+        /// The API's message.
+        message: String,
+    },
+}
+
+impl ResponseError {
+    pub(crate) fn unreadable(why: impl Into<String>) -> Self {
+        Self::Unreadable(why.into())
+    }
+}
+
+/// Returns the error that an API sent instead of a response: `{"error": {"type", "message"}}`, a text under `error`, or
+/// an object of type `error`.
+pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
+    let error = object.get("error").filter(|error| !error.is_null());
+    let is_error = object.get_text("type").is_some_and(|kind| kind == "error");
+    let error = error.or_else(|| is_error.then(|| object.json()))?;
+    let inner = error.object();
+    let field = |name| inner.as_ref().and_then(|inner| inner.get_text(name));
+    let message = field("message").or_else(|| error.to_text());
+    let kind = field("type").filter(|kind| kind != "error");
+    Some(ResponseError::Api {
+        kind: kind
+            .or_else(|| field("code"))
+            .unwrap_or_default()
+            .into_owned(),
+        message: message.unwrap_or(Cow::Borrowed(error.get())).into_owned(),
+    })
+}
+
+/// Returns the error that ended a response of chat completions. There it's part of the choice: `finish_reason` is
+/// `error`.
+pub(crate) fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
+    let is_error = choice.get_text("finish_reason")? == "error";
+    is_error.then(|| {
+        find_error(choice).unwrap_or_else(|| ResponseError::Api {
+            kind: "api_error".to_owned(),
+            message: "the server ended the response with an error".to_owned(),
+        })
+    })
+}
+
+// Reads the token usage that a model API reports.
+
+/// Returns the usage of a response, or `None` unless its API reported both input and output tokens.
+pub(crate) fn complete_usage(api: Api, usage: &ParsedObject) -> Option<Usage> {
+    let [read, written] = match api {
+        Api::Anthropic => ["input_tokens", "output_tokens"],
+        Api::OpenAiChat => ["prompt_tokens", "completion_tokens"],
+    };
+    parse_count(usage, read).and(parse_count(usage, written))?;
+    Some(parse_usage(api, usage))
+}
+
+/// Parses the token counts that an API has reported so far. Missing counts are 0.
+fn parse_usage(api: Api, usage: &ParsedObject) -> Usage {
+    let count = |name| parse_count(usage, name).unwrap_or_default();
+    match api {
+        Api::Anthropic => Usage {
+            input: count("input_tokens"),
+            output: count("output_tokens"),
+            cache_read: count("cache_read_input_tokens"),
+            cache_write: count("cache_creation_input_tokens"),
+        },
+        Api::OpenAiChat => {
+            let details = usage.get_object("prompt_tokens_details");
+            let cached = details.and_then(|details| parse_count(&details, "cached_tokens"));
+            let cached = cached.unwrap_or_default();
+            Usage {
+                input: count("prompt_tokens").saturating_sub(cached),
+                output: count("completion_tokens"),
+                cache_read: cached,
+                cache_write: 0,
+            }
+        }
+    }
+}
+
+fn parse_count(object: &ParsedObject, name: &str) -> Option<u64> {
+    object.get(name)?.get().parse().ok()
 }

@@ -53,9 +53,9 @@ mod usage;
 mod verdict;
 mod wrapper;
 
-pub use agent::BuiltinTool;
 pub use agent::{
-    AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
+    AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, BuiltinTool, ModelResponse,
+    StopReason,
 };
 pub use answer::{CallAnswer, CallReport, ClientContent, ResultContent};
 pub use approval::{Approval, ApprovalDecision, ApprovalMeans, ApprovalPolicy, ApprovalRequest};

@@ -1,11 +1,6 @@
 //! Where a request may go: host lists, public addresses, and the final URL of a request.
 
-pub(crate) mod hosts;
-mod public_address;
-mod query;
-mod request_url;
+pub(crate) mod request_url;
 
-pub(crate) use hosts::{parse_host_name_pattern, parse_host_pattern};
-pub use public_address::is_public;
-pub(crate) use query::encode_query_text;
-pub use request_url::{RequestUrlError, build_request_url};
+pub use request_url::{RequestUrlError, build_request_url, is_public};
+pub(crate) use request_url::{encode_query_text, parse_host_name_pattern, parse_host_pattern};

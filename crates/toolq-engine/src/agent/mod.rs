@@ -3,16 +3,9 @@
 
 mod conversation;
 mod endpoint;
-mod env_templates;
-mod error;
 mod model_call;
-mod model_name;
-mod request_body;
-mod request_error;
 mod runner;
 mod scope;
-mod toolset;
 
-pub(crate) use error::in_doubt_outcome;
-pub(crate) use runner::AgentRunner;
+pub(crate) use runner::{AgentRunner, in_doubt_outcome};
 pub(crate) use scope::AgentScope;

@@ -1,6 +1,5 @@
 //! Runs calls of tools that the process serves which embeds the engine.
 
-mod content;
 mod runner;
 
 use std::fmt;
@@ -14,8 +13,8 @@ use serde_json::value::RawValue;
 use toolq_core::json::Input;
 use toolq_core::types::{CallRef, Effect};
 
-pub use content::text_of as text_of_host_content;
 pub(crate) use runner::HostRunner;
+pub use runner::text_of as text_of_host_content;
 
 /// What serves the tools with `backing: host`.
 pub trait HostTools: fmt::Debug + Send + Sync {

@@ -7,9 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use redact::Mask;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Response};
+use url::Url;
+
+use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
+use crate::http::clients::HttpClients;
+use crate::http::error::{self, HttpError};
+use crate::http::request_body::{GzipBody, content_encoding, parse_retry_after, resolve_body};
+use crate::http::send_guard::SendGuard;
+use crate::message_feeder::resolve_text;
+use crate::output::OutputCollector;
+use crate::scheduler::CallJob;
+use crate::settings::EngineSettings;
+use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{format_bytes, format_duration};
 use toolq_core::types::{
@@ -17,19 +28,6 @@ use toolq_core::types::{
     HttpMethod, Outcome, PartialTemplate, Tool, TransportError, TransportPhase,
 };
 use toolq_core::url::{RequestUrlError, build_request_url};
-use url::Url;
-
-use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
-use crate::http::clients::HttpClients;
-use crate::http::error::{self, HttpError};
-use crate::http::gzip_body::GzipBody;
-use crate::http::request_body::resolve_body;
-use crate::http::response_headers::{content_encoding, parse_retry_after};
-use crate::http::send_guard::SendGuard;
-use crate::output::OutputCollector;
-use crate::partial_values::resolve_text;
-use crate::scheduler::CallJob;
-use crate::settings::EngineSettings;
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::*;
 
 use crate::memory::{MemoryUse, RememberedIn};
-use crate::records::line;
+use crate::records::record;
 use redact::Mask;
 use toolq_core::json::Input;
 use toolq_core::os::Clock;
@@ -225,7 +225,7 @@ fn large_contents_are_stored_as_blobs() {
     let stored = |body: &Value| -> Value {
         let file = body["$file"].as_str().unwrap();
         let bytes = fs::read(path.with_extension("jsonl.d").join(file)).unwrap();
-        assert_eq!(line::sha256_hex(&bytes), file);
+        assert_eq!(record::sha256_hex(&bytes), file);
         assert_eq!(body["bytes"], bytes.len());
         serde_json::from_slice(&bytes).unwrap()
     };
@@ -237,7 +237,7 @@ fn large_contents_are_stored_as_blobs() {
         text
     );
     assert_eq!(stored(&lines[4]["content"]), text);
-    let digest = line::sha256_hex(whole_id.as_bytes());
+    let digest = record::sha256_hex(whole_id.as_bytes());
     for line in &lines[2..5] {
         let id = line["metadata"]["tool_use_id"].as_str().unwrap();
         assert!(id.starts_with("éé") && id.len() < 512, "{id}");
@@ -370,7 +370,7 @@ fn a_newer_log_is_not_continued() {
     let path = dir.path().join("log.jsonl");
     let format = serde_json::json!({"format": {"major": 1, "minor": 1}});
     let metadata = sequence::complete_metadata("session", &format);
-    let head = line::RecordHeader {
+    let head = record::RecordHeader {
         seq: 0,
         id: uuid::Uuid::nil(),
         parent: None,
@@ -378,7 +378,7 @@ fn a_newer_log_is_not_continued() {
         kind: &RecordKind::Session,
     };
     let mut line = Vec::new();
-    line::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
+    record::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
     fs::write(&path, &line).unwrap();
     let error = begin_session(&path, Mask::default()).err().unwrap();
     assert!(

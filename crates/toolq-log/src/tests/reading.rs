@@ -1,7 +1,7 @@
 //! A log is read exactly as it was written, or not at all.
 
 use crate::read::CorruptionKind;
-use crate::records::line;
+use crate::records::record;
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, SessionEndRecord, SessionRecord, StartRecord,
     TurnRecord,
@@ -190,7 +190,7 @@ fn every_moved_or_missing_line_is_found() {
 #[test]
 fn an_unknown_record_that_must_be_understood_is_refused() {
     let record = |kind: RecordKind, seq, metadata: Value| {
-        let head = line::RecordHeader {
+        let head = record::RecordHeader {
             seq,
             id: uuid::Uuid::nil(),
             parent: None,
@@ -198,7 +198,7 @@ fn an_unknown_record_that_must_be_understood_is_refused() {
             kind: &kind,
         };
         let mut line = Vec::new();
-        line::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
+        record::write_sealed_line(&mut line, &head, &(), &metadata).unwrap();
         line
     };
     let two_records = |kind: &str, second: Value, minor: u32| {

@@ -2,7 +2,7 @@
 
 use crate::open::LockedLog;
 use crate::records::RecoveredRecord;
-use crate::records::line;
+use crate::records::record;
 use crate::tests::reading::{count_line_breaks, read_records, write_sample_log};
 
 use super::*;
@@ -62,7 +62,7 @@ fn a_log_cut_off_at_any_byte_is_recovered() {
         let copy = dir.path().join(&recovered[0].file);
         assert_eq!(fs::read(&copy).unwrap(), whole[kept..cut]);
         assert_eq!(recovered[0].dropped_bytes, (cut - kept) as u64);
-        assert_eq!(recovered[0].sha256, line::sha256_hex(&whole[kept..cut]));
+        assert_eq!(recovered[0].sha256, record::sha256_hex(&whole[kept..cut]));
         assert_eq!(
             fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
             0o600
@@ -99,7 +99,7 @@ fn an_interrupted_recovery_is_finished_by_the_next() {
         let recovered = recovered_fields(&records);
         for copy in &recovered {
             let aside = fs::read(dir.path().join(&copy.file)).unwrap();
-            assert_eq!(line::sha256_hex(&aside), copy.sha256);
+            assert_eq!(record::sha256_hex(&aside), copy.sha256);
         }
         recovered
             .iter()

@@ -359,7 +359,7 @@ mod replicated_file_tests {
     fn a_sync_stores_what_was_written_since_the_last_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let mut options = std::fs::OpenOptions::new();
+        let mut options = OpenOptions::new();
         let file = options.append(true).create_new(true).open(&path).unwrap();
         let replica = MemoryReplica::default();
         let disk = DiskFile::new(file, &path);
@@ -376,7 +376,7 @@ mod replicated_file_tests {
         log.write(b"three\n").unwrap();
         log.sync().unwrap();
         assert_eq!(stored(), b"one\ntwo\nthree\n");
-        assert_eq!(std::fs::read(&path).unwrap(), stored());
+        assert_eq!(fs::read(&path).unwrap(), stored());
         *replica.is_broken.lock().unwrap() = true;
         log.write(b"four\n").unwrap();
         assert!(log.sync().is_err());

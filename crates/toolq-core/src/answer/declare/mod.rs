@@ -1,6 +1,5 @@
 //! Renders tools as the declarations that each API expects, or as a prompt section.
 
 mod declarations;
-mod markdown;
 
 pub use declarations::{DeclarationFormat, mcp_declaration, render_declarations};

@@ -7,16 +7,13 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use crate::answer::render::anthropic;
-use crate::answer::render::bedrock;
-use crate::answer::render::gemini;
-use crate::answer::render::model_content;
-use crate::answer::render::openai;
-use crate::answer::render::results;
+use crate::answer::render::model_content::{self, content_for_model};
+use crate::answer::render::{bedrock, gemini, openai};
 use crate::json::expect_json;
-use crate::types::{AnswerForm, CallAnswer, ResultContent};
+use crate::types::{AnswerForm, CallAnswer, ResultContent, is_generated_id};
 
 /// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
 /// a trailing newline. [`AnswerForm::BlockLines`] and [`AnswerForm::ResultLines`] have one line per result, and are empty without results. Any other form
@@ -26,22 +23,20 @@ pub fn render_answers(form: AnswerForm, answers: &[CallAnswer]) -> String {
         (AnswerForm::BlockLines, _) => {
             let lines: Vec<String> = answers
                 .iter()
-                .map(|answer| to_compact_json(&anthropic::build_block(answer)))
+                .map(|answer| to_compact_json(&build_block(answer)))
                 .collect();
             lines.join("\n")
         }
         (AnswerForm::ResultLines, _) => {
-            let rows = answers.iter().map(results::build_row);
+            let rows = answers.iter().map(build_row);
             let lines: Vec<String> = rows.map(|row| to_compact_json(&row)).collect();
             lines.join("\n")
         }
         (_, []) => "[]".to_owned(),
-        (AnswerForm::Message, _) => to_compact_json(&anthropic::build_message(answers)),
-        (AnswerForm::Block, [answer]) => to_compact_json(&anthropic::build_block(answer)),
-        (AnswerForm::Blocks | AnswerForm::Block, _) => {
-            to_compact_json(&anthropic::build_blocks(answers))
-        }
-        (AnswerForm::Results, _) => to_compact_json(&results::build_rows(answers)),
+        (AnswerForm::Message, _) => to_compact_json(&build_message(answers)),
+        (AnswerForm::Block, [answer]) => to_compact_json(&build_block(answer)),
+        (AnswerForm::Blocks | AnswerForm::Block, _) => to_compact_json(&build_blocks(answers)),
+        (AnswerForm::Results, _) => to_compact_json(&build_rows(answers)),
         (AnswerForm::OpenAiChat, _) => to_compact_json(&openai::build_messages(answers)),
         (AnswerForm::OpenAiResponses, _) => to_compact_json(&openai::build_outputs(answers)),
         (AnswerForm::Gemini, _) => to_compact_json(&gemini::build_message(answers)),
@@ -57,4 +52,149 @@ pub fn content_as_text(content: &ResultContent) -> Cow<'_, str> {
 
 fn to_compact_json(value: &impl Serialize) -> String {
     expect_json(serde_json::to_string(value))
+}
+
+// The id of a call in its result, in the form in which the call had it.
+
+/// An id: a text, or the digits of a number.
+#[derive(Clone, Copy)]
+pub(super) struct AnswerId<'a> {
+    text: &'a str,
+    is_number: bool,
+}
+
+impl<'a> AnswerId<'a> {
+    pub fn of(answer: &'a CallAnswer) -> Self {
+        Self {
+            text: &answer.tool_use_id,
+            is_number: answer.has_number_id,
+        }
+    }
+
+    /// Returns the id that the call had itself, for dialects whose results need none.
+    pub fn own(answer: &'a CallAnswer) -> Option<Self> {
+        (!is_generated_id(&answer.tool_use_id)).then(|| Self::of(answer))
+    }
+}
+
+impl Serialize for AnswerId<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number = || RawValue::from_string(self.text.to_owned()).ok();
+        match self.is_number.then(number).flatten() {
+            Some(number) => number.serialize(serializer),
+            None => serializer.serialize_str(self.text),
+        }
+    }
+}
+
+// Lists of results, which are built one at a time while they are written: a turn may have many.
+
+/// The results of these calls, each as `build` makes it.
+pub struct AnswerList<'a, T> {
+    answers: &'a [CallAnswer],
+    build: fn(&'a CallAnswer) -> T,
+}
+
+impl<'a, T> AnswerList<'a, T> {
+    /// Creates a list of these results.
+    pub fn new(answers: &'a [CallAnswer], build: fn(&'a CallAnswer) -> T) -> Self {
+        Self { answers, build }
+    }
+}
+
+impl<T: Serialize> Serialize for AnswerList<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.answers.iter().map(self.build))
+    }
+}
+
+// Renders results for programs: with how each call ended, which no dialect has a place for.
+
+/// One result.
+#[derive(Serialize)]
+pub struct ResultRow<'a> {
+    tool_use_id: &'a str,
+    tool_name: &'a str,
+    status: &'a str,
+    is_error: bool,
+    content: ToolResultContent<'a>,
+    error: Option<&'a str>,
+    duration_ms: u128,
+    attempts: u32,
+    /// The age of a result from the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_age_ms: Option<u128>,
+}
+
+/// Builds the row of each result.
+pub fn build_rows(answers: &[CallAnswer]) -> AnswerList<'_, ResultRow<'_>> {
+    AnswerList::new(answers, build_row)
+}
+
+/// Builds the row of one result.
+pub fn build_row(answer: &CallAnswer) -> ResultRow<'_> {
+    ResultRow {
+        tool_use_id: &answer.tool_use_id,
+        tool_name: &answer.tool_name,
+        status: answer.report.status.as_str(),
+        is_error: answer.is_error,
+        content: ToolResultContent(&answer.content),
+        error: answer.report.error.as_deref(),
+        duration_ms: answer.report.duration.as_millis(),
+        attempts: answer.report.attempts,
+        cached_age_ms: answer.report.cached_age.map(|age| age.as_millis()),
+    }
+}
+
+// Renders `tool_result` blocks: alone, in an array, or in a user message.
+
+/// The user message that carries the results.
+#[derive(Serialize)]
+pub struct UserMessage<'a> {
+    role: &'static str,
+    content: AnswerList<'a, ToolResultBlock<'a>>,
+}
+
+/// One `tool_result` block.
+#[derive(Serialize)]
+pub struct ToolResultBlock<'a> {
+    r#type: &'static str,
+    tool_use_id: AnswerId<'a>,
+    content: ToolResultContent<'a>,
+    is_error: bool,
+}
+
+/// Builds the user message that carries all results.
+pub fn build_message(answers: &[CallAnswer]) -> UserMessage<'_> {
+    UserMessage {
+        role: "user",
+        content: build_blocks(answers),
+    }
+}
+
+/// Builds one `tool_result` block per result.
+pub fn build_blocks(answers: &[CallAnswer]) -> AnswerList<'_, ToolResultBlock<'_>> {
+    AnswerList::new(answers, build_block)
+}
+
+/// Builds the `tool_result` block of one result.
+pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
+    ToolResultBlock {
+        r#type: "tool_result",
+        tool_use_id: AnswerId::of(answer),
+        content: ToolResultContent(&answer.content),
+        is_error: answer.is_error,
+    }
+}
+
+/// Text as a string, and blocks as a model reads them.
+pub(super) struct ToolResultContent<'a>(pub(super) &'a ResultContent);
+
+impl Serialize for ToolResultContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &*content_for_model(self.0) {
+            ResultContent::Text(text) => serializer.serialize_str(text),
+            ResultContent::Blocks(blocks) => blocks.serialize(serializer),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::failure_cause::ErrorText;
 use crate::answer::texts::http;
 use crate::text::truncate;
 use crate::types::{AgentFailure, TransportError};

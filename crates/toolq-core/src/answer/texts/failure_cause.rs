@@ -1,10 +1,16 @@
 //! Why a call failed, in one line for people and programs. The model may read something else, with `messages`.
 
+use std::borrow::Cow;
 use std::io;
+use std::time::Duration;
 
-use crate::answer::texts::read_output;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::answer::texts::{http, rejected, truncation};
+use crate::text::format_duration;
 use crate::types::{
-    AgentFailure, CallEnding, Outcome, ProblemDetail, Rejection, RejectionReason, ToolDrift,
+    AgentFailure, CallEnding, DoubtCause, MessageKey, Outcome, ProblemDetail, Rejection,
+    RejectionReason, Template, ToolDrift,
 };
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
@@ -39,7 +45,7 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         Outcome::MissingVariable(name) => return Some(format!("{name} isn't set")),
         Outcome::LogRefused(why) | Outcome::InternalError(why) => Some(why.as_str()),
         Outcome::Denied { reason } => reason.as_deref(),
-        Outcome::OutputUnavailable(why) => return Some(read_output::describe(why)),
+        Outcome::OutputUnavailable(why) => return Some(truncation::describe(why)),
         Outcome::Rejected(rejection) => return Some(rejection_cause(rejection)),
         _ => None,
     };
@@ -107,4 +113,118 @@ fn first_line(text: &str) -> Option<&str> {
 /// Returns the last line that isn't blank.
 fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
+}
+
+// The parts of an error text.
+
+/// What a model reads about a call that failed or didn't run.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorText {
+    /// What happened, in one sentence.
+    pub(crate) error: String,
+    /// The call's output, or one line per problem.
+    pub(crate) details: String,
+    /// What to do now.
+    pub(crate) hint: Cow<'static, str>,
+}
+
+impl ErrorText {
+    pub(crate) fn new(error: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            error: error.into(),
+            details: String::new(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn with_hint(self, hint: String) -> Self {
+        Self {
+            hint: hint.into(),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_details(mut self, details: String) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+// The pieces that texts are made of: lines and text blocks.
+
+/// Joins the parts that aren't empty, each on its own line.
+pub(crate) fn join_lines<const N: usize>(parts: [&str; N]) -> String {
+    let parts = parts.map(|part| part.trim_end_matches('\n'));
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
+}
+
+/// Builds a text block in Anthropic's format.
+pub(crate) fn text_block(text: &str) -> Option<Box<RawValue>> {
+    to_raw_value(&serde_json::json!({"type": "text", "text": text})).ok()
+}
+
+// The texts under `messages` in tools.yaml: which one applies to an outcome, and what is filled in.
+
+/// Returns the key of `messages` for an outcome.
+pub(crate) fn message_key(outcome: &Outcome) -> MessageKey {
+    match outcome {
+        Outcome::TimedOut { .. } => MessageKey::Timeout,
+        Outcome::Failed {
+            ending: CallEnding::HttpStatus(status),
+            ..
+        } => http::message_key(*status),
+        Outcome::Succeeded { .. }
+        | Outcome::Restored(_)
+        | Outcome::Failed { .. }
+        | Outcome::BadOutput { .. }
+        | Outcome::OutputUnavailable(_)
+        | Outcome::InternalError(_) => MessageKey::Failed,
+        Outcome::AgentFailed { .. } => MessageKey::AgentFailed,
+        Outcome::NotStarted(_)
+        | Outcome::TransportFailed(_)
+        | Outcome::MissingVariable(_)
+        | Outcome::ToolDrifted(_)
+        | Outcome::NoBacking => MessageKey::Unavailable,
+        Outcome::LogRefused(_)
+        | Outcome::NotExecuted(_)
+        | Outcome::Conflict(_)
+        | Outcome::IsRunning => MessageKey::NotExecuted,
+        Outcome::Canceled { .. } | Outcome::Interrupted { .. } => MessageKey::Interrupted,
+        Outcome::InDoubt { .. } => MessageKey::InDoubt,
+        Outcome::Paused { .. } => MessageKey::Paused,
+        Outcome::NeedsApproval => MessageKey::NeedsApproval,
+        Outcome::Denied { .. } => MessageKey::Denied,
+        Outcome::Rejected(rejection) => rejected::message_key(rejection.reason),
+    }
+}
+
+/// Returns the time limit that ended the call, if one did.
+pub(crate) fn exceeded_limit(outcome: &Outcome) -> Option<Duration> {
+    match outcome {
+        Outcome::TimedOut { limit, .. }
+        | Outcome::InDoubt {
+            cause: DoubtCause::TimedOut(limit),
+            ..
+        } => Some(*limit),
+        _ => None,
+    }
+}
+
+/// Fills in a text from `messages`. Inserted values are never expanded again.
+pub(crate) fn fill_message(
+    template: &Template,
+    name: &str,
+    limit: Option<Duration>,
+    error_text: &ErrorText,
+) -> String {
+    let value = |path: &[String]| match path.join(".").as_str() {
+        "tool" => name.to_owned(),
+        // Without its period, so that it can be used inside a sentence.
+        "error" => error_text.error.trim_end_matches('.').to_owned(),
+        "details" => error_text.details.clone(),
+        "timeout" => limit.map(format_duration).unwrap_or_default(),
+        _ => String::new(),
+    };
+    template.fill(value)
 }

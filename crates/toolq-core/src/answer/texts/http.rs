@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::halted;
+use crate::answer::texts::failure_cause::ErrorText;
+use crate::answer::texts::limits;
 use crate::text::format_duration;
 use crate::types::{
     DoubtCause, Effect, MessageKey, Tool, TransportCause, TransportError, TransportPhase,
@@ -172,7 +172,7 @@ pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
         DoubtCause::Interrupted(halt) => {
             format!(
                 "{}, and no complete result had arrived",
-                halted::halt_cause_text(*halt)
+                limits::halt_cause_text(*halt)
             )
         }
         DoubtCause::Canceled(failed_tool) => {

@@ -2,19 +2,11 @@
 
 mod agent;
 mod command;
-mod error_text;
 mod failure_cause;
-mod halted;
 mod http;
-mod leftovers;
 mod limits;
-mod masked_content;
-mod message_text;
 mod outcome_text;
-mod pieces;
-mod read_output;
 mod rejected;
-mod remembered;
 mod truncation;
 
 pub use failure_cause::failure_cause;

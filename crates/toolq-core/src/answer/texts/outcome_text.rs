@@ -6,26 +6,18 @@ mod tests;
 
 use std::borrow::Cow;
 
-use crate::answer::texts::agent;
-use crate::answer::texts::command;
-use crate::answer::texts::error_text::ErrorText;
-use crate::answer::texts::failure_cause::failure_cause;
-use crate::answer::texts::halted;
-use crate::answer::texts::http;
-use crate::answer::texts::leftovers;
-use crate::answer::texts::limits;
-use crate::answer::texts::masked_content::mask_content;
-use crate::answer::texts::message_text::{exceeded_limit, fill_message, message_key};
-use crate::answer::texts::pieces::join_lines;
-use crate::answer::texts::read_output;
-use crate::answer::texts::rejected;
-use crate::answer::texts::remembered;
-use crate::answer::texts::truncation;
-use crate::answer::texts::truncation::OutputReader;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::answer::texts::failure_cause::{
+    ErrorText, exceeded_limit, failure_cause, fill_message, join_lines, message_key, text_block,
+};
+use crate::answer::texts::truncation::{self, OutputReader};
+use crate::answer::texts::{agent, command, http, limits, rejected};
 use crate::text::truncate;
 use crate::types::{
-    Backing, Call, CallAnswer, CallEnding, CallReport, DoubtCause, MessageKey, MessageTemplates,
-    Outcome, ResultContent, StderrUse, Tool,
+    Backing, Call, CallAnswer, CallConflict, CallEnding, CallReport, DoubtCause, Leftovers,
+    MessageKey, MessageTemplates, Outcome, OutputKind, RestoredResult, ResultContent, StderrUse,
+    Tool,
 };
 use redact::Mask;
 
@@ -68,15 +60,13 @@ pub fn build_answer(
         Outcome::Succeeded {
             content, captured, ..
         } => truncation::mark_content(content, captured, tool, reader),
-        Outcome::Restored(restored) => {
-            remembered::restored_content(restored, &call.name, tool, messages)
-        }
+        Outcome::Restored(restored) => restored_content(restored, &call.name, tool, messages),
         _ => ResultContent::Text(recorded_doubt(outcome).map_or_else(
             || render_error(call, tool, outcome, messages, reader),
             str::to_owned,
         )),
     };
-    let content = leftovers::append_notice(content, outcome, tool);
+    let content = append_notice(content, outcome, tool);
     let for_clients = match outcome {
         Outcome::Succeeded { for_clients, .. } => for_clients.clone(),
         _ => None,
@@ -218,7 +208,7 @@ fn error_text(
         Outcome::AgentFailed { failure: fault, .. } => {
             agent::explain_agent_failure(name, fault, &output)
         }
-        Outcome::OutputUnavailable(why) => read_output::explain(why),
+        Outcome::OutputUnavailable(why) => truncation::explain(why),
         Outcome::MissingVariable(_)
         | Outcome::ToolDrifted(_)
         | Outcome::NoBacking
@@ -228,13 +218,13 @@ fn error_text(
             failed_tool: by, ..
         } => rejected::explain_canceled(by, tool, command::partial_output_text(&output, stderr)),
         Outcome::Interrupted { cause: by, .. } => {
-            halted::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
+            limits::explain_interrupted(*by, tool, command::partial_output_text(&output, stderr))
         }
         Outcome::NotExecuted(cause) => rejected::explain_not_executed(cause),
         Outcome::Paused { failures } => rejected::explain_paused(name, *failures),
         Outcome::NeedsApproval => rejected::explain_missing_approval(name),
-        Outcome::Conflict(conflict) => remembered::explain_conflict(name, conflict),
-        Outcome::IsRunning => remembered::explain_is_running(name),
+        Outcome::Conflict(conflict) => explain_conflict(name, conflict),
+        Outcome::IsRunning => explain_is_running(name),
         Outcome::Denied { reason } => rejected::explain_denial(name, reason.as_deref()),
         Outcome::Rejected(rejection) => rejected::explain_rejection(name, rejection),
     }
@@ -269,4 +259,142 @@ fn explain_ending(
         Some(limit) => error_text.with_hint(limits::suspicion_hint(limit, tool)),
         None => error_text,
     }
+}
+
+// What a model reads about calls that the memory answers.
+
+/// Longest input and longest result of an earlier call that a text repeats, in characters.
+const MAX_REPEATED_CHARS: usize = 2_000;
+
+/// Returns the result of an earlier call. If a call with another id gets it, a line says so.
+pub(crate) fn restored_content(
+    restored: &RestoredResult,
+    name: &str,
+    tool: Option<&Tool>,
+    messages: &MessageTemplates,
+) -> ResultContent {
+    let is_repeated = restored
+        .source
+        .as_ref()
+        .is_some_and(|source| source.other_id.is_some());
+    if !is_repeated {
+        return restored.content.clone();
+    }
+    let line = match messages.get(&MessageKey::AlreadyDone) {
+        Some(template) => {
+            let limit = tool.map(|tool| tool.timeout.after);
+            fill_message(template, name, limit, &ErrorText::default())
+        }
+        None => format!(
+            "{name} has already done this, so it did not run again. The result of that call:"
+        ),
+    };
+    match &restored.content {
+        ResultContent::Text(text) => ResultContent::Text(format!("{line}\n{text}")),
+        ResultContent::Blocks(blocks) => {
+            let line = to_raw_value(&serde_json::json!({"type": "text", "text": line})).ok();
+            ResultContent::Blocks(line.into_iter().chain(blocks.iter().cloned()).collect())
+        }
+    }
+}
+
+/// Explains that what names a call names another one.
+pub(crate) fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText {
+    let input = truncate(&conflict.input, MAX_REPEATED_CHARS);
+    let tool = &conflict.tool;
+    let result = conflict
+        .result
+        .as_deref()
+        .map_or_else(String::new, |result| {
+            format!("\nIts result: {}", truncate(result, MAX_REPEATED_CHARS))
+        });
+    let details = format!("The earlier call: {tool} {input}{result}");
+    if conflict.is_once {
+        let error =
+            format!("Not executed: {name} has already run for these values, with another input.");
+        return ErrorText::new(error, "do not repeat the call unless the user wants it. If it is about something else, change the values that name it.")
+            .with_details(details);
+    }
+    let error =
+        "Not executed: the id of this call belongs to an earlier call with another tool or input.";
+    ErrorText::new(error, "make the call again, with a new id.").with_details(details)
+}
+
+/// Explains that a call is running already.
+pub(crate) fn explain_is_running(name: &str) -> ErrorText {
+    ErrorText::new(
+        format!(
+            "Not executed: this call of {name} is running already, and its result has not come yet."
+        ),
+        "do not repeat it. Ask for its result later.",
+    )
+}
+
+// Masks the secrets in a result.
+
+/// Returns the content without secrets. A block that isn't JSON any more without them is left out.
+pub(crate) fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {
+    match content {
+        ResultContent::Text(text) => ResultContent::Text(match mask.apply(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(masked) => masked,
+        }),
+        ResultContent::Blocks(blocks) => ResultContent::Blocks(
+            blocks
+                .into_iter()
+                .filter_map(|block| mask_block(block, mask))
+                .collect(),
+        ),
+    }
+}
+
+/// Masks a block; drops it if the masked text is no longer JSON.
+fn mask_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
+    match mask.apply(block.get()) {
+        Cow::Borrowed(_) => Some(block),
+        Cow::Owned(masked) => RawValue::from_string(masked).ok(),
+    }
+}
+
+// Reports processes that a program left running: those whose output was cut off, and all of tools with `leftovers: report`.
+
+/// Appends a notice about the processes that were killed.
+pub(crate) fn append_notice(
+    content: ResultContent,
+    outcome: &Outcome,
+    tool: Option<&Tool>,
+) -> ResultContent {
+    let captured = outcome.captured();
+    let is_reported = tool.is_some_and(reports_leftovers);
+    let killed = captured.filter(|_| is_reported);
+    let notice = match killed.map_or(0, |captured| captured.killed_leftovers) {
+        _ if captured.is_some_and(|captured| captured.was_printing) => {
+            "[cut off here: a process that it left running was still printing, and was killed]"
+                .to_owned()
+        }
+        0 => return content,
+        1 => "[killed 1 process that it left running]".to_owned(),
+        many => format!("[killed {many} processes that it left running]"),
+    };
+    let is_json = tool.is_some_and(|tool| tool.output == OutputKind::Json);
+    match content {
+        // JSON stays valid: the notice becomes a text block of its own.
+        ResultContent::Text(text) if is_json && !outcome.is_error() => ResultContent::Blocks(
+            [&text, &notice]
+                .into_iter()
+                .filter_map(|text| text_block(text))
+                .collect(),
+        ),
+        ResultContent::Text(text) => {
+            ResultContent::Text(format!("{}\n{notice}", text.trim_end_matches('\n')))
+        }
+        ResultContent::Blocks(mut blocks) => {
+            blocks.extend(text_block(&notice));
+            ResultContent::Blocks(blocks)
+        }
+    }
+}
+
+fn reports_leftovers(tool: &Tool) -> bool {
+    matches!(&tool.backing, Some(Backing::Command(command)) if command.leftovers == Leftovers::Report)
 }

@@ -1,7 +1,8 @@
 //! Fills a request: URL, query, headers, body.
 
-use crate::check::fill::body;
-use crate::check::fill::template_values::{
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::check::fill::invocation::{
     ProblemCollector, fill_template, find_value, problem_at, push_text, value_text,
 };
 use crate::json::Input;
@@ -10,7 +11,7 @@ use crate::types::{
     BodyTemplate, HostPattern, HttpBacking, HttpInvocation, PartialJson, PartialTemplate,
     ProblemDetail, RequestBody, Segment, Template, TemplatePart,
 };
-use crate::url::hosts;
+use crate::url::request_url;
 
 pub(crate) fn fill_request(
     http: &HttpBacking,
@@ -40,7 +41,7 @@ pub(crate) fn fill_request(
             let filled = fill_template(text, input, TemplateTarget::Url);
             problems.record(filled).map(PartialJson::Text)
         }
-        RequestBody::Json(template) => problems.record(body::fill_body(template, input)),
+        RequestBody::Json(template) => problems.record(fill_body(template, input)),
     };
     HttpInvocation {
         url: url.unwrap_or_default(),
@@ -58,7 +59,7 @@ fn fill_whole_url(
 ) -> Result<PartialTemplate, ProblemDetail> {
     let path = template.sole_value().unwrap_or_default();
     let value = find_value(input, path, false)?.map(|raw| value_text(raw.into()));
-    let url = hosts::parse_allowed_url(&value.unwrap_or_default(), hosts);
+    let url = request_url::parse_allowed_url(&value.unwrap_or_default(), hosts);
     let url = url.map_err(|why| problem_at(path, why))?;
     Ok(PartialTemplate(vec![Segment::Text(url.into())]))
 }
@@ -137,4 +138,47 @@ fn is_empty_or_dot_segment(url: &str, offset: usize) -> bool {
             matches!(format!("{before}{after}").as_str(), "." | "..")
         }
     }
+}
+
+// Fills a JSON body. Values are inserted into the tree, never into its text.
+
+/// Returns the filled body; `None` if it is omitted.
+pub(crate) fn fill_body(
+    template: &BodyTemplate,
+    input: &Input,
+) -> Result<Option<PartialJson>, ProblemDetail> {
+    Ok(Some(match template {
+        BodyTemplate::Literal(value) => match to_raw_value(value) {
+            Ok(raw) => PartialJson::Raw(raw.into()),
+            Err(_) => return Ok(None),
+        },
+        BodyTemplate::Template(template) => return fill_string(template, input),
+        BodyTemplate::Array(items) => {
+            let items = items
+                .iter()
+                .filter_map(|item| fill_body(item, input).transpose());
+            PartialJson::Array(items.collect::<Result<_, _>>()?)
+        }
+        BodyTemplate::Object(pairs) => {
+            let pairs = pairs.iter().filter_map(|(key, value)| {
+                let value = fill_body(value, input).transpose()?;
+                Some(value.map(|value| (key.clone(), value)))
+            });
+            PartialJson::Object(pairs.collect::<Result<_, _>>()?)
+        }
+    }))
+}
+
+/// Fills a string. A template that is a single placeholder keeps the value's type and digits; any other becomes a
+/// string.
+fn fill_string(template: &Template, input: &Input) -> Result<Option<PartialJson>, ProblemDetail> {
+    if let [TemplatePart::Value { path, optional, .. }] = template.parts.as_slice() {
+        let value = match input.value_at(path) {
+            Some(null) if null.get() == "null" => Some(null),
+            _ => find_value(input, path, *optional)?,
+        };
+        return Ok(value.map(|raw| PartialJson::Raw(RawValue::to_owned(raw).into())));
+    }
+    let text: Option<PartialTemplate> = fill_template(template, input, TemplateTarget::Text)?;
+    Ok(text.map(PartialJson::Text))
 }

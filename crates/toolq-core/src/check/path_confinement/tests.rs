@@ -55,10 +55,10 @@ fn sandbox() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     for name in ["root/docs", "root/src", "outside"] {
-        std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        fs::create_dir_all(dir.path().join(name)).unwrap();
     }
     for name in ["root/x=y", "root/day 12:00"] {
-        std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        fs::create_dir_all(dir.path().join(name)).unwrap();
     }
     for link in [
         "out",
@@ -243,7 +243,7 @@ fn a_path_is_judged_again_before_the_call_starts() {
         unreachable!()
     };
     assert!(recheck_paths(accepted, within(&root)).is_ok());
-    std::fs::remove_dir(root.join("src")).unwrap();
+    fs::remove_dir(root.join("src")).unwrap();
     symlink(dir.path().join("outside"), root.join("src")).unwrap();
     let details = recheck_paths(accepted, within(&root)).unwrap_err().details;
     assert_eq!(details[0].path, "/p");
@@ -254,7 +254,7 @@ fn a_path_is_judged_again_before_the_call_starts() {
 #[test]
 fn a_path_that_is_also_passed_on_as_data_is_judged_as_it_is() {
     let (_dir, root) = sandbox();
-    std::fs::create_dir(root.join("docs/src")).unwrap();
+    fs::create_dir(root.join("docs/src")).unwrap();
     let template = |text| StdinSource::Template(sample_template(text));
     let count_refused = |argument, stdin| {
         let mut command = command_backing("docs/src/{o.p}", &root);
@@ -364,7 +364,7 @@ tools:
 fn only_a_tool_that_reads_gets_the_path_of_an_own_file() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    std::fs::write(root.join("tools.yaml"), "").unwrap();
+    fs::write(root.join("tools.yaml"), "").unwrap();
     symlink("tools.yaml", root.join("link")).unwrap();
     let own_files = [root.join("tools.yaml"), root.join("tools.lock")];
     let limits = PathLimits {

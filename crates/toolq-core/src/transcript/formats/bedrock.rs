@@ -2,18 +2,15 @@
 //! content block says what it is.
 
 use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     self, add_results, add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request,
     read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_key::read_input;
-use crate::transcript::raw_call::{RawCall, plain_result};
-use crate::transcript::unrecognized::unrecognized_object;
+use crate::transcript::input_source::read_input;
+use crate::transcript::raw_call::{CallId, RawCall, plain_result, unrecognized_object};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Kinds of content blocks, besides calls and results.

@@ -1,12 +1,9 @@
 //! What the readers of several dialects have in common.
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::non_empty_text;
-use crate::transcript::unrecognized::api_error;
+use crate::transcript::raw_call::{CallId, api_error, non_empty_text};
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
 pub(crate) fn read_objects<'a>(

@@ -2,19 +2,18 @@
 //! array of messages. Its calls and results are parts of messages. The client libraries also write keys with underscores.
 
 use crate::json::{DuplicateKey, InvalidInput, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::conversation::{
     add_results, add_unknown_kind, alternatives_error, is_said, may_be_call, objects_at,
     read_parts, read_request, read_values,
 };
 use crate::transcript::formats::{Format, StreamFormat};
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_key::{find_input, read_input};
-use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result};
+use crate::transcript::input_source::{find_input, read_input};
+use crate::transcript::raw_call::{
+    CallId, RawCall, non_empty_text, plain_result, unrecognized_object,
+};
 use crate::transcript::stream::{Block, BlockKind, Messages};
-use crate::transcript::unrecognized::unrecognized_object;
 use crate::types::{AnswerForm, CallKind, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of a part that say what it is. All other keys say more about it.

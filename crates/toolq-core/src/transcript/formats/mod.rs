@@ -6,7 +6,6 @@
 mod anthropic;
 mod bedrock;
 mod claude_code;
-mod codex;
 mod conversation;
 mod gemini;
 mod ollama;
@@ -15,8 +14,7 @@ mod openai_responses;
 pub(crate) mod session_log;
 
 use crate::json::ParsedObject;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentResult;
+use crate::transcript::document_frames::{DocumentResult, InputDocument};
 use crate::transcript::index_builder::IndexBuilder;
 use crate::transcript::raw_call::RawCall;
 use crate::transcript::stream::Messages;
@@ -58,7 +56,7 @@ pub(crate) fn format_of(dialect: Dialect) -> &'static dyn Format {
         Dialect::Bedrock => &bedrock::Bedrock,
         Dialect::Ollama => &ollama::Ollama,
         Dialect::ClaudeCode => &claude_code::ClaudeCode,
-        Dialect::Codex => &codex::Codex,
+        Dialect::Codex => &claude_code::Codex,
         Dialect::Toolq => &session_log::SessionLog,
     }
 }

@@ -2,16 +2,14 @@
 //! Unlike in chat completions, arguments are objects, and calls need no ids: results name their tools.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     add_results, has_speech, is_said, objects_at, read_objects, read_request, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_key::read_input;
-use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result};
+use crate::transcript::input_source::read_input;
+use crate::transcript::raw_call::{CallId, RawCall, non_empty_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// What a list of messages or calls must have.

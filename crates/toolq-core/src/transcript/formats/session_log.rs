@@ -4,12 +4,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use crate::json::{Input, InvalidInput, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::DocumentResult;
+use crate::transcript::document_frames::{DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{RawCall, plain_result};
+use crate::transcript::raw_call::{CallId, RawCall, plain_result};
 use crate::transcript::reply_pairing::CallName;
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
 

@@ -10,13 +10,13 @@ mod tests;
 
 use crate::json::{ParsedObject, describe_parse_error};
 use crate::text::format_bytes;
-use crate::transcript::document_error::DocumentError;
+use crate::transcript::document_frames::DocumentError;
 use crate::transcript::formats::{event_dialect, stream_format_of};
-use crate::transcript::input_error::{InputError, LineCol};
-use crate::transcript::stream::event::StreamEvent;
+use crate::transcript::input_source::{InputError, LineCol};
+use crate::transcript::raw_call;
+use crate::transcript::stream::message_record::StreamEvent;
 use crate::transcript::stream::messages::Messages;
 use crate::transcript::stream::sse::{SseDecoder, SseError, SseEvent};
-use crate::transcript::unrecognized;
 use crate::types::{Call, Dialect, StreamVendor};
 
 /// Decodes a stream. Iterate over it for its events.
@@ -217,14 +217,14 @@ impl StreamDecoder {
     ) -> Result<(), DocumentError<'a>> {
         if object.has_value("error") || object.get_unique_text("type")?.as_deref() == Some("error")
         {
-            return Err(unrecognized::stream_error(object));
+            return Err(raw_call::stream_error(object));
         }
         if !self.messages.is_open() || self.messages.has_stopped() {
             let found = event_dialect(object);
             let vendors = found.map(StreamVendor::of_dialect).zip(self.vendor);
             match vendors {
                 Some((found, given)) if found != given && self.dialect.is_none() => {
-                    return Err(unrecognized::vendor_mismatch_error(object, found, given));
+                    return Err(raw_call::vendor_mismatch_error(object, found, given));
                 }
                 Some((found, given)) if found != given => {}
                 _ if found.is_some() && found != self.dialect => {
@@ -238,7 +238,7 @@ impl StreamDecoder {
             return format.read_event(object, &mut self.messages);
         }
         if self.unrecognized.is_none() {
-            let error = unrecognized::unrecognized_event(object).into();
+            let error = raw_call::unrecognized_event(object).into();
             self.unrecognized = Some(self.error_at(data.line, data.column, error));
         }
         Ok(())

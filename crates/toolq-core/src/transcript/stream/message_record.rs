@@ -1,12 +1,14 @@
 //! What a message amounts to that arrived as a stream: the message to send back with its results. JSON that the server sent
 //! is kept verbatim.
 
-use crate::json::{JsonKind, JsonText, ParsedObject, to_json_line};
+use std::borrow::Cow;
+
+use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
 use crate::transcript::formats::{CUSTOM_CALL, invalid_input_object};
-use crate::transcript::raw_call::quote_json;
-use crate::transcript::stream::block::Block;
-use crate::transcript::stream::block::BlockKind;
-use crate::types::{CallKind, Dialect};
+use crate::transcript::input_source::InputError;
+use crate::transcript::raw_call::{CallId, RawCall, parse_input_text, quote_json};
+use crate::transcript::stream::call_input::CallInput;
+use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, Turn, TurnOrigin};
 
 /// Members of a chat completions call that are put together from its pieces.
 const CALL_KEYS: [&str; 5] = ["id", "index", "type", "function", "custom"];
@@ -239,4 +241,197 @@ impl Members {
         let members = members.map(|(key, json)| format!("{}:{json}", quote_json(key)));
         format!("{{{}}}", members.collect::<Vec<_>>().join(","))
     }
+}
+
+// A block of a message that is arriving: a call, or anything else.
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// A call that gets a result.
+    Call(CallKind),
+    /// Something else that has an input, such as a call that the API runs.
+    Input,
+    /// Something that has no input.
+    #[default]
+    Other,
+}
+
+/// A block that is arriving.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub kind: BlockKind,
+    /// The index by which the API refers to it.
+    pub index: Option<u64>,
+    /// The name by which the API refers to it.
+    pub key: Option<String>,
+    /// Id of a call.
+    pub id: CallId<'static>,
+    /// Name of a call. `None` if it's missing or not a string.
+    pub name: Option<String>,
+    pub input: CallInput,
+    /// What makes the call invalid, regardless of the input that arrives.
+    pub fault: Option<InvalidInput>,
+    /// Its position among the calls of its message, or that of the next call if it's none.
+    pub position: usize,
+    /// It has neither an id nor a name yet. Without them, what arrived is no call but pieces of another one.
+    pub may_be_piece: bool,
+    /// Its input came before its id and its name.
+    pub was_named_late: bool,
+    /// Its end has come: no more pieces may follow.
+    pub is_complete: bool,
+    /// Number of the first block of its group: blocks of which each began while another one was open. A piece of one may be in
+    /// the input of another.
+    pub group: usize,
+    /// What goes back to the API, if that is kept.
+    pub record: Option<Box<BlockRecord>>,
+}
+
+impl Block {
+    /// Creates a block without anything but its kind and index.
+    pub fn new(kind: BlockKind, index: Option<u64>) -> Self {
+        Self {
+            kind,
+            index,
+            input: CallInput::new(kind == BlockKind::Call(CallKind::Custom), None),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id and the name. Empty ones count as missing.
+    #[must_use]
+    pub fn called(self, id: CallId, name: Option<Cow<str>>) -> Self {
+        Self {
+            id: id.into_owned(),
+            name: name.map(Cow::into_owned),
+            ..self
+        }
+    }
+
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, BlockKind::Call(_))
+    }
+
+    /// Returns the call, as far as it has arrived.
+    pub fn to_call(&self, turn: usize) -> Call {
+        let (id, name) = (self.id.clone(), self.name.clone().map(Cow::Owned));
+        let call = match (&self.fault, self.kind) {
+            (Some(fault), BlockKind::Call(CallKind::Custom)) => {
+                RawCall::custom(id, name, Err(fault.clone()))
+            }
+            (None, BlockKind::Call(CallKind::Custom)) => {
+                RawCall::custom(id, name, Ok(self.input.text()))
+            }
+            (Some(fault), _) => RawCall::new(id, name, Err(fault.clone())),
+            (None, _) => RawCall::new(id, name, self.parse_input()),
+        };
+        call.into_call(turn, self.position)
+    }
+
+    /// Parses the input. None is the same as an empty object.
+    pub fn parse_input(&self) -> Result<Input, InvalidInput> {
+        parse_input_text(self.input.text())
+    }
+
+    /// Keeps what goes back to the API. `start` is the JSON that the block begins with.
+    pub fn keep_record(&mut self, start: &ParsedObject) {
+        self.record = Some(Box::new(BlockRecord::new(start)));
+    }
+}
+
+// The events of a stream.
+
+/// What has become known of a stream. Completed calls are reported in call order.
+#[derive(Debug, Clone)]
+pub enum StreamEvent {
+    /// A call started.
+    CallStarted {
+        /// Number of its message, counted from 0 among all messages of the stream, even those without calls.
+        turn: usize,
+        /// The form that the results of this message will have.
+        form: AnswerForm,
+        /// Where its message comes from, as far as the message has said so.
+        origin: TurnOrigin,
+    },
+    /// More of a call's input arrived.
+    PartialInput(PartialCall),
+    /// A call is complete. It isn't known yet whether the message was cut off inside it.
+    CallComplete(Call),
+    /// The pieces of a message don't fit together: from a call on, it isn't certain what was sent.
+    Broken {
+        /// Number of the message.
+        turn: usize,
+        /// The position of that call, which may be one that has yet to arrive.
+        first: usize,
+        /// What doesn't fit, and where.
+        error: InputError,
+    },
+    /// A message ended.
+    MessageEnd {
+        /// Number of the message.
+        turn: usize,
+        /// How it ended.
+        ending: ResponseEnding,
+    },
+    /// The rest of the stream can't be read. This is the last event.
+    Aborted {
+        /// Calls that started and weren't reported as complete.
+        unfinished_calls: Vec<Call>,
+        /// What went wrong, and where.
+        error: InputError,
+    },
+}
+
+/// A call whose input is still arriving.
+#[derive(Debug, Clone)]
+pub struct PartialCall {
+    /// Number of its message.
+    pub turn: usize,
+    /// Position among the calls of its message, counted from 0.
+    pub position: usize,
+    /// Its id.
+    pub id: String,
+    /// Name of the tool that it calls.
+    pub name: String,
+    /// The JSON of its input so far, to be completed with
+    /// [`complete_partial_json`](crate::transcript::complete_partial_json).
+    pub input_so_far: String,
+}
+
+/// Returns the turns of all complete messages, and the first error in them, or that aborted the stream, if any. For callers
+/// that wait for the end of a stream.
+pub fn collect_turns(
+    events: impl IntoIterator<Item = StreamEvent>,
+) -> (Vec<Turn>, Option<InputError>) {
+    let mut turns = Vec::new();
+    // The form doesn't matter for a message without calls.
+    let mut turn = Turn::of_calls(0, Vec::new(), AnswerForm::Message);
+    let mut first_error = None;
+    for event in events {
+        match event {
+            StreamEvent::CallStarted { form, .. } => turn.answer_form = form,
+            StreamEvent::PartialInput(_) => {}
+            StreamEvent::CallComplete(call) => turn.calls.push(call),
+            StreamEvent::Broken { first, error, .. } => {
+                turn.broken_from = Some(first);
+                first_error.get_or_insert(error);
+            }
+            StreamEvent::MessageEnd {
+                turn: number,
+                ending,
+            } => {
+                let next = Turn::of_calls(0, Vec::new(), turn.answer_form);
+                let ended = std::mem::replace(&mut turn, next);
+                turns.push(Turn {
+                    number,
+                    ending,
+                    ..ended
+                });
+            }
+            StreamEvent::Aborted { error, .. } => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    (turns, first_error)
 }

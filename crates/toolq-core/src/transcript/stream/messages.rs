@@ -3,21 +3,18 @@
 //! The decoders of the vendors translate their events into its few operations. Whatever doesn't fit makes it uncertain what was
 //! sent: then the call that this is about doesn't run, nor does any after it.
 
-mod reports;
 mod wholeness;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::chains::{UnknownKinds, add_kinds};
 use crate::transcript::index_builder::{MESSAGE_ID_KEYS, MODEL_KEYS};
-use crate::transcript::input_error::LineCol;
-use crate::transcript::stream::block::{Block, BlockKind};
+use crate::transcript::input_source::LineCol;
+use crate::transcript::raw_call::CallId;
+use crate::transcript::reply_pairing::{UnknownKinds, add_kinds};
 use crate::transcript::stream::call_input::{Arrival, CallInput};
-use crate::transcript::stream::event::StreamEvent;
-use crate::transcript::stream::message_record::MessageRecord;
+use crate::transcript::stream::message_record::{Block, BlockKind, MessageRecord, StreamEvent};
 use crate::transcript::stream::messages::wholeness::TWO_INPUTS;
 use crate::types::{AnswerForm, Call, CallKind, Dialect, ResponseEnding, TurnOrigin};
 

@@ -1,19 +1,16 @@
 //! Decodes streams of server-sent events: bytes in as they arrive, events about messages and calls out as soon as
 //! they're certain.
 
-mod block;
 mod call_input;
 mod decoder;
-mod event;
 mod message_record;
 mod messages;
-mod partial_json;
 mod sse;
 
-pub(crate) use block::{Block, BlockKind};
+pub use call_input::complete_partial_json;
 pub(crate) use call_input::{Arrival, CallInput};
 pub use decoder::StreamDecoder;
-pub use event::{PartialCall, StreamEvent, collect_turns};
+pub(crate) use message_record::{Block, BlockKind};
+pub use message_record::{PartialCall, StreamEvent, collect_turns};
 pub(crate) use messages::{Messages, UNCLEAR_INPUT, call_kind};
-pub use partial_json::complete_partial_json;
 pub use sse::{SseDecoder, SseError, SseEvent, is_event_stream};

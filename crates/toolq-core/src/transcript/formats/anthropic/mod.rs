@@ -1,11 +1,9 @@
 //! Anthropic's Messages API.
 
 mod document;
-mod returned_content;
 mod sse;
 
+pub use document::invalid_input_object;
 pub(crate) use document::{
-    Anthropic, ending, is_block, read_assistant_message, read_other_message,
+    Anthropic, ending, is_block, read_assistant_message, read_other_message, returnable_content,
 };
-pub use returned_content::invalid_input_object;
-pub(crate) use returned_content::returnable_content;

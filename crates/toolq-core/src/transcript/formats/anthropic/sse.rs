@@ -2,12 +2,12 @@
 //! a `message_delta` shortly before its end.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::anthropic::{Anthropic, ending, is_block};
 use crate::transcript::formats::conversation::may_be_call;
-use crate::transcript::input_key::find_input;
+use crate::transcript::input_source::find_input;
+use crate::transcript::raw_call::CallId;
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT};
 use crate::types::{AnswerForm, CallKind, Dialect};
 

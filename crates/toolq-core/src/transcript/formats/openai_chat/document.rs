@@ -2,17 +2,15 @@
 //! trajectories of benchmarks, which have such an array under `traj` or `history`.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ObjectIter, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     add_results, add_unknown_members, alternatives_error, has_speech, is_result, is_said,
     objects_at, read_objects, read_values,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_key::{find_input, read_input};
-use crate::transcript::raw_call::{RawCall, expect_text, non_empty_text, plain_result};
+use crate::transcript::input_source::{find_input, read_input};
+use crate::transcript::raw_call::{CallId, RawCall, expect_text, non_empty_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of the messages in a request or a trajectory.

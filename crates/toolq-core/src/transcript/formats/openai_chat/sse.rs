@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::conversation::{
     alternatives_error, find_unknown_members, read_objects,
@@ -16,10 +15,9 @@ use crate::transcript::formats::conversation::{
 use crate::transcript::formats::openai_chat::{
     OpenAiChat, ending, has_refusal, reject_legacy_call,
 };
-use crate::transcript::input_key::find_input;
-use crate::transcript::raw_call::non_empty_text;
+use crate::transcript::input_source::find_input;
+use crate::transcript::raw_call::{self, CallId, non_empty_text};
 use crate::transcript::stream::{Arrival, Block, Messages, UNCLEAR_INPUT, call_kind};
-use crate::transcript::unrecognized;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
 /// Members of a delta that aren't copied to the message: what is put together elsewhere.
@@ -78,7 +76,7 @@ fn read_choice<'a>(
     match choice.get_unique_text("finish_reason")?.as_deref() {
         // Some servers send an empty reason until there is one.
         None | Some("") => {}
-        Some("error") => return Err(unrecognized::stream_error(choice)),
+        Some("error") => return Err(raw_call::stream_error(choice)),
         Some(reason) => {
             // Another choice may still bring the calls.
             let is_other = messages.has_calls() && messages.choice() != Some(index);

@@ -2,16 +2,14 @@
 //! separate items, so a turn is a run of consecutive items from the model.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document::InputDocument;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     self, has_speech, is_said, may_be_call, objects_at, read_objects,
 };
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_key::{find_input, read_input};
-use crate::transcript::raw_call::{RawCall, expect_text, plain_result};
+use crate::transcript::input_source::{find_input, read_input};
+use crate::transcript::raw_call::{CallId, RawCall, expect_text, plain_result};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of items that are no calls, or whose calls the API runs.

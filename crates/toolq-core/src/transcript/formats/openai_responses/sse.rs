@@ -2,15 +2,14 @@
 //! an item repeats it completely, and the last event of a response all of them; some servers send only some of these.
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
-use crate::transcript::call_id::CallId;
-use crate::transcript::document_error::{DocumentError, DocumentResult};
+use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::openai_responses::{
     CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
 };
-use crate::transcript::input_key::find_input;
+use crate::transcript::input_source::find_input;
+use crate::transcript::raw_call::{self, CallId};
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT, call_kind};
-use crate::transcript::unrecognized;
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 
 impl StreamFormat for OpenAiResponses {
@@ -374,7 +373,7 @@ fn output_index<'a>(event: &ParsedObject<'a>) -> Result<Option<u64>, DocumentErr
 
 fn failure_error<'a>(event: &ParsedObject<'a>) -> DocumentError<'a> {
     match event.get("response").and_then(JsonText::object) {
-        Some(response) => unrecognized::stream_error(&response),
+        Some(response) => raw_call::stream_error(&response),
         None => DocumentError::new(event.json(), "the response failed"),
     }
 }

@@ -10,9 +10,9 @@ use super::*;
 fn paths_outside_the_root_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (root, other) = (dir.path().join("app"), dir.path().join("app-secret"));
-    std::fs::create_dir_all(root.join("src/deep")).unwrap();
-    std::fs::create_dir(&other).unwrap();
-    std::fs::write(root.join("src/a.txt"), "").unwrap();
+    fs::create_dir_all(root.join("src/deep")).unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::write(root.join("src/a.txt"), "").unwrap();
     symlink(&other, root.join("out")).unwrap();
     symlink("src", root.join("in")).unwrap();
     symlink(other.join("later"), root.join("dangling")).unwrap();
@@ -81,9 +81,9 @@ fn paths_outside_the_root_are_refused() {
 fn the_kernel_and_the_walk_agree() {
     let dir = tempfile::tempdir().unwrap();
     let (root, other) = (dir.path().join("app"), dir.path().join("other"));
-    std::fs::create_dir_all(root.join("src/deep")).unwrap();
-    std::fs::create_dir(&other).unwrap();
-    std::fs::write(root.join("src/a.txt"), "").unwrap();
+    fs::create_dir_all(root.join("src/deep")).unwrap();
+    fs::create_dir(&other).unwrap();
+    fs::write(root.join("src/a.txt"), "").unwrap();
     symlink("src", root.join("in")).unwrap();
     symlink(root.join("src"), root.join("absolute")).unwrap();
     symlink(&other, root.join("out")).unwrap();
@@ -145,7 +145,7 @@ fn a_path_that_no_system_accepts_is_refused_for_what_it_is() {
 fn a_guess_is_refused_only_if_it_leads_somewhere_outside() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("app");
-    std::fs::create_dir_all(root.join("src")).unwrap();
+    fs::create_dir_all(root.join("src")).unwrap();
     let bounds = PathBounds::new(&root, &root).unwrap();
     for (path, as_path, as_guess) in [
         ("", false, true),
