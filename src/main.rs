@@ -3,6 +3,7 @@
 mod approval;
 mod args;
 mod call_setup;
+mod cli;
 mod commands;
 mod context;
 mod environment;

@@ -5,30 +5,18 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::args::{Command, ProgramArguments, parse_arguments};
-use crate::commands::approvals;
-use crate::commands::call;
-use crate::commands::check;
-use crate::commands::complete;
-use crate::commands::generate;
-use crate::commands::init;
-use crate::commands::log;
-use crate::commands::plan;
+use crate::cli::parse_arguments;
+use crate::cli::{Command, ProgramArguments};
 #[cfg(feature = "nats")]
 use crate::commands::queue;
 #[cfg(not(feature = "nats"))]
 use crate::commands::queue_absent as queue;
-use crate::commands::replay;
-use crate::commands::run;
-use crate::commands::serve;
-use crate::commands::servers;
-use crate::commands::tools;
+use crate::commands::{
+    approvals, call, check, complete, generate, init, log, plan, replay, run, serve, servers, tools,
+};
 use crate::context::CommandContext;
 use crate::environment;
-use crate::output::panics;
-use crate::output::stdout;
-use crate::output::trace;
-use crate::output::{ColorChoice, CommandError, Exit, StderrWriter};
+use crate::output::{ColorChoice, CommandError, Exit, StderrWriter, panics, stdout, trace};
 use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.

@@ -7,13 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::args::{
-    ApprovalFlags, ApproveFlag, CallArguments, ProgressFlag, ReplayArguments, RunArguments,
-    ServeArguments, WatchFlags,
-};
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, WatchFlags};
+use crate::args::values::{ApproveFlag, ProgressFlag};
 use crate::otlp::OtlpSettings;
 use crate::plan_file::PlannedCalls;
-use toolq_core::os::Environment;
 use toolq_engine::{ApprovalPrompt, BudgetLimits, HostTools};
 use toolq_log::memory::RunAgain;
 
@@ -78,75 +75,15 @@ impl SessionSettings {
         named
     }
 
-    /// The settings of `toolq run`.
-    pub fn of_run(arguments: &RunArguments, environment: &Environment) -> Self {
+    /// Settings without an approver, a plan, or the tools of a host. The results don't go to stdout.
+    pub(crate) fn new(log: LogSettings, watch: WatchSettings, budgets: &BudgetFlags) -> Self {
         Self {
-            jobs: arguments.input.jobs,
-            log: LogSettings::new(&arguments.log, environment),
-            watch: WatchSettings {
-                inputs: arguments
-                    .input
-                    .files
-                    .iter()
-                    .chain(&arguments.plan)
-                    .cloned()
-                    .collect(),
-                ..(&arguments.watch).into()
-            },
-            budgets: (&arguments.budgets).into(),
-            approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
-            plan: None,
-            host_tools: None,
-            prints_results: true,
-        }
-    }
-
-    /// The settings of `toolq call`.
-    pub fn of_call(arguments: &CallArguments, environment: &Environment) -> Self {
-        Self {
-            jobs: arguments.jobs,
-            log: LogSettings::new(&arguments.log, environment),
-            watch: (&arguments.watch).into(),
-            budgets: (&arguments.budgets).into(),
-            approval: (&arguments.approval).into(),
-            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
-            plan: None,
-            host_tools: None,
-            prints_results: true,
-        }
-    }
-
-    /// The settings of `toolq serve`.
-    pub fn of_serve(arguments: &ServeArguments, environment: &Environment) -> Self {
-        Self {
-            jobs: arguments.jobs,
-            log: LogTarget::new(arguments.log.clone(), environment).into(),
-            watch: (&arguments.watch).into(),
-            budgets: (&arguments.budgets).into(),
+            jobs: None,
+            log,
+            watch,
+            budgets: budgets.into(),
             approval: ApprovalSettings::Nobody,
-            otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
-            plan: None,
-            host_tools: None,
-            // Over HTTP, nothing goes to stdout.
-            prints_results: arguments.http.is_none(),
-        }
-    }
-
-    /// The settings of `toolq replay`, which writes a log only on request.
-    pub fn of_replay(arguments: &ReplayArguments, environment: &Environment) -> Self {
-        let log = arguments.log.clone();
-        Self {
-            jobs: arguments.jobs,
-            log: log.map_or(LogTarget::Disabled, LogTarget::File).into(),
-            watch: WatchSettings {
-                events: None,
-                inputs: Vec::new(),
-                progress: ProgressFlag::None,
-            },
-            budgets: (&arguments.budgets).into(),
-            approval: ApprovalSettings::Nobody,
-            otlp: OtlpSettings::new(&arguments.otlp, environment),
+            otlp: None,
             plan: None,
             host_tools: None,
             prints_results: false,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::args::log::LogFormat;
+use crate::args::values::LogFormat;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

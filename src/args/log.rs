@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::args::finding::FindingFlags;
+use crate::args::values::LogFormat;
 use toolq_core::text::parse_age;
 
 #[derive(Debug, Args)]
@@ -156,14 +157,6 @@ pub struct LogPruneArguments {
     /// List what would be pruned, without doing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people
-    Text,
-    /// For programs
-    Json,
 }
 
 const RESOLVE_EXAMPLES: &str = "\

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use crate::args::finding::FindingFlags;
 use crate::args::input::InputArguments;
-use crate::args::log::LogFormat;
+use crate::args::values::LogFormat;
 use crate::args::values::{answer_form_parser, parse_ack_wait, parse_jobs};
 use toolq_core::text::parse_duration;
 use toolq_core::types::AnswerForm;

@@ -5,10 +5,39 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use crate::args::values::parse_endpoint;
 use crate::args::values::{ApproveFlag, ProgressFlag};
-use crate::otlp::parse_endpoint;
+use crate::output::ColorChoice;
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
+
+/// The tools file, unless `-c` or `TOOLQ_TOOLS` names another.
+pub const DEFAULT_TOOLS_FILE: &str = "tools.yaml";
+
+/// Flags shared by all commands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct CommonFlags {
+    // An empty variable counts as unset, which clap's `env` doesn't support.
+    #[arg(
+        help = "The file that declares the tools; `-` is stdin [env: TOOLQ_TOOLS] [default: tools.yaml]",
+        short = 'c',
+        long = "tools",
+        value_name = "FILE",
+        global = true,
+        value_hint = ValueHint::FilePath
+    )]
+    pub tools: Option<PathBuf>,
+    /// When to use colors
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: ColorChoice,
+    /// Print only errors
+    #[arg(short, long, global = true, overrides_with = "verbose")]
+    pub quiet: bool,
+    /// Also print which files are used
+    #[arg(short, long, global = true, overrides_with = "quiet")]
+    pub verbose: bool,
+}
 
 pub(super) const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
 

@@ -297,3 +297,28 @@ pub fn parse_ack_wait(text: &str) -> Result<Duration, String> {
     }
     Ok(wait)
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Checks the value of `--otlp`, and removes what the path of a signal follows.
+///
+/// # Errors
+/// It isn't an HTTP URL. The text says what to do.
+pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
+    let is_http = text.starts_with("http://") || text.starts_with("https://");
+    match url::Url::parse(text) {
+        Ok(url) if is_http && url.query().is_none() && url.fragment().is_none() => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err(
+            "it isn't the URL of a receiver, such as http://localhost:4318; a FILE goes before `--otlp`"
+                .to_owned(),
+        ),
+    }
+}

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::approval::user_name;
-use crate::args::{ApprovalsArguments as Arguments, ApprovalsCommand, LogFormat};
+use crate::args::approvals::{ApprovalsArguments as Arguments, ApprovalsCommand};
+use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};

@@ -4,12 +4,15 @@ use std::io::{self, Write as _};
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
-use toolq_core::tools_file;
 
-use crate::args::{EXAMPLES, EXIT_CODES, GenerateArguments, GeneratedFile, ProgramArguments};
+use crate::args::generate::{GenerateArguments, GeneratedFile};
+use crate::cli::EXAMPLES;
+use crate::cli::EXIT_CODES;
+use crate::cli::ProgramArguments;
 use crate::commands::complete::completion_script;
 use crate::output::{CommandError, Exit, stdout};
 use crate::plan_file::plan_schema;
+use toolq_core::tools_file;
 
 /// Prints the requested file.
 ///

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use toolq_queue::{
-    CallSettings, CollectSettings, NatsSettings, Notices, QueueSession, Submission, SubmitSettings,
-    SubmittedInput, WorkerSettings,
+use crate::args::input::InputArguments;
+use crate::args::queue::{
+    CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueResolveArguments,
+    SubmitArguments, WorkArguments,
 };
-
-use crate::args::{
-    CollectArguments, InputArguments, LogFormat, NatsFlags, QueueArguments, QueueCommand,
-    QueueResolveArguments, SubmitArguments, WorkArguments,
-};
+use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
 use crate::output::{CommandError, Exit, stdout};
 use crate::session::signals::handled_termination_signals;
 use crate::session::{build_runtime, set_up_calls};
+use toolq_queue::{
+    CallSettings, CollectSettings, NatsSettings, Notices, QueueSession, Submission, SubmitSettings,
+    SubmittedInput, WorkerSettings,
+};
 
 /// The default address of NATS.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";

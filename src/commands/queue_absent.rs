@@ -1,6 +1,6 @@
 //! What a toolq without the feature `nats` has instead of `toolq queue`.
 
-use crate::args::QueueArguments;
+use crate::args::queue::QueueArguments;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::args::{ToolsArguments as Arguments, ToolsFormat};
+use crate::args::tools::ToolsArguments as Arguments;
+use crate::args::values::ToolsFormat;
 use crate::commands::tool_listing;
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 use crate::session::ToolDescriber;
-use toolq_core::answer;
-use toolq_core::answer::DeclarationFormat;
+use toolq_core::answer::{self, DeclarationFormat};
 use toolq_core::json::indent_json;
 use toolq_core::types::{DescribeResult, Tool, ToolsConfig};
 

@@ -10,7 +10,7 @@ use toolq_core::tools_file::{self, HostToolDeclarations, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, Span, ToolsConfig, mask_variables};
 
-use crate::args::{CommonFlags, DEFAULT_TOOLS_FILE};
+use crate::args::shared_flags::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::environment;
 use crate::input::stdin;
 use crate::output::diagnostics::{self, DiagnosticStyle};

@@ -9,16 +9,16 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use crate::args::{InputArguments, InputFormat};
+use crate::args::input::InputArguments;
+use crate::args::values::InputFormat;
 use crate::input::chunk_reader::ChunkReader;
 use crate::input::follow_input::FollowInput;
 use crate::input::stdin;
 use crate::input::stream_input::StreamInput;
 use crate::output::{CommandError, Exit, StderrWriter};
 use toolq_core::text::{escape, format_count};
-use toolq_core::transcript;
 use toolq_core::transcript::{
-    InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
+    self, InputError, InputSource, LineFollower, Recording, StoredContentLoader, StreamDecoder,
 };
 use toolq_core::types::{CheckedCall, Dialect, RejectionReason, Verdict};
 use toolq_log::{Access, Corruption, RecordContent, StoredBlob};

@@ -7,6 +7,6 @@ mod settings;
 
 #[cfg(not(feature = "otlp"))]
 pub(crate) use absent::OtlpSink;
-pub(crate) use settings::{OtlpSettings, parse_endpoint};
+pub(crate) use settings::OtlpSettings;
 #[cfg(feature = "otlp")]
 pub(crate) use toolq_otlp::OtlpSink;

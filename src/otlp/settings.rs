@@ -1,6 +1,6 @@
 //! Where spans go, and the trace that they belong to.
 
-use crate::args::OtlpFlags;
+use crate::args::shared_flags::OtlpFlags;
 use crate::output::StderrWriter;
 use toolq_core::os::Environment;
 use toolq_core::types::Traceparent;
@@ -50,22 +50,5 @@ impl OtlpSettings {
                 "TRACEPARENT is ignored: it isn't `00-`, 32 hexadecimal digits, `-`, 16 of them, `-` and two",
             );
         }
-    }
-}
-
-/// Checks the value of `--otlp`, and removes what the path of a signal follows.
-///
-/// # Errors
-/// It isn't an HTTP URL. The text says what to do.
-pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
-    let is_http = text.starts_with("http://") || text.starts_with("https://");
-    match url::Url::parse(text) {
-        Ok(url) if is_http && url.query().is_none() && url.fragment().is_none() => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        _ => Err(
-            "it isn't the URL of a receiver, such as http://localhost:4318; a FILE goes before `--otlp`"
-                .to_owned(),
-        ),
     }
 }

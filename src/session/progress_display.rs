@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indicatif::ProgressDrawTarget;
 
-use crate::args::ProgressFlag;
+use crate::args::values::ProgressFlag;
 use crate::context::CommandContext;
 use crate::output::{StderrStream, StderrTerminal, StderrWriter};
 use crate::terminal::{

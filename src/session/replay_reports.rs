@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::args::ReplayArguments as Arguments;
+use crate::args::replay::ReplayArguments as Arguments;
 use crate::context::{CommandContext, LoadedToolsFile};
-use crate::output::stdout;
-use crate::output::{CommandError, StderrStream, StderrWriter, check_output_file, follow_links};
+use crate::output::{
+    CommandError, StderrStream, StderrWriter, check_output_file, follow_links, stdout,
+};
 use crate::replay::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
 };

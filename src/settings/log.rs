@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::LogFlags;
+use crate::args::shared_flags::LogFlags;
 use toolq_core::os::Environment;
 use toolq_log::LogError;
 use toolq_log::memory::{RememberedIn, RunAgain};

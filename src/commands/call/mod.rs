@@ -7,14 +7,15 @@ mod transcript;
 
 use std::sync::Arc;
 
-use crate::args::{CallArguments as Arguments, CallFormat};
+use crate::args::call::CallArguments as Arguments;
+use crate::args::values::CallFormat;
 use crate::commands::call::agent_report::AgentReport;
 use crate::commands::call::session::{CallSession, answer_text};
 use crate::commands::call::transcript::AgentTranscript;
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
-use crate::settings::SessionSettings;
+use crate::otlp::OtlpSettings;
+use crate::output::{CommandError, Exit, stdout};
+use crate::settings::{LogSettings, SessionSettings};
 use toolq_core::answer::render_answers;
 use toolq_core::json::{expect_json, indent_json};
 use toolq_core::text::{quote_for_shell, suggest_name};
@@ -33,7 +34,18 @@ pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit
         let message = format!("{} is no agent, so it has no conversation", tool.name);
         return Err(CommandError::usage(message).with_hint("write `--to text` or `--to json`"));
     }
-    let settings = SessionSettings::of_call(arguments, &context.environment);
+    let environment = &context.environment;
+    let settings = SessionSettings {
+        jobs: arguments.jobs,
+        approval: (&arguments.approval).into(),
+        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
+        prints_results: true,
+        ..SessionSettings::new(
+            LogSettings::new(&arguments.log, environment),
+            (&arguments.watch).into(),
+            &arguments.budgets,
+        )
+    };
     let input = arguments.input.as_deref();
     let mut call = CallSession::begin(context, tools, &tool, input, &settings)?;
     let mut transcript = AgentTranscript::new(Arc::clone(&call.session.setup.mask));

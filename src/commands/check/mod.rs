@@ -7,17 +7,16 @@ use std::path::PathBuf;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::args::{CheckArguments, CheckFormat};
+use crate::args::check::CheckArguments;
+use crate::args::values::CheckFormat;
 use crate::commands::check::machine::{NeedsSurvey, render_text, summarize, survey_needs};
 use crate::context::{CommandContext, LoadedToolsFile};
-use crate::output::stdout;
 use crate::output::{
-    CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif,
+    CommandError, Exit, PlacedProblem, problems_for_github, problems_json, problems_sarif, stdout,
 };
 use redact::Mask;
 use toolq_core::text::format_count;
-use toolq_core::tools_file;
-use toolq_core::tools_file::SandboxSurroundings;
+use toolq_core::tools_file::{self, SandboxSurroundings};
 use toolq_core::types::{Backing, FileProblem, Severity, Span, Tool, ToolsConfig};
 use toolq_engine::find_sandbox_gaps;
 use toolq_mcp::http::ParamHeaders;

@@ -8,14 +8,15 @@ use clap::{Command, CommandFactory as _};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _, complete,
 };
-use toolq_core::tools_file::parse_locked_tools_file;
-use toolq_core::tools_lock::{LockUse, ToolsLock};
-use toolq_core::types::ToolsConfig;
 
-use crate::args::{CompleteArguments, ProgramArguments};
+use crate::args::complete::CompleteArguments;
+use crate::cli::ProgramArguments;
 use crate::commands::log::session_id::session_id;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
+use toolq_core::tools_file::parse_locked_tools_file;
+use toolq_core::tools_lock::{LockUse, ToolsLock};
+use toolq_core::types::ToolsConfig;
 
 /// Returns the script that calls `toolq __complete`, or `None` if this shell isn't supported.
 pub fn completion_script(shell: clap_complete::Shell) -> Option<&'static str> {

@@ -4,15 +4,16 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::args::init::InitArguments;
+use crate::args::shared_flags::DEFAULT_TOOLS_FILE;
+use crate::args::values::{AgentLoopLanguage, StarterKind};
+use crate::context::CommandContext;
+use crate::input::files;
+use crate::output::{CommandError, Exit, StderrWriter, stdout};
 use toolq_core::client_config::{ClientConfig, read_client_config};
 use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::tools_file;
 use toolq_core::transcript::{self, ToolDeclarations};
-
-use crate::args::{AgentLoopLanguage, DEFAULT_TOOLS_FILE, InitArguments, StarterKind};
-use crate::context::CommandContext;
-use crate::input::files;
-use crate::output::{CommandError, Exit, StderrWriter, stdout};
 
 /// Tells editors where the schema of the file is.
 const SCHEMA_LINE: &str = "# yaml-language-server: $schema=./tools.schema.json\n";

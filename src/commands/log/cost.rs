@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::args::{LogCostArguments as Arguments, LogFormat};
+use crate::args::log::LogCostArguments as Arguments;
+use crate::args::values::LogFormat;
 use crate::commands::log::log_files::{for_each_record, select_logs};
 use crate::context::CommandContext;
 use crate::log_view::CostCollector;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 use toolq_core::text::escape;
 use toolq_core::types::PriceTable;
 
@@ -58,7 +58,7 @@ fn format_models(models: &BTreeSet<&str>) -> String {
 /// Loads the prices from tools.yaml. Without a tools.yaml, the log can still be read, but has no prices.
 pub(super) fn load_prices(context: &CommandContext) -> Result<PriceTable, CommandError> {
     let path = &context.tools_path;
-    if path == Path::new(crate::args::DEFAULT_TOOLS_FILE) && !path.exists() {
+    if path == Path::new(crate::args::shared_flags::DEFAULT_TOOLS_FILE) && !path.exists() {
         return Ok(PriceTable::default());
     }
     Ok(context.load_tools()?.prices)

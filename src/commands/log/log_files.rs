@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::LogFileArguments;
+use crate::args::log::LogFileArguments;
 use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
 use crate::input::stdin;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::args::{LogFormat, LogShowArguments as Arguments};
+use crate::args::log::LogShowArguments as Arguments;
+use crate::args::values::LogFormat;
 use crate::commands::log::log_files::{
     MAX_INLINE_BODY_BYTES, load_content, open_log, unreadable_log, warn_torn,
 };
 use crate::context::CommandContext;
 use crate::log_view::{CallFilter, LogRenderer, TextLayout, ToolNameFilter, doubt_notices};
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::ProcessIdentity;
 use toolq_log::records::SessionRecord;
 use toolq_log::{Corruption, LogError, Record, RecordKind, RecordReader};

@@ -12,7 +12,7 @@ mod show;
 mod stats;
 mod verify;
 
-use crate::args::{LogArguments as Arguments, LogCommand};
+use crate::args::log::{LogArguments as Arguments, LogCommand};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 

@@ -4,13 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::args::LogPruneArguments as Arguments;
+use crate::args::log::LogPruneArguments as Arguments;
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::Clock;
-use toolq_core::text::format_count;
-use toolq_core::text::{escape, format_bytes, format_duration};
+use toolq_core::text::{escape, format_bytes, format_count, format_duration};
 use toolq_log::{Access, LogError, PruneOptions, PruneResult};
 
 /// Ages from this on are shown in days.

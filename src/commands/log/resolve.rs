@@ -1,10 +1,9 @@
 //! `toolq log resolve`: records what became of a call in doubt, for the next run that asks.
 
-use crate::args::LogResolveArguments as Arguments;
+use crate::args::log::LogResolveArguments as Arguments;
 use crate::commands::log::session_id::find_session;
 use crate::context::CommandContext;
-use crate::output::CommandError;
-use crate::output::Exit;
+use crate::output::{CommandError, Exit};
 use crate::settings::LogTarget;
 use redact::Mask;
 use toolq_core::text::escape;

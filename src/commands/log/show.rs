@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolq_core::text::{escape, quote_path_for_shell};
-use toolq_log::LogError;
-
-use crate::args::{LogFormat, LogShowArguments as Arguments};
+use crate::args::log::LogShowArguments as Arguments;
+use crate::args::values::LogFormat;
 use crate::commands::log::log_files::{
     load_content, open_log, select_logs, unreadable_log, warn_torn,
 };
@@ -14,6 +12,8 @@ use crate::commands::log::log_printer::LogPrinter;
 use crate::context::CommandContext;
 use crate::log_view::{ToolNameFilter, WholeCallRenderer};
 use crate::output::{CommandError, Exit, stdout};
+use toolq_core::text::{escape, quote_path_for_shell};
+use toolq_log::LogError;
 
 /// Prints the logs, one after another.
 ///

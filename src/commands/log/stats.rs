@@ -1,11 +1,11 @@
 //! `toolq log stats`: prints statistics of each tool over all logs.
 
-use crate::args::{LogFormat, LogStatsArguments as Arguments};
+use crate::args::log::LogStatsArguments as Arguments;
+use crate::args::values::LogFormat;
 use crate::commands::log::log_files::{for_each_record, select_logs};
 use crate::context::CommandContext;
 use crate::log_view::StatsCollector;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 
 /// Prints the statistics.
 ///

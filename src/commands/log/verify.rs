@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::args::LogFileArguments;
+use crate::args::log::LogFileArguments;
 use crate::commands::log::log_files::{open_log, select_logs};
 use crate::context::CommandContext;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
-use toolq_core::text::escape;
-use toolq_core::text::format_count;
+use crate::output::{CommandError, Exit, stdout};
+use toolq_core::text::{escape, format_count};
 use toolq_log::{FormatVersion, Record, RecordKind, SequenceChecker};
 
 /// Prints a line per log: its counts, or its first problem.

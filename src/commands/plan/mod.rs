@@ -8,13 +8,12 @@ mod plan_writer;
 
 use std::sync::Arc;
 
-use crate::args::PlanArguments as Arguments;
+use crate::args::plan::PlanArguments as Arguments;
 use crate::commands::plan::log_estimates::apply_log_estimates;
 use crate::commands::plan::plan_printer::PlanPrinter;
 use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
-use crate::input::CommandInput;
-use crate::input::files;
+use crate::input::{CommandInput, files};
 use crate::output::{CommandError, Exit};
 use crate::session::ToolDescriber;
 

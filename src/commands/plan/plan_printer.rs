@@ -5,13 +5,13 @@ use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::args::{PlanArguments as Arguments, PlanFormat};
+use crate::args::plan::PlanArguments as Arguments;
+use crate::args::values::PlanFormat;
 use crate::commands::plan::plan_memory::PlanMemory;
 use crate::commands::plan::plan_writer::PlanWriter;
 use crate::context::CommandContext;
 use crate::log_view::DoubtCollector;
-use crate::output::stdout;
-use crate::output::{CommandError, DocumentWriter};
+use crate::output::{CommandError, DocumentWriter, stdout};
 use crate::pages::PlanPage;
 use crate::session::ToolDescriber;
 use crate::settings::LogSettings;

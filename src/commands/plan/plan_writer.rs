@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::args::PlanArguments as Arguments;
+use crate::args::plan::PlanArguments as Arguments;
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{CommandError, check_output_file};
 use crate::plan_file::{PlanBuilder, PlanFile};

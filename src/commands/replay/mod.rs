@@ -7,17 +7,19 @@ mod replay_run;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::args::{IdsFlag, InputFormat, ReplayArguments as Arguments};
+use crate::args::replay::ReplayArguments as Arguments;
+use crate::args::values::{IdsFlag, InputFormat, ProgressFlag};
 use crate::commands::replay::on_copy::prepare_copy;
 use crate::commands::replay::replay_run::ReplayRun;
 use crate::context::CommandContext;
+use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
     CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, find_recordings,
 };
-use crate::session::replay_reports;
-use crate::session::{CallSource, RunSession};
-use crate::settings::SessionSettings;
+use crate::session::{CallSource, RunSession, replay_reports};
+use crate::settings::{LogTarget, SessionSettings, WatchSettings};
+use toolq_core::os::Environment;
 
 /// Replays all named recordings.
 ///
@@ -59,7 +61,7 @@ pub fn replay_recordings(
     let session = RunSession::begin(
         context,
         Arc::clone(tools_that_run),
-        &SessionSettings::of_replay(arguments, &context.environment),
+        &session_settings(arguments, &context.environment),
         CallSource::Recordings,
     )?;
     let replayer = RecordingReplayer::new(
@@ -77,6 +79,22 @@ pub fn replay_recordings(
         })
     });
     replay.finish(session, result)
+}
+
+/// A replay writes a log only on request.
+fn session_settings(arguments: &Arguments, environment: &Environment) -> SessionSettings {
+    let log = arguments.log.clone();
+    let log = log.map_or(LogTarget::Disabled, LogTarget::File);
+    let watch = WatchSettings {
+        events: None,
+        inputs: Vec::new(),
+        progress: ProgressFlag::None,
+    };
+    SessionSettings {
+        jobs: arguments.jobs,
+        otlp: OtlpSettings::new(&arguments.otlp, environment),
+        ..SessionSettings::new(log.into(), watch, &arguments.budgets)
+    }
 }
 
 fn replay_settings(arguments: &Arguments) -> ReplaySettings {

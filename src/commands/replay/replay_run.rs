@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::{InputFormat, ReplayArguments as Arguments};
+use crate::args::replay::ReplayArguments as Arguments;
+use crate::args::values::InputFormat;
 use crate::commands::replay::messages::{BELOW_ROOT_WARNING, nothing_to_compare, unwritten_report};
 use crate::context::CommandContext;
 use crate::input::files;

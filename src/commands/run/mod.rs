@@ -11,18 +11,17 @@ mod streaming;
 
 use std::sync::Arc;
 
-use crate::args::RunArguments as Arguments;
+use crate::args::run::RunArguments as Arguments;
 use crate::commands::run::input_answerer::InputAnswerer;
 use crate::commands::run::message_file::MessageFile;
 use crate::commands::run::no_calls::finish_without_calls;
 use crate::commands::run::plan_application::read_plan;
-use crate::commands::run::settings::RunSettings;
+use crate::commands::run::settings::{RunSettings, session_settings};
 use crate::context::CommandContext;
 use crate::input::files;
-use crate::output::stdout;
-use crate::output::{CommandError, Exit};
+use crate::output::{CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{LogTarget, SessionSettings};
+use crate::settings::LogTarget;
 use toolq_core::transcript::InputSource;
 
 /// Answers all calls of all inputs.
@@ -55,7 +54,7 @@ pub fn run(
     if !streaming::wait_for_call(&mut inputs, run_settings, &context.stderr)? {
         return finish_without_calls(inputs, run_settings, message_file, context);
     }
-    let mut settings = SessionSettings::of_run(arguments, &context.environment);
+    let mut settings = session_settings(arguments, &context.environment);
     if let Some(path) = &arguments.plan {
         settings.plan = Some(read_plan(path, &inputs, run_settings, &tools, context)?);
     }

@@ -1,8 +1,11 @@
 //! What a run does, apart from its session.
 
-use crate::args::RunArguments;
+use crate::args::run::RunArguments;
+use crate::otlp::OtlpSettings;
 use crate::output::AnswerPrinter;
+use crate::settings::{LogSettings, SessionSettings, WatchSettings};
 use crate::terminal::ProgressScreen;
+use toolq_core::os::Environment;
 use toolq_core::types::{AnswerForm, InputLayout};
 
 /// The settings of a run.
@@ -26,6 +29,26 @@ impl From<&RunArguments> for RunSettings {
             form: arguments.to,
             fail_on_error: arguments.fail_on_error,
         }
+    }
+}
+
+/// Returns the settings of the session of a run.
+pub(crate) fn session_settings(
+    arguments: &RunArguments,
+    environment: &Environment,
+) -> SessionSettings {
+    let files = arguments.input.files.iter().chain(&arguments.plan);
+    let watch = WatchSettings {
+        inputs: files.cloned().collect(),
+        ..(&arguments.watch).into()
+    };
+    let log = LogSettings::new(&arguments.log, environment);
+    SessionSettings {
+        jobs: arguments.input.jobs,
+        approval: (&arguments.approval).into(),
+        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
+        prints_results: true,
+        ..SessionSettings::new(log, watch, &arguments.budgets)
     }
 }
 

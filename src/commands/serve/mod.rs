@@ -25,9 +25,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
-use toolq_mcp::server::{ServerSession, SharedCatalog};
 
-use crate::args::ServeArguments as Arguments;
+use crate::args::serve::ServeArguments as Arguments;
 use crate::commands::serve::call_delivery::{CallAnswerSender, ProgressSink};
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
@@ -37,12 +36,13 @@ use crate::commands::serve::stdio::PipeTransport;
 use crate::commands::serve::transport::ClientTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
-use crate::output::stdout;
-use crate::output::{ClientOutput, CommandError, Exit};
+use crate::otlp::OtlpSettings;
+use crate::output::{ClientOutput, CommandError, Exit, stdout};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{ApprovalSettings, SessionSettings};
+use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
+use toolq_mcp::server::{ServerSession, SharedCatalog};
 
 /// How long calls may continue after the last client has disconnected. Clients wait two seconds before they send SIGTERM.
 const END_OF_INPUT_GRACE: Duration = Duration::from_secs(1);
@@ -77,8 +77,19 @@ pub fn serve_tools(
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
-    let mut settings = SessionSettings::of_serve(arguments, &context.environment);
-    settings.approval = ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>);
+    let environment = &context.environment;
+    let settings = SessionSettings {
+        jobs: arguments.jobs,
+        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
+        approval: ApprovalSettings::Prompt(Arc::clone(&approver) as Arc<_>),
+        // Over HTTP, nothing goes to stdout.
+        prints_results: arguments.http.is_none(),
+        ..SessionSettings::new(
+            LogTarget::new(arguments.log.clone(), environment).into(),
+            (&arguments.watch).into(),
+            &arguments.budgets,
+        )
+    };
     let session = RunSession::begin(context, tools, &settings, CallSource::Client)?;
     let (session, result) = session.run_on_worker(move |session| {
         Box::pin(async move {

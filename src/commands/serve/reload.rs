@@ -8,9 +8,8 @@ use std::future::pending;
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use toolq_mcp::server::{SharedCatalog, ToolCatalog};
 
-use crate::args::ServeArguments;
+use crate::args::serve::ServeArguments;
 use crate::commands::serve::http::require_param_headers;
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_tools;
@@ -18,6 +17,7 @@ use crate::context::CommandContext;
 use crate::output::CommandError;
 use crate::session::{RunSession, ToolsInForce, describe_changes};
 use toolq_core::types::{Tool, ToolsChange};
+use toolq_mcp::server::{SharedCatalog, ToolCatalog};
 
 /// Reads the tools again whenever the signal comes.
 pub(crate) struct ToolsReloader<'a> {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use globset::Glob;
 use serde_json::{Value, json};
-use toolq_mcp::server::ToolCatalog;
-use toolq_mcp::{Implementation, Tool as ListedTool};
 
-use crate::args::ServeArguments;
+use crate::args::serve::ServeArguments;
 use crate::context::CommandContext;
 use crate::output::CommandError;
 use toolq_core::answer;
 use toolq_core::types::{DescribeResult, Effect, Tool, ToolsConfig};
+use toolq_mcp::server::ToolCatalog;
+use toolq_mcp::{Implementation, Tool as ListedTool};
 
 /// The longest name that all clients accept.
 const MAX_NAME_BYTES: usize = 64;

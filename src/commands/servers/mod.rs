@@ -9,18 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use toolq_core::json::expect_json;
-use toolq_core::text::{escape, format_count, suggest_name};
-use toolq_core::tools_lock::ToolsLock;
-use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
-use toolq_engine::ServerAnnouncement;
 
-use crate::args::{ServersArguments, ServersCommand, ServersFormat, ServersLockArguments};
+use crate::args::servers::{ServersArguments, ServersCommand, ServersLockArguments};
+use crate::args::values::ServersFormat;
 use crate::commands::servers::changes::{ChangeKind, LockChange, find_changes, render_changes};
 use crate::commands::servers::report::{server_state, tool_names, tool_state};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use crate::session::{SurveyReply, survey_servers};
+use toolq_core::json::expect_json;
+use toolq_core::text::{escape, format_count, suggest_name};
+use toolq_core::tools_lock::ToolsLock;
+use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
+use toolq_engine::ServerAnnouncement;
 
 /// Shows the servers, or locks them.
 ///

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use crate::args::{ExportFormat, LogExportArguments as Arguments};
+use crate::args::log::{ExportFormat, LogExportArguments as Arguments};
 use crate::commands::log::cost::load_prices;
 use crate::commands::log::export::recording::{RecordingForm, export_recording};
 use crate::commands::log::export::trace::write_trace_events;

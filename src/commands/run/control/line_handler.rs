@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::args::{InputFormat, RunArguments};
+use crate::args::run::RunArguments;
+use crate::args::values::InputFormat;
 use crate::commands::run::control::host_calls::{Delivery, HostCalls};
 use crate::commands::run::control::host_lines::{HostLine, HostLines};
 use crate::commands::run::control::message::{HostMessage, LineId, MessageError};

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::args::RunArguments as Arguments;
+use crate::args::run::RunArguments as Arguments;
 use crate::commands::run::control::host_calls::HostCalls;
 use crate::commands::run::control::host_lines::HostLines;
 use crate::commands::run::control::line_handler::LineHandler;
@@ -26,11 +26,12 @@ use crate::commands::run::control::open_turns::OpenTurns;
 use crate::commands::run::control::opening::{OpeningTools, open_tools};
 use crate::commands::run::control::reply_line::ready_line;
 use crate::commands::run::control::tools_in_use::ToolsInUse;
+use crate::commands::run::settings::session_settings;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::output::{ClientOutput, CommandError, Exit};
 use crate::session::{CallSource, RunSession};
-use crate::settings::{ApprovalSettings, SessionSettings};
+use crate::settings::ApprovalSettings;
 use toolq_core::types::{CallAnswer, CallRef, Event, EventSink, HaltCause};
 use toolq_engine::AnswerDelivery;
 
@@ -49,7 +50,7 @@ pub(super) fn run(
     let opening = open_tools(&mut lines, context)?;
     let turns = Arc::new(OpenTurns::default());
     let host_calls = Arc::new(HostCalls::new(&turns));
-    let mut settings = SessionSettings::of_run(arguments, &context.environment);
+    let mut settings = session_settings(arguments, &context.environment);
     if matches!(settings.approval, ApprovalSettings::Nobody) {
         settings.approval = ApprovalSettings::Prompt(Arc::clone(&turns) as Arc<_>);
     }

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use crate::args::ServeArguments;
+use crate::args::serve::ServeArguments;
 use crate::commands::serve::http::access::{AccessPolicy, BearerToken, WebOrigin};
 use crate::context::CommandContext;
 use crate::output::CommandError;

@@ -1,0 +1,468 @@
+//! The command line: which commands there are, how it is parsed, and what `--help` says.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
+
+use crate::args::approvals::ApprovalsArguments;
+use crate::args::call::CallArguments;
+use crate::args::check::CheckArguments;
+use crate::args::complete::CompleteArguments;
+use crate::args::generate::GenerateArguments;
+use crate::args::init::InitArguments;
+use crate::args::log::LogArguments;
+use crate::args::plan::PlanArguments;
+use crate::args::queue::QueueArguments;
+use crate::args::replay::ReplayArguments;
+use crate::args::run::RunArguments;
+use crate::args::serve::ServeArguments;
+use crate::args::servers::ServersArguments;
+use crate::args::shared_flags::CommonFlags;
+use crate::args::tools::ToolsArguments;
+use crate::environment;
+use crate::output::{ColorChoice, ColorPolicy};
+use toolq_core::text::suggest_name;
+
+/// Answer a language model's tool calls.
+///
+/// toolq reads the `tool_use` blocks of a model's response, decides which calls can run in parallel, runs them as
+/// declared in tools.yaml, and writes one `tool_result` per call, in call order.
+#[derive(Debug, Parser)]
+#[command(name = "toolq", version, propagate_version = true, max_term_width = 100, args_override_self = true, after_help = after_help())]
+pub struct ProgramArguments {
+    #[command(flatten)]
+    pub common: CommonFlags,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+// clap would take a doc comment for the description of the program.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the tool calls of a model's response
+    Run(RunArguments),
+    /// Show what would run, in which batches, and why
+    Plan(PlanArguments),
+    /// Run one call of a tool or of an agent
+    Call(CallArguments),
+    /// Check recordings against the current tools
+    Replay(ReplayArguments),
+    /// Create a tools.yaml to start from
+    Init(InitArguments),
+    /// Report problems in tools.yaml or on this machine
+    Check(CheckArguments),
+    /// Print the tool declarations for a model
+    Tools(ToolsArguments),
+    /// Compare the tools of servers with tools.lock
+    Servers(ServersArguments),
+    /// Serve the tools to MCP clients
+    Serve(ServeArguments),
+    /// List, approve and deny the calls that wait
+    Approvals(ApprovalsArguments),
+    /// Inspect session logs, and resolve calls in doubt
+    Log(LogArguments),
+    /// Have turns answered by many machines, over NATS
+    #[command(hide = cfg!(not(feature = "nats")))]
+    Queue(QueueArguments),
+    /// Print a generated file: a schema, shell completions, or the man page
+    #[command(hide = true)]
+    Generate(GenerateArguments),
+    /// Print what can complete a command line, for the completion scripts
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArguments),
+}
+
+/// Parses the arguments, of which the first is the program's name.
+///
+/// # Errors
+/// The usage is wrong, or `--help` or `--version` was given: then the error is the text to print.
+pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
+    // clap prints help and errors before it knows the flags.
+    let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
+    let color = ColorPolicy::new(color, &environment::read());
+    let command = ProgramArguments::command().color(color.into());
+    let mut command = group_commands(command);
+    let mut matches = command.try_get_matches_from_mut(arguments);
+    let lacks_command = |error: &clap::Error| {
+        error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            && std::ptr::eq(find_subcommand(&command, arguments), &raw const command)
+    };
+    if matches.as_ref().is_err_and(lacks_command) {
+        command = show_first_steps(command);
+        matches = command.try_get_matches_from_mut(arguments);
+    }
+    let matches =
+        matches.map_err(|error| suggest_command(remove_far_suggestion(error, &command, arguments)));
+    let matches =
+        matches.map_err(|error| suggest_plan(suggest_from(error, &command, arguments)))?;
+    let mut parsed =
+        ProgramArguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    if let Command::Check(check) = &mut parsed.command
+        && let Some(file) = check.file.take()
+    {
+        parsed.common.tools = Some(file);
+    }
+    Ok(parsed)
+}
+
+/// Removes a suggested flag or command that isn't similar to what was given: clap would answer `--parallel` with
+/// `--all`.
+fn remove_far_suggestion(
+    mut error: clap::Error,
+    command: &clap::Command,
+    arguments: &[OsString],
+) -> clap::Error {
+    for (given, suggested) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (
+            ContextKind::InvalidSubcommand,
+            ContextKind::SuggestedSubcommand,
+        ),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let text = |value: Option<&ContextValue>| match value {
+            Some(ContextValue::String(text)) => vec![text.clone()],
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            _ => Vec::new(),
+        };
+        let given = text(error.get(given));
+        let near = text(error.get(suggested));
+        let given = given.first().map(|name| name.trim_start_matches('-'));
+        let near = near.iter().map(|name| name.trim_start_matches('-'));
+        if given.is_some_and(|given| suggest_name(given, near).is_none()) {
+            error.remove(suggested);
+            // The usage shows the suggested flag, too.
+            let usage = find_subcommand(command, arguments).clone().render_usage();
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
+    }
+    error
+}
+
+/// Suggests `toolq run FILE` if there is a path where a command belongs, or the command that has another name elsewhere.
+fn suggest_command(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let tip = match given.as_str() {
+        path if path.contains(['.', '/']) => {
+            format!("to answer the calls in a file: 'toolq run {path}'")
+        }
+        "validate" | "lint" | "doctor" => "to check tools.yaml: 'toolq check'".to_owned(),
+        "exec" | "execute" | "start" => "to answer calls: 'toolq run'".to_owned(),
+        "test" | "verify" => "to check recordings: 'toolq replay'".to_owned(),
+        "list" | "ls" => "to list the tools: 'toolq tools --format table'".to_owned(),
+        _ => return error,
+    };
+    let tips = ContextValue::StyledStrs(vec![tip.into()]);
+    error.insert(ContextKind::Suggested, tips);
+    error
+}
+
+/// Suggests `toolq init --from FILE` if there is a path after `init`.
+fn suggest_from(
+    mut error: clap::Error,
+    command: &clap::Command,
+    arguments: &[OsString],
+) -> clap::Error {
+    let given = error.get(ContextKind::InvalidValue);
+    if let Some(ContextValue::String(given)) = given
+        && given.contains(['.', '/'])
+        && find_subcommand(command, arguments).get_name() == "init"
+    {
+        let tip = format!("to import the tools of a file: 'toolq init --from {given}'");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Suggests `toolq plan` in the place of a flag that other programs have for it.
+fn suggest_plan(mut error: clap::Error) -> clap::Error {
+    let given = error.get(ContextKind::InvalidArg);
+    if matches!(given, Some(ContextValue::String(given)) if given == "--dry-run") {
+        let tip = "to see what would run: 'toolq plan'".to_owned();
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Returns the innermost subcommand that the arguments name.
+fn find_subcommand<'c>(command: &'c clap::Command, arguments: &[OsString]) -> &'c clap::Command {
+    let names = arguments.iter().filter_map(|argument| argument.to_str());
+    names.fold(command, |innermost, name| {
+        innermost.find_subcommand(name).unwrap_or(innermost)
+    })
+}
+
+/// Returns the last value of `--color` among the options.
+fn find_color(arguments: &[OsString]) -> Option<ColorChoice> {
+    let options = arguments.iter().take_while(|argument| *argument != "--");
+    let options: Vec<_> = options.filter_map(|argument| argument.to_str()).collect();
+    let mut values = options.iter().enumerate().filter_map(|(at, option)| {
+        let value = match option.strip_prefix("--color")? {
+            "" => options.get(at + 1).copied()?,
+            value => value.strip_prefix('=')?,
+        };
+        ColorChoice::from_str(value, false).ok()
+    });
+    values.next_back()
+}
+
+const FIRST_STEPS: &str = "\
+toolq runs the tool calls of a language model. What to type first:
+
+  toolq init                 write a tools.yaml, and say how to try it
+  toolq run response.json    answer the calls in a model's response
+  toolq plan response.json   show what would run, without running anything
+  toolq check --machine      say what is wrong in tools.yaml, or missing here
+  toolq --help               list all commands";
+
+/// The commands by what they are for.
+const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
+    ("Run and plan", &["run", "plan", "call", "replay"]),
+    ("tools.yaml", &["init", "check", "tools"]),
+    ("MCP servers", &["servers", "serve"]),
+    ("Sessions", &["approvals", "log"]),
+    ("Queues", &["queue"]),
+];
+
+/// Example commands, each with what it does.
+pub(crate) const EXAMPLES: [(&str, &str); 5] = [
+    (
+        "curl … /v1/messages | toolq run",
+        "answer the calls of a model's response",
+    ),
+    ("toolq plan response.json", "show what would run, and why"),
+    (
+        "toolq replay transcripts/",
+        "check recordings against the current tools",
+    ),
+    ("toolq check", "report every problem in tools.yaml"),
+    ("toolq log show", "show the calls of the latest session"),
+];
+
+/// Exit codes, each with its meaning.
+pub(crate) const EXIT_CODES: [(&str, &str); 10] = [
+    ("0", "every call was answered; an error result is an answer"),
+    (
+        "1",
+        "run --fail-on-error, call: a result is an error; replay: a call differs; check, plan --strict, servers, tools: problems found",
+    ),
+    ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
+    (
+        "3",
+        "a tool is paused, a budget is used up, a call is in doubt, an agent could not continue, or a stream broke off; every call is still answered",
+    ),
+    ("4", "the session log or the memory can't be used"),
+    ("5", "run: there are no calls to answer"),
+    (
+        "6",
+        "a call waits for an approval; every call is still answered",
+    ),
+    (
+        "71",
+        "the system has no threads or descriptors left; nothing ran",
+    ),
+    ("74", "results could not be written"),
+    (
+        "129, 130, 131, 143",
+        "hung up, interrupted, quit, or terminated; every call is still answered",
+    ),
+];
+
+/// Width of the longest command, in columns.
+const COMMAND_WIDTH: usize = 9;
+/// Width of the lines after the flags, in columns. clap would wrap a longer line without its indentation.
+const AFTER_HELP_WIDTH: usize = 80;
+
+pub(super) fn after_help() -> String {
+    let (examples, codes) = (format_rows(&EXAMPLES, 33), format_rows(&EXIT_CODES, 3));
+    format!("Examples:\n{examples}\nExit codes:\n{}", codes.trim_end())
+}
+
+/// Formats terms of up to `term_width` columns, each followed by its meaning. A longer term has a line of its own.
+fn format_rows(rows: &[(&str, &str)], term_width: usize) -> String {
+    let indent = " ".repeat(2 + term_width + 1);
+    let mut text = String::new();
+    for (term, meaning) in rows {
+        let mut line = format!("  {term:term_width$} ");
+        if term.len() > term_width {
+            text += line.trim_end();
+            text.push('\n');
+            line.clone_from(&indent);
+        }
+        for word in meaning.split(' ') {
+            if line.len() + word.len() > AFTER_HELP_WIDTH && line.trim_start() != "" {
+                text += line.trim_end();
+                text.push('\n');
+                line.clone_from(&indent);
+            }
+            line += word;
+            line.push(' ');
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the command with directions in place of its help, which clap prints on stderr where a command is missing.
+pub(super) fn show_first_steps(mut command: clap::Command) -> clap::Command {
+    let usage = command.render_usage();
+    command.override_help(format!("{FIRST_STEPS}\n\n{usage}"))
+}
+
+/// Returns the command with a help that lists its subcommands in groups, which clap doesn't have.
+pub(super) fn group_commands(command: clap::Command) -> clap::Command {
+    let groups = COMMAND_GROUPS.map(|(heading, names)| {
+        let commands = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name))
+            .filter(|subcommand| !subcommand.is_hide_set());
+        let abouts: Vec<(&str, String)> = commands
+            .map(|subcommand| {
+                let about = subcommand.get_about().map(ToString::to_string);
+                (subcommand.get_name(), about.unwrap_or_default())
+            })
+            .collect();
+        let rows: Vec<(&str, &str)> = abouts
+            .iter()
+            .map(|(name, about)| (*name, &**about))
+            .collect();
+        match &*rows {
+            [] => String::new(),
+            rows => format!("{heading}:\n{}\n", format_rows(rows, COMMAND_WIDTH)),
+        }
+    });
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
+        groups.concat()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_similar_flag_is_suggested() {
+        let message = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            parse_arguments(&arguments).unwrap_err().to_string()
+        };
+        assert!(!message(&["toolq", "run", "--parallel"]).contains("--all"));
+        assert!(message(&["toolq", "run", "--job"]).contains("--jobs"));
+        assert!(message(&["toolq", "rum"]).contains("'run'"));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_command_is_a_case_for_run() {
+        let arguments = ["toolq", "answers/response.json"].map(OsString::from);
+        let message = parse_arguments(&arguments).unwrap_err().to_string();
+        assert!(
+            message
+                .contains("tip: to answer the calls in a file: 'toolq run answers/response.json'"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn what_others_call_otherwise_leads_to_the_right_command() {
+        for (arguments, tip) in [
+            (["toolq", "run", "--dry-run"], "'toolq plan'"),
+            (
+                ["toolq", "init", "mine/tools.json"],
+                "'toolq init --from mine/tools.json'",
+            ),
+        ] {
+            let arguments = arguments.map(OsString::from);
+            let message = parse_arguments(&arguments).unwrap_err().to_string();
+            assert!(message.contains(tip), "{message}");
+        }
+    }
+
+    #[test]
+    fn check_takes_its_file_as_an_argument() {
+        let parsed = parse_arguments(&["toolq", "check", "a.yaml"].map(OsString::from)).unwrap();
+        assert_eq!(parsed.common.tools, Some("a.yaml".into()));
+    }
+
+    #[test]
+    fn the_last_color_counts() {
+        let find = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            find_color(&arguments)
+        };
+        assert_eq!(find(&["toolq", "run"]), None);
+        assert_eq!(
+            find(&["toolq", "--color", "never"]),
+            Some(ColorChoice::Never)
+        );
+        assert_eq!(
+            find(&["toolq", "--color=never", "run", "--color=always"]),
+            Some(ColorChoice::Always)
+        );
+        assert_eq!(find(&["toolq", "run", "--", "--color=never"]), None);
+        assert_eq!(find(&["toolq", "--colors=never", "--color"]), None);
+    }
+}
+
+#[cfg(test)]
+mod help_tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_texts_fit_a_narrow_terminal() {
+        let text = after_help();
+        for line in text.lines().chain(FIRST_STEPS.lines()) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(
+            text.contains("\n  74  results could not be written\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n  129, 130, 131, 143\n      hung up"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn every_command_that_is_shown_is_in_a_group() {
+        let program = ProgramArguments::command();
+        let shown: BTreeSet<&str> = program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
+        let mut grouped: BTreeSet<&str> = COMMAND_GROUPS
+            .into_iter()
+            .flat_map(|(_, names)| names)
+            .copied()
+            .collect();
+        if cfg!(not(feature = "nats")) {
+            grouped.remove("queue");
+        }
+        assert_eq!(shown, grouped);
+    }
+
+    #[test]
+    fn each_command_has_one_line_of_60_columns() {
+        let program = ProgramArguments::command();
+        for command in program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let about = command.get_about().unwrap().to_string();
+            let row = format_rows(&[(command.get_name(), &about)], COMMAND_WIDTH);
+            assert!(row.trim_end().chars().count() <= 60, "{row}");
+        }
+    }
+}
