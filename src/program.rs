@@ -7,12 +7,9 @@ use std::process::ExitCode;
 
 use crate::cli::parse_arguments;
 use crate::cli::{Command, ProgramArguments};
-#[cfg(feature = "nats")]
-use crate::commands::queue;
-#[cfg(not(feature = "nats"))]
-use crate::commands::queue_absent as queue;
 use crate::commands::{
-    approvals, call, check, complete, generate, init, log, plan, replay, run, serve, servers, tools,
+    approvals, call, check, complete, generate, init, log, plan, queue, replay, run, serve,
+    servers, tools,
 };
 use crate::context::CommandContext;
 use crate::environment;

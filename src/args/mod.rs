@@ -10,7 +10,6 @@ pub(crate) mod init;
 pub(crate) mod input;
 pub(crate) mod log;
 pub(crate) mod plan;
-pub(crate) mod queue;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;

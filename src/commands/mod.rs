@@ -8,10 +8,7 @@ pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod plan;
-#[cfg(feature = "nats")]
 pub(crate) mod queue;
-#[cfg(not(feature = "nats"))]
-pub(crate) mod queue_absent;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;

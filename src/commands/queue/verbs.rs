@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::args::input::InputArguments;
-use crate::args::queue::{
+use crate::args::values::LogFormat;
+use crate::commands::log::resolve::load_mask;
+use crate::commands::queue::{
     CollectArguments, NatsFlags, QueueArguments, QueueCommand, QueueResolveArguments,
     SubmitArguments, WorkArguments,
 };
-use crate::args::values::LogFormat;
-use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
 use crate::output::{CommandError, Exit, stdout};

@@ -1,4 +1,7 @@
-//! The arguments of `toolq queue`.
+//! `toolq queue`: turns that workers on any machine answer. `verbs` does what the arguments say, in a build with `nats`.
+
+#[cfg(feature = "nats")]
+mod verbs;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -8,10 +11,16 @@ use clap::{Args, Subcommand, ValueHint};
 
 use crate::args::finding::FindingFlags;
 use crate::args::input::InputArguments;
-use crate::args::values::LogFormat;
-use crate::args::values::{answer_form_parser, parse_ack_wait, parse_jobs};
+use crate::args::values::{LogFormat, answer_form_parser, parse_ack_wait, parse_jobs};
+#[cfg(not(feature = "nats"))]
+use crate::context::CommandContext;
+#[cfg(not(feature = "nats"))]
+use crate::output::{CommandError, Exit};
 use toolq_core::text::parse_duration;
 use toolq_core::types::AnswerForm;
+
+#[cfg(feature = "nats")]
+pub(crate) use verbs::run_queue_command;
 
 /// Where NATS is.
 #[derive(Debug, Args)]
@@ -200,4 +209,20 @@ pub struct QueuePurgeArguments {
     pub force: bool,
     #[command(flatten)]
     pub nats: NatsFlags,
+}
+
+/// What a toolq without the feature `nats` has.
+///
+/// # Errors
+/// Always: this build has no queues.
+#[cfg(not(feature = "nats"))]
+pub(crate) fn run_queue_command(
+    _: &QueueArguments,
+    _: &CommandContext,
+) -> Result<Exit, CommandError> {
+    Err(
+        CommandError::usage("this toolq was built without `nats`; nothing ran").with_hint(
+            "packages of toolq have it; from source: `cargo install --locked --path . --features nats`",
+        ),
+    )
 }
