@@ -5,23 +5,23 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
 
-use crate::args::approvals::ApprovalsArguments;
-use crate::args::call::CallArguments;
-use crate::args::check::CheckArguments;
-use crate::args::complete::CompleteArguments;
-use crate::args::generate::GenerateArguments;
-use crate::args::init::InitArguments;
-use crate::args::log::LogArguments;
-use crate::args::plan::PlanArguments;
-use crate::args::replay::ReplayArguments;
-use crate::args::run::RunArguments;
-use crate::args::serve::ServeArguments;
-use crate::args::servers::ServersArguments;
 use crate::args::shared_flags::CommonFlags;
-use crate::args::tools::ToolsArguments;
+use crate::commands::approvals::ApprovalsArguments;
+use crate::commands::call::CallArguments;
+use crate::commands::check::CheckArguments;
+use crate::commands::complete::CompleteArguments;
+use crate::commands::generate::GenerateArguments;
+use crate::commands::init::InitArguments;
+use crate::commands::log::LogArguments;
+use crate::commands::plan::PlanArguments;
 use crate::commands::queue::QueueArguments;
-use crate::environment;
+use crate::commands::replay::ReplayArguments;
+use crate::commands::run::RunArguments;
+use crate::commands::serve::ServeArguments;
+use crate::commands::servers::ServersArguments;
+use crate::commands::tools::ToolsArguments;
 use crate::output::{ColorChoice, ColorPolicy};
+use crate::program;
 use toolq_core::text::suggest_name;
 
 /// Answer a language model's tool calls.
@@ -80,7 +80,7 @@ pub enum Command {
 pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
     // clap prints help and errors before it knows the flags.
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
-    let color = ColorPolicy::new(color, &environment::read());
+    let color = ColorPolicy::new(color, &program::read());
     let command = ProgramArguments::command().color(color.into());
     let mut command = group_commands(command);
     let mut matches = command.try_get_matches_from_mut(arguments);
@@ -310,13 +310,13 @@ fn format_rows(rows: &[(&str, &str)], term_width: usize) -> String {
 }
 
 /// Returns the command with directions in place of its help, which clap prints on stderr where a command is missing.
-pub(super) fn show_first_steps(mut command: clap::Command) -> clap::Command {
+fn show_first_steps(mut command: clap::Command) -> clap::Command {
     let usage = command.render_usage();
     command.override_help(format!("{FIRST_STEPS}\n\n{usage}"))
 }
 
 /// Returns the command with a help that lists its subcommands in groups, which clap doesn't have.
-pub(super) fn group_commands(command: clap::Command) -> clap::Command {
+fn group_commands(command: clap::Command) -> clap::Command {
     let groups = COMMAND_GROUPS.map(|(heading, names)| {
         let commands = names
             .iter()

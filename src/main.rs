@@ -2,11 +2,9 @@
 
 mod approval;
 mod args;
-mod call_setup;
 mod cli;
 mod commands;
 mod context;
-mod environment;
 mod events;
 mod input;
 mod log_view;

@@ -1,15 +1,92 @@
 //! Flags shared by the commands that run calls: session log, progress and events, budgets.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use crate::args::values::parse_endpoint;
-use crate::args::values::{ApproveFlag, ProgressFlag};
+use crate::args::values::{
+    ApproveFlag, InputFormat, ProgressFlag, input_format_parser, parse_endpoint, parse_jobs,
+};
 use crate::output::ColorChoice;
+use redact::Mask;
+use toolq_core::os::Clock;
 use toolq_core::text::{parse_bytes, parse_duration};
 use toolq_engine::BudgetLimits;
+use toolq_log::memory::Settlement;
+
+/// What became of a call in doubt, and how that is known.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("finding").required(true).args(["done", "not_done"])))]
+pub struct FindingFlags {
+    /// It did its work; the model gets `--result` from now on
+    #[arg(long, requires = "result")]
+    pub done: bool,
+    /// The result of a call that was done
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "done",
+        conflicts_with = "not_done",
+        allow_hyphen_values = true
+    )]
+    pub result: Option<String>,
+    /// The result is an error
+    #[arg(long, requires = "done", conflicts_with = "not_done")]
+    pub error: bool,
+    /// It did nothing: it runs when it is asked for again
+    #[arg(long, conflicts_with = "done")]
+    not_done: bool,
+    /// How you know; recorded with it
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub note: Option<String>,
+}
+
+impl FindingFlags {
+    /// Returns what is said about the call.
+    pub fn settlement(&self, mask: &Mask) -> Settlement {
+        let apply = |text: &String| mask.apply(text).into_owned();
+        Settlement {
+            done: self.result.is_some(),
+            result: self.result.as_ref().map(apply),
+            is_error: self.error,
+            by: "person".to_owned(),
+            note: self.note.as_ref().map(apply),
+            timestamp: Clock::system().now_ms(),
+        }
+    }
+}
+
+/// The inputs of `run` and `plan`.
+#[derive(Debug, Args)]
+pub struct InputArguments {
+    /// Model responses: JSON, JSONL, or streams of server-sent events; `-` is stdin [default: stdin]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Input format [default: auto-detect]
+    #[arg(long, value_name = "DIALECT", value_parser = input_format_parser())]
+    pub from: Option<InputFormat>,
+    /// Include calls that already have a result in the input, and abandoned ones
+    #[arg(long)]
+    pub all: bool,
+    /// Largest JSON document to accept
+    #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub max_document: u64,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+impl InputArguments {
+    /// Returns the path of each input; `-` is stdin.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        match self.files.as_slice() {
+            [] => vec![PathBuf::from("-")],
+            files => files.to_vec(),
+        }
+    }
+}
 
 /// The tools file, unless `-c` or `TOOLQ_TOOLS` names another.
 pub const DEFAULT_TOOLS_FILE: &str = "tools.yaml";
@@ -39,7 +116,7 @@ pub struct CommonFlags {
     pub verbose: bool,
 }
 
-pub(super) const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
+pub(crate) const LOG_FILE_HELP: &str = "Session log to append to [env: TOOLQ_LOG_FILE] [default: a new file below $XDG_STATE_HOME/toolq/sessions]";
 
 /// The session log of a run.
 #[derive(Debug, Args)]
@@ -118,13 +195,13 @@ pub struct OtlpFlags {
 pub struct BudgetFlags {
     /// Start at most this many calls; the others are answered without running
     #[arg(long, value_name = "N")]
-    pub max_calls: Option<u64>,
+    max_calls: Option<u64>,
     /// Stop running calls after this time, and don't start any others
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub time_budget: Option<Duration>,
+    time_budget: Option<Duration>,
     /// Stop running calls once tools have produced this much output, and don't start any others
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub max_output_total: Option<u64>,
+    max_output_total: Option<u64>,
 }
 
 impl From<&BudgetFlags> for BudgetLimits {

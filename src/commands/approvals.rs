@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::approval::user_name;
-use crate::args::approvals::{ApprovalsArguments as Arguments, ApprovalsCommand};
 use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::context::CommandContext;
@@ -17,6 +17,59 @@ use toolq_core::text::{escape, format_count, format_time, truncate_to_columns};
 use toolq_core::types::ApprovalDecision;
 use toolq_log::memory::{Decided, Made, RememberedIn, WaitingCall, decide_call, waiting_calls};
 use toolq_log::{Access, LogError};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ApprovalsArguments {
+    /// The log of the runs, if they had `--log`.
+    #[arg(
+        help = "The log of the runs, if they had `--log` [env: TOOLQ_LOG_FILE] [default: the memory of all runs without `--log`]",
+        long,
+        value_name = "FILE",
+        global = true,
+        value_hint = ValueHint::FilePath
+    )]
+    pub log: Option<PathBuf>,
+    /// Output format of the list
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    pub format: LogFormat,
+    #[command(subcommand)]
+    pub command: Option<ApprovalsCommand>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  toolq approvals                            list what waits for an approval
+  toolq approvals approve toolu_07           let this call run when its input is run again
+  toolq approvals deny toolu_07 --reason 'not on Fridays'
+                                             refuse it";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// List the calls that wait for an approval
+    List,
+    /// Let calls run when their input is run again
+    Approve(ApproveArguments),
+    /// Refuse calls
+    Deny(DenyArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArguments {
+    /// The calls, as the list names them
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArguments {
+    /// The calls, as the list names them
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Why, for the model and for the log
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub reason: Option<String>,
+}
 
 /// How much of an input is repeated when its call was decided about, in columns.
 const MAX_INPUT_COLUMNS: usize = 100;
@@ -52,7 +105,7 @@ impl<'a> WaitingJson<'a> {
 /// # Errors
 /// An id matches no call that waits, somebody has decided about it, or the memory can't be used.
 pub fn run_approvals_command(
-    arguments: &Arguments,
+    arguments: &ApprovalsArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let (place, log) = find_memory(arguments, context)?;
@@ -99,7 +152,7 @@ pub fn run_approvals_command(
 
 /// Returns the memory, and the log that is it, if one is.
 fn find_memory(
-    arguments: &Arguments,
+    arguments: &ApprovalsArguments,
     context: &CommandContext,
 ) -> Result<(RememberedIn, PathBuf), CommandError> {
     let target = LogTarget::new(arguments.log.clone(), &context.environment);
@@ -141,7 +194,7 @@ fn find_call<'w>(id: &str, waiting: &'w [WaitingCall]) -> Result<&'w WaitingCall
 
 fn print_list(
     waiting: &[WaitingCall],
-    arguments: &Arguments,
+    arguments: &ApprovalsArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     match arguments.format {

@@ -2,17 +2,40 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Command, CommandFactory as _};
+use clap::{Args, Command, CommandFactory as _, Subcommand};
 use clap_mangen::Man;
 
-use crate::args::generate::{GenerateArguments, GeneratedFile};
-use crate::cli::EXAMPLES;
-use crate::cli::EXIT_CODES;
-use crate::cli::ProgramArguments;
+use crate::cli::{EXAMPLES, EXIT_CODES, ProgramArguments};
 use crate::commands::complete::completion_script;
 use crate::output::{CommandError, Exit, stdout};
 use crate::plan_file::plan_schema;
 use toolq_core::tools_file;
+
+#[derive(Debug, Args)]
+pub struct GenerateArguments {
+    #[command(subcommand)]
+    pub file: GeneratedFile,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GeneratedFile {
+    /// Print the JSON Schema of tools.yaml
+    Schema {
+        /// Print the schema of a session log record instead
+        #[arg(long)]
+        log: bool,
+        /// Print the schema of the file that `toolq plan --out` writes instead
+        #[arg(long, conflicts_with = "log")]
+        plan: bool,
+    },
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    Man,
+}
 
 /// Prints the requested file.
 ///
@@ -97,7 +120,7 @@ events, agents, replay.";
 ///
 /// # Errors
 /// Only what writing to a buffer can return.
-pub fn render_man_page() -> io::Result<String> {
+fn render_man_page() -> io::Result<String> {
     let command = ProgramArguments::command();
     let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
     let mut out = Vec::new();

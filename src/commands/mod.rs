@@ -13,5 +13,4 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod servers;
-mod tool_listing;
 pub(crate) mod tools;

@@ -3,18 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::args::shared_flags::{CommonFlags, DEFAULT_TOOLS_FILE};
+use crate::input::stdin;
+use crate::output::diagnostics::{self, DiagnosticStyle};
+use crate::output::{CommandError, StderrWriter};
+use crate::program;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{decode_text, quote_path_for_shell};
 use toolq_core::tools_file::{self, HostToolDeclarations, ParsedToolsFile};
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::{FileProblem, Severity, Span, ToolsConfig, mask_variables};
-
-use crate::args::shared_flags::{CommonFlags, DEFAULT_TOOLS_FILE};
-use crate::environment;
-use crate::input::stdin;
-use crate::output::diagnostics::{self, DiagnosticStyle};
-use crate::output::{CommandError, StderrWriter};
 
 /// How the message about an unusable file ends at the start of a command.
 const NOTHING_RAN: &str = "; nothing ran";
@@ -28,7 +27,7 @@ pub struct CommandContext {
     /// The path of tools.yaml, as given.
     pub tools_path: PathBuf,
     /// Whether the path was given. Otherwise it is the default.
-    pub has_named_tools: bool,
+    has_named_tools: bool,
 }
 
 impl CommandContext {
@@ -48,7 +47,7 @@ impl CommandContext {
 
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
-        let environment = Arc::new(environment::read());
+        let environment = Arc::new(program::read());
         let named_tools = find_named_tools(common, &environment);
         // Before and after the command's name, both may be given: an alias for `toolq -q` doesn't stop `-v`.
         let quiet = common.quiet && !common.verbose;
@@ -262,7 +261,7 @@ impl CommandContext {
     ///
     /// # Errors
     /// As [`read_tools_file`](Self::read_tools_file).
-    pub fn read_tools_file_with_secret(
+    fn read_tools_file_with_secret(
         &self,
         variable: Option<&str>,
     ) -> Result<LoadedToolsFile, CommandError> {

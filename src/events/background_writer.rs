@@ -58,7 +58,7 @@ impl BackgroundWriter {
 
     /// Queues a message without blocking. Once a message is dropped, all later ones are too, so that the reader misses
     /// the end of the stream but never a part in the middle.
-    pub(super) fn enqueue(&self, message: &[u8]) {
+    fn enqueue(&self, message: &[u8]) {
         let mut state = self.queue.lock();
         let full = state.pending.len() + message.len() > MAX_PENDING_BYTES;
         if full || state.dropped_messages > 0 || state.error.is_some() {

@@ -6,10 +6,8 @@
 mod background_writer;
 mod call_snapshots;
 mod event_line;
-mod fanout;
 mod ndjson;
-mod server_line;
 pub(crate) mod target;
 
-pub(crate) use fanout::EventFanout;
 pub(crate) use ndjson::NdjsonSink;
+pub(crate) use target::EventFanout;

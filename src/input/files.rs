@@ -5,16 +5,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 
-use crate::args::input::InputArguments;
+use crate::args::shared_flags::InputArguments;
 use crate::args::values::InputFormat;
-use crate::input::chunk_reader::ChunkReader;
-use crate::input::follow_input::FollowInput;
-use crate::input::stdin;
-use crate::input::stream_input::StreamInput;
+use crate::input::stdin::{self, ChunkReader};
+use crate::input::stream_input::{FollowInput, StreamInput};
 use crate::output::{CommandError, Exit, StderrWriter};
 use toolq_core::text::{escape, format_count};
 use toolq_core::transcript::{
@@ -244,7 +242,7 @@ pub fn verify_session_log(
 }
 
 /// Returns a loader for content that the session log stores in its directory of files.
-pub fn blob_loader(log: &Path) -> Box<StoredContentLoader> {
+fn blob_loader(log: &Path) -> Box<StoredContentLoader> {
     if log == Path::new("-") {
         return Box::new(reject_piped_blob);
     }
@@ -323,4 +321,26 @@ pub fn stream_failure(error: InputError, message_count: usize) -> CommandError {
 
 fn unreadable_input(name: &str, error: &io::Error) -> CommandError {
     CommandError::unusable_file(format!("{name} can't be read: {error}"), error)
+}
+
+// Temporary files without a name, which are gone when they are closed.
+
+/// Why there is no temporary file.
+#[derive(Debug, thiserror::Error)]
+#[error("a temporary file can't be created in {}: {cause}", dir.display())]
+pub struct TemporaryFileError {
+    dir: PathBuf,
+    #[source]
+    cause: io::Error,
+}
+
+/// Creates a temporary file in TMPDIR, or else in `/tmp`.
+///
+/// # Errors
+/// [`TemporaryFileError`], within one of this type.
+pub fn create_temporary_file() -> io::Result<File> {
+    tempfile::tempfile().map_err(|cause| {
+        let dir = tempfile::env::temp_dir();
+        io::Error::new(cause.kind(), TemporaryFileError { dir, cause })
+    })
 }

@@ -2,13 +2,16 @@
 //! agent. A call is released as soon as it and all before it have ended, so only unfinished calls and those after them
 //! are held in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use uuid::Uuid;
 
 use crate::log_view::call_view::CallView;
-use crate::log_view::preview::OutputPreview;
-use toolq_log::CallEvent;
+use crate::log_view::table::OutputPreview;
+use toolq_core::text::suggest_name;
+use toolq_log::records::{CallContent, CallRecord, ModelResponseRecord, ProbeRecord};
+use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
 /// Maximum depth of the tree; deeper calls are shown at this depth. toolq's agents don't nest as deep, but a log may be
 /// forged.
@@ -182,5 +185,116 @@ impl CallTree {
         for turn in &call.agent_turns {
             self.agent_calls.remove(turn);
         }
+    }
+}
+
+// The filters of `toolq log show`.
+
+/// Selects the calls to show.
+#[derive(Debug, Clone, Default)]
+pub struct CallFilter {
+    /// Select only calls that failed, did not run, or have no result.
+    pub errors_only: bool,
+    /// Select only calls of these tools; empty selects all.
+    pub tools: Vec<String>,
+}
+
+impl CallFilter {
+    /// Returns whether every call is selected.
+    pub fn matches_all(&self) -> bool {
+        !self.errors_only && self.tools.is_empty()
+    }
+
+    pub(super) fn matches_call(&self, tool: &str, is_error: bool) -> bool {
+        let named = self.tools.is_empty() || self.tools.iter().any(|name| name == tool);
+        named && (is_error || !self.errors_only)
+    }
+
+    /// Returns whether the JSON output includes this record. `content` is its content, if available. With
+    /// `errors_only`, the earlier records of a call aren't included, because they don't say how it ends.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub fn matches_record(
+        &self,
+        record: &Record,
+        content: Option<&str>,
+    ) -> Result<bool, Corruption> {
+        if self.matches_all() {
+            return Ok(true);
+        }
+        let tool = match &record.kind {
+            RecordKind::ToolCall => {
+                let call = content.and_then(|json| serde_json::from_str(json).ok());
+                let is_match = |call: CallContent<'_>| self.matches_call(&call.name, false);
+                return Ok(call.is_some_and(is_match));
+            }
+            RecordKind::ModelResponse => {
+                let response: ModelResponseRecord<'_> = record.parse_metadata()?;
+                response.tool_name
+            }
+            RecordKind::ProbeStart => {
+                let probe: ProbeRecord<'_> = record.parse_metadata()?;
+                probe.tool_name
+            }
+            _ => {
+                let Some(event) = CallEvent::from_record(record)? else {
+                    return Ok(false);
+                };
+                return Ok(self.matches_call(event.tool_name(), event.is_error()));
+            }
+        };
+        Ok(self.matches_call(&tool, false))
+    }
+}
+
+// Checks that tools named on the command line occur in the logs.
+
+/// Maximum number of names that are kept for suggestions.
+const MAX_OTHER_NAMES: usize = 1_000;
+
+/// Finds which of the wanted tools have no calls in the records, and what they might be called instead.
+#[derive(Debug)]
+pub struct ToolNameFilter {
+    missing: BTreeSet<String>,
+    other_names: BTreeSet<String>,
+}
+
+impl ToolNameFilter {
+    /// Creates a filter that looks for `wanted`.
+    pub fn new(wanted: &[String]) -> Self {
+        Self {
+            missing: wanted.iter().cloned().collect(),
+            other_names: BTreeSet::new(),
+        }
+    }
+
+    /// Adds the next record.
+    ///
+    /// # Errors
+    /// The record's metadata doesn't match its type.
+    pub fn add_record(&mut self, record: &Record) -> Result<(), Corruption> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let tool_name = match &record.kind {
+            RecordKind::ToolCall => Some(record.parse_metadata::<CallRecord<'_>>()?.tool_name),
+            _ => CallEvent::from_record(record)?
+                .map(|event| Cow::Owned(event.tool_name().to_owned())),
+        };
+        if let Some(name) = tool_name {
+            self.missing.remove(&*name);
+            if self.other_names.len() < MAX_OTHER_NAMES && !self.other_names.contains(&*name) {
+                self.other_names.insert(name.into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the wanted tools without a call, each with the name that was probably meant.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let others = || self.other_names.iter().map(String::as_str);
+        let missing = self.missing.iter();
+        missing.map(move |name| (&**name, suggest_name(name, others())))
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::log_view::table::{left_aligned, render_rows, right_aligned, row_name};
 use toolq_core::json::expect_json;
-use toolq_core::text::format_count;
+use toolq_core::text::{format_count, format_duration};
 use toolq_core::types::{PicoUsd, PriceTable, ReportedUsage, format_dollars, format_usd};
 use toolq_log::records::{CallEndRecord, ModelResponseRecord};
 use toolq_log::{Corruption, Record, RecordKind};
@@ -39,18 +41,18 @@ struct AgentUsageTotals {
 
 /// The usage and cost of an agent. Token counts are `None` if an API didn't report them for a response.
 #[derive(Debug, Serialize)]
-pub struct AgentCost {
+pub(crate) struct AgentCost {
     /// The agent's name; `None` for all agents together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// Input tokens that bypass the cache.
-    pub input_tokens: Option<u64>,
+    input_tokens: Option<u64>,
     /// Output tokens.
-    pub output_tokens: Option<u64>,
+    output_tokens: Option<u64>,
     /// Input tokens read from the cache.
-    pub cache_read_tokens: Option<u64>,
+    cache_read_tokens: Option<u64>,
     /// Input tokens written to the cache.
-    pub cache_write_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
     /// Exact cost in US dollars; `None` if some tokens have no known price, or if no model responded.
     #[serde(serialize_with = "number")]
     pub estimated_cost_usd: Option<PicoUsd>,
@@ -241,4 +243,58 @@ fn number<S: serde::Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let digits = amount.and_then(|amount| RawValue::from_string(format_usd(amount)).ok());
     digits.serialize(serializer)
+}
+
+// The table of `toolq log cost`.
+
+impl CostCollector {
+    /// Formats a row per agent and one for all of them, without a trailing newline.
+    pub fn to_table(&self, prices: &PriceTable, color: bool) -> String {
+        let mut agents = self.agents(prices);
+        if agents.is_empty() {
+            return "no agents".to_owned();
+        }
+        if agents.len() > 1 {
+            agents.push(self.total(prices));
+        }
+        let cells = |of: fn(&AgentCost) -> String| agents.iter().map(of).collect::<Vec<_>>();
+        let mut columns = vec![
+            left_aligned(
+                "agent",
+                cells(|agent| row_name(agent.agent_name.as_deref())),
+            ),
+            right_aligned("turns", cells(|agent| agent.turns_used.to_string())),
+            right_aligned("input", cells(|agent| token_cell(agent.input_tokens))),
+            right_aligned("output", cells(|agent| token_cell(agent.output_tokens))),
+        ];
+        // Columns that would be all zeros are left out.
+        if agents.iter().any(|agent| agent.cache_read_tokens > Some(0)) {
+            let cells = cells(|agent| token_cell(agent.cache_read_tokens));
+            columns.push(right_aligned("cache read", cells));
+        }
+        if agents
+            .iter()
+            .any(|agent| agent.cache_write_tokens > Some(0))
+        {
+            let cells = cells(|agent| token_cell(agent.cache_write_tokens));
+            columns.push(right_aligned("cache write", cells));
+        }
+        columns.push(right_aligned(
+            "took",
+            cells(|agent| format_duration(Duration::from_millis(agent.duration_ms))),
+        ));
+        columns.push(left_aligned(
+            "cost",
+            cells(|agent| match agent.estimated_cost_usd {
+                Some(cost) => format_dollars(cost),
+                None if agent.turns_used == 0 => "–".to_owned(),
+                None => "unknown".to_owned(),
+            }),
+        ));
+        render_rows(&columns, color)
+    }
+}
+
+fn token_cell(tokens: Option<u64>) -> String {
+    tokens.map_or_else(|| "unknown".to_owned(), |tokens| tokens.to_string())
 }

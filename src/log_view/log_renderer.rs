@@ -8,6 +8,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
+use crate::log_view::call_tree::{CallFilter, CallTree, TreeStep};
+use crate::log_view::call_view::CallView;
+use crate::log_view::session_list::{session_end_label, session_title};
+use crate::log_view::table::{OutputPreview, TextLayout};
+use crate::terminal::OutcomeTally;
 use toolq_core::text::{escape, format_count, format_duration};
 use toolq_core::types::Status;
 use toolq_log::records::{
@@ -15,15 +22,6 @@ use toolq_log::records::{
     SessionEndRecord, SessionRecord, ToolsChangeRecord,
 };
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
-use uuid::Uuid;
-
-use crate::log_view::call_filter::CallFilter;
-use crate::log_view::call_tree::{CallTree, TreeStep};
-use crate::log_view::call_view::CallView;
-use crate::log_view::preview::OutputPreview;
-use crate::log_view::session_view::{session_end_label, session_title};
-use crate::log_view::text_layout::TextLayout;
-use crate::terminal::OutcomeTally;
 
 /// Renders one log.
 #[derive(Debug)]
@@ -213,7 +211,7 @@ struct CallWriter {
 impl CallWriter {
     /// Prints a step of the tree. With a filter, each call is printed without its context, but with the names of its
     /// agents.
-    pub(crate) fn write_step(&mut self, call: &CallView, step: &TreeStep, text: &mut String) {
+    fn write_step(&mut self, call: &CallView, step: &TreeStep, text: &mut String) {
         let alone = !self.filter.matches_all();
         match step {
             TreeStep::Close { head_shown: true } if !alone => call.write_end(text, &self.layout),
@@ -296,7 +294,7 @@ impl DeferredCalls {
 
 /// The tools whose `describe` program has started but has no recorded end, in start order.
 #[derive(Debug, Default)]
-pub struct DescribeTracker(BTreeMap<u64, (Uuid, String)>);
+struct DescribeTracker(BTreeMap<u64, (Uuid, String)>);
 
 impl DescribeTracker {
     /// Adds a `describe_start` record.
@@ -338,7 +336,7 @@ impl DescribeTracker {
     }
 
     /// Removes the tools without a recorded end and returns a text that names them, if any.
-    pub fn take_unanswered(&mut self) -> Option<String> {
+    fn take_unanswered(&mut self) -> Option<String> {
         let pending = std::mem::take(&mut self.0).into_values();
         let names: Vec<String> = pending.map(|(_, name)| name).collect();
         (!names.is_empty()).then(|| {

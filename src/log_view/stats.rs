@@ -1,12 +1,14 @@
 //! Collects the statistics of `toolq log stats`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::log_view::durations::{DurationSample, DurationStats};
+use crate::log_view::table::{left_aligned, render_rows, right_aligned, row_name};
 use toolq_core::json::expect_json;
+use toolq_core::text::format_duration;
 use toolq_log::{CallEvent, CallLog, Corruption, Record};
 
 /// Counts the outcomes of calls by tool, over any number of logs. Keeps one number per call that ran.
@@ -48,7 +50,7 @@ struct ToolCounts {
 
 /// Numbers of calls by outcome. Each call is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct OutcomeCounts {
+pub(crate) struct OutcomeCounts {
     /// Calls that succeeded.
     pub successes: u64,
     /// Calls that ran and ended with an error.
@@ -65,7 +67,7 @@ pub struct OutcomeCounts {
 
 /// The statistics of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToolStats {
+pub(crate) struct ToolStats {
     /// The tool's name as in the calls; `None` for all tools together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
@@ -213,6 +215,217 @@ impl ToolCounts {
             runs: outcomes.successes + outcomes.failures + outcomes.in_doubt + outcomes.unfinished,
             outcomes,
             durations: self.durations.to_stats(),
+        }
+    }
+}
+
+// The table of `toolq log stats`.
+
+/// A column of the table.
+struct StatsColumn {
+    title: &'static str,
+    /// Left out if all its cells are empty.
+    is_optional: bool,
+    cell: fn(&ToolStats) -> String,
+}
+
+const COLUMNS: [StatsColumn; 12] = [
+    required_column("runs", |tool| tool.runs.to_string()),
+    required_column("ok", |tool| tool.outcomes.successes.to_string()),
+    required_column("failed", |tool| tool.outcomes.failures.to_string()),
+    optional_column("in doubt", |tool| count_cell(tool.outcomes.in_doubt)),
+    optional_column("unfinished", |tool| count_cell(tool.outcomes.unfinished)),
+    optional_column("skipped", |tool| count_cell(tool.outcomes.skipped)),
+    optional_column("rejected", |tool| count_cell(tool.outcomes.rejected)),
+    required_column("total", |tool| duration_cell(tool.durations.total)),
+    required_column("mean", |tool| mean_cell(tool.durations.mean)),
+    required_column("p50", |tool| duration_cell(tool.durations.p50)),
+    required_column("p95", |tool| duration_cell(tool.durations.p95)),
+    required_column("max", |tool| duration_cell(tool.durations.max)),
+];
+
+const fn required_column(title: &'static str, cell: fn(&ToolStats) -> String) -> StatsColumn {
+    StatsColumn {
+        title,
+        is_optional: false,
+        cell,
+    }
+}
+
+const fn optional_column(title: &'static str, cell: fn(&ToolStats) -> String) -> StatsColumn {
+    StatsColumn {
+        title,
+        is_optional: true,
+        cell,
+    }
+}
+
+fn count_cell(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        _ => count.to_string(),
+    }
+}
+
+fn duration_cell(ms: Option<u64>) -> String {
+    ms.map_or_else(String::new, |ms| format_duration(Duration::from_millis(ms)))
+}
+
+/// Formats a mean. Tenths of a millisecond matter only for short durations.
+fn mean_cell(ms: Option<f64>) -> String {
+    match ms {
+        Some(ms) if ms < 10.0 => format!("{ms}ms"),
+        Some(ms) => format_duration(Duration::from_secs_f64(ms / 1_000.0)),
+        None => String::new(),
+    }
+}
+
+impl StatsCollector {
+    /// Formats a row per tool and one for all of them, without a trailing newline.
+    pub fn to_table(&self, color: bool) -> String {
+        let mut tools: Vec<ToolStats> = self.tools().collect();
+        if tools.is_empty() {
+            return "no calls".to_owned();
+        }
+        if tools.len() > 1 {
+            tools.push(self.total());
+        }
+        let names = tools.iter().map(name_cell);
+        let mut columns = vec![left_aligned("tool", names.collect())];
+        for StatsColumn {
+            title,
+            is_optional,
+            cell,
+        } in &COLUMNS
+        {
+            let cells: Vec<String> = tools.iter().map(cell).collect();
+            if !is_optional || cells.iter().any(|cell| !cell.is_empty()) {
+                columns.push(right_aligned(title, cells));
+            }
+        }
+        render_rows(&columns, color)
+    }
+}
+
+fn name_cell(tool: &ToolStats) -> String {
+    row_name(tool.tool_name.as_deref())
+}
+
+// Statistics of durations.
+
+/// A collection of durations in milliseconds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DurationSample(Vec<u64>);
+
+/// The statistics of a sample, in milliseconds. All are `None` for an empty sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(crate) struct DurationStats {
+    /// The sum.
+    #[serde(rename = "total_ms")]
+    pub total: Option<u64>,
+    /// The mean, rounded to tenths.
+    #[serde(rename = "mean_ms")]
+    pub mean: Option<f64>,
+    /// The median. Percentiles use the nearest-rank method: the smallest value that at least p percent of the values
+    /// don't exceed.
+    #[serde(rename = "p50_ms")]
+    pub p50: Option<u64>,
+    /// The 95th percentile.
+    #[serde(rename = "p95_ms")]
+    p95: Option<u64>,
+    /// The maximum.
+    #[serde(rename = "max_ms")]
+    pub max: Option<u64>,
+}
+
+impl DurationSample {
+    pub(crate) fn push(&mut self, ms: u64) {
+        self.0.push(ms);
+    }
+
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// Computes the statistics.
+    pub(crate) fn to_stats(&self) -> DurationStats {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let Some(max) = sorted.last() else {
+            return DurationStats::default();
+        };
+        let total = sorted.iter();
+        let total = total.fold(0_u64, |total, ms| total.saturating_add(*ms));
+        let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100) - 1];
+        DurationStats {
+            total: Some(total),
+            mean: Some(mean(total, sorted.len())),
+            p50: Some(rank(50)),
+            p95: Some(rank(95)),
+            max: Some(*max),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean of more than 2^53 ms needs no tenths"
+)]
+fn mean(total: u64, count: usize) -> f64 {
+    (total as f64 * 10.0 / count as f64).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stats_of(values: impl IntoIterator<Item = u64>) -> DurationStats {
+        DurationSample(values.into_iter().collect()).to_stats()
+    }
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let numbers = |values: &[u64]| {
+            let durations = stats_of(values.iter().copied());
+            serde_json::to_string(&durations).unwrap()
+        };
+        for (values, expected) in [
+            (&[][..], [None; 4]),
+            (&[7], [Some(7); 4]),
+            (&[40, 10, 30, 20], [Some(100), Some(20), Some(40), Some(40)]),
+        ] {
+            let DurationStats {
+                total,
+                p50,
+                p95,
+                max,
+                ..
+            } = stats_of(values.iter().copied());
+            assert_eq!([total, p50, p95, max], expected, "{values:?}");
+        }
+        let hundred = stats_of((1..=100).rev());
+        assert_eq!((hundred.p50, hundred.p95), (Some(50), Some(95)));
+        assert_eq!(
+            numbers(&[1, 1, 2]),
+            r#"{"total_ms":4,"mean_ms":1.3,"p50_ms":1,"p95_ms":2,"max_ms":2}"#
+        );
+        assert_eq!(stats_of([u64::MAX, 1]).total, Some(u64::MAX));
+    }
+
+    proptest! {
+        /// Checks the definition literally: the smallest value that at least p percent of the values don't exceed.
+        #[test]
+        fn percentiles_follow_the_nearest_rank_definition(values in prop::collection::vec(0_u64..50, 1..40)) {
+            let durations = stats_of(values.clone());
+            for (rank, percent) in [(durations.p50, 50), (durations.p95, 95)] {
+                let rank = rank.unwrap();
+                let below = |limit: u64| values.iter().filter(|value| **value <= limit).count() * 100;
+                let enough = values.len() * percent;
+                prop_assert!(values.contains(&rank) && below(rank) >= enough);
+                prop_assert!(values.iter().all(|value| *value >= rank || below(*value) < enough));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::log_view::call_end_view::end_label;
+use crate::log_view::call_view::end_label;
 use toolq_core::text::{content_text, escape, format_duration, format_time};
 use toolq_core::types::safety_text;
 use toolq_log::records::{CallContent, CallRecord, RecordedJson, StartRecord};

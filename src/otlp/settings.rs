@@ -13,7 +13,7 @@ pub(crate) struct OtlpSettings {
     /// The span within which toolq was started.
     pub(crate) parent: Option<Traceparent>,
     /// `TRACEPARENT` is set to something else.
-    pub(crate) has_ill_formed_parent: bool,
+    has_ill_formed_parent: bool,
     /// Inputs and results go into the spans.
     pub(crate) captures_content: bool,
 }

@@ -1,4 +1,5 @@
 //! Renders problems of a file: each with its source line, a caret, and a hint.
+
 #[cfg(test)]
 mod tests;
 
@@ -10,7 +11,7 @@ use miette::{
     MietteSpanContents, SourceCode, SourceSpan, SpanContents, ThemeStyles,
 };
 
-use crate::output::text_position::TextPosition;
+use crate::output::problem_report::TextPosition;
 use redact::Mask;
 use toolq_core::text::{escape, is_hidden};
 use toolq_core::types::{FileProblem, Severity, Span};

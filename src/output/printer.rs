@@ -1,12 +1,15 @@
 //! Prints answers to stdout in the format of their input, as early as that format allows.
 
-use std::mem;
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::{fmt, io, mem, thread};
 
 use serde_json::json;
+use tokio::sync::Notify;
 
-use crate::output::stdout;
-use crate::output::stdout::StdoutError;
+use crate::output::stdout::{self, StdoutError};
 use crate::terminal::ProgressScreen;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::json::indent_json;
@@ -138,6 +141,182 @@ impl AnswerDelivery for AnswerPrinter {
     fn finish_turn(&mut self, sink: &mut dyn EventSink) {
         if self.assembler.finish_turn() {
             self.flush_answers(sink);
+        }
+    }
+}
+
+// Writes a document to stdout as it is made, so that a long one is never in memory as a whole.
+
+/// How much is collected before it is written, in bytes. A pipe holds twice as much, so it takes a piece while its reader is still
+/// busy with the one before.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// A document that goes to stdout in pieces. After the first failure, the rest is dropped.
+#[derive(Default)]
+pub(crate) struct DocumentWriter {
+    unwritten: Vec<u8>,
+    failure: Option<StdoutError>,
+}
+
+impl DocumentWriter {
+    /// Ends a part of the document, such as a line. `made` says whether the part was made to its end. What is collected may
+    /// stay unwritten until [`write_collected`](Self::write_collected).
+    ///
+    /// # Errors
+    /// The document couldn't be written up to here, for one of the reasons of [`stdout::write_lines`], or the part couldn't
+    /// be made.
+    pub(crate) fn finish_part<E: std::error::Error + Send + Sync + 'static>(
+        &mut self,
+        made: Result<(), E>,
+    ) -> Result<(), StdoutError> {
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => made.map_err(|error| StdoutError::Failed(io::Error::other(error))),
+        }
+    }
+
+    /// Writes what is collected.
+    ///
+    /// # Errors
+    /// The document couldn't be written up to here.
+    pub(crate) fn write_collected(&mut self) -> Result<(), StdoutError> {
+        self.write_piece();
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Adds to the document. Returns whether it is still being written.
+    fn add(&mut self, bytes: &[u8]) -> bool {
+        if self.failure.is_none() {
+            self.unwritten.extend_from_slice(bytes);
+            if self.unwritten.len() >= PIECE_BYTES {
+                self.write_piece();
+            }
+        }
+        self.failure.is_none()
+    }
+
+    fn write_piece(&mut self) {
+        if self.failure.is_none() && !self.unwritten.is_empty() {
+            self.failure = stdout::write_lines(&self.unwritten).err();
+            self.unwritten.clear();
+        }
+    }
+}
+
+impl fmt::Write for DocumentWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes()).then_some(()).ok_or(fmt::Error)
+    }
+}
+
+impl io::Write for DocumentWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_written = self.add(bytes);
+        is_written
+            .then_some(bytes.len())
+            .ok_or_else(|| io::ErrorKind::WriteZero.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+// Writes to the client on a thread of its own: a client that doesn't read must not keep toolq from ending its calls.
+
+/// While more than this waits for the client to read it, nothing more is read from the client.
+const MAX_PENDING_BYTES: usize = 1 << 20;
+
+/// The messages that go to the client. Clones send to the same client.
+#[derive(Clone)]
+pub(crate) struct ClientOutput {
+    sender: Sender<Vec<u8>>,
+    pending: Arc<PendingBytes>,
+    failure: Arc<OnceLock<String>>,
+}
+
+#[derive(Default)]
+struct PendingBytes {
+    count: AtomicUsize,
+    written: Notify,
+}
+
+impl ClientOutput {
+    /// Starts the thread. If stdout can't be written, the run is stopped. `screen` has progress bars, which may be on
+    /// the same terminal.
+    ///
+    /// # Errors
+    /// The thread can't be started.
+    pub(crate) fn start(control: RunControl, screen: Option<ProgressScreen>) -> io::Result<Self> {
+        let (sender, lines) = channel::<Vec<u8>>();
+        let pending = Arc::new(PendingBytes::default());
+        let failure = Arc::<OnceLock<String>>::default();
+        let (written, first_failure) = (Arc::clone(&pending), Arc::clone(&failure));
+        let write_all = move || {
+            let mut is_lost = false;
+            for lines in lines {
+                let write = || stdout::write_lines(&lines);
+                if !is_lost {
+                    let result = match &screen {
+                        Some(screen) => screen.suspend(write),
+                        None => write(),
+                    };
+                    is_lost = result.is_err();
+                    if let Err(StdoutError::Failed(error)) = result {
+                        let _ = first_failure.set(format!("stdout can't be written: {error}"));
+                    }
+                }
+                if is_lost {
+                    control.halt(HaltCause::OutputLost);
+                }
+                written.count.fetch_sub(lines.len(), SeqCst);
+                written.written.notify_waiters();
+            }
+        };
+        thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(write_all)?;
+        Ok(Self {
+            sender,
+            pending,
+            failure,
+        })
+    }
+
+    /// Returns why the client can't be written to, once that is known. A client that closed its end isn't a failure.
+    pub(crate) fn failure(&self) -> Arc<OnceLock<String>> {
+        Arc::clone(&self.failure)
+    }
+
+    /// Sends whole lines, without waiting.
+    pub(crate) fn send(&self, lines: Vec<u8>) {
+        self.pending.count.fetch_add(lines.len(), SeqCst);
+        // The thread runs as long as there is a sender.
+        let _ = self.sender.send(lines);
+    }
+
+    /// Returns whether more waits for the client to read it than should.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.count.load(SeqCst) > MAX_PENDING_BYTES
+    }
+
+    /// Waits until the client has read enough to be listened to again.
+    pub(crate) async fn wait_for_room(&self) {
+        self.wait_until_at_most(MAX_PENDING_BYTES).await;
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn wait_until_written(&self) {
+        self.wait_until_at_most(0).await;
+    }
+
+    async fn wait_until_at_most(&self, bytes: usize) {
+        loop {
+            let written = self.pending.written.notified();
+            if self.pending.count.load(SeqCst) <= bytes {
+                return;
+            }
+            written.await;
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Writes messages to stderr: labeled, masked, escaped, and colored where wanted.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::OnceLock;
+use std::io::{self, IsTerminal as _, Write};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::output::color_choice::{ColorChoice, ColorPolicy, is_dumb_terminal};
-use crate::output::stderr_stream::StderrStream;
+use clap::ValueEnum;
+use indicatif::TermLike;
+
+use crate::output::stalled_reader::{self, PIECE_BYTES};
 use crate::terminal::kind_style;
 use redact::Mask;
 use toolq_core::exit::{CommandError, Exit};
@@ -199,6 +202,206 @@ fn mask_and_escape(message: &str) -> String {
     escape(&masked).into_owned()
 }
 
+// Stderr as a stream whose reader may be slow: a thread that waits for it doesn't keep calls from running.
+
+/// Writes to stderr in pieces that a pipe takes at once.
+pub(crate) struct StderrStream;
+
+impl Write for StderrStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// Writes without letting another thread write in between.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut stderr = io::stderr().lock();
+        for piece in bytes.chunks(PIECE_BYTES) {
+            stalled_reader::wait_until_stderr_writable(&stderr);
+            stderr.write_all(piece)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+// The terminal that progress bars are drawn on. Each frame is a single write.
+
+/// Standard error as a terminal.
+///
+/// Between frames, the cursor is at the beginning of the last line. If it were at the end, the `^C` that a terminal
+/// echoes for Ctrl-C would wrap the line, and the rows above couldn't be found again.
+#[derive(Debug, Default)]
+pub struct StderrTerminal {
+    frame: Mutex<Frame>,
+}
+
+#[derive(Debug, Default)]
+struct Frame {
+    /// Output since the last flush.
+    output: String,
+    /// The line of the cursor has text, which nothing has moved away from.
+    ends_in_text: bool,
+}
+
+impl Frame {
+    /// Adds text. In a new frame it comes below the text of the last one, at whose beginning the cursor rests.
+    fn push_text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.output.is_empty() && self.ends_in_text {
+            self.output.push('\n');
+        }
+        self.output.push_str(text);
+        self.ends_in_text = !text.ends_with('\n');
+    }
+
+    /// Adds a movement of the cursor.
+    fn push_movement(&mut self, sequence: &str) {
+        self.output.push_str(sequence);
+        self.ends_in_text = false;
+    }
+}
+
+impl StderrTerminal {
+    fn lock_frame(&self) -> MutexGuard<'_, Frame> {
+        self.frame.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the pending output and moves the cursor to the beginning of the line.
+    fn take_frame(&self) -> String {
+        let mut output = mem::take(&mut self.lock_frame().output);
+        output.push('\r');
+        output
+    }
+
+    /// Moves the cursor by `count` in an ECMA-48 direction: `A` up, `B` down, `C` right, `D` left.
+    fn move_cursor(&self, count: usize, direction: char) {
+        // Terminals treat 0 as 1.
+        if count > 0 {
+            let sequence = format!("\x1b[{count}{direction}");
+            self.lock_frame().push_movement(&sequence);
+        }
+    }
+}
+
+impl TermLike for StderrTerminal {
+    fn width(&self) -> u16 {
+        StderrWriter::size().0
+    }
+
+    fn height(&self) -> u16 {
+        StderrWriter::size().1
+    }
+
+    fn move_cursor_up(&self, rows: usize) -> io::Result<()> {
+        self.move_cursor(rows, 'A');
+        Ok(())
+    }
+
+    fn move_cursor_down(&self, rows: usize) -> io::Result<()> {
+        self.move_cursor(rows, 'B');
+        Ok(())
+    }
+
+    fn move_cursor_right(&self, columns: usize) -> io::Result<()> {
+        self.move_cursor(columns, 'C');
+        Ok(())
+    }
+
+    fn move_cursor_left(&self, columns: usize) -> io::Result<()> {
+        self.move_cursor(columns, 'D');
+        Ok(())
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.write_str(text)?;
+        self.write_str("\n")
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        let mut frame = self.lock_frame();
+        match text {
+            "\r" => frame.push_movement(text),
+            _ => frame.push_text(text),
+        }
+        Ok(())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.lock_frame().push_movement("\r\x1b[2K");
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let mut stderr = io::stderr().lock();
+        stalled_reader::wait_until_stderr_writable(&stderr);
+        stderr.write_all(self.take_frame().as_bytes())
+    }
+}
+
+// The values of `--color`, and what they mean in an environment.
+
+/// When to color the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where colors are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColorPolicy {
+    Everywhere,
+    OnTerminals,
+    Nowhere,
+}
+
+impl ColorPolicy {
+    /// Decides by the flag, then `NO_COLOR` (no-color.org), `CLICOLOR_FORCE` and `CLICOLOR` (bixense.com/clicolors),
+    /// then `TERM=dumb`.
+    pub fn new(choice: ColorChoice, environment: &Environment) -> Self {
+        let is_set = |name: &str| {
+            environment
+                .get_os(name)
+                .is_some_and(|value| !value.is_empty())
+        };
+        let disabled = environment
+            .get_os("CLICOLOR")
+            .is_some_and(|value| value == "0");
+        let forced = is_set("CLICOLOR_FORCE");
+        let forbidden = is_set("NO_COLOR");
+        match choice {
+            ColorChoice::Always => Self::Everywhere,
+            ColorChoice::Auto if forced && !forbidden => Self::Everywhere,
+            ColorChoice::Auto if !forbidden && !disabled && !is_dumb_terminal(environment) => {
+                Self::OnTerminals
+            }
+            ColorChoice::Auto | ColorChoice::Never => Self::Nowhere,
+        }
+    }
+}
+
+impl From<ColorPolicy> for clap::ColorChoice {
+    fn from(policy: ColorPolicy) -> Self {
+        match policy {
+            ColorPolicy::Everywhere => Self::Always,
+            ColorPolicy::OnTerminals => Self::Auto,
+            ColorPolicy::Nowhere => Self::Never,
+        }
+    }
+}
+
+/// Returns whether the terminal can neither show colors nor move its cursor.
+fn is_dumb_terminal(environment: &Environment) -> bool {
+    environment.get("TERM").as_deref() == Some("dumb")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,5 +435,56 @@ mod tests {
             mask_and_escape(message),
             r"toolq panicked at src/a.rs:1:1: `[masked]\x1b[31m` has no byte 9"
         );
+    }
+}
+
+#[cfg(test)]
+mod stderr_terminal_tests {
+    use super::*;
+
+    #[test]
+    fn the_cursor_rests_at_the_beginning_of_the_last_line() {
+        let terminal = StderrTerminal::default();
+        terminal.move_cursor_up(0).unwrap();
+        terminal.move_cursor_up(2).unwrap();
+        terminal.clear_line().unwrap();
+        terminal.write_line("row").unwrap();
+        terminal.write_str("bar").unwrap();
+        assert_eq!(terminal.take_frame(), "\x1b[2A\r\x1b[2Krow\nbar\r");
+        assert_eq!(terminal.take_frame(), "\r");
+    }
+    /// A line that was printed while no row was drawn.
+    #[test]
+    fn what_follows_a_line_comes_below_it() {
+        let terminal = StderrTerminal::default();
+        terminal.write_str("failed").unwrap();
+        assert_eq!(terminal.take_frame(), "failed\r");
+        terminal.write_str("bar").unwrap();
+        assert_eq!(terminal.take_frame(), "\nbar\r");
+        terminal.clear_line().unwrap();
+        assert_eq!(terminal.take_frame(), "\r\x1b[2K\r");
+        terminal.write_str("end").unwrap();
+        assert_eq!(terminal.take_frame(), "end\r");
+    }
+}
+
+#[cfg(test)]
+mod color_choice_tests {
+    use super::*;
+
+    /// clap by itself colors help on a dumb terminal if `CI` is set.
+    #[test]
+    fn a_dumb_terminal_has_no_colors_in_ci_either() {
+        let policy = |choice, variables: &[(&str, &str)]| {
+            let environment = variables
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into()))
+                .collect();
+            ColorPolicy::new(choice, &environment)
+        };
+        let in_ci = [("TERM", "dumb"), ("CI", "true")];
+        assert_eq!(policy(ColorChoice::Auto, &in_ci), ColorPolicy::Nowhere);
+        assert_eq!(policy(ColorChoice::Always, &in_ci), ColorPolicy::Everywhere);
+        assert_eq!(policy(ColorChoice::Auto, &[]), ColorPolicy::OnTerminals);
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::panic::{self, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
 
 use tracing_subscriber::Layer as _;
@@ -114,5 +115,23 @@ impl Drop for TraceLine<'_> {
                 let _ = file.write_all(text.as_bytes());
             }
         }
+    }
+}
+
+// Prints panics as one line. It is masked and escaped like all messages, because it can contain a part of the input.
+
+/// Installs the panic hook. It only prints; whether the program ends depends on where the panic is caught.
+pub fn install_hook() {
+    panic::set_hook(Box::new(|panic| {
+        StderrWriter::print_panic(&panic_message(panic));
+    }));
+}
+
+/// Formats a message such as `toolq panicked at src/context.rs:12:5: index out of bounds`.
+fn panic_message(panic: &PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    match panic.location() {
+        Some(location) => format!("toolq panicked at {location}: {message}"),
+        None => format!("toolq panicked: {message}"),
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::pages::visible_text::visible_text;
+use crate::pages::frame::visible_text;
 
 /// What all long texts of a page may take together, in bytes. Each keeps at least its beginning.
 const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -87,5 +87,21 @@ pub(crate) fn details_panel(shown: &str) -> Markup {
         aside #details tabindex="0" aria-label="The call under the pointer or with the focus" {
             p { "Point at a call or move to it with " kbd { "↑" } " and " kbd { "↓" } " to see " (shown) ". " kbd { "F" } " goes to the next call that didn't go well." }
         }
+    }
+}
+
+// How the row of a call looks, according to its state.
+
+/// The look of a row.
+pub(super) struct RowLook {
+    /// The class of the row, which decides about its color.
+    pub(super) class: &'static str,
+    /// A mark that doesn't need a color.
+    pub(super) mark: &'static str,
+}
+
+impl RowLook {
+    pub(super) fn new(class: &'static str, mark: &'static str) -> Self {
+        Self { class, mark }
     }
 }

@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::pages::visible_text::visible_text;
+use toolq_core::text::escape;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -65,6 +65,47 @@ fn inert_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
+// The form that filters the rows of a page. `filter.js` applies it.
+
+/// Returns the form, with these tools and states to choose from.
+pub(crate) fn filter_form<'a>(
+    tools: impl Iterator<Item = &'a str>,
+    states: impl Iterator<Item = &'static str>,
+) -> Markup {
+    let mut tools: Vec<String> = tools.map(visible_text).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    html! {
+        form #filter role="search" {
+            label { "Tool " select name="tool" {
+                option value="" { "all" }
+                @for tool in &tools { option value=(tool) { (tool) } }
+            } }
+            label { "State " select name="state" {
+                option value="" { "all" }
+                @for state in states { option value=(state) { (state) } }
+            } }
+            label { "Text " input name="text" type="search" autocomplete="off"; }
+            output name="shown" {}
+        }
+    }
+}
+
+// Text of models and tools, as a page shows it.
+
+/// Escapes what can't be seen or would change the direction of the text around it. Unlike in a line on the terminal,
+/// line breaks and tabs stay.
+pub(crate) fn visible_text(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for part in text.split_inclusive(['\n', '\t']) {
+        let end = part.trim_end_matches(['\n', '\t']).len();
+        let (part, space) = part.split_at(end);
+        visible += &escape(part.strip_suffix('\r').unwrap_or(part));
+        visible += space;
+    }
+    visible
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +136,19 @@ mod tests {
     fn the_policy_names_the_script() {
         let hash = "sha256-0d16uaq56s5GjNyUV+TVNe6kCw90XFh4MjUbyKmlPjs=";
         assert!(page("let x;").contains(&format!("script-src '{hash}'")));
+    }
+}
+
+#[cfg(test)]
+mod visible_text_tests {
+    use super::*;
+
+    #[test]
+    fn only_line_breaks_and_tabs_stay() {
+        assert_eq!(visible_text("a\r\n\tb\n\n"), "a\n\tb\n\n");
+        assert_eq!(
+            visible_text("\u{202e}evil\x1b[2J\u{200b}\n"),
+            "\\u202eevil\\x1b[2J\\u200b\n"
+        );
     }
 }

@@ -1,16 +1,11 @@
 //! Pages: self-contained HTML files that need no network. Everything that a model or a tool wrote is plain text in them.
 
-mod axis_row;
-mod bar_patterns;
 mod call_details;
-mod filter_form;
 mod frame;
 mod plan;
 mod replay;
-mod row_look;
 mod time_axis;
 mod timeline;
-mod visible_text;
 
 pub(crate) use call_details::input_beginning;
 pub(crate) use plan::PlanPage;

@@ -1,5 +1,11 @@
 //! A time axis on which nothing happens for long: idle times between calls take a fixed, small part of its width.
 
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use toolq_core::text::format_duration;
+
 /// What an idle time takes of the axis, in percent, if there are few.
 const GAP_PERCENT: f64 = 2.0;
 /// What all idle times together may take of the axis, in percent.
@@ -40,7 +46,7 @@ pub(crate) struct AxisMark {
     pub(crate) at: f64,
     /// The time that it marks, in milliseconds since the beginning, or the idle time that it replaces.
     pub(crate) ms: u64,
-    pub(crate) is_gap: bool,
+    is_gap: bool,
 }
 
 impl TimeAxis {
@@ -155,6 +161,53 @@ fn merge(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 )]
 fn as_f64(ms: u64) -> f64 {
     ms as f64
+}
+
+// The row with the times above bars.
+
+/// Marks that are further right have their times to the left of them, in percent.
+const LAST_MARK_PERCENT: f64 = 90.0;
+
+/// Returns the row. One that is `sticky` stays on the screen while the page is scrolled.
+pub(crate) fn axis_row(axis: &TimeAxis, sticky: bool) -> Markup {
+    html! {
+        div.axis.sticky[sticky] aria-hidden="true" {
+            svg {
+                @for mark in axis.marks() {
+                    @let at = format!("{:.2}%", mark.at);
+                    @let time = format_duration(Duration::from_millis(mark.ms));
+                    @if mark.is_gap {
+                        text.gap x=(at) y="11" { "⋯" title { (time) " without a call" } }
+                    } @else {
+                        line x1=(at) x2=(at) y1="14" y2="20" {}
+                        text x=(at) y="11" class=(if mark.at > LAST_MARK_PERCENT { "last" } else { "" }) { (time) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// The patterns of bars.
+
+/// Returns the patterns that tell bars apart without color.
+pub(crate) fn bar_patterns() -> Markup {
+    let pattern = |id: &str, path: &str| {
+        html! {
+            pattern id=(id) width="6" height="6" patternUnits="userSpaceOnUse" {
+                rect width="6" height="6" {}
+                path d=(path) {}
+            }
+        }
+    };
+    html! {
+        svg.patterns width="0" height="0" aria-hidden="true" {
+            defs {
+                (pattern("hatched", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2"))
+                (pattern("dotted", "M2,3 h2"))
+            }
+        }
+    }
 }
 
 #[cfg(test)]

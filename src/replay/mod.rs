@@ -14,21 +14,15 @@ mod recording_files;
 mod replay_turn;
 mod replayer;
 mod reports;
-mod result_collector;
 mod root_copy;
-mod settings;
-mod tree_copy;
-mod unapplied_call;
 mod update;
 
 pub(crate) use copied_tools::CopiedTools;
-pub(crate) use policy::ExecutePolicy;
+pub(crate) use policy::{ExecutePolicy, ReplaySettings};
 pub(crate) use recording_files::{FindRecordingsError, Shard, find_recordings};
 pub(crate) use replayer::{RecordingReplayer, ReplayError};
 pub(crate) use reports::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport, totals_label,
 };
-pub(crate) use root_copy::RootCopy;
-pub(crate) use settings::ReplaySettings;
-pub(crate) use tree_copy::TreeCopyError;
+pub(crate) use root_copy::{RootCopy, TreeCopyError};
 pub(crate) use update::{FileStamp, RecordingEdit, update_recording};

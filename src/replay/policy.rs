@@ -4,11 +4,10 @@ use serde_json::Value;
 
 use crate::replay::case::{CaseDifference, DifferenceKind};
 use redact::Mask;
-use toolq_core::answer;
-use toolq_core::answer::AnswerWording;
+use toolq_core::answer::{self, AnswerWording};
 use toolq_core::types::{
-    AcceptedCall, Call, Compare, Effect, Invocation, Outcome, RecordedResult, Rejection,
-    RejectionReason, ToolsConfig,
+    AcceptedCall, Call, Compare, Effect, IgnorePattern, Invocation, Outcome, RecordedResult,
+    Rejection, RejectionReason, TextNormalizer, ToolsConfig,
 };
 
 /// Which calls to run.
@@ -125,4 +124,28 @@ pub(crate) fn rejection_differences(
 /// Returns a text as a masked JSON string.
 fn masked_json(text: &str, mask: &Mask) -> String {
     Value::from(mask.apply(text)).to_string()
+}
+
+// The settings of a replay.
+
+/// The settings of a replay.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
+pub struct ReplaySettings {
+    /// Which calls run.
+    pub execute: ExecutePolicy,
+    /// Parts of each result that may differ.
+    pub ignored: Vec<IgnorePattern>,
+    /// What is replaced in all texts before they are compared.
+    pub normalizers: Vec<TextNormalizer>,
+    /// Absolute or relative tolerance for numbers.
+    pub tolerance: Option<f64>,
+    /// Whether call ids may differ from the recorded ones, consistently one for one.
+    pub rename_ids: bool,
+    /// Whether to compute edits that write new results into the recordings.
+    pub update_recordings: bool,
+    /// Whether stale results count as differences.
+    pub strict: bool,
+    /// Whether to stop after the first turn in which a call differs.
+    pub fail_fast: bool,
 }

@@ -1,20 +1,21 @@
 //! Replays one turn: checks its calls, runs those that should run, and reports each of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::replay::case::ReplayCase;
+use crate::replay::case::{ReplayCase, find_unapplied};
 use crate::replay::policy::{self, ExecutePolicy};
 use crate::replay::replayer::{RecordingContext, RecordingReplayer, ReplayError};
 use crate::replay::reports::ReplayReport;
-use crate::replay::result_collector::{ReplayDelivery, ResultCollector};
-use crate::replay::unapplied_call::find_unapplied;
 use toolq_core::check::undescribed_tools;
 use toolq_core::json::Input;
 use toolq_core::transcript::{InputError, Recording};
-use toolq_core::types::{Call, CallRef, CheckedCall, EventSink, Tool, Verdict};
-use toolq_engine::Engine;
+use toolq_core::types::{
+    Call, CallAnswer, CallRef, CheckedCall, EmitError, Event, EventSink, NotExecutedCause, Outcome,
+    Tool, Verdict,
+};
+use toolq_engine::{AnswerDelivery, Engine};
 
 /// How much of an input is masked to show its beginning in a report, in bytes.
 const MAX_MASKED_INPUT_BYTES: usize = 64 << 10;
@@ -141,4 +142,81 @@ impl RecordingReplayer {
         }
         Ok(to_run)
     }
+}
+
+// Collects the results of a turn by position until they are compared.
+
+/// The current result of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct ActualResult {
+    pub(super) answer: CallAnswer,
+    pub(super) duration: Duration,
+    /// The call ended because the run was stopped, not because of the tool.
+    pub(super) halted: bool,
+    /// Whether the call had its effect is unknown.
+    pub(super) in_doubt: bool,
+}
+
+/// Collects the results of a turn, and passes all events on.
+struct ResultCollector<'e> {
+    next: &'e mut dyn EventSink,
+    /// The results by position in the turn.
+    pub(super) results: HashMap<usize, ActualResult>,
+}
+
+impl<'e> ResultCollector<'e> {
+    pub(super) fn new(next: &'e mut dyn EventSink) -> Self {
+        let results = HashMap::new();
+        Self { next, results }
+    }
+}
+
+impl EventSink for ResultCollector<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        for event in events {
+            if let Event::Finished {
+                call,
+                outcome,
+                answer,
+                duration,
+                ..
+            } = event
+            {
+                let actual = ActualResult {
+                    answer: (*answer).clone(),
+                    duration: *duration,
+                    halted: is_halted(outcome),
+                    in_doubt: outcome.is_in_doubt(),
+                };
+                self.results.insert(call.position, actual);
+            }
+        }
+        self.next.emit(events)
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.next.shows_progress(call)
+    }
+}
+
+/// Returns whether a call ended because the run was stopped.
+fn is_halted(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Interrupted { .. }
+            | Outcome::NotExecuted(NotExecutedCause::Halted(_))
+            | Outcome::LogRefused(_)
+    )
+}
+
+/// Delivers the answers of a replay to nobody, since the results are collected from events.
+struct ReplayDelivery;
+
+impl AnswerDelivery for ReplayDelivery {
+    fn deliver(&mut self, call: &Arc<CallRef>, _: CallAnswer, sink: &mut dyn EventSink) {
+        // For the log, being compared counts as being printed.
+        let _ = sink.emit(&[Event::ResultWritten { call }]);
+    }
+
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
 }

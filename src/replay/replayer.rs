@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::replay::case::ReplayTotals;
+use crate::replay::case::{ReplayTotals, UnappliedCall};
 use crate::replay::compare::IdRenaming;
 use crate::replay::copied_tools::CopiedTools;
+use crate::replay::policy::ReplaySettings;
 use crate::replay::reports::ReplayReport;
-use crate::replay::settings::ReplaySettings;
-use crate::replay::tree_copy::TreeCopyError;
-use crate::replay::unapplied_call::UnappliedCall;
+use crate::replay::root_copy::TreeCopyError;
 use crate::replay::update::RecordingEdit;
 use redact::Mask;
 use toolq_core::check::CallChecker;

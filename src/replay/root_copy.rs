@@ -1,13 +1,14 @@
 //! A throw-away copy of `root`, on which the calls of one recording after the other run.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps};
+use rustix::process::geteuid;
 use tempfile::TempDir;
-
-use crate::replay::tree_copy::{TreeCopyError, copy_tree};
+use thiserror::Error;
 
 /// Where a directory is copied to, with everything in it: `.git`, untracked files, and files that git ignores.
 ///
@@ -106,6 +107,165 @@ fn make_removable(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+// Copies a directory with everything in it.
+
+/// Why a directory couldn't be copied.
+#[derive(Debug, Error)]
+pub enum TreeCopyError {
+    /// It was asked to stop.
+    #[error("the copying was stopped")]
+    Stopped,
+    /// One of the files can't be copied.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file in the original.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+impl TreeCopyError {
+    /// Returns a function that says which file an error is about.
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Copies what is in the directory `from`, and its attributes, to the existing directory `to`. The directory `left_out`,
+/// which may lie inside `from`, isn't copied, and neither are sockets and devices: what serves them would be shared.
+///
+/// Returns the files and directories that this user can't read, and so aren't in the copy.
+///
+/// # Errors
+/// A file can't be copied, or `is_stopped` returned true.
+fn copy_tree(
+    from: &Path,
+    to: &Path,
+    left_out: &Path,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Vec<PathBuf>, TreeCopyError> {
+    let left_out = left_out.metadata().map_err(TreeCopyError::at(left_out))?;
+    let mut copier = TreeCopier {
+        left_out: (left_out.dev(), left_out.ino()),
+        is_stopped,
+        unreadable: Vec::new(),
+    };
+    let metadata = from.metadata().map_err(TreeCopyError::at(from))?;
+    copier.copy_contents(from, to)?;
+    copy_attributes(&metadata, to).map_err(TreeCopyError::at(from))?;
+    Ok(copier.unreadable)
+}
+
+/// Copies one directory.
+struct TreeCopier<'a> {
+    /// The device and inode of the directory that isn't copied.
+    left_out: (u64, u64),
+    is_stopped: &'a dyn Fn() -> bool,
+    unreadable: Vec<PathBuf>,
+}
+
+impl TreeCopier<'_> {
+    fn copy_contents(&mut self, from: &Path, to: &Path) -> Result<(), TreeCopyError> {
+        let entries = self.readable(from, fs::read_dir(from));
+        let Some(entries) = entries.map_err(TreeCopyError::at(from))? else {
+            return Ok(());
+        };
+        for entry in entries {
+            if (self.is_stopped)() {
+                return Err(TreeCopyError::Stopped);
+            }
+            let entry = entry.map_err(TreeCopyError::at(from))?;
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            let metadata = self.readable(&from, entry.metadata());
+            match metadata.map_err(TreeCopyError::at(&from))? {
+                Some(metadata) if metadata.is_dir() => {
+                    self.copy_directory(&from, &metadata, &to)?;
+                }
+                Some(metadata) => {
+                    let copied = self.copy_entry(&from, &metadata, &to);
+                    copied.map_err(TreeCopyError::at(&from))?;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_directory(
+        &mut self,
+        from: &Path,
+        metadata: &Metadata,
+        to: &Path,
+    ) -> Result<(), TreeCopyError> {
+        if (metadata.dev(), metadata.ino()) == self.left_out {
+            return Ok(());
+        }
+        fs::create_dir(to).map_err(TreeCopyError::at(from))?;
+        self.copy_contents(from, to)?;
+        copy_attributes(metadata, to).map_err(TreeCopyError::at(from))
+    }
+
+    /// Copies anything but a directory.
+    fn copy_entry(&mut self, from: &Path, metadata: &Metadata, to: &Path) -> io::Result<()> {
+        let kind = metadata.file_type();
+        if kind.is_symlink() {
+            symlink(fs::read_link(from)?, to)?;
+        } else if kind.is_fifo() {
+            rustix::fs::mknodat(CWD, to, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        } else if kind.is_file() {
+            // On file systems with reflinks, both share their storage until one of them changes.
+            if self.readable(from, fs::copy(from, to))?.is_none() {
+                return Ok(());
+            }
+        } else {
+            // What serves a socket or a device would be shared with the original.
+            return Ok(());
+        }
+        copy_attributes(metadata, to)
+    }
+
+    /// Returns what was opened, or `None` for what this user can't read, or was removed in the meantime.
+    fn readable<T>(&mut self, path: &Path, opened: io::Result<T>) -> io::Result<Option<T>> {
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.unreadable.push(path.to_owned());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Copies the owner, permissions and times. The times matter to `make` and `git status`.
+fn copy_attributes(metadata: &Metadata, to: &Path) -> io::Result<()> {
+    if geteuid().is_root() {
+        lchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+    }
+    if !metadata.is_symlink() {
+        fs::set_permissions(to, metadata.permissions())?;
+    }
+    let time = |seconds, nanoseconds| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanoseconds,
+    };
+    let times = Timestamps {
+        last_access: time(metadata.atime(), metadata.atime_nsec()),
+        last_modification: time(metadata.mtime(), metadata.mtime_nsec()),
+    };
+    Ok(rustix::fs::utimensat(
+        CWD,
+        to,
+        &times,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -169,5 +329,69 @@ mod tests {
         copy.make(&|| false).unwrap();
         let copied = fs::read_dir(copy.path().join("tmp")).unwrap();
         assert_eq!(copied.count(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tree_copy_tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn copy(original: &TempDir) -> TempDir {
+        let copy = TempDir::new().unwrap();
+        copy_tree(original.path(), copy.path(), copy.path(), &|| false).unwrap();
+        copy
+    }
+
+    #[test]
+    fn a_copy_has_all_kinds_of_files_with_their_attributes() {
+        let original = TempDir::new().unwrap();
+        let at = |name: &str| original.path().join(name);
+        fs::create_dir_all(at("a/.hidden")).unwrap();
+        fs::write(at("a/.hidden/x"), "x").unwrap();
+        fs::set_permissions(at("a/.hidden/x"), Permissions::from_mode(0o751)).unwrap();
+        fs::set_permissions(at("a"), Permissions::from_mode(0o555)).unwrap();
+        symlink("nowhere", at("broken")).unwrap();
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let copy = copy(&original);
+        let in_copy = |name: &str| copy.path().join(name);
+        assert_eq!(fs::read_to_string(in_copy("a/.hidden/x")).unwrap(), "x");
+        for name in ["", "a", "a/.hidden/x", "broken", "pipe"] {
+            let metadata = |path: PathBuf| path.symlink_metadata().unwrap();
+            let (old, new) = (metadata(at(name)), metadata(in_copy(name)));
+            assert_eq!(old.mtime_nsec(), new.mtime_nsec(), "{name}");
+            assert_eq!(old.file_type(), new.file_type(), "{name}");
+            if name != "pipe" {
+                assert_eq!(old.mode(), new.mode(), "{name}");
+            }
+        }
+        assert!(!in_copy("socket").exists());
+        fs::set_permissions(at("a"), Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(in_copy("a"), Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// The error's own text has a slash, too: "Input/output error".
+    #[test]
+    fn a_file_that_the_disk_can_not_read_is_named() {
+        let target = TempDir::new().unwrap();
+        let mut copier = TreeCopier {
+            left_out: (0, 0),
+            is_stopped: &|| false,
+            unreadable: Vec::new(),
+        };
+        // Nothing is mapped at the address 0.
+        let from = Path::new("/proc/self/mem");
+        let metadata = from.metadata().unwrap();
+        let copied = copier.copy_entry(from, &metadata, &target.path().join("mem"));
+        let error = copied.map_err(TreeCopyError::at(from)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/proc/self/mem: Input/output error (os error 5)"
+        );
     }
 }

@@ -1,19 +1,17 @@
 //! What commands need to run calls in addition to the engine: their setup, the tokio runtime, and background tasks.
 
 use std::fs::File;
-use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::call_setup::CallSetup;
 use crate::context::CommandContext;
-use crate::output::CommandError;
-use crate::output::stdout;
+use crate::output::{CommandError, stdout};
+use crate::settings::CallSetup;
 use crate::terminal::ProgressScreen;
 use toolq_core::types::{HaltCause, ToolsConfig};
 use toolq_engine::{RunControl, SUPERVISOR_PROGRAM, check_machine};

@@ -2,10 +2,10 @@
 //! running programs and toolq. All this happens on a thread of its own, because the others may be blocked.
 
 use std::future::poll_fn;
-use std::io;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::thread;
+use std::time::Duration;
+use std::{io, thread};
 
 use rustix::process::{Signal as UnixSignal, getpid, kill_process};
 use tokio::runtime::Builder;
@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::output::{CommandError, Exit, stdout};
-use crate::session::timing::{DUPLICATE_SIGNAL_WINDOW, FORCED_EXIT_TIMEOUT, SUSPEND_TIMEOUT};
 use crate::terminal::ProgressScreen;
 use toolq_core::types::HaltCause;
 use toolq_engine::RunControl;
@@ -186,3 +185,15 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or_default()
 }
+
+// How long a run waits for others when it is stopped.
+
+/// Signals this close together count as one: `timeout` sends TERM to its child and then to the child's process group.
+const DUPLICATE_SIGNAL_WINDOW: Duration = Duration::from_millis(50);
+/// How long after the second signal toolq may still print results. Then it exits, even if it is blocked.
+const FORCED_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for our own SIGSTOP to take effect.
+const SUSPEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+// Killed attempts return their partial output, and it is printed, before the exit is forced.
+const _: () = assert!(FORCED_EXIT_TIMEOUT.as_millis() > toolq_engine::DROP_DEADLINE.as_millis());

@@ -1,17 +1,19 @@
 //! What a row of progress says about a call.
 
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
 use unicode_width::UnicodeWidthStr;
 
-use crate::terminal::bar_options::BarOptions;
-use crate::terminal::call_pace::CallPace;
-use crate::terminal::labels::CallLabels;
+use crate::terminal::bar_styles::BarOptions;
 use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
     MAX_SUBJECT_COLUMNS, call_path, mask_and_escape, short_input, short_subject, truncate_closed,
 };
 use redact::Mask;
-use toolq_core::text::truncate_to_columns;
-use toolq_core::types::{CallRef, CheckedCall};
+use toolq_core::json::{Input, join_json_lines};
+use toolq_core::text::{format_duration, truncate_to_columns};
+use toolq_core::types::{Call, CallRef, CallRequest, CheckedCall, Template, Tool, Verdict};
 
 /// Maximum width of a name in a row, to leave room for its status.
 const MAX_NAME_COLUMNS: usize = 24;
@@ -120,5 +122,241 @@ pub(super) fn agent_turn_label(call: &CallRef, agent: &str, turn: u64, max_turns
         label
     } else {
         format!("{agent}, {label}")
+    }
+}
+
+// How far a running call is, by its tool's estimate and timeout.
+
+/// How long a call is expected to take, and how long it may.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallPace {
+    estimate: Option<Duration>,
+    timeout: Duration,
+}
+
+impl CallPace {
+    /// Returns `None` for a call that won't run.
+    pub(crate) fn of(checked: &CheckedCall) -> Option<Self> {
+        let Verdict::Accepted(accepted) = &checked.verdict else {
+            return None;
+        };
+        Some(Self {
+            estimate: accepted.tool.estimate,
+            timeout: accepted.tool.timeout.after,
+        })
+    }
+
+    /// Returns the estimate, until it has passed.
+    fn estimate_at(self, elapsed: Duration) -> Option<Duration> {
+        self.estimate.filter(|estimate| elapsed <= *estimate)
+    }
+
+    /// Says what the gauge shows, in whole seconds: `2s of about 4s`, or `5s of at most 30s` without an estimate or after it.
+    pub(crate) fn label(self, elapsed: Duration) -> String {
+        let passed = format_duration(Duration::from_secs(elapsed.as_secs()));
+        match self.estimate_at(elapsed) {
+            Some(estimate) => format!("{passed} of about {}", format_duration(estimate)),
+            None => format!("{passed} of at most {}", format_duration(self.timeout)),
+        }
+    }
+
+    /// Draws a bar of `columns` columns. It shows how much of the estimate has passed or, without an estimate or after it,
+    /// how much of the timeout.
+    pub(crate) fn draw(self, elapsed: Duration, columns: usize, is_unicode: bool) -> String {
+        let estimate = self.estimate_at(elapsed);
+        let whole = estimate.unwrap_or(self.timeout).as_millis().max(1);
+        let filled = elapsed.as_millis() * columns as u128 / whole;
+        let filled = usize::try_from(filled).unwrap_or(columns).min(columns);
+        // Beyond the estimate, the scale is another one, and so are the characters.
+        let (full, empty) = match (is_unicode, estimate.is_some()) {
+            (true, true) => ("━", "─"),
+            (true, false) => ("╍", "┄"),
+            (false, true) => ("=", "-"),
+            (false, false) => ("#", "."),
+        };
+        format!("{}{}", full.repeat(filled), empty.repeat(columns - filled))
+    }
+}
+
+// Texts that describe a call to people.
+
+/// A call's texts from its tool's declaration, neither escaped nor masked.
+pub(crate) struct CallLabels {
+    /// The tool's `display_name`, or the name in the call.
+    pub(crate) name: String,
+    /// The status while the call waits.
+    pub(crate) wait: Option<String>,
+    /// The status while it runs.
+    pub(crate) doing: Option<String>,
+    /// What tells the call from others of its tool: its id, and its status while it runs or the beginning of its input.
+    pub(crate) subject: String,
+}
+
+/// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
+pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
+
+impl CallLabels {
+    pub(crate) fn new(CallRequest { call, accepted }: CallRequest<'_>) -> Self {
+        let name = call.name.to_string();
+        let Some(accepted) = accepted else {
+            return Self {
+                name,
+                wait: None,
+                doing: None,
+                subject: call_subject(call, None),
+            };
+        };
+        let tool = &accepted.tool;
+        let filled_template = |template: &Option<Template>| {
+            let template = template.as_ref()?;
+            Some(fill_template(template, &accepted.input))
+        };
+        let doing = filled_template(&tool.status.doing);
+        Self {
+            name: tool.display_name.clone().unwrap_or(name),
+            wait: filled_template(&tool.status.wait),
+            subject: call_subject(call, doing.as_deref()),
+            doing,
+        }
+    }
+}
+
+fn call_subject(call: &Call, doing: Option<&str>) -> String {
+    let id = &call.id;
+    let input = call.input.as_ref().map_or("", Input::text);
+    match (doing, input) {
+        (Some(doing), _) => format!("{id} ({doing})"),
+        (None, "" | "{}") => id.clone(),
+        (None, input) => {
+            let end = input.floor_char_boundary(MAX_MASKED_BYTES);
+            format!("{id} {}", join_json_lines(&input[..end]))
+        }
+    }
+}
+
+/// The texts of a call whose input is still arriving, neither escaped nor masked.
+pub(crate) struct PartialCallLabels {
+    /// As in [`CallLabels`].
+    pub(crate) name: String,
+    /// As in [`CallLabels`], with the values that have arrived.
+    pub(crate) wait: Option<String>,
+}
+
+impl PartialCallLabels {
+    /// Fills in the texts of `tool`. `input` is the part of the input that has arrived, as a JSON object.
+    pub(crate) fn new(call: &CallRef, tool: Option<&Tool>, input: &str) -> Self {
+        let display_name = tool.and_then(|tool| tool.display_name.as_ref());
+        let wait = tool.and_then(|tool| tool.status.wait.as_ref());
+        let wait = wait.and_then(|wait| Some(fill_template(wait, &Input::parse(input).ok()?)));
+        Self {
+            name: display_name
+                .map_or(&*call.tool_name, String::as_str)
+                .to_owned(),
+            wait,
+        }
+    }
+}
+
+/// Fills the template with values of the input: strings verbatim, other values as JSON, missing ones as nothing.
+/// `${NAME}` is left as is: a status text never contains values of the environment.
+fn fill_template(template: &Template, input: &Input) -> String {
+    template.fill(|path| {
+        let value = input.value_at(path).map_or("", |value| value.get());
+        serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())
+    })
+}
+
+/// Formats the size of a batch: `a batch of 3 calls` or `200 calls, 10 at a time`. Returns `None` for a single call.
+pub(crate) fn batch_label(calls: usize, jobs: NonZeroUsize) -> Option<String> {
+    match calls {
+        0 | 1 => None,
+        calls if calls <= jobs.get() => Some(format!("a batch of {calls} calls")),
+        calls => Some(format!("{calls} calls, {jobs} at a time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_counts_after_the_estimate() {
+        let seconds = Duration::from_secs;
+        let draw = |estimate: Option<u64>, elapsed| {
+            let pace = CallPace {
+                estimate: estimate.map(seconds),
+                timeout: seconds(100),
+            };
+            pace.draw(seconds(elapsed), 4, false)
+        };
+        assert_eq!(draw(Some(8), 0), "----");
+        assert_eq!(draw(Some(8), 4), "==--");
+        assert_eq!(draw(Some(8), 8), "====");
+        assert_eq!(draw(Some(8), 50), "##..");
+        assert_eq!(draw(None, 25), "#...");
+        assert_eq!(draw(None, 900), "####");
+        let label = |estimate: Option<u64>, elapsed| {
+            let pace = CallPace {
+                estimate: estimate.map(seconds),
+                timeout: seconds(100),
+            };
+            pace.label(seconds(elapsed))
+        };
+        assert_eq!(label(Some(8), 4), "4s of about 8s");
+        assert_eq!(label(Some(8), 9), "9s of at most 1m 40s");
+        assert_eq!(label(None, 4), "4s of at most 1m 40s");
+    }
+}
+
+#[cfg(test)]
+mod labels_tests {
+    use super::*;
+
+    use toolq_core::types::{StatusTemplates, TemplatePart, Tool};
+    use toolq_testing::{accepted_call, sample_tool};
+
+    #[test]
+    fn templates_are_filled_from_the_input() {
+        let value = |name: &str| TemplatePart::Value {
+            path: vec![name.to_owned()],
+            optional: true,
+            splat: false,
+        };
+        let text = |text: &str| TemplatePart::Text(text.to_owned());
+        let doing = Template {
+            parts: vec![
+                text("reading "),
+                value("path"),
+                text(" "),
+                value("n"),
+                value("missing"),
+            ],
+        };
+        let status = StatusTemplates {
+            wait: None,
+            doing: Some(doing),
+        };
+        let tool = Tool {
+            status,
+            ..sample_tool("read")
+        };
+        let call = accepted_call(0, tool, true, r#"{"path":"a {n}","n":1.50}"#);
+        let labels = CallLabels::new(call.request());
+        assert_eq!(labels.doing.as_deref(), Some("reading a {n} 1.50"));
+        assert_eq!(labels.wait, None);
+        assert_eq!(labels.name, "read");
+        assert_eq!(labels.subject, "toolu_0 (reading a {n} 1.50)");
+    }
+
+    #[test]
+    fn the_subject_of_a_call_without_a_status_is_its_input() {
+        let subject = |input| {
+            let call = accepted_call(2, sample_tool("read"), true, input);
+            CallLabels::new(call.request()).subject
+        };
+        assert_eq!(subject("{}"), "toolu_2");
+        assert_eq!(subject(r#"{"path":"a"}"#), r#"toolu_2 {"path":"a"}"#);
+        let long = format!(r#"{{"text":"{}"}}"#, "ü".repeat(100_000));
+        assert!(subject(&long).len() < 70_000);
     }
 }

@@ -1,43 +1,34 @@
 //! Progress for people while calls run: bars on a terminal, lines elsewhere.
 
-mod agent_totals;
-mod bar_options;
 mod bar_styles;
 mod bars;
 mod call_caption;
-mod call_pace;
 mod failure_list;
-mod footer;
-mod labels;
 mod lines;
-mod memory_note;
 pub(crate) mod outcome_label;
-mod outcome_tally;
-mod planned_duration;
 mod repeat_command;
 mod screen;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bar_options::BarOptions;
-pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
-pub(crate) use failure_list::FailureList;
-pub(crate) use labels::{CallLabels, PartialCallLabels};
-pub(crate) use lines::ProgressLines;
-pub(crate) use outcome_label::PROBING_LABEL;
-pub(crate) use outcome_tally::{OutcomeTally, calls_label};
-pub(crate) use repeat_command::RepeatCommand;
-pub(crate) use screen::ProgressScreen;
-pub(crate) use summary::RunSummary;
-
 use std::borrow::Cow;
 
-use crate::terminal::labels::MAX_MASKED_BYTES;
+use crate::terminal::call_caption::MAX_MASKED_BYTES;
 use redact::Mask;
 use toolq_core::json::{Input, join_json_lines};
 use toolq_core::text::{escape, truncate_to_columns};
 use toolq_core::types::{CallKey, CallRef, CheckedCall, OutcomeKind};
+
+pub(crate) use bar_styles::BarOptions;
+pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
+pub(crate) use call_caption::{CallLabels, PartialCallLabels};
+pub(crate) use failure_list::{FailureList, OutcomeTally, calls_label};
+pub(crate) use lines::ProgressLines;
+pub(crate) use outcome_label::PROBING_LABEL;
+pub(crate) use repeat_command::RepeatCommand;
+pub(crate) use screen::ProgressScreen;
+pub(crate) use summary::RunSummary;
 
 /// What a row or line of progress is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

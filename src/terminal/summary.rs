@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::Exit;
-use crate::terminal::agent_totals::AgentTotals;
-use crate::terminal::memory_note::MemoryNote;
-use crate::terminal::outcome_tally::{OutcomeTally, calls_label};
-use crate::terminal::planned_duration::PlannedDurationMeter;
+use crate::terminal::failure_list::{OutcomeTally, calls_label};
 use toolq_core::os::Clock;
-use toolq_core::text::{format_count, format_duration};
-use toolq_core::types::{EmitError, Event, EventSink, Outcome, Status, ToolsConfig, Verdict};
+use toolq_core::plan::TurnEstimator;
+use toolq_core::text::{escape, format_count, format_duration, format_time, truncate_to_columns};
+use toolq_core::types::{
+    CallRef, EmitError, Event, EventSink, Outcome, PicoUsd, PriceTable, ReportedUsage,
+    ResultSource, Status, ToolsConfig, Verdict, format_dollars,
+};
 
 /// Counts what happens in a run and summarizes it in one line.
 pub struct RunSummary {
@@ -267,5 +269,211 @@ impl EventSink for RunSummary {
             self.handle_event(event);
         }
         Ok(())
+    }
+}
+
+// What all agents of a run did.
+
+/// Counts what agents do, and what it costs.
+struct AgentTotals {
+    prices: PriceTable,
+    /// Whether one of them sent a request to its model.
+    has_requests: bool,
+    /// Number of responses that they received.
+    turns: usize,
+    /// Whether a model reported what a response cost.
+    has_cost: bool,
+    /// Cost of the models' responses; `None` if the price of one is unknown.
+    cost: Option<PicoUsd>,
+}
+
+impl AgentTotals {
+    pub(super) fn new(prices: PriceTable) -> Self {
+        Self {
+            prices,
+            has_requests: false,
+            turns: 0,
+            has_cost: false,
+            cost: Some(0),
+        }
+    }
+
+    pub(super) fn handle_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::AgentProgress { .. } => self.has_requests = true,
+            Event::AgentMessage {
+                response: Some(response),
+                ..
+            } => {
+                self.turns += 1;
+                let model = response.model.as_deref().unwrap_or_default();
+                self.add_cost(model, &response.usage);
+            }
+            _ => {}
+        }
+    }
+
+    /// Formats the totals as `agents: 2 turns, $0.0105`, or returns `None` if no agent ran.
+    pub(super) fn label(&self) -> Option<String> {
+        self.has_requests.then(|| {
+            format!(
+                "agents: {}{}",
+                format_count(self.turns as u64, "turn"),
+                self.cost_label()
+            )
+        })
+    }
+
+    /// Formats the cost as `, $0.0105`, or as nothing if tools.yaml has no `prices` or no model responded.
+    fn cost_label(&self) -> String {
+        match self.cost {
+            _ if self.prices.0.is_empty() || !self.has_cost => String::new(),
+            Some(cost) => format!(", {}", format_dollars(cost)),
+            None => ", cost unknown".to_owned(),
+        }
+    }
+
+    fn add_cost(&mut self, model: &str, tokens: &ReportedUsage) {
+        self.has_cost = true;
+        let cost = self.prices.cost(model, tokens);
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+}
+
+// What the memory answered in a run, in one line for people.
+
+/// How many calls the note names.
+const MAX_NAMED_CALLS: usize = 3;
+/// Maximum width of the name of a call, in columns.
+const MAX_COLUMNS: usize = 60;
+
+/// The calls that the memory answered.
+#[derive(Debug, Default)]
+struct MemoryNote {
+    count: usize,
+    named: Vec<String>,
+    /// When the first of them ran, and the log that says so.
+    first: Option<(u64, PathBuf)>,
+    /// Whether one of them is known by its values: it runs once, whatever its id.
+    has_once: bool,
+}
+
+impl MemoryNote {
+    /// Adds a call.
+    pub(super) fn add(&mut self, call: &CallRef, source: Option<&ResultSource>) {
+        self.count += 1;
+        self.has_once |= source.is_some_and(|source| source.other_id.is_some());
+        if self.named.len() < MAX_NAMED_CALLS {
+            let name = format!("{} {}", call.tool_name, call.tool_use_id);
+            let name = truncate_to_columns(&name, MAX_COLUMNS);
+            self.named.push(escape(&name).into_owned());
+        }
+        if let (None, Some(source)) = (&self.first, source) {
+            self.first = Some((source.ended_ms, source.log.clone()));
+        }
+    }
+
+    /// Returns how many calls there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it may be said how they run again.
+    fn may_be_renewed(&self) -> bool {
+        !self.has_once
+    }
+
+    /// Formats the note: `2 calls from memory: pay toolu_1, pay toolu_2, the first of them ran 2026-01-01 12:03:00 UTC (LOG)`.
+    pub(super) fn text(&self) -> Option<String> {
+        let more = match self.count - self.named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let ran = self.first.as_ref().map(|(ended_ms, log)| {
+            let which = if self.count == 1 {
+                ""
+            } else {
+                "the first of them "
+            };
+            let time = format_time(*ended_ms);
+            format!(", {which}ran {time} ({})", log.display())
+        });
+        let calls = format_count(self.count as u64, "call");
+        let named = self.named.join(", ");
+        let ran = ran.unwrap_or_default();
+        (self.count > 0).then(|| format!("{calls} from memory: {named}{more}{ran}"))
+    }
+}
+
+// How long a run should have taken, by the estimates of its tools.
+
+/// Adds up what plans of a run's turns would say, while their calls arrive.
+struct PlannedDurationMeter {
+    tools: Arc<ToolsConfig>,
+    jobs: NonZeroUsize,
+    /// The turn whose calls arrive.
+    turn: Option<TurnEstimator>,
+    /// Of the turns before it.
+    total: Duration,
+    has_estimate: bool,
+    has_unknown: bool,
+    /// Two turns ran at the same time. No plan is about that.
+    turns_overlap: bool,
+}
+
+impl PlannedDurationMeter {
+    /// Returns `None` if no tool has an estimate.
+    pub(super) fn new(tools: &Arc<ToolsConfig>, jobs: NonZeroUsize) -> Option<Self> {
+        let has_estimates = tools.tools.iter().any(|tool| tool.estimate.is_some());
+        has_estimates.then(|| Self {
+            tools: Arc::clone(tools),
+            jobs,
+            turn: None,
+            total: Duration::ZERO,
+            has_estimate: false,
+            has_unknown: false,
+            turns_overlap: false,
+        })
+    }
+
+    /// Takes note of an event. What agents do is a part of their calls.
+    pub(super) fn handle_event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TurnStarted { parent: None, .. } => {
+                self.turns_overlap |= self.turn.is_some();
+                self.turn = Some(TurnEstimator::default());
+            }
+            Event::Queued {
+                checked,
+                batch: Some(_),
+            } if checked.call.parent.is_none() => {
+                if let Verdict::Accepted(accepted) = &checked.verdict
+                    && let Some(turn) = &mut self.turn
+                {
+                    turn.add(accepted, &self.tools);
+                    let estimate = accepted.tool.estimate;
+                    self.has_estimate |= estimate.is_some();
+                    self.has_unknown |= estimate.is_none();
+                }
+            }
+            Event::QueueDrained { .. } => {
+                let turn = self.turn.take().unwrap_or_default();
+                self.total += turn.estimate(self.jobs).planned;
+            }
+            _ => {}
+        }
+    }
+
+    /// Formats the time as `estimated 4s`, or `estimated at least 4s` if a call has no estimate. `None` if there is no such
+    /// time, or as long as a turn isn't over.
+    pub(super) fn label(&self) -> Option<String> {
+        if self.turns_overlap || !self.has_estimate || self.turn.is_some() {
+            return None;
+        }
+        let at_least = if self.has_unknown { "at least " } else { "" };
+        Some(format!(
+            "estimated {at_least}{}",
+            format_duration(self.total)
+        ))
     }
 }

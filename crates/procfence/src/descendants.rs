@@ -212,7 +212,7 @@ pub(crate) struct ProcEntry {
 }
 
 /// Where the children of processes are looked up.
-pub(crate) enum ProcessTree {
+enum ProcessTree {
     /// The kernel's list of children of each process. The list of this process is exact, since a child stays in it
     /// until it is reaped. It is also quick to read, whereas a process could escape during a scan of all processes.
     ChildLists,
@@ -305,7 +305,7 @@ pub(crate) fn own_children() -> Vec<ProcEntry> {
 }
 
 /// Returns the pids of the children of this process, including zombies.
-pub(crate) fn own_child_pids() -> Vec<Pid> {
+fn own_child_pids() -> Vec<Pid> {
     let pids = match ProcessTree::read() {
         ProcessTree::ChildLists => read_child_pids(own_pid()),
         snapshot @ ProcessTree::Snapshot(_) => {
@@ -317,7 +317,7 @@ pub(crate) fn own_child_pids() -> Vec<Pid> {
 }
 
 /// Returns the pid of this process.
-pub(crate) fn own_pid() -> i32 {
+fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 

@@ -241,7 +241,7 @@ impl Drop for ReaperClient {
 
 /// The supervisor of a pool, and those before it.
 #[derive(Debug, Default)]
-pub(crate) struct PoolSupervisors {
+struct PoolSupervisors {
     current: Option<SupervisorClient>,
     /// Supervisors that were killed. Their reapers continue without them.
     killed: Vec<Pid>,
@@ -289,7 +289,7 @@ impl PoolSupervisors {
     }
 
     /// Returns whether a supervisor of the pool was killed. It can't clean up after its reapers, so the pool has to.
-    pub(crate) fn any_was_killed(&mut self) -> bool {
+    fn any_was_killed(&mut self) -> bool {
         let current = self.current.as_mut();
         !self.killed.is_empty() || current.is_some_and(SupervisorClient::was_killed)
     }

@@ -159,7 +159,7 @@ type AddCloseFrom = unsafe extern "C" fn(*mut posix_spawn_file_actions_t, c_int)
 
 /// Extensions of `posix_spawn` that older C libraries lack.
 #[derive(Clone, Copy)]
-pub(crate) struct FileActionFunctions {
+struct FileActionFunctions {
     /// Sets the working directory.
     add_change_dir: AddChangeDir,
     /// Closes this descriptor and those above it, where the system needs that.
@@ -214,7 +214,7 @@ impl FileActionFunctions {
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
-pub(crate) fn posix_spawn(
+fn posix_spawn(
     request: &SpawnRequest,
     descriptors: &ChildDescriptors<'_>,
     functions: FileActionFunctions,
@@ -336,7 +336,7 @@ fn check_errno(errno: c_int) -> Result<(), c_int> {
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
-pub(crate) fn fork_spawn(
+fn fork_spawn(
     request: &SpawnRequest,
     descriptors: &ChildDescriptors<'_>,
 ) -> Result<Pid, c_int> {

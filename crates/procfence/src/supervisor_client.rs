@@ -149,9 +149,9 @@ fn dup_above_child_fds(descriptor: &OwnedFd) -> io::Result<OwnedFd> {
 // host uses.
 
 /// The first argument of a supervisor. It isn't the name of a command, and people have no use for it.
-pub(crate) const SUPERVISE_ARGUMENT: &str = "__supervise";
+const SUPERVISE_ARGUMENT: &str = "__supervise";
 /// The second argument of a supervisor whose reapers may release what they started.
-pub(crate) const LENIENT_ARGUMENT: &str = "lenient";
+const LENIENT_ARGUMENT: &str = "lenient";
 
 /// Runs a supervisor if `arguments` (of this process, with its name first) request one, and returns the exit code when
 /// it's done. Otherwise returns `None` at once.

@@ -177,11 +177,11 @@ impl DecoderStage {
 // few to decide.
 
 /// Runs of this many backslashes or more aren't escapes. Each level of JSON in JSON doubles them.
-pub(crate) const MAX_BACKSLASHES: usize = 16;
+const MAX_BACKSLASHES: usize = 16;
 /// Length of the longest character reference, `&#x0010ffff;`.
 const MAX_REFERENCE_BYTES: usize = 12;
 /// Length of the longest text that one name of HTML stands for.
-pub(crate) const MAX_DECODED_BYTES: usize = 6;
+const MAX_DECODED_BYTES: usize = 6;
 
 /// What each name of HTML stands for, without the signs around it. A line has the name and its characters, from
 /// <https://html.spec.whatwg.org/entities.json>.
@@ -199,7 +199,7 @@ static HTML_NAMES: LazyLock<BTreeMap<&[u8], String>> = LazyLock::new(|| {
 
 /// What the first bytes of a text decode to.
 #[derive(Debug)]
-pub(crate) enum DecodeStep {
+enum DecodeStep {
     /// Too few bytes to decide.
     NeedMore,
     /// The first `.0` bytes decode to the first `.2` bytes of `.1`.
@@ -223,7 +223,7 @@ impl DecodeStep {
 }
 
 /// Decodes a backslash and what follows it, as in JSON and most languages. `at_end` means that no more bytes follow.
-pub(crate) fn decode_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
+fn decode_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
     match bytes {
         [_] if !at_end => DecodeStep::NeedMore,
         [_, b'\\', ..] => DecodeStep::from_byte(2, b'\\'),
@@ -234,7 +234,7 @@ pub(crate) fn decode_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
 /// Decodes any number of backslashes and what follows them. Their number only depends on how often a text was escaped,
 /// so one means the same as eight, and any number that escapes nothing becomes one. Secrets are decoded in the same way
 /// before they are looked for.
-pub(crate) fn decode_nested_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
+fn decode_nested_escape(bytes: &[u8], at_end: bool) -> DecodeStep {
     let backslashes = count_backslashes(bytes, MAX_BACKSLASHES);
     if backslashes == MAX_BACKSLASHES {
         return DecodeStep::from_byte(backslashes, b'\\');
@@ -317,7 +317,7 @@ fn decode_surrogate_pair(
 }
 
 /// Decodes a byte of a URL: `%2f`.
-pub(crate) fn decode_percent(bytes: &[u8], at_end: bool) -> DecodeStep {
+fn decode_percent(bytes: &[u8], at_end: bool) -> DecodeStep {
     let digits = &bytes[1..];
     match parse_hex(digits, 2) {
         Some(byte) => DecodeStep::from_byte(3, u8::try_from(byte).unwrap_or_default()),
@@ -327,7 +327,7 @@ pub(crate) fn decode_percent(bytes: &[u8], at_end: bool) -> DecodeStep {
 }
 
 /// Decodes a character of HTML: `&amp;`, `&#38;`, `&#x26;`.
-pub(crate) fn decode_entity(bytes: &[u8], at_end: bool) -> DecodeStep {
+fn decode_entity(bytes: &[u8], at_end: bool) -> DecodeStep {
     match decode_entity_start(bytes) {
         DecodeStep::NeedMore if at_end => DecodeStep::from_byte(1, bytes[0]),
         step => step,

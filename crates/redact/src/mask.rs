@@ -233,7 +233,7 @@ fn parts_of_secret(value: &[u8]) -> Vec<Vec<u8>> {
 // Keeps masked JSON valid: what was masked outside a string becomes a string.
 
 /// Quotes every value outside of strings that contains a mask. `json` was valid JSON before it was masked.
-pub(crate) fn quote_masks(json: &str) -> String {
+fn quote_masks(json: &str) -> String {
     let mut quoted = String::with_capacity(json.len() + 16);
     let mut rest = json;
     while let Some(first) = rest.chars().next() {
@@ -356,7 +356,7 @@ impl MaskedStream {
 }
 
 /// A part of a masked text.
-pub(crate) enum MaskedPart<'t> {
+enum MaskedPart<'t> {
     /// Text without secrets, and where it starts.
     Text { start: usize, bytes: &'t [u8] },
     /// A secret, up to the next text.
@@ -365,7 +365,7 @@ pub(crate) enum MaskedPart<'t> {
 
 impl<'t> MaskedPart<'t> {
     /// Returns what is shown of it.
-    pub(crate) fn shown(self) -> &'t [u8] {
+    fn shown(self) -> &'t [u8] {
         match self {
             Self::Text { bytes, .. } => bytes,
             Self::Secret => MASKED.as_bytes(),
@@ -375,7 +375,7 @@ impl<'t> MaskedPart<'t> {
 
 /// The part of a text that is still held: its last bytes, up to the last one received.
 #[derive(Debug, Default)]
-pub(crate) struct PendingText {
+struct PendingText {
     bytes: Vec<u8>,
     /// How many bytes of the text came before `bytes`.
     offset: usize,
@@ -384,7 +384,7 @@ pub(crate) struct PendingText {
 }
 
 impl PendingText {
-    pub(crate) fn from_text(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_vec(),
             ..Self::default()
@@ -392,7 +392,7 @@ impl PendingText {
     }
 
     /// Emits the text up to `until`, replacing every secret that starts before it.
-    pub(crate) fn release(
+    fn release(
         &mut self,
         scanner: &mut SecretScanner,
         until: usize,

@@ -227,12 +227,12 @@ fn match_decoded(
 // Finds plain bytes, which decode to themselves and so needn't be read in more than one view.
 
 /// Fewer base64 digits than this don't count as a line of base64. Encoders wrap lines at 64 or 76.
-pub(crate) const MIN_BASE64_LINE_DIGITS: usize = 16;
+const MIN_BASE64_LINE_DIGITS: usize = 16;
 /// Number of backslashes before a quote in JSON in JSON in JSON.
 const MAX_QUOTE_BACKSLASHES: usize = 7;
 
 /// Returns the length of the plain prefix in which no base64 line ends. `digits_before` base64 digits came before it.
-pub(crate) fn plain_prefix_len(bytes: &[u8], digits_before: usize) -> usize {
+fn plain_prefix_len(bytes: &[u8], digits_before: usize) -> usize {
     let mut escapes = memchr3_iter(b'\\', b'%', b'&', bytes);
     let escape = escapes.find(|at| may_begin_escape(bytes[*at], &bytes[at + 1..]));
     let plain = &bytes[..escape.unwrap_or(bytes.len())];
@@ -243,7 +243,7 @@ pub(crate) fn plain_prefix_len(bytes: &[u8], digits_before: usize) -> usize {
 }
 
 /// Returns whether `byte`, followed by `rest`, may start an escape.
-pub(crate) fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
+fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
     match (byte, rest.first()) {
         (b'\\', _) | (b'%' | b'&', None) => true,
         (b'%', Some(next)) => next.is_ascii_hexdigit() || b"\\&".contains(next),
@@ -254,7 +254,7 @@ pub(crate) fn may_begin_escape(byte: u8, rest: &[u8]) -> bool {
 
 /// Returns the length of a quote with up to [`MAX_QUOTE_BACKSLASHES`] backslashes, if no pattern can start in it. JSON
 /// is full of such quotes.
-pub(crate) fn escaped_quote_len(patterns: &Patterns, bytes: &[u8]) -> Option<usize> {
+fn escaped_quote_len(patterns: &Patterns, bytes: &[u8]) -> Option<usize> {
     let backslashes = bytes
         .iter()
         .take_while(|byte| **byte == b'\\')
@@ -268,7 +268,7 @@ pub(crate) fn escaped_quote_len(patterns: &Patterns, bytes: &[u8]) -> Option<usi
 
 /// Counts the base64 digits that `bytes` end with, up to [`MIN_BASE64_LINE_DIGITS`]. If all bytes are digits, adds
 /// `digits_before`.
-pub(crate) fn trailing_base64_digits(bytes: &[u8], digits_before: usize) -> usize {
+fn trailing_base64_digits(bytes: &[u8], digits_before: usize) -> usize {
     let last = bytes.iter().rev().take(MIN_BASE64_LINE_DIGITS);
     let digits = last.take_while(|byte| is_base64_digit(**byte)).count();
     if digits == bytes.len() {
@@ -279,7 +279,7 @@ pub(crate) fn trailing_base64_digits(bytes: &[u8], digits_before: usize) -> usiz
 }
 
 /// Returns whether this byte ends a line.
-pub(crate) fn is_line_break(byte: u8) -> bool {
+fn is_line_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
@@ -295,7 +295,7 @@ pub(crate) struct SecretMatch {
 
 /// Matches one view of a text.
 #[derive(Debug)]
-pub(crate) struct Matcher {
+struct Matcher {
     pub(crate) state: StateID,
     /// How many bytes of its view it has read.
     bytes_read: usize,
@@ -320,7 +320,7 @@ impl Matcher {
         }
     }
 
-    pub(crate) fn advance(&mut self, start: usize, count: usize, state: StateID) {
+    fn advance(&mut self, start: usize, count: usize, state: StateID) {
         self.record_shift(start);
         self.bytes_read += count;
         self.state = state;
@@ -352,7 +352,7 @@ impl Matcher {
     }
 
     /// Adds the patterns that end here, at `end` in the text, to `matches`; with `base64_only`, only those of base64.
-    pub(crate) fn collect_matches(
+    fn collect_matches(
         &self,
         patterns: &Patterns,
         end: usize,

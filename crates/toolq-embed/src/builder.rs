@@ -168,11 +168,11 @@ impl ToolqBuilder {
 // Loads a tools file and the functions beside it.
 
 /// Replaces the path of a tools file if all tools are functions. [`EMPTY_TOOLS_FILE`] replaces its text.
-pub(super) const NO_TOOLS_FILE: &str = "functions";
+const NO_TOOLS_FILE: &str = "functions";
 const EMPTY_TOOLS_FILE: &str = "version: 1\n";
 
 /// Loads a tools file and the functions beside it, and the warnings as text.
-pub(super) fn load_tools(
+fn load_tools(
     path: Option<&Path>,
     functions: Option<&HostToolDeclarations>,
 ) -> Result<(ToolsConfig, Vec<String>), Error> {
@@ -244,7 +244,7 @@ fn function_problems(
 }
 
 /// Warns about tools whose resource limits need a supervisor, if this program can't be one.
-pub(super) fn unsupervised_limits(tools: &ToolsConfig) -> Option<String> {
+fn unsupervised_limits(tools: &ToolsConfig) -> Option<String> {
     let has_limits = |tool: &&Arc<Tool>| match &tool.backing {
         Some(Backing::Command(command)) => command.limits != CommandLimits::default(),
         _ => false,
@@ -303,7 +303,7 @@ type FunctionFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, String>> + 
 
 /// A function, and the keys that its tool would have in tools.yaml.
 #[derive(Clone)]
-pub(crate) struct FunctionTool {
+struct FunctionTool {
     name: String,
     keys: String,
     function: Arc<dyn Fn(ToolCall) -> FunctionFuture + Send + Sync>,
@@ -362,7 +362,7 @@ impl FunctionTool {
 ///
 /// # Errors
 /// The keys of one aren't a JSON object.
-pub(crate) fn declare_functions(
+fn declare_functions(
     functions: &[FunctionTool],
 ) -> Result<Option<HostToolDeclarations>, HostToolProblem> {
     if functions.is_empty() {
@@ -381,7 +381,7 @@ pub(crate) fn declare_functions(
 
 /// Runs the functions.
 #[derive(Debug)]
-pub(crate) struct FunctionRunner(HashMap<String, FunctionTool>);
+struct FunctionRunner(HashMap<String, FunctionTool>);
 
 impl FunctionRunner {
     pub(crate) fn new(functions: Vec<FunctionTool>) -> Self {

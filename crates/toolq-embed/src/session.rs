@@ -237,7 +237,7 @@ impl Drop for EmbeddedSession {
 // Collects the results of a message, in the format of the message.
 
 /// Collects the results of a message.
-pub(crate) struct ReplyCollector {
+struct ReplyCollector {
     assembler: AnswerAssembler,
     reply: Reply,
 }
@@ -252,18 +252,18 @@ impl ReplyCollector {
     }
 
     /// Sets the form of the next turn's results.
-    pub(crate) fn begin_turn(&mut self, form: AnswerForm) {
+    fn begin_turn(&mut self, form: AnswerForm) {
         self.assembler.begin_turn(form);
     }
 
     /// Answers a line without calls.
-    pub(crate) fn push_empty_list(&mut self) {
+    fn push_empty_list(&mut self) {
         if self.assembler.answers_empty_lines() {
             self.reply.push_json("[]");
         }
     }
 
-    pub(crate) fn into_reply(self) -> Reply {
+    fn into_reply(self) -> Reply {
         self.reply
     }
 }
@@ -286,7 +286,7 @@ impl AnswerDelivery for ReplyCollector {
 // Passes the events of a message to the log and to the caller.
 
 /// Writes events to the log first, then calls the callback.
-pub(crate) struct CallbackSink<'a, 'c> {
+struct CallbackSink<'a, 'c> {
     log: Option<&'a mut SessionLog>,
     mask: &'a Mask,
     callback: Option<&'a mut EventCallback<'c>>,
@@ -348,7 +348,7 @@ impl RuntimeEngine {
     ///
     /// # Errors
     /// [`Error::NoRuntime`] outside a Tokio runtime.
-    pub(crate) fn current(&mut self) -> Result<&mut Engine, Error> {
+    fn current(&mut self) -> Result<&mut Engine, Error> {
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?.id();
         if self.engine.as_ref().is_some_and(|(id, _)| *id != runtime) {
             self.close();
@@ -364,7 +364,7 @@ impl RuntimeEngine {
     ///
     /// # Errors
     /// `sink` refuses the events.
-    pub(crate) fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
+    fn end_servers(&self, sink: &mut dyn EventSink) -> Result<(), EmitError> {
         let engine = self.engine.as_ref();
         engine.map_or(Ok(()), |(_, engine)| engine.end_servers(sink))
     }

@@ -311,7 +311,7 @@ impl Plan {
     }
 
     /// Appends the plan of the next message.
-    pub(crate) fn push_turn(
+    fn push_turn(
         &mut self,
         calls: &[CheckedCall],
         tools: &ToolsConfig,

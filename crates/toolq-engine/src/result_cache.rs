@@ -32,7 +32,7 @@ struct ResultCache {
 }
 
 /// What a result depends on, as far as toolq knows. The environment is the same for the life of the cache.
-pub(crate) type CacheKey = [u8; 32];
+type CacheKey = [u8; 32];
 
 /// A read that is running. Its result may be kept, as long as the cache knows the ticket.
 #[derive(Debug)]

@@ -292,7 +292,7 @@ impl RpcError {
     }
 
     /// Reads an error. One in another form is kept as text, with the code 0: it ends its request all the same.
-    pub(crate) fn from_raw(raw: &RawValue) -> Self {
+    fn from_raw(raw: &RawValue) -> Self {
         #[derive(Deserialize)]
         struct ErrorMessage {
             message: String,

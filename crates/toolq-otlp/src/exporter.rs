@@ -262,7 +262,7 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
+enum Signal {
     Spans,
     /// Receivers of spans often don't take them.
     Metrics,
@@ -279,7 +279,7 @@ pub(crate) struct DeliveryReport {
 impl DeliveryReport {
     /// Sets how the last request of a signal failed, or that it didn't: requests that failed are repeated, and each
     /// request for metrics has all of them.
-    pub(crate) fn set_failure(&self, signal: Signal, reason: Option<String>) {
+    fn set_failure(&self, signal: Signal, reason: Option<String>) {
         *self.failure(signal) = reason;
     }
 
@@ -313,7 +313,7 @@ impl DeliveryReport {
 /// A span exporter that reports what it delivers.
 #[derive(Debug)]
 pub(crate) struct ReportingExporter {
-    pub(crate) inner: SpanExporter,
+    inner: SpanExporter,
     pub(crate) report: Arc<DeliveryReport>,
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct TracedResponse {
 pub(crate) struct TracedEnd {
     pub(crate) at_ms: u64,
     pub(crate) status: Status,
-    pub(crate) is_error: bool,
+    is_error: bool,
     /// What the model read; empty unless content is captured.
     pub(crate) output: String,
     /// What the agent that worked on it used.

@@ -49,7 +49,7 @@ pub struct NatsSettings {
 ///
 /// # Errors
 /// The system has no threads or descriptors left.
-pub(crate) fn build_nats_runtime() -> Result<Runtime, CommandError> {
+fn build_nats_runtime() -> Result<Runtime, CommandError> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("toolq-nats")
@@ -65,7 +65,7 @@ pub(crate) fn build_nats_runtime() -> Result<Runtime, CommandError> {
 ///
 /// # Errors
 /// No server can be reached, it refuses the credentials, or it is from before 2.10.
-pub(crate) async fn connect(
+async fn connect(
     settings: &NatsSettings,
     runtime: &Handle,
     notices: &Notices,

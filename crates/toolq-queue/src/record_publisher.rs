@@ -30,7 +30,7 @@ use toolq_log::LogReplica;
 /// The header that names the hold of the worker that published records.
 pub(super) const RECORDED_BY: &str = "Toolq-Worker";
 /// The header with the length of that worker's lease, in milliseconds.
-pub(super) const LEASE_MS: &str = "Toolq-Lease-Ms";
+const LEASE_MS: &str = "Toolq-Lease-Ms";
 
 /// The log of a turn in the stream. Its records are stored there before the actions that they announce.
 pub(super) struct RecordPublisher {

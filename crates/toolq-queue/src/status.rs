@@ -30,7 +30,7 @@ pub struct QueueStatus {
     /// Turns that are with workers.
     pub(crate) running: usize,
     /// Turns that were given to another worker and have no answer yet.
-    pub(crate) redelivered: usize,
+    redelivered: usize,
     /// The workers that answer the roll call.
     pub(crate) workers: Vec<WorkerReport>,
     /// Calls in doubt, with their turns.

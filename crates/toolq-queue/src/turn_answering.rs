@@ -232,7 +232,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn without_doubts(line: String) -> Self {
+    fn without_doubts(line: String) -> Self {
         Self {
             line: line.into(),
             doubts: Vec::new(),
@@ -373,7 +373,7 @@ impl StopSignal {
     }
 
     /// Waits for the second signal, whose sender doesn't want to wait until the first takes effect.
-    pub(crate) async fn wait_for_second(&self) -> u8 {
+    async fn wait_for_second(&self) -> u8 {
         self.wait_for_count(2).await
     }
 

@@ -47,7 +47,7 @@ pub(super) struct TakenTurn {
 }
 
 /// A session of a worker in the log of a turn.
-pub(super) struct TurnSession {
+struct TurnSession {
     pub engine: Engine,
     pub sink: TurnLogSink,
     /// The log, removed with the session.
@@ -156,7 +156,7 @@ fn begin_log(
 }
 
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
-pub(super) fn new_engine(
+fn new_engine(
     settings: &TurnSettings,
     log: Option<&SessionLog>,
     file: &TurnLogFile,

@@ -1,17 +1,20 @@
 //! `toolq call`: runs one call of one tool, or one agent until it answers.
 
-mod agent_report;
 mod input;
 mod session;
-mod transcript;
 
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::args::call::CallArguments as Arguments;
-use crate::args::values::CallFormat;
-use crate::commands::call::agent_report::AgentReport;
+use clap::Args;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, LogFlags, WatchFlags};
+use crate::args::values::{CallFormat, parse_jobs};
+use crate::commands::call::input::AgentTranscript;
 use crate::commands::call::session::{CallSession, answer_text};
-use crate::commands::call::transcript::AgentTranscript;
 use crate::context::CommandContext;
 use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit, stdout};
@@ -19,14 +22,44 @@ use crate::settings::{LogSettings, SessionSettings};
 use toolq_core::answer::render_answers;
 use toolq_core::json::{expect_json, indent_json};
 use toolq_core::text::{quote_for_shell, suggest_name};
-use toolq_core::types::{AnswerForm, Backing, Tool, ToolsConfig};
+use toolq_core::types::{
+    AnswerForm, Backing, CallAnswer, ReportedUsage, Status, Tool, ToolsConfig, format_usd,
+};
+
+#[derive(Debug, Args)]
+pub struct CallArguments {
+    /// Name of a tool
+    // The completions change this argument, which would move it after the other without an index.
+    #[arg(index = 1)]
+    pub name: String,
+    /// Its input: JSON, or the text of its only string [default: stdin]
+    #[arg(index = 2, value_name = "JSON", allow_hyphen_values = true)]
+    pub input: Option<String>,
+    /// What to print
+    #[arg(long, value_name = "WHAT", default_value = "text")]
+    pub to: CallFormat,
+    /// Maximum number of calls of an agent to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub approval: ApprovalFlags,
+    #[command(flatten)]
+    pub log: LogFlags,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
 
 /// Calls the named tool with the input.
 ///
 /// # Errors
 /// tools.yaml or the input is invalid, there is no such tool, or the log can't be used: then nothing ran. Or stdout
 /// can't be written.
-pub fn call_tool(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn call_tool(
+    arguments: &CallArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let tools = Arc::new(context.load_tools_to_run()?);
     let tool = Arc::clone(find_tool(&tools, &arguments.name, context)?);
     let is_agent = matches!(tool.backing, Some(Backing::Agent(_)));
@@ -100,4 +133,65 @@ fn json_line(compact: String) -> String {
     } else {
         compact
     }
+}
+
+// What `--to json` prints of an agent.
+
+/// The answer of an agent with what it took.
+#[derive(Serialize)]
+struct AgentReport<'a> {
+    text: String,
+    is_error: bool,
+    status: &'a Status,
+    /// Whether the text is a final answer, rather than an error or the last text when the turns were used up.
+    done: bool,
+    agent_name: &'a str,
+    turns_used: u64,
+    /// `None` if an API didn't report them.
+    tokens_used: Option<u64>,
+    tool_calls_made: u64,
+    tools_called: &'a [String],
+    corrections: u64,
+    /// Usage by model, including that of agents it called.
+    usage: &'a BTreeMap<String, ReportedUsage>,
+    /// `None` if a price is unknown, or if no model responded.
+    estimated_cost_usd: Option<Box<RawValue>>,
+    duration_ms: u64,
+}
+
+impl<'a> AgentReport<'a> {
+    pub(super) fn new(
+        transcript: &'a AgentTranscript,
+        answer: &CallAnswer,
+        tools: &ToolsConfig,
+    ) -> Self {
+        Self {
+            text: answer_text(answer),
+            is_error: answer.is_error,
+            status: &transcript.status,
+            done: !answer.is_error && !transcript.agent_usage.ran_out_of_turns,
+            agent_name: &transcript.agent_usage.agent_name,
+            turns_used: transcript.agent_usage.turns,
+            tokens_used: transcript.agent_usage.total_tokens(),
+            tool_calls_made: transcript.agent_usage.requested_calls,
+            tools_called: &transcript.agent_usage.tools_called,
+            corrections: transcript.agent_usage.rejected_calls,
+            usage: &transcript.total_usage,
+            estimated_cost_usd: estimate_cost(transcript, tools),
+            duration_ms: transcript.duration_ms,
+        }
+    }
+}
+
+/// Returns the total cost as a JSON number, or `None` if a price is unknown.
+fn estimate_cost(transcript: &AgentTranscript, tools: &ToolsConfig) -> Option<Box<RawValue>> {
+    if transcript.total_usage.is_empty() {
+        return None;
+    }
+    let parts = transcript
+        .total_usage
+        .iter()
+        .map(|(model, usage)| tools.prices.cost(model, usage));
+    let sum = parts.sum::<Option<u128>>()?;
+    RawValue::from_string(format_usd(sum)).ok()
 }

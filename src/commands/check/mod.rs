@@ -4,10 +4,10 @@ mod machine;
 
 use std::path::PathBuf;
 
+use clap::{Args, ValueHint};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::args::check::CheckArguments;
 use crate::args::values::CheckFormat;
 use crate::commands::check::machine::{NeedsSurvey, render_text, summarize, survey_needs};
 use crate::context::{CommandContext, LoadedToolsFile};
@@ -20,6 +20,25 @@ use toolq_core::tools_file::{self, SandboxSurroundings};
 use toolq_core::types::{Backing, FileProblem, Severity, Span, Tool, ToolsConfig};
 use toolq_engine::find_sandbox_gaps;
 use toolq_mcp::http::ParamHeaders;
+
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The file to check, in place of that of `-c`
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Also exit 1 if there are only warnings
+    #[arg(long)]
+    pub strict: bool,
+    /// Where to report the problems, and how
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: CheckFormat,
+    /// Also report what the tools need and this machine lacks: programs, variables, kernel features, servers
+    #[arg(long)]
+    pub machine: bool,
+    /// With --machine: connect to nothing, so servers, agents and requests aren't asked whether they can be reached
+    #[arg(long, requires = "machine")]
+    offline: bool,
+}
 
 /// Maximum number of tools that a note names.
 const MAX_NAMED_TOOLS: usize = 4;

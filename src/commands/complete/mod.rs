@@ -4,19 +4,25 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory as _};
+use clap::{Args, Command, CommandFactory as _};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _, complete,
 };
 
-use crate::args::complete::CompleteArguments;
 use crate::cli::ProgramArguments;
-use crate::commands::log::session_id::session_id;
+use crate::commands::log::log_files::session_id;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use toolq_core::tools_file::parse_locked_tools_file;
 use toolq_core::tools_lock::{LockUse, ToolsLock};
 use toolq_core::types::ToolsConfig;
+
+#[derive(Debug, Args)]
+pub struct CompleteArguments {
+    /// The words of the command line, the last of which is to be completed
+    #[arg(last = true, value_name = "WORD")]
+    pub words: Vec<OsString>,
+}
 
 /// Returns the script that calls `toolq __complete`, or `None` if this shell isn't supported.
 pub fn completion_script(shell: clap_complete::Shell) -> Option<&'static str> {

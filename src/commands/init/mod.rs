@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::args::init::InitArguments;
+use clap::{Args, ValueHint};
+
 use crate::args::shared_flags::DEFAULT_TOOLS_FILE;
 use crate::args::values::{AgentLoopLanguage, StarterKind};
 use crate::context::CommandContext;
@@ -14,6 +15,23 @@ use toolq_core::client_config::{ClientConfig, read_client_config};
 use toolq_core::text::{escape, quote_path_for_shell};
 use toolq_core::tools_file;
 use toolq_core::transcript::{self, ToolDeclarations};
+
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// What to start from
+    #[arg(value_name = "KIND", default_value = "minimal")]
+    pub kind: StarterKind,
+    /// What to import: a request with `tools`, an array of tools, an MCP `tools/list` result, or a file with
+    /// `mcpServers`, such as `.mcp.json`
+    #[arg(long, conflicts_with = "kind", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub from: Option<PathBuf>,
+    /// Also write an agent, which asks a model and has toolq run its calls; an existing tools.yaml is kept, even with `--force`
+    #[arg(long, value_name = "LANGUAGE")]
+    agent_loop: Option<AgentLoopLanguage>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    pub force: bool,
+}
 
 /// Tells editors where the schema of the file is.
 const SCHEMA_LINE: &str = "# yaml-language-server: $schema=./tools.schema.json\n";

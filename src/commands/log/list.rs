@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::log::LogListArguments as Arguments;
 use crate::args::values::LogFormat;
-use crate::commands::log::log_files::{open_log, read_timeline};
-use crate::commands::log::session_id::session_id;
+use crate::commands::log::LogListArguments;
+use crate::commands::log::log_files::{open_log, read_timeline, session_id};
 use crate::context::CommandContext;
 use crate::log_view::{SessionRow, SessionState, sessions_json, sessions_table};
 use crate::output::{CommandError, Exit, stdout};
@@ -18,7 +17,7 @@ use toolq_log::{Access, LogError, session_bytes};
 /// # Errors
 /// The directory can't be read, or stdout can't be written. A session that can't be read has a row, too.
 pub fn list_sessions(
-    arguments: &Arguments,
+    arguments: &LogListArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let log_error = |error: LogError| error.for_command(Access::Read);

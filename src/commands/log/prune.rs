@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::args::log::LogPruneArguments as Arguments;
+use crate::commands::log::LogPruneArguments;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use toolq_core::os::Clock;
@@ -19,7 +19,7 @@ const MIN_AGE_IN_DAYS: Duration = Duration::from_hours(48);
 /// # Errors
 /// The directory can't be read, or stdout can't be written.
 pub fn prune_sessions(
-    arguments: &Arguments,
+    arguments: &LogPruneArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let log_error = |error: LogError| error.for_command(Access::Prune);

@@ -1,7 +1,7 @@
 //! `toolq log resolve`: records what became of a call in doubt, for the next run that asks.
 
-use crate::args::log::LogResolveArguments as Arguments;
-use crate::commands::log::session_id::find_session;
+use crate::commands::log::LogResolveArguments;
+use crate::commands::log::log_files::find_session;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit};
 use crate::settings::LogTarget;
@@ -14,7 +14,10 @@ use toolq_log::{Access, LogError};
 ///
 /// # Errors
 /// The id matches no call, several calls, or a call that isn't in doubt; or the memory can't be used.
-pub fn resolve_call(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn resolve_call(
+    arguments: &LogResolveArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let log_error = |error: LogError| error.for_command(Access::Resolve);
     let state_dir = toolq_log::state_dir(&context.environment);
     let named = arguments.file.as_ref();
@@ -53,7 +56,7 @@ pub(crate) fn load_mask(context: &CommandContext) -> Mask {
         .unwrap_or_default()
 }
 
-pub(crate) fn settle_failure(error: &SettleError) -> CommandError {
+fn settle_failure(error: &SettleError) -> CommandError {
     match error {
         SettleError::Log(error) => error.for_command(Access::Resolve),
         SettleError::Unknown(_, open) if open.is_empty() => {

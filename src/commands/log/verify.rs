@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::args::log::LogFileArguments;
+use crate::commands::log::LogFileArguments;
 use crate::commands::log::log_files::{open_log, select_logs};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};

@@ -1,27 +1,69 @@
 //! `toolq plan`: prints what would run, in which batches, and why. Runs no calls, opens no connections, and writes no
 //! log. What the memory knows of earlier runs is a part of the plan.
 
-mod log_estimates;
-mod plan_memory;
 mod plan_printer;
-mod plan_writer;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::args::plan::PlanArguments as Arguments;
-use crate::commands::plan::log_estimates::apply_log_estimates;
-use crate::commands::plan::plan_printer::PlanPrinter;
-use crate::commands::plan::plan_writer::PlanWriter;
+use clap::{Args, ValueHint};
+
+use crate::args::shared_flags::{InputArguments, LogFlags};
+use crate::args::values::PlanFormat;
+use crate::commands::log::log_files::{find_session, read_timeline};
+use crate::commands::plan::plan_printer::{PlanPrinter, PlanWriter};
 use crate::context::CommandContext;
 use crate::input::{CommandInput, files};
+use crate::log_view::DurationSample;
 use crate::output::{CommandError, Exit};
 use crate::session::ToolDescriber;
+use toolq_core::text::{format_count, parse_duration};
+use toolq_core::types::{OutcomeKind, ToolsConfig};
+
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    #[command(flatten)]
+    pub input: InputArguments,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: PlanFormat,
+    #[command(flatten)]
+    pub log: LogFlags,
+    /// Take the estimates of tools from a session log: the median duration of each tool's calls
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath, conflicts_with = "out")]
+    pub estimates: Option<PathBuf>,
+    /// Run the `describe` commands of tools that have one, to get their schemas; runs nothing else
+    #[arg(long)]
+    pub describe: bool,
+    /// Also write the plan to a file, for review; `toolq run --plan FILE` applies it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// How long the plan can be applied
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_validity, requires = "out")]
+    pub valid: Duration,
+    /// Exit 1 if any call is rejected
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Parses how long a plan can be applied, which is longer than no time.
+fn parse_validity(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a plan that is valid for no time can't be applied".to_owned()),
+        duration => Ok(duration),
+    }
+}
 
 /// Prints the plan of every turn.
 ///
 /// # Errors
 /// tools.yaml or an input is invalid, or stdout can't be written.
-pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn print_plans(
+    arguments: &PlanArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let (mut tools, tools_file) = context.load_tools_file()?;
     context.warn_about_root(&tools, &tools_file);
     if let Some(log) = &arguments.estimates {
@@ -60,7 +102,7 @@ pub fn print_plans(arguments: &Arguments, context: &CommandContext) -> Result<Ex
 fn print_input(
     input: CommandInput,
     printer: &mut PlanPrinter<'_>,
-    arguments: &Arguments,
+    arguments: &PlanArguments,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     match input {
@@ -96,4 +138,43 @@ fn print_input(
         CommandInput::Follow(_) => {}
     }
     Ok(Exit::Ok)
+}
+
+// Estimates from a session log: the median duration of each tool's calls.
+
+/// Replaces the estimates of tools that have calls with an end in the log. The others keep theirs.
+///
+/// # Errors
+/// The log can't be read.
+fn apply_log_estimates(
+    tools: &mut ToolsConfig,
+    log: &Path,
+    context: &CommandContext,
+) -> Result<(), CommandError> {
+    let path = find_session(log, context);
+    let (timeline, _) = read_timeline(&path)?;
+    let mut samples: HashMap<&str, (DurationSample, usize)> = HashMap::new();
+    for call in &timeline.calls {
+        let has_ended = matches!(call.outcome, OutcomeKind::Ok | OutcomeKind::Failed);
+        if let Some(ms) = timeline.duration_of(call).filter(|_| has_ended) {
+            let (sample, count) = samples.entry(&call.tool_name).or_default();
+            sample.push(ms);
+            *count += 1;
+        }
+    }
+    let (mut estimated, mut calls) = (0_u64, 0);
+    for tool in &mut tools.tools {
+        let Some((sample, count)) = samples.get(tool.name.as_str()) else {
+            continue;
+        };
+        Arc::make_mut(tool).estimate = sample.to_stats().p50.map(Duration::from_millis);
+        (estimated, calls) = (estimated + 1, calls + *count as u64);
+    }
+    context.stderr.print_note(&format!(
+        "estimates of {} are the medians of {} in {}",
+        format_count(estimated, "tool"),
+        format_count(calls, "call"),
+        path.display()
+    ));
+    Ok(())
 }

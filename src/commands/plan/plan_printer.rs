@@ -3,30 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::args::plan::PlanArguments as Arguments;
+use jiff::Timestamp;
+
 use crate::args::values::PlanFormat;
-use crate::commands::plan::plan_memory::PlanMemory;
-use crate::commands::plan::plan_writer::PlanWriter;
-use crate::context::CommandContext;
+use crate::commands::plan::PlanArguments;
+use crate::context::{CommandContext, LoadedToolsFile};
 use crate::log_view::DoubtCollector;
-use crate::output::{CommandError, DocumentWriter, stdout};
+use crate::output::{CommandError, DocumentWriter, check_output_file, stdout};
 use crate::pages::PlanPage;
+use crate::plan_file::{PlanBuilder, PlanFile};
 use crate::session::ToolDescriber;
 use crate::settings::LogSettings;
 use redact::Mask;
 use toolq_core::check::{CallChecker, undescribed_tools};
+use toolq_core::os::Clock;
 use toolq_core::plan::{PlanDetail, PlanStyle, TurnPlan, write_plan_json, write_plan_text};
+use toolq_core::text::quote_path_for_shell;
 use toolq_core::transcript::Recording;
-use toolq_core::types::{Tool, ToolsConfig, Turn};
+use toolq_core::types::{CheckedCall, Tool, ToolsConfig, Turn, TurnOrigin};
+use toolq_engine::RememberedWrites;
+use toolq_log::memory::{MemoryUse, RecordedHistory, Remembered};
 
 /// Width of a plan if stdout isn't a terminal, in columns.
 const FALLBACK_WIDTH: usize = 100;
 
 /// Prints plans to stdout.
 pub(super) struct PlanPrinter<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a PlanArguments,
     context: &'a CommandContext,
     tools: Arc<ToolsConfig>,
     checker: CallChecker,
@@ -70,7 +77,7 @@ impl<'a> PlanPrinter<'a> {
     /// # Errors
     /// The memory can't be read.
     pub(super) fn new(
-        arguments: &'a Arguments,
+        arguments: &'a PlanArguments,
         tools: Arc<ToolsConfig>,
         mask: Arc<Mask>,
         context: &'a CommandContext,
@@ -266,5 +273,151 @@ fn plan_style(context: &CommandContext) -> PlanStyle {
             Some(_) => PlanDetail::OneLine,
             None => PlanDetail::FoldedScripts,
         },
+    }
+}
+
+// What the memory says of the planned calls: which don't run, since it is known what became of them.
+
+/// The memory of the runs that a plan is for, as far as it concerns one input.
+struct PlanMemory {
+    history: RecordedHistory,
+    tools: Arc<ToolsConfig>,
+    /// The writes of the current input that have run or may have.
+    writes: RememberedWrites,
+}
+
+impl PlanMemory {
+    /// Opens the memory that `toolq run` would have with the same flags. `None` if it would have none, or if nothing is in it.
+    ///
+    /// # Errors
+    /// The named log can't be read.
+    pub(super) fn open(
+        settings: &LogSettings,
+        tools: &Arc<ToolsConfig>,
+        mask: &Arc<Mask>,
+        context: &CommandContext,
+    ) -> Result<Option<Self>, CommandError> {
+        // Without a folder for its state, toolq remembers nothing.
+        let Ok(place) = settings.target.memory(&context.environment) else {
+            return Ok(None);
+        };
+        let Some(place) = place else { return Ok(None) };
+        let named = settings.target.path();
+        let history = RecordedHistory::open(
+            (place, named.unwrap_or("".as_ref())),
+            MemoryUse {
+                remembered: Remembered::ById,
+                again: settings.again.clone(),
+            },
+            tools.root.clone(),
+            Arc::clone(mask),
+            Clock::system(),
+        )?;
+        Ok(history.map(|history| Self {
+            history,
+            tools: Arc::clone(tools),
+            writes: RememberedWrites::default(),
+        }))
+    }
+
+    /// Begins with the next input.
+    pub(super) fn begin_input(&mut self) {
+        self.writes = RememberedWrites::default();
+    }
+
+    /// Finds the writes of a turn that have run or may have. What is read in turns before it must not show what came after.
+    fn find_writes(&mut self, calls: &[CheckedCall], origin: &TurnOrigin) {
+        self.writes.find(&self.history, &self.tools, calls, origin);
+    }
+
+    /// Adds to the calls of a turn what is known of them.
+    pub(super) fn recall(&mut self, calls: &mut [CheckedCall], origin: &TurnOrigin) {
+        self.writes
+            .recall(&self.history, &self.tools, calls, origin);
+    }
+}
+
+// Writes a plan to a file, for review.
+
+/// The file that `--out` names.
+pub(super) struct PlanWriter<'a> {
+    path: &'a Path,
+    valid: Duration,
+    builder: PlanBuilder,
+    context: &'a CommandContext,
+}
+
+impl<'a> PlanWriter<'a> {
+    /// `path` is where the plan will be.
+    ///
+    /// # Errors
+    /// The file is one that the command reads, or a session log.
+    pub(super) fn new(
+        path: &'a Path,
+        arguments: &PlanArguments,
+        tools_file: &LoadedToolsFile,
+        tools: &Arc<ToolsConfig>,
+        mask: &Arc<Mask>,
+        context: &'a CommandContext,
+    ) -> Result<Self, CommandError> {
+        let inputs = arguments.input.files.iter().chain(&arguments.estimates);
+        let inputs = inputs.map(PathBuf::as_path);
+        check_output_file(path, inputs, &tools_file.files())?;
+        Ok(Self {
+            path,
+            valid: arguments.valid,
+            builder: PlanBuilder::new(Arc::clone(tools), Arc::clone(mask)),
+            context,
+        })
+    }
+
+    /// Adds the checked calls of a turn.
+    pub(super) fn add_turn(
+        &mut self,
+        number: usize,
+        calls: &[CheckedCall],
+    ) -> Result<(), CommandError> {
+        self.builder.add_turn(number, calls)
+    }
+
+    /// Writes the file, and says which plan it holds.
+    ///
+    /// # Errors
+    /// What would run can't be known, or the file can't be written.
+    pub(super) fn write(self) -> Result<(), CommandError> {
+        let described = self.builder.described_tools().join(", ");
+        if !described.is_empty() {
+            return Err(CommandError::usage(format!(
+                "no plan can be written: what the calls of {described} mean is only known when `describe` has run"
+            ))
+            .with_hint("approve such calls when they run, with `--approve ask` or `--approve-with PROGRAM`"));
+        }
+        let stderr = &self.context.stderr;
+        let unplanned = self.builder.unplanned_tools().join(", ");
+        if !unplanned.is_empty() {
+            stderr.print_warning(&format!(
+                "the plan doesn't approve the calls of {unplanned} that agents make, since they aren't known yet; `run --plan` with `--approve ask` or `--approve-with PROGRAM` asks about them"
+            ));
+        }
+        let count = self.builder.call_count();
+        let created = Timestamp::now();
+        // The file has whole milliseconds, like the log.
+        let created = Timestamp::from_millisecond(created.as_millisecond()).unwrap_or(created);
+        let valid_until = created
+            .checked_add(self.valid)
+            .map_err(|error| CommandError::usage(format!("`--valid`: {error}")))?;
+        let body = self.builder.finish(created, valid_until);
+        let file = PlanFile::new(body).map_err(CommandError::usage)?;
+        let path = self.path.display();
+        file.write(self.path)
+            .map_err(|error| CommandError::usage(format!("{path} can't be written: {error}")))?;
+        let path = quote_path_for_shell(self.path);
+        let calls = if count == 1 { "call" } else { "calls" };
+        stderr.print_note(&format!(
+            "plan {} of {count} {calls}, valid until {valid_until}: `toolq run{} --plan {path}` with the same input runs exactly this",
+            file.id,
+            self.context.tools_flag(),
+        ));
+        Ok(())
     }
 }

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::args::finding::FindingFlags;
-use crate::args::input::InputArguments;
+use crate::args::shared_flags::{FindingFlags, InputArguments};
 use crate::args::values::{LogFormat, answer_form_parser, parse_ack_wait, parse_jobs};
 #[cfg(not(feature = "nats"))]
 use crate::context::CommandContext;
@@ -25,7 +24,7 @@ pub(crate) use verbs::run_queue_command;
 /// Where NATS is.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "NATS")]
-pub struct NatsFlags {
+pub(crate) struct NatsFlags {
     #[arg(
         long = "nats",
         value_name = "URL",
@@ -35,20 +34,20 @@ pub struct NatsFlags {
     pub url: Option<String>,
     /// File with a user's JWT and seed, as `nsc` writes it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub credentials: Option<PathBuf>,
+    credentials: Option<PathBuf>,
     /// Certificates of authorities to trust in addition to the system's (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub tls_ca: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
     /// Certificate to present to the server (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
-    pub tls_cert: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
     /// The key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
-    pub tls_key: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub struct SubmitArguments {
+pub(crate) struct SubmitArguments {
     /// The queue; it is created if there is none
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -62,13 +61,13 @@ pub struct SubmitArguments {
     pub to: Option<AnswerForm>,
     /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
     #[arg(long, value_name = "N", default_value = "1")]
-    pub replicas: NonZeroUsize,
+    replicas: NonZeroUsize,
     #[command(flatten)]
     pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
-pub struct WorkArguments {
+pub(crate) struct WorkArguments {
     /// The queue; it is created if there is none
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -77,34 +76,34 @@ pub struct WorkArguments {
     pub jobs: Option<NonZeroUsize>,
     /// Give a turn to another worker after this time without a sign of life; for all workers of the queue [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_ack_wait)]
-    pub ack_wait: Option<Duration>,
+    ack_wait: Option<Duration>,
     /// After a signal, take this time to finish the current turn before it is stopped and handed back
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub drain: Duration,
     /// Don't run a turn anymore that so many workers were lost over
     #[arg(long, value_name = "N", default_value = "5")]
-    pub max_deliveries: NonZeroUsize,
+    max_deliveries: NonZeroUsize,
     /// End when no turn is left
     #[arg(long)]
-    pub until_empty: bool,
+    until_empty: bool,
     /// Copies of the queue's stream, if it is created: 3 survive the loss of a server
     #[arg(long, value_name = "N", default_value = "1")]
-    pub replicas: NonZeroUsize,
+    replicas: NonZeroUsize,
     #[command(flatten)]
     pub nats: NatsFlags,
 }
 
 #[derive(Debug, Args)]
-pub struct CollectArguments {
+pub(crate) struct CollectArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
     /// End when everything that was submitted is answered
     #[arg(long)]
-    pub until_empty: bool,
+    until_empty: bool,
     /// Begin with the first turn, instead of where the last `collect` ended
     #[arg(long)]
-    pub from_start: bool,
+    from_start: bool,
     #[command(flatten)]
     pub nats: NatsFlags,
 }
@@ -116,7 +115,7 @@ pub struct QueueArguments {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum QueueCommand {
+pub(crate) enum QueueCommand {
     /// Put tool calls into a queue, for workers on any machine
     Submit(SubmitArguments),
     /// Answer the turns of a queue
@@ -139,7 +138,7 @@ pub enum QueueCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct QueueNameArguments {
+pub(crate) struct QueueNameArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -148,7 +147,7 @@ pub struct QueueNameArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct QueueStatusArguments {
+pub(crate) struct QueueStatusArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -160,7 +159,7 @@ pub struct QueueStatusArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct QueueTurnArguments {
+pub(crate) struct QueueTurnArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -183,7 +182,7 @@ toolq queue resolve <QUEUE> <ID> --done --result <TEXT>
 
 #[derive(Debug, Args)]
 #[command(override_usage = RESOLVE_USAGE)]
-pub struct QueueResolveArguments {
+pub(crate) struct QueueResolveArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,
@@ -200,7 +199,7 @@ pub struct QueueResolveArguments {
 }
 
 #[derive(Debug, Args)]
-pub struct QueuePurgeArguments {
+pub(crate) struct QueuePurgeArguments {
     /// The queue
     #[arg(value_name = "QUEUE")]
     pub queue: String,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::args::input::InputArguments;
+use crate::args::shared_flags::InputArguments;
 use crate::args::values::LogFormat;
 use crate::commands::log::resolve::load_mask;
 use crate::commands::queue::{

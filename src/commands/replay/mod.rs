@@ -1,32 +1,120 @@
 //! `toolq replay`: checks recordings against the current tools. Differences go to stderr and into reports.
 
-mod messages;
-mod on_copy;
 mod replay_run;
+pub(crate) mod report_files;
 
-use std::path::Path;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::replay::ReplayArguments as Arguments;
-use crate::args::values::{IdsFlag, InputFormat, ProgressFlag};
-use crate::commands::replay::on_copy::prepare_copy;
+use clap::{Args, ValueHint};
+
+use crate::args::shared_flags::{BudgetFlags, OtlpFlags};
+use crate::args::values::{
+    ExecuteFlag, IdsFlag, InputFormat, ProgressFlag, parse_jobs, recording_format_parser,
+};
 use crate::commands::replay::replay_run::ReplayRun;
+use crate::commands::replay::report_files::open_reports;
 use crate::context::CommandContext;
 use crate::otlp::OtlpSettings;
 use crate::output::{CommandError, Exit};
 use crate::replay::{
-    CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, find_recordings,
+    CopiedTools, ExecutePolicy, RecordingReplayer, ReplaySettings, RootCopy, Shard, find_recordings,
 };
-use crate::session::{CallSource, RunSession, replay_reports};
+use crate::session::{CallSource, RunSession};
 use crate::settings::{LogTarget, SessionSettings, WatchSettings};
 use toolq_core::os::Environment;
+use toolq_core::text::parse_bytes;
+use toolq_core::types::{IgnorePattern, SandboxNetwork, TextNormalizer, ToolsConfig};
+use toolq_engine::find_sandbox_gaps;
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
+pub struct ReplayArguments {
+    /// Recordings: files, directories (searched recursively), or globs; `-` is stdin
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// Which calls to run; the results of the others are served from the recording
+    #[arg(long, value_name = "WHICH", default_value = "read")]
+    pub execute: ExecuteFlag,
+    /// Run commands with all their effects on a throw-away copy of `root`, one for each recording
+    #[arg(long, conflicts_with = "execute")]
+    on_copy: bool,
+    /// With --on-copy: keep the copies, and print where they are
+    #[arg(long, requires = "on_copy")]
+    pub keep: bool,
+    /// Let stale results count as differences: those of reads after a call that would have changed something, but was
+    /// served
+    #[arg(long)]
+    pub strict: bool,
+    /// Ignore differences in this part of each result: `/pointer`, or `//name` at any depth; can be repeated
+    #[arg(long, value_name = "PART", value_parser = IgnorePattern::parse)]
+    pub ignore: Vec<IgnorePattern>,
+    /// Ignore text that matches this regular expression, such as times and hashes; can be repeated
+    #[arg(long, value_name = "REGEX", value_parser = TextNormalizer::removing)]
+    ignore_text: Vec<TextNormalizer>,
+    /// How to compare call ids inside results
+    #[arg(long, value_name = "HOW", default_value = "rename")]
+    pub ids: IdsFlag,
+    /// Absolute or relative tolerance for numbers, for example 1e-9
+    #[arg(long, value_name = "NUMBER", value_parser = parse_tolerance)]
+    pub tolerance: Option<f64>,
+    /// Write a JSON report; `-` is stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Write a JUnit report: a suite per recording, a case per call
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Write a Markdown summary, for the page of a CI run
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write a page with what holds and what differs, for a reviewer (HTML)
+    ///
+    /// Recorded and current results stand side by side. The page needs no network and no other file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Write new results into the recordings
+    #[arg(long)]
+    pub update: bool,
+    /// Replay only part K of N of the sorted recordings
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    /// Stop after the first turn in which a call differs
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Format of the recordings [default: auto-detect]
+    #[arg(long, value_name = "DIALECT", value_parser = recording_format_parser())]
+    pub from: Option<InputFormat>,
+    /// Largest JSON document to accept
+    #[arg(long = "max-input", value_name = "SIZE", default_value = "256MiB", value_parser = parse_bytes)]
+    pub max_document: u64,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    /// Append a session log of the calls that run to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
+
+/// Parses the value of `--tolerance`.
+fn parse_tolerance(text: &str) -> Result<f64, &'static str> {
+    let tolerance = text.parse().ok();
+    tolerance
+        .filter(|tolerance: &f64| tolerance.is_finite() && *tolerance >= 0.0)
+        .ok_or("must be a number, 0 or more, such as 1e-9")
+}
 
 /// Replays all named recordings.
 ///
 /// # Errors
 /// tools.yaml is invalid, a path has no recordings, or the log or a report can't be written.
 pub fn replay_recordings(
-    arguments: &'static Arguments,
+    arguments: &'static ReplayArguments,
     context: &'static CommandContext,
 ) -> Result<Exit, CommandError> {
     if arguments
@@ -48,7 +136,7 @@ pub fn replay_recordings(
     if arguments.update && recordings.iter().any(|path| path == Path::new("-")) {
         return Err(CommandError::usage("stdin can't be updated").with_hint("name the file"));
     }
-    let reports = replay_reports::open_reports(arguments, context, &file, &recordings)?;
+    let reports = open_reports(arguments, context, &file, &recordings)?;
     let tools = Arc::new(tools);
     let copy = arguments
         .on_copy
@@ -82,7 +170,7 @@ pub fn replay_recordings(
 }
 
 /// A replay writes a log only on request.
-fn session_settings(arguments: &Arguments, environment: &Environment) -> SessionSettings {
+fn session_settings(arguments: &ReplayArguments, environment: &Environment) -> SessionSettings {
     let log = arguments.log.clone();
     let log = log.map_or(LogTarget::Disabled, LogTarget::File);
     let watch = WatchSettings {
@@ -97,7 +185,7 @@ fn session_settings(arguments: &Arguments, environment: &Environment) -> Session
     }
 }
 
-fn replay_settings(arguments: &Arguments) -> ReplaySettings {
+fn replay_settings(arguments: &ReplayArguments) -> ReplaySettings {
     ReplaySettings {
         execute: if arguments.on_copy {
             ExecutePolicy::OnCopy
@@ -112,4 +200,43 @@ fn replay_settings(arguments: &Arguments) -> ReplaySettings {
         update_recordings: arguments.update,
         fail_fast: arguments.fail_fast,
     }
+}
+
+// `--on-copy`: prepares the copy of `root`.
+
+/// Prepares a place for copies of `root`.
+///
+/// # Errors
+/// The system can't confine programs to a copy, `root` is the whole file system, or the place can't be created.
+fn prepare_copy(
+    context: &CommandContext,
+    tools: &ToolsConfig,
+    keep: bool,
+) -> Result<RootCopy, CommandError> {
+    let gaps = find_sandbox_gaps(&SandboxNetwork::None);
+    if !gaps.is_empty() {
+        let failure = CommandError::usage(format!(
+            "`--on-copy` runs programs in a sandbox, and this system can't confine {}",
+            gaps.join(", or ")
+        ));
+        return Err(failure.with_hint("leave it out: only reads run then, and writes are served"));
+    }
+    let root = &tools.root;
+    let failed = |error: io::Error| {
+        CommandError::usage(format!("{} can't be copied: {error}", root.display()))
+            .with_hint("set TMPDIR to a directory with enough space")
+    };
+    let original = root.canonicalize().map_err(failed)?;
+    if original == Path::new("/") {
+        return Err(CommandError::usage("`root` is /, which can't be copied")
+            .with_hint("name the directory that the tools work on as `root` in tools.yaml"));
+    }
+    if root.join(".git").is_file() {
+        context.stderr.print_warning(
+            "`.git` is a file: the git directory lies outside `root` and isn't copied, so git can't write",
+        );
+    }
+    let place = context.environment.get_os("TMPDIR").map(PathBuf::from);
+    let place = place.unwrap_or_else(|| PathBuf::from("/tmp"));
+    RootCopy::new(&original, &place, keep).map_err(failed)
 }

@@ -2,23 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::args::replay::ReplayArguments as Arguments;
 use crate::args::values::InputFormat;
-use crate::commands::replay::messages::{BELOW_ROOT_WARNING, nothing_to_compare, unwritten_report};
+use crate::commands::replay::ReplayArguments;
 use crate::context::CommandContext;
-use crate::input::files;
-use crate::output::{CommandError, Exit};
+use crate::input::{TemporaryFileError, files};
+use crate::output::{CommandError, Exit, StdoutError};
 use crate::replay::{
-    FileStamp, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport, RootCopy,
-    TreeCopyError, totals_label, update_recording,
+    FileStamp, FindRecordingsError, RecordingEdit, RecordingReplayer, ReplayError, ReplayReport,
+    RootCopy, TreeCopyError, totals_label, update_recording,
 };
-use crate::session::{DescribeWarningSink, RunSession};
+use crate::session::{DescribeWarningSink, ReportFileError, RunSession};
 use toolq_core::transcript::Recording;
 use toolq_core::types::Dialect;
 
 /// The state of a replay.
 pub(crate) struct ReplayRun<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a ReplayArguments,
     replayer: RecordingReplayer,
     /// The copy on which calls run, with `--on-copy`.
     copy: Option<RootCopy>,
@@ -32,7 +31,7 @@ pub(crate) struct ReplayRun<'a> {
 impl<'a> ReplayRun<'a> {
     /// Creates a replay of no recordings yet.
     pub(crate) fn new(
-        arguments: &'a Arguments,
+        arguments: &'a ReplayArguments,
         replayer: RecordingReplayer,
         copy: Option<RootCopy>,
         reports: Vec<Box<dyn ReplayReport>>,
@@ -241,4 +240,55 @@ fn warn_about_unreadable(unreadable: &[PathBuf], context: &CommandContext) {
     context.stderr.print_warning(&format!(
         "not in the copy, because you can't read it: {first}{more}"
     ));
+}
+
+// The errors and warnings of `toolq replay`.
+
+/// Returns the error of a replay that compared nothing, so that it doesn't pass for a success.
+fn nothing_to_compare(calls: usize) -> CommandError {
+    let why = match calls {
+        0 => "no recording contains a call",
+        _ => "no call has a recorded result",
+    };
+    let failure = CommandError::usage(format!("there is nothing to compare: {why}"));
+    match calls {
+        0 => failure,
+        _ => failure.with_hint(
+            "`toolq plan` checks calls without results; `toolq run --log FILE` runs and records them",
+        ),
+    }
+}
+
+/// Says that a tool has found a recording.
+const BELOW_ROOT_WARNING: &str = "a result names a recording: recordings that lie below `root` are found by tools that search or list files, \
+and change their results; keep them elsewhere, or let these tools leave them out";
+
+/// Converts the error of a report. A closed pipe was the reader's choice, so it prints no message.
+fn unwritten_report(error: std::io::Error) -> CommandError {
+    let inner = error.get_ref();
+    let cause = inner.and_then(|inner| inner.downcast_ref::<TemporaryFileError>());
+    if let Some(cause) = cause {
+        let message = format!("a report can't be written: {cause}");
+        return CommandError::new(Exit::Output, message)
+            .with_hint("set TMPDIR to a directory in which you can create files");
+    }
+    if let Some(cause) = inner.and_then(|inner| inner.downcast_ref::<ReportFileError>()) {
+        return CommandError::new(Exit::Output, cause);
+    }
+    StdoutError::from(error).into()
+}
+
+impl From<FindRecordingsError> for CommandError {
+    fn from(error: FindRecordingsError) -> Self {
+        let hint = match &error {
+            FindRecordingsError::Unreadable { .. } => "name a file, a directory, or a quoted glob",
+            FindRecordingsError::InvalidGlob { .. } => {
+                "`**` matches any directories, `*` any name, `{a,b}` either of two"
+            }
+            FindRecordingsError::Empty { .. } => {
+                "in a directory, only files ending in .json, .jsonl, .ndjson, or .traj are read"
+            }
+        };
+        Self::usage(&error).with_hint(hint)
+    }
 }

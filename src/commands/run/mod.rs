@@ -3,26 +3,61 @@
 
 mod control;
 mod input_answerer;
-mod message_file;
-mod no_calls;
-mod plan_application;
-mod settings;
 mod streaming;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::args::run::RunArguments as Arguments;
-use crate::commands::run::input_answerer::InputAnswerer;
-use crate::commands::run::message_file::MessageFile;
-use crate::commands::run::no_calls::finish_without_calls;
-use crate::commands::run::plan_application::read_plan;
-use crate::commands::run::settings::{RunSettings, session_settings};
+use clap::{Args, ValueHint};
+
+use crate::approval::user_name;
+use crate::args::shared_flags::{ApprovalFlags, BudgetFlags, InputArguments, LogFlags, WatchFlags};
+use crate::args::values::answer_form_parser;
+use crate::commands::run::input_answerer::{InputAnswerer, MessageFile};
 use crate::context::CommandContext;
-use crate::input::files;
-use crate::output::{CommandError, Exit, stdout};
+use crate::input::{CommandInput, files};
+use crate::otlp::OtlpSettings;
+use crate::output::{AnswerPrinter, CommandError, Exit, stdout};
+use crate::plan_file::{PlanFile, PlannedCalls};
 use crate::session::{CallSource, RunSession};
-use crate::settings::LogTarget;
-use toolq_core::transcript::InputSource;
+use crate::settings::{LogSettings, LogTarget, SessionSettings, WatchSettings};
+use crate::terminal::ProgressScreen;
+use toolq_core::check::CallChecker;
+use toolq_core::os::Environment;
+use toolq_core::transcript::{InputSource, Recording};
+use toolq_core::types::{AnswerForm, CheckedCall, InputLayout, ToolsConfig};
+
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub input: InputArguments,
+    /// Answer each JSON line as it arrives, with one line; for use as a coprocess
+    #[arg(long)]
+    pub follow: bool,
+    /// With `--follow`: each line is a message of the control protocol, which has turns, approvals, and cancellation
+    #[arg(long, requires = "follow", conflicts_with = "files")]
+    pub control: bool,
+    /// Output format [default: mirrors the input]
+    #[arg(long, value_name = "FORM", value_parser = answer_form_parser())]
+    pub to: Option<AnswerForm>,
+    /// Write the assistant message that a stream amounts to to this file, to send back with the results
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "follow")]
+    pub message: Option<PathBuf>,
+    /// Apply a plan: approve the calls in it, and run nothing if they aren't exactly those of the input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["no_log", "new", "follow"])]
+    pub plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub approval: ApprovalFlags,
+    #[command(flatten)]
+    pub log: LogFlags,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    /// Exit 1 if any result is an error
+    #[arg(long)]
+    fail_on_error: bool,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
 
 /// Answers all calls of all inputs.
 ///
@@ -30,7 +65,7 @@ use toolq_core::transcript::InputSource;
 /// tools.yaml or an input is invalid, or the log can't be used: then nothing ran. Or stdout can't be written: then the
 /// results are in the log.
 pub fn run(
-    arguments: &'static Arguments,
+    arguments: &'static RunArguments,
     context: &'static CommandContext,
 ) -> Result<Exit, CommandError> {
     stdout::check_open()?;
@@ -99,5 +134,168 @@ fn finish(
         Exit::Output if has_log => failure.with_hint("the results are in the session log"),
         _ => CommandError { exit, ..failure },
     })?;
+    Ok(exit)
+}
+
+// What a run does, apart from its session.
+
+/// The settings of a run.
+#[derive(Debug, Clone, Copy)]
+struct RunSettings {
+    /// Calls that already have a result in the input run, too.
+    include_answered: bool,
+    /// Lines are answered as they arrive, each with one line.
+    pub(crate) follow: bool,
+    /// The form of the answers; `None` mirrors the input.
+    pub(crate) form: Option<AnswerForm>,
+    /// An error result makes the run fail.
+    fail_on_error: bool,
+}
+
+impl From<&RunArguments> for RunSettings {
+    fn from(arguments: &RunArguments) -> Self {
+        Self {
+            include_answered: arguments.input.all,
+            follow: arguments.follow,
+            form: arguments.to,
+            fail_on_error: arguments.fail_on_error,
+        }
+    }
+}
+
+/// Returns the settings of the session of a run.
+pub(crate) fn session_settings(
+    arguments: &RunArguments,
+    environment: &Environment,
+) -> SessionSettings {
+    let files = arguments.input.files.iter().chain(&arguments.plan);
+    let watch = WatchSettings {
+        inputs: files.cloned().collect(),
+        ..(&arguments.watch).into()
+    };
+    let log = LogSettings::new(&arguments.log, environment);
+    SessionSettings {
+        jobs: arguments.input.jobs,
+        approval: (&arguments.approval).into(),
+        otlp: OtlpSettings::new(&arguments.watch.otlp, environment),
+        prints_results: true,
+        ..SessionSettings::new(log, watch, &arguments.budgets)
+    }
+}
+
+impl RunSettings {
+    /// Returns a printer for an input of `layout` with `turns` turns.
+    fn new_printer(
+        self,
+        layout: InputLayout,
+        turns: usize,
+        screen: Option<ProgressScreen>,
+    ) -> AnswerPrinter {
+        let printer = AnswerPrinter::new(self.form, layout, turns, screen);
+        if self.follow {
+            return printer.with_compact_output();
+        }
+        printer
+    }
+}
+
+// Applies a plan: reads it, and compares it with what would run.
+
+/// Reads the plan and compares it with all calls of the inputs.
+///
+/// # Errors
+/// The plan can't be used, or isn't what would run. Nothing ran.
+fn read_plan(
+    path: &Path,
+    inputs: &[CommandInput],
+    settings: RunSettings,
+    tools: &Arc<ToolsConfig>,
+    context: &CommandContext,
+) -> Result<Arc<PlannedCalls>, CommandError> {
+    let file = PlanFile::read(path)?;
+    let mut recordings = Vec::new();
+    for input in inputs {
+        let CommandInput::Recording(recording) = input else {
+            return Err(CommandError::usage(
+                "the calls of a stream aren't known before they run, so no plan can hold them; nothing ran",
+            ));
+        };
+        recordings.push(&**recording);
+    }
+    let mask = Arc::new(context.build_mask(tools));
+    let user = user_name(&context.environment);
+    let plan = PlannedCalls::new(file, mask, user);
+    let checker = CallChecker::new(Arc::clone(tools));
+    let turns = checked_turns(&recordings, settings.include_answered, &checker);
+    plan.compare(tools, turns)?;
+    Ok(Arc::new(plan))
+}
+
+/// Reads and checks turn after turn, as the run will.
+fn checked_turns<'a>(
+    recordings: &'a [&'a Recording],
+    include_answered: bool,
+    checker: &'a CallChecker,
+) -> impl Iterator<Item = Result<(usize, Vec<CheckedCall>), CommandError>> + 'a {
+    let turns = recordings.iter().flat_map(move |recording| {
+        (0..recording.len()).map(move |index| recording.turn(index, include_answered))
+    });
+    turns.enumerate().map(|(number, turn)| {
+        let turn = turn?.with_number(number);
+        Ok((number, checker.check_turn(turn)))
+    })
+}
+
+// Ends a run whose inputs have no calls.
+
+/// Ends a run without calls. Lines are answered by empty lists, documents and streams by nothing.
+fn finish_without_calls(
+    inputs: Vec<CommandInput>,
+    settings: RunSettings,
+    message_file: Option<MessageFile<'_>>,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
+    let mut messages = Vec::new();
+    let (mut answered, mut abandoned) = (0, 0);
+    let mut exit = Exit::NoCalls;
+    for input in inputs {
+        let recording = match input {
+            CommandInput::Recording(recording) => *recording,
+            CommandInput::Stream(mut stream) => {
+                let (_, error) = stream.read_to_end();
+                messages.append(&mut stream.take_messages());
+                if let Some(error) = error {
+                    return Err(files::stream_failure(error, stream.message_count()));
+                }
+                files::check_unknown_kinds(&stream, &context.stderr)?;
+                continue;
+            }
+            CommandInput::Follow(lines) => {
+                if lines.has_bad_line() {
+                    exit = Exit::Incomplete;
+                }
+                continue;
+            }
+        };
+        let mut printer = settings.new_printer(recording.layout(), 0, None);
+        for index in 0..recording.len() {
+            let turn = recording.turn(index, settings.include_answered)?;
+            answered += turn.answered_count;
+            abandoned += turn.abandoned.len();
+            if turn.call_count() == 0 {
+                printer.print_empty_list();
+            }
+        }
+        printer.check_written()?;
+    }
+    message_file.map_or(Ok(()), |file| file.write(&messages))?;
+    match (answered, abandoned) {
+        (0, 0) => context.stderr.print_note("the model made no tool calls"),
+        // The note about abandoned calls says enough.
+        (0, _) => {}
+        _ => context
+            .stderr
+            .print_note("every call already has a result in the input; `--all` runs them anyway"),
+    }
     Ok(exit)
 }

@@ -1,9 +1,8 @@
 //! Answers inputs that are still arriving: streams, where each call starts as soon as it may, and lines, one by one.
 
+use crate::commands::run::RunSettings;
 use crate::commands::run::input_answerer::InputAnswerer;
-use crate::commands::run::settings::RunSettings;
-use crate::input::files;
-use crate::input::{CommandInput, FollowInput, StreamInput};
+use crate::input::{CommandInput, FollowInput, StreamInput, files};
 use crate::output::{AnswerPrinter, CommandError, Exit, StderrWriter};
 use toolq_core::transcript::{FollowedLine, InputError, StreamEvent};
 use toolq_core::types::{AnswerForm, InputLayout};

@@ -1,11 +1,17 @@
 //! The answer of a call as the result of `tools/call`.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::value::RawValue;
-use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
 
-use toolq_core::types::{CallAnswer, ResultContent};
+use crate::commands::serve::open_calls::OpenCalls;
+use crate::session::RunSinks;
+use redact::Mask;
+use toolq_core::types::{CallAnswer, CallRef, EmitError, Event, EventSink, ResultContent};
+use toolq_engine::AnswerDelivery;
+use toolq_mcp::{CallToolResult, ContentBlock, ResourceContents};
 
 /// The key of the status in `_meta`: the same word as in the session log.
 const STATUS_KEY: &str = "dev.toolq/status";
@@ -130,6 +136,112 @@ fn content_block(block: &RawValue) -> ContentBlock {
     }
 }
 
+// The clients, seen from the engine: answers and progress go out.
+
+/// Sends each answer as soon as its call has ended.
+pub(crate) struct CallAnswerSender<'c>(pub(crate) &'c OpenCalls);
+
+impl AnswerDelivery for CallAnswerSender<'_> {
+    fn deliver(&mut self, call: &Arc<CallRef>, answer: CallAnswer, sink: &mut dyn EventSink) {
+        if self.0.answer(call.turn, &answer) {
+            // A log error is reported at the end.
+            let _ = sink.emit(&[Event::ResultWritten { call }]);
+        }
+    }
+
+    fn finish_turn(&mut self, _: &mut dyn EventSink) {}
+}
+
+/// Passes all events on to the sinks of the session, and tells clients how far their calls are.
+pub(crate) struct ProgressSink<'c> {
+    pub(crate) sinks: &'c mut RunSinks,
+    pub(crate) calls: &'c OpenCalls,
+    pub(crate) mask: &'c Mask,
+}
+
+impl ProgressSink<'_> {
+    fn report(&self, event: &Event<'_>) {
+        match event {
+            Event::Status {
+                call,
+                message,
+                progress,
+                ..
+            } if message.is_some() || progress.is_some() => {
+                let message = message.map(|message| self.mask.apply(message));
+                let message = message.as_deref();
+                self.calls.report_progress(call, *progress, message);
+            }
+            Event::AgentProgress {
+                call,
+                turn,
+                max_turns,
+                ..
+            } => {
+                let message = format!("turn {turn}, at most {max_turns} turns");
+                self.calls.report_progress(call, None, Some(&message));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl EventSink for ProgressSink<'_> {
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError> {
+        let result = self.sinks.emit(events);
+        for event in events {
+            self.report(event);
+        }
+        result
+    }
+
+    fn shows_progress(&self, call: &CallRef) -> bool {
+        self.sinks.shows_progress(call) || self.calls.wants_progress(call)
+    }
+}
+
+// How far a call is, in the numbers of MCP: each must be greater than the last.
+
+/// The smallest part of the work that a total is computed from.
+const MIN_FRACTION: f64 = 0.001;
+
+/// The progress of one call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallProgress {
+    last: Option<f64>,
+    /// What the numbers are out of, once the tool has said which part of its work is done. Until then, messages are counted.
+    total: Option<f64>,
+}
+
+impl CallProgress {
+    /// Returns the number for the next message, and what it is out of, if that is known. `fraction` is the part of the
+    /// work that is done, from 0 to 1, if the tool says so.
+    pub(crate) fn advance(&mut self, fraction: Option<f64>) -> (f64, Option<f64>) {
+        if let Some(fraction) = fraction {
+            self.total = self.total.or_else(|| self.choose_total(fraction));
+        }
+        let next = match (self.total, self.last) {
+            (Some(total), None) => fraction.unwrap_or(0.0) * total,
+            // A message that says nothing about the progress is still worth reading.
+            (Some(total), Some(last)) => {
+                let reached = fraction.map_or(last, |fraction| fraction * total);
+                reached.max(last.next_up())
+            }
+            (None, last) => last.unwrap_or(0.0) + 1.0,
+        };
+        self.last = Some(next);
+        (next, self.total)
+    }
+
+    /// Returns a total of which `fraction` is more than what was counted, if that isn't too little to tell.
+    fn choose_total(&self, fraction: f64) -> Option<f64> {
+        match self.last {
+            None => Some(1.0),
+            Some(counted) => (fraction >= MIN_FRACTION).then(|| (counted + 1.0) / fraction),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +288,39 @@ mod tests {
         for index in 6..9 {
             let block: serde_json::Value = serde_json::from_str(blocks[index]).unwrap();
             assert_eq!(content[index], block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod call_progress_tests {
+    use super::*;
+
+    #[test]
+    fn progress_always_grows() {
+        for fractions in [
+            [None, None, Some(0.5), None],
+            [None, Some(0.0), Some(0.1), Some(0.9)],
+            [Some(0.0), None, None, Some(0.3)],
+            [Some(0.5), Some(0.2), None, Some(1.0)],
+        ] {
+            let mut progress = CallProgress::default();
+            let steps = fractions.map(|fraction| progress.advance(fraction));
+            assert!(steps.is_sorted_by(|one, next| one.0 < next.0), "{steps:?}");
+            let mut known: Vec<_> = steps.iter().filter_map(|step| step.1).collect();
+            known.dedup();
+            assert!(known.len() <= 1, "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_counts_also_after_messages_that_say_nothing_about_the_progress() {
+        let mut progress = CallProgress::default();
+        assert_eq!(progress.advance(None), (1.0, None));
+        assert_eq!(progress.advance(Some(0.0)), (2.0, None));
+        for fraction in [0.25, 0.5, 1.0] {
+            let (reached, total) = progress.advance(Some(fraction));
+            assert_eq!((reached, total), (fraction * 12.0, Some(12.0)));
         }
     }
 }

@@ -5,35 +5,33 @@
 //! the protocol; its calls are `open_calls` until the engine has answered them.
 
 mod answer_content;
-mod call_delivery;
-mod call_progress;
-mod call_reviews;
 mod client_approver;
 mod http;
 mod open_calls;
-mod random_id;
 mod reload;
 mod served_client;
-mod served_tools;
 mod stdio;
-mod transport;
 
 use std::fs::File;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueHint};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::args::serve::ServeArguments as Arguments;
-use crate::commands::serve::call_delivery::{CallAnswerSender, ProgressSink};
+use crate::args::shared_flags::{BudgetFlags, LOG_FILE_HELP, WatchFlags};
+use crate::args::values::{parse_http_address, parse_jobs};
+use crate::commands::serve::answer_content::{CallAnswerSender, ProgressSink};
 use crate::commands::serve::client_approver::ClientApprover;
 use crate::commands::serve::http::{HttpListener, HttpService};
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::reload::ToolsReloader;
 use crate::commands::serve::stdio::PipeTransport;
-use crate::commands::serve::transport::ClientTransport;
 use crate::context::CommandContext;
 use crate::input::stdin;
 use crate::otlp::OtlpSettings;
@@ -42,7 +40,41 @@ use crate::session::{CallSource, RunSession};
 use crate::settings::{ApprovalSettings, LogTarget, SessionSettings};
 use toolq_core::check::CallChecker;
 use toolq_core::types::{HaltCause, Tool};
+use toolq_engine::RunControl;
 use toolq_mcp::server::{ServerSession, SharedCatalog};
+
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// Serve only tools whose name matches this glob; can be repeated [default: all]
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
+    /// Serve only tools with `effect: read`
+    #[arg(long)]
+    read_only: bool,
+    /// Maximum number of calls to run at once; 1 turns parallelism off [default: `concurrency` in tools.yaml]
+    #[arg(short, long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+    #[arg(
+        long,
+        help = LOG_FILE_HELP,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath
+    )]
+    pub log: Option<PathBuf>,
+    /// Serve over HTTP at IP:PORT, path /mcp, instead of over stdin and stdout; port 0 is any free one
+    #[arg(long, value_name = "ADDR", value_parser = parse_http_address)]
+    pub http: Option<SocketAddr>,
+    /// Environment variable with the token that every HTTP request must have; required unless ADDR is a loopback address
+    #[arg(long, value_name = "NAME", requires = "http")]
+    token_env: Option<String>,
+    /// Also answer web pages of this origin, and requests to its host; can be repeated [default: those on this machine]
+    #[arg(long, value_name = "URL", requires = "http")]
+    pub origin: Vec<String>,
+    #[command(flatten)]
+    pub watch: WatchFlags,
+    #[command(flatten)]
+    pub budgets: BudgetFlags,
+}
 
 /// How long calls may continue after the last client has disconnected. Clients wait two seconds before they send SIGTERM.
 const END_OF_INPUT_GRACE: Duration = Duration::from_secs(1);
@@ -63,7 +95,7 @@ enum ClientChannel {
 /// # Errors
 /// tools.yaml or a flag is invalid, or the log can't be used: then nothing ran.
 pub fn serve_tools(
-    arguments: &'static Arguments,
+    arguments: &'static ServeArguments,
     context: &'static CommandContext,
 ) -> Result<Exit, CommandError> {
     if arguments.http.is_none() {
@@ -73,7 +105,7 @@ pub fn serve_tools(
     let tools = Arc::new(context.load_tools_to_run_with_secret(token)?);
     if tools.unlocked.is_empty() {
         // Any error in the selection is reported before anything runs.
-        served_tools::select_tools(&tools, arguments, context)?;
+        reload::select_tools(&tools, arguments, context)?;
     }
     let channel = open_channel(arguments, context)?;
     let approver = Arc::new(ClientApprover::default());
@@ -104,7 +136,7 @@ pub fn serve_tools(
 
 /// Takes stdin, or begins to listen, so that an error is reported before anything runs.
 fn open_channel(
-    arguments: &Arguments,
+    arguments: &ServeArguments,
     context: &CommandContext,
 ) -> Result<ClientChannel, CommandError> {
     if let Some(listener) = HttpListener::open(arguments, context)? {
@@ -122,13 +154,13 @@ fn open_channel(
 /// Serves clients until no more can connect.
 async fn serve(
     session: &mut RunSession<'_>,
-    arguments: &Arguments,
+    arguments: &ServeArguments,
     channel: ClientChannel,
     reloader: ToolsReloader<'_>,
     approver: &ClientApprover,
 ) -> Result<(), CommandError> {
     let served = complete_definitions(session, arguments).await?;
-    let catalog = SharedCatalog::from(Arc::new(served_tools::build_catalog(&served)?));
+    let catalog = SharedCatalog::from(Arc::new(reload::build_catalog(&served)?));
     let reloader = reloader.with_catalog(catalog.clone(), served);
     let mask = Arc::clone(&session.setup.mask);
     match channel {
@@ -209,10 +241,10 @@ async fn with_heartbeats(running: impl Future<Output = ()>, calls: &OpenCalls) {
 /// list needs their schemas. Returns the tools that are served.
 ///
 /// # Errors
-/// As [`served_tools::select_tools`].
+/// As [`reload::select_tools`].
 async fn complete_definitions(
     session: &mut RunSession<'_>,
-    arguments: &Arguments,
+    arguments: &ServeArguments,
 ) -> Result<Vec<Arc<Tool>>, CommandError> {
     let (tools, context) = (Arc::clone(&session.setup.tools), session.context);
     if !tools.unlocked.is_empty() {
@@ -220,7 +252,7 @@ async fn complete_definitions(
         let mut sink = session.warning_sink();
         discovery.list_servers(&tools.unlocked, &mut sink).await;
     }
-    let served = served_tools::select_tools(&tools, arguments, context)?;
+    let served = reload::select_tools(&tools, arguments, context)?;
     let undescribed = served.iter().filter(|tool| tool.needs_describe());
     let undescribed: Vec<Arc<Tool>> = undescribed.cloned().collect();
     if !undescribed.is_empty() {
@@ -230,4 +262,40 @@ async fn complete_definitions(
             .await;
     }
     Ok(served)
+}
+
+// Ids that can't be guessed.
+
+/// The random bytes of an id.
+const ID_BYTES: usize = 16;
+
+/// Returns an id that can't be guessed, or `None` if the system has no random numbers.
+fn new_random_id() -> Option<String> {
+    let mut bytes = [0; ID_BYTES];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+// What clients are connected by.
+
+/// Brings the messages of clients in, and the answers out.
+trait ClientTransport {
+    /// Handles messages until no more can come, or the run is stopped.
+    ///
+    /// # Errors
+    /// Messages can't be read.
+    fn receive(
+        &mut self,
+        calls: &Arc<OpenCalls>,
+        control: &RunControl,
+    ) -> impl Future<Output = Result<(), CommandError>>;
+
+    /// Says on stderr what was odd, once no more messages come.
+    fn report_end(&self);
+
+    /// Waits until clients have read their last answers, but not for long.
+    ///
+    /// # Errors
+    /// A client doesn't read them.
+    fn finish(self) -> impl Future<Output = Result<(), CommandError>>;
 }

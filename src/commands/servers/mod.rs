@@ -1,6 +1,5 @@
 //! `toolq servers`: asks the servers in tools.yaml for their tools, and compares them with tools.lock.
 
-mod changes;
 mod report;
 
 use std::fs;
@@ -8,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::args::servers::{ServersArguments, ServersCommand, ServersLockArguments};
 use crate::args::values::ServersFormat;
-use crate::commands::servers::changes::{ChangeKind, LockChange, find_changes, render_changes};
-use crate::commands::servers::report::{server_state, tool_names, tool_state};
+use crate::commands::servers::report::{
+    ChangeKind, LockChange, find_changes, render_changes, server_state, tool_names, tool_state,
+};
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
 use crate::session::{SurveyReply, survey_servers};
@@ -22,6 +22,45 @@ use toolq_core::text::{escape, format_count, suggest_name};
 use toolq_core::tools_lock::ToolsLock;
 use toolq_core::types::{Effect, ServerConfig, ServerLock, ToolLock, ToolsConfig};
 use toolq_engine::ServerAnnouncement;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct ServersArguments {
+    /// Servers to ask, of which the tools are listed, too [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Output format; `json` always lists the tools
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: ServersFormat,
+    #[command(subcommand)]
+    pub command: Option<ServersCommand>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  toolq servers                       show which servers announce what tools.lock says
+  toolq servers files                 the same for one server, with its tools
+  toolq servers lock                  ask servers that aren't locked for their tools
+  toolq servers lock --update files   accept what has changed";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// Write what the servers announce to tools.lock, so that their tools can be called; exit 1 if one can't be locked
+    Lock(ServersLockArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServersLockArguments {
+    /// Servers to lock [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Also accept what has changed since a server was locked
+    #[arg(long)]
+    pub update: bool,
+    /// Give each tool the effect that its server claims; otherwise, it is a `write` tool
+    #[arg(long)]
+    accept_hints: bool,
+}
 
 /// Shows the servers, or locks them.
 ///

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::log_view::call_view::CallView;
 use crate::log_view::log_renderer::LogRenderer;
-use crate::log_view::preview::{self, OutputPreview};
-use crate::log_view::session_view::turn_origin_label;
-use crate::log_view::text_layout::TextLayout;
+use crate::log_view::session_list::turn_origin_label;
+use crate::log_view::table::TextLayout;
+use crate::log_view::table::{self, OutputPreview};
 
 impl LogRenderer {
     /// Renders a turn. One of an agent is added to the agent's call. The calls of earlier turns may still be running: a
@@ -149,7 +149,7 @@ fn resolution_label(
     layout: &TextLayout,
 ) -> String {
     let found = match (resolved.done, content) {
-        (true, Ok(result)) => format!("done: {}", preview::content_preview(&result, layout)),
+        (true, Ok(result)) => format!("done: {}", table::content_preview(&result, layout)),
         (true, Err(reason)) => format!("done ({reason})"),
         (false, _) => "not done".to_owned(),
     };

@@ -6,15 +6,10 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::pages::axis_row::axis_row;
-use crate::pages::bar_patterns::bar_patterns;
-use crate::pages::call_details::{details_panel, text_limit_after};
-use crate::pages::filter_form::filter_form;
-use crate::pages::frame::{CHUNK_ROWS, Page};
+use crate::pages::call_details::{RowLook, details_panel, text_limit_after};
+use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
 use crate::pages::plan::planned_row::{PlannedRow, PlannedState};
-use crate::pages::row_look::RowLook;
-use crate::pages::time_axis::TimeAxis;
-use crate::pages::visible_text::visible_text;
+use crate::pages::time_axis::{TimeAxis, axis_row, bar_patterns};
 use redact::Mask;
 use toolq_core::json::expect_json;
 use toolq_core::plan::{ABANDONED_HEADING, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan};

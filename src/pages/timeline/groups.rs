@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::pages::visible_text::visible_text;
+use crate::pages::frame::visible_text;
 use crate::terminal::calls_label;
 use crate::timeline::{LogTimeline, TimelineCall};
 use toolq_core::types::OutcomeKind;

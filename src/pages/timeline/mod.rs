@@ -6,22 +6,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
-use toolq_core::json::expect_json;
-use toolq_core::text::{format_duration, format_time};
-use toolq_core::types::{OutcomeKind, PriceTable};
 
-use crate::pages::axis_row::axis_row;
-use crate::pages::bar_patterns::bar_patterns;
 use crate::pages::call_details::{
     CallDetails, cut_text, details_panel, input_beginning, text_limit,
 };
-use crate::pages::filter_form::filter_form;
-use crate::pages::frame::{CHUNK_ROWS, Page};
-use crate::pages::time_axis::TimeAxis;
+use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
+use crate::pages::time_axis::{TimeAxis, axis_row, bar_patterns};
 use crate::pages::timeline::groups::{CallGroup, RowPlacement, group_calls};
-use crate::pages::visible_text::visible_text;
 use crate::terminal::{OutcomeTally, calls_label};
 use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};
+use toolq_core::json::expect_json;
+use toolq_core::text::{format_duration, format_time};
+use toolq_core::types::{OutcomeKind, PriceTable};
 
 /// More turns than this have a scale each: on a common one, their bars would be too short to see.
 const MAX_SHARED_GROUPS: usize = 20;

@@ -1,7 +1,6 @@
 //! Finds the differences between a recorded result and the current one.
 
 mod id_renaming;
-mod json_comparison;
 mod mismatch;
 
 pub(crate) use id_renaming::IdRenaming;

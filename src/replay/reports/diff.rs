@@ -26,7 +26,7 @@ pub(crate) fn join_lines(lines: &[DiffLine]) -> String {
 
 /// A line of a diff, or the number of lines left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DiffLine {
+pub(crate) struct DiffLine {
     /// `-` for recorded, `+` for current, ` ` for both.
     pub(super) sign: char,
     /// Escaped text, without line breaks or control characters.

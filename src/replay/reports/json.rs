@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::replay::case::{CaseDifference, ReplayCase, ReplayTotals};
 use crate::replay::reports::ReplayReport;
-use crate::replay::reports::spool::TextSpool;
+use crate::replay::reports::labels::TextSpool;
 
 /// The report for programs: totals, then a row per difference.
 pub struct JsonReport {

@@ -5,10 +5,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::replay::case::{CaseDifference, CaseResult, IncompleteCause, ReplayCase, ReplayTotals};
-use crate::replay::reports::ReplayReport;
-use crate::replay::reports::diff;
-use crate::replay::reports::labels;
-use crate::replay::reports::spool::TextSpool;
+use crate::replay::reports::labels::{self, TextSpool};
+use crate::replay::reports::{ReplayReport, diff};
 use toolq_core::text::escape;
 
 /// The report for CI servers.

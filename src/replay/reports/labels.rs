@@ -1,8 +1,11 @@
 //! One-line descriptions of findings.
 
+use std::fs::File;
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
+
+use crate::input::create_temporary_file;
 use crate::pages::ReplayState;
-use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals};
-use crate::replay::unapplied_call::UnappliedCall;
+use crate::replay::case::{CaseDifference, DifferenceKind, ReplayTotals, UnappliedCall};
 use toolq_core::text::{escape, format_count};
 
 /// Formats the totals: `1 file, 3 turns, 16 calls: 2 differ, 4 match, 10 served from the recording (not run)`. Each call is in one of
@@ -88,5 +91,46 @@ pub(crate) fn difference_label(difference: &CaseDifference) -> String {
         DifferenceKind::Missing => {
             "the recording has no result, and the call was not run".to_owned()
         }
+    }
+}
+
+// Text that is kept in a temporary file.
+
+/// Text that is kept in an unlinked file until what precedes it is known.
+#[derive(Default)]
+pub(crate) struct TextSpool(Option<BufWriter<File>>);
+
+impl TextSpool {
+    /// Appends text.
+    pub(super) fn push(&mut self, text: &str) -> io::Result<()> {
+        let file = match &mut self.0 {
+            Some(file) => file,
+            none => none.insert(BufWriter::new(create_temporary_file()?)),
+        };
+        file.write_all(text.as_bytes())
+    }
+
+    /// Writes everything to `out` and leaves the spool empty.
+    pub(super) fn drain_to(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(mut file) = self.0.take() else {
+            return Ok(());
+        };
+        file.seek(SeekFrom::Start(0))?;
+        io::copy(file.get_mut(), out).map(drop)
+    }
+
+    /// Appends everything to another spool and leaves this one empty.
+    pub(super) fn drain_into(&mut self, other: &mut Self) -> io::Result<()> {
+        // A spool has a file only after the first push.
+        other.push("")?;
+        match &mut other.0 {
+            Some(file) => self.drain_to(file),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether the spool is empty.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 }

@@ -7,10 +7,13 @@ mod json;
 mod junit;
 mod labels;
 mod markdown;
-mod spool;
 mod terminal;
 #[cfg(test)]
 mod tests;
+
+use std::io;
+
+use crate::replay::case::{ReplayCase, ReplayTotals};
 
 pub(crate) use html::HtmlReport;
 pub(crate) use json::JsonReport;
@@ -18,10 +21,6 @@ pub(crate) use junit::JunitReport;
 pub(crate) use labels::totals_label;
 pub(crate) use markdown::MarkdownReport;
 pub(crate) use terminal::TerminalReport;
-
-use std::io;
-
-use crate::replay::case::{ReplayCase, ReplayTotals};
 
 /// A report of a replay.
 pub trait ReplayReport: Send {

@@ -2,11 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals};
-use crate::replay::reports::ReplayReport;
-use crate::replay::reports::diff;
-use crate::replay::reports::labels;
-use crate::replay::unapplied_call::UnappliedCall;
+use crate::replay::case::{CaseDifference, CaseResult, ReplayCase, ReplayTotals, UnappliedCall};
+use crate::replay::reports::{ReplayReport, diff, labels};
 use toolq_core::text::{escape, paint, truncate_to_columns, wrap_words};
 
 /// Maximum number of differences shown.

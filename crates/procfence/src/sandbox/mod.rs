@@ -111,11 +111,11 @@ mod raw_path {
 
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<PathBuf, D::Error> {
         OsString::deserialize(deserializer).map(PathBuf::from)
@@ -127,8 +127,8 @@ mod raw_path {
 /// A sandbox that is ready to be entered, by a child of a reaper that has given up what its shape says.
 #[derive(Debug)]
 pub(crate) struct PreparedSandbox {
-    pub(crate) ruleset: RulesetCreated,
-    pub(crate) created_files: Vec<CreatedFile>,
+    ruleset: RulesetCreated,
+    created_files: Vec<CreatedFile>,
     pub(crate) allows_gaps: bool,
 }
 
@@ -157,9 +157,9 @@ impl PreparedSandbox {
 // Opens the paths of a sandbox. Only what is open can be allowed, and nothing can replace it afterwards.
 
 /// A file or directory that was opened without reading it.
-pub(crate) struct OpenedPath {
+struct OpenedPath {
     pub(crate) descriptor: OwnedFd,
-    pub(crate) is_directory: bool,
+    is_directory: bool,
 }
 
 impl OpenedPath {
@@ -185,7 +185,7 @@ impl OpenedPath {
     }
 
     /// Returns whether this is in `bounds` now, wherever the path to it led.
-    pub(crate) fn is_inside(&self, bounds: &Path) -> bool {
+    fn is_inside(&self, bounds: &Path) -> bool {
         let place = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         match (fs::read_link(place), bounds.canonicalize()) {
             (Ok(place), Ok(bounds)) => place.starts_with(bounds),
@@ -196,7 +196,7 @@ impl OpenedPath {
 
 /// An empty file that was created so that a program may write it.
 #[derive(Debug)]
-pub(crate) struct CreatedFile {
+struct CreatedFile {
     parent: OwnedFd,
     name: PathBuf,
     identity: (u64, u64),
@@ -225,7 +225,7 @@ impl CreatedFile {
     }
 
     /// Removes the file if it is still empty.
-    pub(crate) fn remove_if_empty(&self) {
+    fn remove_if_empty(&self) {
         let found = statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         if found
             .is_ok_and(|found| (found.st_dev, found.st_ino) == self.identity && found.st_size == 0)

@@ -303,7 +303,7 @@ pub(crate) fn reject_call(call: Call, rejection: Rejection) -> CheckedCall {
 // What the input says about a call, unless the memory knows more.
 
 /// Returns the outcome of a call of which only the input says anything. `None` if it may run.
-pub(crate) fn outcome_in_input(verdict: &Verdict, input_state: InputState) -> Option<Outcome> {
+fn outcome_in_input(verdict: &Verdict, input_state: InputState) -> Option<Outcome> {
     let is_doubtful = match (input_state, verdict) {
         (InputState::Open, _) => false,
         (InputState::Started, Verdict::Accepted(accepted)) => accepted.tool.effect == Effect::Write,
@@ -320,7 +320,7 @@ pub(crate) fn outcome_in_input(verdict: &Verdict, input_state: InputState) -> Op
 
 /// Returns whether the call is concurrency-safe, and what decided it. `matches` returns whether the executed input
 /// matches the `when` schema; it's only called if there is one.
-pub(crate) fn decide_safety(
+fn decide_safety(
     safety: &SafetyPolicy,
     matches: impl FnOnce() -> bool,
 ) -> (bool, SafetySource) {

@@ -176,7 +176,7 @@ fn path_texts(tool: &Tool, command: Option<&CommandBacking>, input: &Input) -> V
 
 /// Returns the first of `files` that `path` leads to. Relative paths start at `base`. A file is known by its identity, so
 /// links to it are found, too; one that doesn't exist yet, by its place. Everything in a directory belongs to it.
-pub(crate) fn find_own_file<'f>(path: &str, base: &Path, files: &'f [PathBuf]) -> Option<&'f Path> {
+fn find_own_file<'f>(path: &str, base: &Path, files: &'f [PathBuf]) -> Option<&'f Path> {
     if files.is_empty() || path.is_empty() {
         return None;
     }
@@ -222,7 +222,7 @@ pub(crate) const MAX_PATH_BYTES: usize = 4_096;
 
 /// Why a path isn't inside the bounds, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PathRefusal {
+enum PathRefusal {
     Empty,
     ContainsNul,
     TooLong,
@@ -253,7 +253,7 @@ impl fmt::Display for PathRefusal {
 }
 
 /// The directory that paths must stay inside.
-pub(crate) struct PathBounds<'a> {
+struct PathBounds<'a> {
     /// As declared.
     root: &'a Path,
     /// With symlinks resolved.
@@ -276,7 +276,7 @@ impl<'a> PathBounds<'a> {
     ///
     /// # Errors
     /// Why it doesn't, or why that can't be determined.
-    pub(crate) fn check_path(&self, path: &str) -> Result<(), PathRefusal> {
+    fn check_path(&self, path: &str) -> Result<(), PathRefusal> {
         match path {
             "" => return Err(PathRefusal::Empty),
             _ if path.contains('\0') => return Err(PathRefusal::ContainsNul),
@@ -303,7 +303,7 @@ impl<'a> PathBounds<'a> {
     ///
     /// # Errors
     /// See [`Self::check_path`].
-    pub(crate) fn check_guess(&self, path: &str) -> Result<(), PathRefusal> {
+    fn check_guess(&self, path: &str) -> Result<(), PathRefusal> {
         if path.is_empty() || path.starts_with('~') {
             return Ok(());
         }

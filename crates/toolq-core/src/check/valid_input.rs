@@ -122,7 +122,7 @@ fn compile_input_schema<'c>(
 const MAX_ROUNDS: usize = 3;
 
 /// Returns the coerced input and its tree, if that input is valid.
-pub(crate) fn coerce_input(
+fn coerce_input(
     input: &Input,
     value: &Value,
     schema: &CompiledSchema,

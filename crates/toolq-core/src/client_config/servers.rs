@@ -162,7 +162,7 @@ pub struct ConfiguredEndpoint {
 
 impl ConfiguredEndpoint {
     /// Turns values as the configuration has them into templates without secrets. Returns what a person has to know.
-    pub(super) fn remove_secrets(&mut self, server: &str) -> Vec<String> {
+    fn remove_secrets(&mut self, server: &str) -> Vec<String> {
         let mut notes = Vec::new();
         self.url = url_template(server, &self.url, &mut notes);
         self.headers.retain(|name, _| {
@@ -342,12 +342,12 @@ fn texts(values: BTreeMap<String, Option<Value>>) -> BTreeMap<String, String> {
 // Turns values of a configuration into templates of tools.yaml, without the secrets among them.
 
 /// Returns the template for a variable. A value that may be a secret comes from toolq's own environment.
-pub(super) fn env_template(variable: &str, value: &str) -> String {
+fn env_template(variable: &str, value: &str) -> String {
     value_template(variable, value).unwrap_or_else(|| format!("${{{variable}}}"))
 }
 
 /// Returns the template for a value. Returns `None` if the value may be secret, or has a reference within a text.
-pub(super) fn value_template(name: &str, value: &str) -> Option<String> {
+fn value_template(name: &str, value: &str) -> Option<String> {
     let value = resolve_references(value);
     if let Some(template) = reference_template(name, &value) {
         return Some(template);
@@ -372,7 +372,7 @@ fn reference_template(name: &str, value: &str) -> Option<String> {
 }
 
 /// Doubles braces that would be placeholders in tools.yaml.
-pub(super) fn escape_placeholders(text: &str) -> String {
+fn escape_placeholders(text: &str) -> String {
     let mut escaped = String::new();
     for (index, c) in text.char_indices() {
         if c == '{' && is_placeholder(&text[index + 1..]) {
@@ -394,7 +394,7 @@ fn is_placeholder(rest: &str) -> bool {
 }
 
 /// Replaces references that only other programs can resolve: `${workspaceFolder}`, `${env:NAME}`.
-pub(super) fn resolve_references(text: &str) -> String {
+fn resolve_references(text: &str) -> String {
     let mut resolved = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {

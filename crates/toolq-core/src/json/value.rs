@@ -120,7 +120,7 @@ impl<'a> Iterator for ObjectIter<'a> {
 }
 
 /// A key and its value.
-pub(crate) type JsonMember<'a> = (Cow<'a, str>, JsonText<'a>);
+type JsonMember<'a> = (Cow<'a, str>, JsonText<'a>);
 
 /// The members of an object in order, including those with duplicate keys.
 #[derive(Debug)]

@@ -140,7 +140,7 @@ pub(crate) fn meta_schema_root(address: &str) -> Option<(&'static str, Draft)> {
 }
 
 /// Returns the meta-schema, or the vocabulary of one, at `address`.
-pub(crate) fn find_meta_schema(address: &str) -> Option<Value> {
+fn find_meta_schema(address: &str) -> Option<Value> {
     let (root, draft) = meta_schema_root(address)?;
     // A registry has the meta-schemas that its documents refer to.
     let meta_schema = format!("{root}{}", if root.ends_with('/') { "schema" } else { "" });

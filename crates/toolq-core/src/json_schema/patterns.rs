@@ -129,7 +129,7 @@ impl PatternSyntax {
     }
 
     /// Whether the pattern surely compiles, because it has few parts.
-    pub(crate) fn is_small(&self) -> bool {
+    fn is_small(&self) -> bool {
         count_bytes(&self.0) <= MAX_PATTERN_BYTES
     }
 

@@ -372,7 +372,7 @@ pub(crate) fn format_options(options: &[Value]) -> String {
     truncate(&each.join(", "), MAX_DECLARED_CHARS)
 }
 
-pub(crate) fn format_types(kind: &TypeKind) -> String {
+fn format_types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => one.as_str().to_owned(),
         TypeKind::Multiple(set) => {

@@ -75,7 +75,7 @@ fn render_line(
 }
 
 /// Returns the HTTP method of a call's request.
-pub(crate) fn http_method(accepted: &AcceptedCall) -> &'static str {
+fn http_method(accepted: &AcceptedCall) -> &'static str {
     match &accepted.tool.backing {
         Some(Backing::Http(http)) => http.method.name(),
         _ => "GET",
@@ -83,7 +83,7 @@ pub(crate) fn http_method(accepted: &AcceptedCall) -> &'static str {
 }
 
 /// Returns the agent that a call runs.
-pub(crate) fn agent_backing(accepted: &AcceptedCall) -> Option<&AgentBacking> {
+fn agent_backing(accepted: &AcceptedCall) -> Option<&AgentBacking> {
     match &accepted.tool.backing {
         Some(Backing::Agent(agent)) => Some(agent),
         _ => None,
@@ -91,7 +91,7 @@ pub(crate) fn agent_backing(accepted: &AcceptedCall) -> Option<&AgentBacking> {
 }
 
 /// Converts a template that holds no input values. Environment variables are kept by name.
-pub(crate) fn partial_without_values(template: &Template) -> PartialTemplate {
+fn partial_without_values(template: &Template) -> PartialTemplate {
     PartialTemplate(
         template
             .parts

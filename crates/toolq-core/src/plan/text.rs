@@ -313,7 +313,7 @@ pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanS
 /// Maximum number of names in a line.
 const MAX_NAMES: usize = 8;
 
-pub(crate) fn write_totals(
+fn write_totals(
     out: &mut dyn Write,
     plan: &TurnPlan<'_>,
     style: PlanStyle,
@@ -424,7 +424,7 @@ impl TurnPlan<'_> {
     }
 
     /// `batch 2: 2 in parallel`, or `batch 3: alone`.
-    pub(crate) fn batch_size(&self, index: usize) -> String {
+    fn batch_size(&self, index: usize) -> String {
         let title = self.batch_title(index);
         match self.batches[index].calls.as_slice() {
             [single] if single.accepted.safe || self.waits.is_some() => format!("{title}: 1 call"),
@@ -451,7 +451,7 @@ impl TurnPlan<'_> {
     }
 
     /// Returns what a batch waits for. With locks, each call says that of itself.
-    pub(crate) fn barrier_before(&self, index: usize) -> Option<String> {
+    fn barrier_before(&self, index: usize) -> Option<String> {
         if self.waits.is_some() {
             return None;
         }

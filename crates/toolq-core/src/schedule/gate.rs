@@ -285,7 +285,7 @@ impl Gate {
 
 /// A growing set of calls.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CallSet {
+struct CallSet {
     /// The vertex of those that were waited for.
     vertex: Option<VertexId>,
     added: Vec<VertexId>,
@@ -302,7 +302,7 @@ impl CallSet {
     }
 
     /// Returns the vertex of all calls in the set that haven't finished, if there are any.
-    pub(crate) fn close_vertex(&mut self, graph: &mut DependencyGraph) -> Option<VertexId> {
+    fn close_vertex(&mut self, graph: &mut DependencyGraph) -> Option<VertexId> {
         self.vertex = self.vertex.filter(|vertex| graph.is_open(*vertex));
         self.added.retain(|call| graph.is_open(*call));
         self.vertex = match (self.vertex, self.added.as_slice()) {
@@ -323,7 +323,7 @@ impl CallSet {
 /// The calls that hold or wait for locks, by what these are on: a tree of the components of paths. A text is a path of one
 /// component, in a tree of its own.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LockIndex {
+struct LockIndex {
     files: LockNode,
     texts: LockNode,
 }
@@ -347,7 +347,7 @@ struct LockHolders {
 
 impl LockIndex {
     /// Returns the vertices that a call with this lock has to wait for.
-    pub(crate) fn find_conflicts(
+    fn find_conflicts(
         &mut self,
         lock: &CallLock,
         graph: &mut DependencyGraph,

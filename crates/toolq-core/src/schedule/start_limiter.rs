@@ -222,20 +222,20 @@ const MIN_LATENESS: Duration = Duration::from_millis(2);
 /// Starts are due on a grid. One that is a little late doesn't move the grid, so the rate holds over time although no
 /// timer is exact; one that is later does, so that no starts are made up for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RateMeter {
+struct RateMeter {
     /// When the next start would be due if nothing had been saved up.
     next: Duration,
 }
 
 impl RateMeter {
     /// Returns when the next call may start.
-    pub(crate) fn due_at(&self, rate: &StartRate) -> Duration {
+    fn due_at(&self, rate: &StartRate) -> Duration {
         let saved = rate.interval() * (rate.burst.get() - 1);
         self.next.saturating_sub(saved)
     }
 
     /// Counts a start. `waited` says whether the call waited for it, so that it may be late.
-    pub(crate) fn record_start(&mut self, rate: &StartRate, now: Duration, waited: bool) {
+    fn record_start(&mut self, rate: &StartRate, now: Duration, waited: bool) {
         let lateness = if waited {
             max_lateness(rate)
         } else {
@@ -245,7 +245,7 @@ impl RateMeter {
     }
 
     /// Notes when the call of the last start really started: its start was recorded in the meantime.
-    pub(crate) fn note_started(&mut self, rate: &StartRate, now: Duration) {
+    fn note_started(&mut self, rate: &StartRate, now: Duration) {
         let counted_from = now.saturating_sub(max_lateness(rate));
         self.next = self.next.max(counted_from + rate.interval());
     }

@@ -173,7 +173,7 @@ impl TemplateParser<'_> {
 
 /// Returns the length of `$NAME` at the start of `text`. Only uppercase names count, the convention for variables: `$1`
 /// and `$x` have a meaning in many languages.
-pub(crate) fn shell_variable_len(text: &str) -> Option<usize> {
+fn shell_variable_len(text: &str) -> Option<usize> {
     let name = text.strip_prefix('$')?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = &name[..name.find(|c| !is_part(c)).unwrap_or(name.len())];
@@ -183,7 +183,7 @@ pub(crate) fn shell_variable_len(text: &str) -> Option<usize> {
 }
 
 /// Returns the length of `{ name }`, `{name|filter}`, `{name!r}` or `{name[0]}` at the start of `text`.
-pub(crate) fn foreign_placeholder_len(text: &str) -> Option<usize> {
+fn foreign_placeholder_len(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('{')?;
     let inner = &inner[..inner.find(['{', '}', '\n'])?];
     let is_closed = text[1 + inner.len()..].starts_with('}');
@@ -197,7 +197,7 @@ pub(crate) fn foreign_placeholder_path(inner: &str) -> Option<Vec<String>> {
 }
 
 /// `${NAME}` or `${NAME:-default}` in a text.
-pub(crate) struct EnvPlaceholder<'t> {
+struct EnvPlaceholder<'t> {
     /// Its length in the text, in bytes.
     pub len: usize,
     pub name: &'t str,
@@ -205,7 +205,7 @@ pub(crate) struct EnvPlaceholder<'t> {
 }
 
 /// Parses `${NAME}` or `${NAME:-default}` at the start of `text`.
-pub(crate) fn parse_env_variable(text: &str) -> Option<EnvPlaceholder<'_>> {
+fn parse_env_variable(text: &str) -> Option<EnvPlaceholder<'_>> {
     let inner = text.strip_prefix("${")?;
     let inner = &inner[..inner.find('}')?];
     let (name, default) = match inner.split_once(":-") {
@@ -228,7 +228,7 @@ pub(crate) fn is_variable_name(name: &str) -> bool {
 /// Parses `{a.b}`, `{a?}`, `{a...}` or `{a?...}` at the start of `text` into its length and part. Names consist of
 /// letters, digits, `_` and `-`, and start with a letter or `_`, so `{3}`, `{a,b}`, and `{print $1}` aren't
 /// placeholders.
-pub(crate) fn parse_placeholder(text: &str) -> Option<(usize, TemplatePart)> {
+fn parse_placeholder(text: &str) -> Option<(usize, TemplatePart)> {
     let inner = text.strip_prefix('{')?;
     let end = inner.find(|c: char| !(is_name_character(c) || matches!(c, '.' | '?')))?;
     if !inner[end..].starts_with('}') {

@@ -188,7 +188,7 @@ enum Form {
 
 /// Returns the dialect of a document, or `None` if it has no known form. A conversation that has only text so far
 /// counts as Anthropic's; it has no calls, so the choice doesn't matter.
-pub(crate) fn detect_dialect(document: &InputDocument) -> Option<Dialect> {
+fn detect_dialect(document: &InputDocument) -> Option<Dialect> {
     match detect_form(document) {
         Form::Of(dialect) => Some(dialect),
         Form::OnlyText => Some(Dialect::Anthropic),
@@ -247,14 +247,14 @@ fn detect_conversation<'a>(
 }
 
 /// Returns whether an unrecognized document may be one of the other lines that session logs have.
-pub(crate) fn may_be_log_line(document: &InputDocument) -> bool {
+fn may_be_log_line(document: &InputDocument) -> bool {
     let object = document.object.as_ref();
     object.is_some_and(|object| object.get_text("type").is_some() && !object.has_value("error"))
 }
 
 /// Returns the error for a document in which `given`, the dialect that the user named, finds no calls, if its form shows
 /// that it is of another dialect.
-pub(crate) fn mismatch_error<'a>(
+fn mismatch_error<'a>(
     document: &InputDocument<'a>,
     given: Dialect,
 ) -> Option<DocumentError<'a>> {

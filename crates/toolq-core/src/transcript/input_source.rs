@@ -379,7 +379,7 @@ pub struct LineCol {
 
 impl InputError {
     /// Creates the error for a failed I/O operation; `what` says what failed.
-    pub(super) fn from_io(input_name: &str, what: &str, error: &io::Error) -> Self {
+    fn from_io(input_name: &str, what: &str, error: &io::Error) -> Self {
         Self {
             input_name: input_name.to_owned(),
             position: None,

@@ -215,7 +215,7 @@ impl ResponseError {
 
 /// Returns the error that an API sent instead of a response: `{"error": {"type", "message"}}`, a text under `error`, or
 /// an object of type `error`.
-pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
+fn find_error(object: &ParsedObject) -> Option<ResponseError> {
     let error = object.get("error").filter(|error| !error.is_null());
     let is_error = object.get_text("type").is_some_and(|kind| kind == "error");
     let error = error.or_else(|| is_error.then(|| object.json()))?;
@@ -234,7 +234,7 @@ pub(crate) fn find_error(object: &ParsedObject) -> Option<ResponseError> {
 
 /// Returns the error that ended a response of chat completions. There it's part of the choice: `finish_reason` is
 /// `error`.
-pub(crate) fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
+fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> {
     let is_error = choice.get_text("finish_reason")? == "error";
     is_error.then(|| {
         find_error(choice).unwrap_or_else(|| ResponseError::Api {
@@ -247,7 +247,7 @@ pub(crate) fn find_choice_error(choice: &ParsedObject) -> Option<ResponseError> 
 // Reads the token usage that a model API reports.
 
 /// Returns the usage of a response, or `None` unless its API reported both input and output tokens.
-pub(crate) fn complete_usage(api: Api, usage: &ParsedObject) -> Option<Usage> {
+fn complete_usage(api: Api, usage: &ParsedObject) -> Option<Usage> {
     let [read, written] = match api {
         Api::Anthropic => ["input_tokens", "output_tokens"],
         Api::OpenAiChat => ["prompt_tokens", "completion_tokens"],

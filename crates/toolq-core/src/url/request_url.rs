@@ -111,7 +111,7 @@ pub(crate) fn parse_allowed_url(text: &str, hosts: &[HostPattern]) -> Result<Url
 ///
 /// # Errors
 /// See [`parse_allowed_url`].
-pub(crate) fn check_url(url: &Url, hosts: &[HostPattern]) -> Result<(), String> {
+fn check_url(url: &Url, hosts: &[HostPattern]) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err("must begin with http:// or https://".to_owned());
     }

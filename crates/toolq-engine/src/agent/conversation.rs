@@ -281,6 +281,6 @@ fn final_answer(last_text: &str) -> String {
 const MAX_MODEL_NAME_CHARS: usize = 100;
 
 /// Masks and truncates a model name that an API reported, since it could be anything.
-pub(crate) fn mask_model_name(model: &str, mask: &Mask) -> String {
+fn mask_model_name(model: &str, mask: &Mask) -> String {
     truncate_to_columns(&mask.apply(model), MAX_MODEL_NAME_CHARS).into_owned()
 }

@@ -311,7 +311,7 @@ impl EnvTemplates<'_> {
     ///
     /// # Errors
     /// As [`Self::resolve_partial`].
-    pub(crate) fn resolve_optional(
+    fn resolve_optional(
         &self,
         template: Option<&Template>,
     ) -> Result<Option<String>, Outcome> {

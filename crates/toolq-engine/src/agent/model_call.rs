@@ -227,19 +227,19 @@ fn unreadable(why: String) -> RequestError {
 // Failed model requests: why they failed, and whether they may be retried.
 
 /// Why a model request failed, and whether it may be retried.
-pub(crate) struct RequestError {
+struct RequestError {
     pub(crate) cause: Box<AgentError>,
     /// The retry condition that the failure matches, if any.
-    pub(crate) retry_on: Option<RetryCondition>,
+    retry_on: Option<RetryCondition>,
     /// The model is overloaded.
-    pub(crate) overloaded: bool,
+    overloaded: bool,
     /// The minimum wait before the next request that the server requested.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl RequestError {
     /// Returns an error that a retry can't fix.
-    pub(crate) fn permanent(cause: impl Into<AgentError>) -> Self {
+    fn permanent(cause: impl Into<AgentError>) -> Self {
         Self {
             cause: Box::new(cause.into()),
             retry_on: None,
@@ -251,7 +251,7 @@ impl RequestError {
 
 /// Converts an error that the API reported. `status` is `None` for an error without a failing HTTP status, whose `kind`
 /// decides alone.
-pub(crate) fn from_status(
+fn from_status(
     status: Option<u16>,
     kind: &str,
     message: &str,
@@ -284,7 +284,7 @@ pub(crate) fn from_status(
 }
 
 /// Converts an error of a request that got no complete HTTP response.
-pub(crate) fn from_transport(error: HttpError) -> RequestError {
+fn from_transport(error: HttpError) -> RequestError {
     let transport = match error {
         HttpError::Transport(transport) => transport,
         HttpError::Unsent(outcome) => return RequestError::permanent(outcome),

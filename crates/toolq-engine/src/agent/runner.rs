@@ -222,7 +222,7 @@ pub(crate) fn in_doubt_outcome(doubt: DoubtCause) -> Outcome {
 // once for each agent in the file.
 
 /// The toolsets of all agents that have been called so far.
-pub(crate) struct ToolsetCache(Mutex<CachedToolsets>);
+struct ToolsetCache(Mutex<CachedToolsets>);
 
 struct CachedToolsets {
     tools: Arc<ToolsConfig>,
@@ -248,7 +248,7 @@ impl ToolsetCache {
         *self.lock() = CachedToolsets::new(Arc::clone(tools));
     }
 
-    pub(crate) fn get_or_create(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
+    fn get_or_create(&self, agent: &Tool, backing: &AgentBacking) -> Arc<AgentToolset> {
         let mut cached = self.lock();
         let CachedToolsets { tools, by_agent } = &mut *cached;
         let entry = by_agent.entry(agent.name.clone());

@@ -149,7 +149,7 @@ enum WaitResult {
 }
 
 /// Serves the pipes of a started program until it ends, times out or is canceled.
-pub(super) async fn run_to_exit(
+async fn run_to_exit(
     mut child: ChildProcess,
     mut streams: CommandStreams,
     spec: &CommandSpec<'_>,

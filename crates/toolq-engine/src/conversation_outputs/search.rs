@@ -175,7 +175,7 @@ impl OutputFile {
     }
 
     /// Returns the bytes from `begin` to `end`, as far as there are some.
-    pub(super) fn read_bytes(&self, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+    fn read_bytes(&self, begin: u64, end: u64) -> io::Result<Vec<u8>> {
         let wanted = end.min(self.len).saturating_sub(begin);
         let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(usize::MAX)];
         self.file.read_exact_at(&mut bytes, begin)?;
@@ -206,11 +206,11 @@ impl OutputFile {
 // Where a text that may have invalid bytes can be cut, so that its parts decode to what the whole decodes to.
 
 /// The longest encoding of a character.
-pub(super) const MAX_CHAR_BYTES: usize = 4;
+const MAX_CHAR_BYTES: usize = 4;
 
 /// Returns the last place at or before `at` where `bytes` can be cut. `bytes` must have the [`MAX_CHAR_BYTES`] - 1 bytes before and
 /// after `at`, where the text has them.
-pub(super) fn floor_boundary(bytes: &[u8], at: usize) -> usize {
+fn floor_boundary(bytes: &[u8], at: usize) -> usize {
     let earliest = at.saturating_sub(MAX_CHAR_BYTES - 1);
     let is_first = |place: &usize| {
         bytes
@@ -225,7 +225,7 @@ pub(super) fn floor_boundary(bytes: &[u8], at: usize) -> usize {
 
 /// Returns the length of the bytes that decode to the first character: its own, or invalid ones that become one
 /// replacement character. `bytes` begins where a text can be cut.
-pub(super) fn unit_len(bytes: &[u8]) -> usize {
+fn unit_len(bytes: &[u8]) -> usize {
     let bytes = &bytes[..bytes.len().min(MAX_CHAR_BYTES)];
     let Some(chunk) = bytes.utf8_chunks().next() else {
         return 0;

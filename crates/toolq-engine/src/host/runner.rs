@@ -155,7 +155,7 @@ fn lost_outcome(was_sent: bool, why: String, effect: Effect) -> Outcome {
 ///
 /// # Errors
 /// What is wrong with it. Values aren't quoted.
-pub(super) fn push_content(
+fn push_content(
     content: Option<&RawValue>,
     output: OutputCollector,
 ) -> Result<OutputCollector, String> {

@@ -227,9 +227,9 @@ impl fmt::Debug for Resolver {
 
 /// The resolver of one HTTP client.
 #[derive(Debug)]
-pub(crate) struct ClientResolver {
+struct ClientResolver {
     pub(crate) resolver: Resolver,
-    pub(crate) public_only: bool,
+    public_only: bool,
 }
 
 /// A name that must not be connected to. One non-public address is enough: a name server that returns both kinds is

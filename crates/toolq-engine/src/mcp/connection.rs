@@ -239,7 +239,7 @@ impl ConnectionTask {
             .find_drift(announcement.tools.get(&*call.tool))
     }
 
-    pub(super) fn begin_call(&mut self, call: ConnectionCall) {
+    fn begin_call(&mut self, call: ConnectionCall) {
         self.note_use();
         if call.reply.is_closed() {
             return;
@@ -266,7 +266,7 @@ impl ConnectionTask {
         self.running.insert(id, call);
     }
 
-    pub(super) fn cancel_call(&mut self, ticket: u64, reason: &str) {
+    fn cancel_call(&mut self, ticket: u64, reason: &str) {
         self.note_use();
         self.waiting.retain(|call| call.ticket != ticket);
         let mut running = self.running.iter();
@@ -374,9 +374,9 @@ pub(crate) fn describe_loss(detail: &str, stderr: &str) -> String {
 
 /// The callers that wait for a connection.
 #[derive(Debug, Default)]
-pub(super) struct Waiters {
+struct Waiters {
     pub(super) calls: Vec<ConnectionCall>,
-    pub(super) listeners: Vec<oneshot::Sender<ListReply>>,
+    listeners: Vec<oneshot::Sender<ListReply>>,
 }
 
 impl Waiters {
@@ -384,7 +384,7 @@ impl Waiters {
         self.calls.is_empty() && self.listeners.is_empty()
     }
 
-    pub(super) fn reply_to_all(self, reply: impl Fn() -> CallReply) {
+    fn reply_to_all(self, reply: impl Fn() -> CallReply) {
         for listener in self.listeners {
             let _ = listener.send(Err(reply()));
         }

@@ -241,7 +241,7 @@ async fn canceled(cancel: oneshot::Receiver<()>) {
 // One call and its reply: hands the call to its server, again where it may be, and waits.
 
 /// A call, and what is needed to send it.
-pub(super) struct CallExchange<'a> {
+pub(crate) struct CallExchange<'a> {
     pub(super) invocation: &'a McpInvocation,
     pub(super) backing: &'a McpBacking,
     /// By which the server can tell a repeated call.
@@ -255,7 +255,7 @@ pub(super) struct CallExchange<'a> {
 }
 
 /// How a call ended.
-pub(super) enum CallEnd {
+pub(crate) enum CallEnd {
     /// It can't be handed to its server.
     NotSent(Outcome),
     Replied(CallReply),
@@ -397,7 +397,7 @@ impl SentCall {
 
     /// Tells the server that the result is no longer needed. Returns whether it may have seen the call. If not, it
     /// never will.
-    pub(crate) fn give_up(&self, reason: String) -> bool {
+    fn give_up(&self, reason: String) -> bool {
         let was_sent = !self.guard.try_cancel();
         self.connection.cancel(self.ticket, reason);
         was_sent

@@ -316,11 +316,11 @@ fn refuse_restart(server: &ServerConfig, restarts: u32) -> Outcome {
 
 /// For how long a restart counts. A server that dies once an hour is started again for as long as the run lasts; one that
 /// dies at each start isn't.
-pub(crate) const RESTART_WINDOW: Duration = Duration::from_mins(10);
+const RESTART_WINDOW: Duration = Duration::from_mins(10);
 
 /// The restarts of a server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RestartBudget {
+struct RestartBudget {
     /// When it was started again after it had ended by itself.
     restarts: Vec<Instant>,
 }
@@ -330,7 +330,7 @@ impl RestartBudget {
     ///
     /// # Errors
     /// There were already `limit` restarts within [`RESTART_WINDOW`].
-    pub(crate) fn count_restart(&mut self, limit: u32, now: Instant) -> Result<(), u32> {
+    fn count_restart(&mut self, limit: u32, now: Instant) -> Result<(), u32> {
         self.restarts
             .retain(|restart| now.duration_since(*restart) < RESTART_WINDOW);
         let count = u32::try_from(self.restarts.len()).unwrap_or(u32::MAX);

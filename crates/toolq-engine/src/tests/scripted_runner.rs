@@ -112,7 +112,7 @@ impl AnswerDelivery for EventRecorder {
     fn finish_turn(&mut self, _sink: &mut dyn EventSink) {}
 }
 
-pub(super) fn event_line(event: &Event<'_>) -> String {
+fn event_line(event: &Event<'_>) -> String {
     match event {
         Event::TurnStarted { turn, .. } => format!("turn {turn}"),
         Event::PartialInput {

@@ -46,7 +46,7 @@ pub(crate) fn open_and_lock(path: &Path) -> Result<File, LogError> {
 
 /// Waits a moment if the lock is held: a toolq that was killed between fork and exec leaves a child that keeps its
 /// files open, and with them the lock, until the exec.
-pub(crate) fn lock_file(file: &File, path: &Path) -> Result<(), LogError> {
+fn lock_file(file: &File, path: &Path) -> Result<(), LogError> {
     let waiting_since = Instant::now();
     loop {
         match file.try_lock() {

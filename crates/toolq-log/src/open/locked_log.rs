@@ -195,7 +195,7 @@ impl LockedLog {
 // record yet gets one.
 
 /// The bytes after the last whole record of a log.
-pub(crate) struct TornEnd {
+struct TornEnd {
     bytes: u64,
 }
 
@@ -215,7 +215,7 @@ impl TornEnd {
 /// Copies the torn end of `file`, which begins after the first `whole_bytes` bytes in the place of record `seq`, and
 /// truncates the file. Returns everything that was set aside and isn't recorded in the log yet, including copies of an
 /// earlier recovery that was interrupted.
-pub(crate) fn set_aside_torn_end(
+fn set_aside_torn_end(
     path: &Path,
     file: &File,
     seq: u64,
@@ -244,7 +244,7 @@ pub(crate) fn set_aside_torn_end(
 }
 
 /// Appends the records of what was set aside.
-pub(crate) fn append_recovered_records(
+fn append_recovered_records(
     journal: &Journal,
     recovered: &[RecoveredRecord],
 ) -> io::Result<()> {

@@ -191,7 +191,7 @@ fn sort_keys(value: Value) -> Value {
 
 // What backings do, as JSON. Every field is named, so that a new one has to be decided on.
 
-pub(crate) fn command_json(command: &CommandBacking) -> Value {
+fn command_json(command: &CommandBacking) -> Value {
     let CommandBacking {
         program,
         arguments,
@@ -279,7 +279,7 @@ fn sandbox_json(sandbox: &Sandbox) -> Value {
     })
 }
 
-pub(crate) fn http_json(http: &HttpBacking) -> Value {
+fn http_json(http: &HttpBacking) -> Value {
     let HttpBacking {
         method,
         url,
@@ -316,7 +316,7 @@ pub(crate) fn http_json(http: &HttpBacking) -> Value {
 }
 
 /// The optional keys of a request are listed only if they are set, like aspects.
-pub(crate) fn agent_json(agent: &AgentBacking) -> Value {
+fn agent_json(agent: &AgentBacking) -> Value {
     let AgentBacking {
         api,
         endpoint,
@@ -361,7 +361,7 @@ pub(crate) fn agent_json(agent: &AgentBacking) -> Value {
     described
 }
 
-pub(crate) fn mcp_json(mcp: &McpBacking) -> Value {
+fn mcp_json(mcp: &McpBacking) -> Value {
     let McpBacking {
         server,
         tool,

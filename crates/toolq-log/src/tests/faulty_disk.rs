@@ -37,12 +37,12 @@ pub(crate) struct DiskSnapshot {
 }
 
 #[derive(Default)]
-pub(super) struct DiskState {
+pub(crate) struct DiskState {
     pub(super) current: DiskSnapshot,
     /// The state after each operation and each promise.
     pub(super) snapshots: Vec<DiskSnapshot>,
     pub(super) write_count: usize,
-    pub(super) sync_count: usize,
+    sync_count: usize,
     /// Which write fails, counted from 1, and how.
     pub(super) write_fault: Option<(usize, DiskFault)>,
     /// Which sync fails, counted from 1. No sync may follow it.

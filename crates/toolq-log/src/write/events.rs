@@ -151,7 +151,7 @@ impl Recorder {
 // `list_end`.
 
 impl Recorder {
-    pub(crate) fn record_list_start(&mut self, server: &UnlockedServer) -> io::Result<()> {
+    fn record_list_start(&mut self, server: &UnlockedServer) -> io::Result<()> {
         let session = Some(self.session_id);
         let fields = ListRecord::start(server, &self.mask);
         let kind = RecordKind::ListStart;
@@ -160,7 +160,7 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn record_list_end(
+    fn record_list_end(
         &mut self,
         server: &UnlockedServer,
         duration: Duration,
@@ -172,7 +172,7 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn record_server_start(&mut self, start: &ServerStart) -> io::Result<()> {
+    fn record_server_start(&mut self, start: &ServerStart) -> io::Result<()> {
         let session = Some(self.session_id);
         let fields = ServerStartRecord::new(start, &self.mask);
         let kind = RecordKind::ServerStart;
@@ -182,7 +182,7 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn record_server_end(&mut self, end: &ServerEnd) -> io::Result<()> {
+    fn record_server_end(&mut self, end: &ServerEnd) -> io::Result<()> {
         let started = (end.server.clone(), end.earlier_starts);
         let Some(start_id) = self.open_servers.remove(&started) else {
             return Ok(());
@@ -199,7 +199,7 @@ impl Recorder {
 
 impl Recorder {
     /// Records a turn of the input or of an agent; the latter goes below the call that the agent works on.
-    pub(crate) fn record_turn(
+    fn record_turn(
         &mut self,
         turn: usize,
         parent: Option<&Arc<CallRef>>,
@@ -226,7 +226,7 @@ impl Recorder {
     }
 
     /// Records the response of a model below the call that its agent works on.
-    pub(crate) fn record_response(
+    fn record_response(
         &mut self,
         call: &CallRef,
         turn: usize,

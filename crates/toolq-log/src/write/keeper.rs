@@ -18,7 +18,7 @@ use toolq_core::types::{CommitDone, EmitError};
 const MAX_OFFSETS: usize = 4096;
 
 /// A claim to be made, and where the record of the start is.
-pub(crate) type WantedClaim = (EntryName, Claim, Place);
+type WantedClaim = (EntryName, Claim, Place);
 
 /// What the keeper does, in the order in which it is told to.
 pub(crate) enum Job {

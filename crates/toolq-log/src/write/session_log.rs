@@ -29,7 +29,7 @@ use toolq_core::types::{
 #[derive(Clone)]
 pub struct SessionLog(Arc<OpenLog>);
 
-pub(crate) struct OpenLog {
+struct OpenLog {
     recorder: Mutex<Recorder>,
     pub(crate) memory: MemoryStore,
     pub(crate) mask: Arc<Mask>,

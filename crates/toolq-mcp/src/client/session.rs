@@ -255,7 +255,7 @@ struct CallToolParams<'a> {
 }
 
 impl ClientSession {
-    pub(super) fn ask_for_tools(&mut self, pages: ToolListPages, cursor: Option<&str>) {
+    fn ask_for_tools(&mut self, pages: ToolListPages, cursor: Option<&str>) {
         let id = self.take_id();
         let params = ListToolsParams {
             meta: RequestMeta::new(self.request_version(), self.handshake.client()),
@@ -284,18 +284,18 @@ impl ClientSession {
     }
 
     /// Returns the request that a call waits for.
-    pub(super) fn find_request(&self, call: CallId) -> Option<u64> {
+    fn find_request(&self, call: CallId) -> Option<u64> {
         let is_of_call = |request: &PendingRequest| matches!(request, PendingRequest::CallTool(pending) if pending.id == call);
         let mut pending = self.pending.iter();
         pending.find_map(|(id, request)| is_of_call(request).then_some(*id))
     }
 
     /// Returns the version of requests.
-    pub(super) fn request_version(&self) -> ProtocolVersion {
+    fn request_version(&self) -> ProtocolVersion {
         self.version.unwrap_or(ProtocolVersion::LATEST_LEGACY)
     }
 
-    pub(super) fn take_id(&mut self) -> u64 {
+    fn take_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id - 1
     }

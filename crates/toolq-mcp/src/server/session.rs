@@ -289,7 +289,7 @@ struct CallOrigin {
 }
 
 impl ServerSession {
-    pub(super) fn on_request(
+    fn on_request(
         &mut self,
         id: &RequestId,
         method: &str,

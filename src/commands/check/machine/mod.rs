@@ -1,7 +1,5 @@
 //! What each tool and server needs and this machine lacks. Runs no program, and sends nothing but the beginning of connections.
 
-mod missing;
-mod places;
 mod programs;
 
 use std::collections::BTreeMap;
@@ -11,7 +9,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-pub(super) use missing::NeedsSurvey;
+use url::Url;
+
+use crate::commands::check::machine::programs::{
+    MissingRequirement, NeedsReport, ProgramRole, RequirementKind, find_missing_places,
+    find_missing_programs,
+};
 use toolq_core::os::Environment;
 use toolq_core::text::{escape, format_count, paint};
 use toolq_core::types::{
@@ -19,11 +22,8 @@ use toolq_core::types::{
     Template, TemplatePart, Tool, ToolsConfig,
 };
 use toolq_engine::find_sandbox_gaps;
-use url::Url;
 
-use crate::commands::check::machine::missing::{MissingRequirement, NeedsReport, RequirementKind};
-use crate::commands::check::machine::places::find_missing_places;
-use crate::commands::check::machine::programs::{ProgramRole, find_missing_programs};
+pub(super) use programs::NeedsSurvey;
 
 /// What the needs depend on.
 struct Surroundings<'a> {

@@ -5,11 +5,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::commands::check::machine::Surroundings;
-use crate::commands::check::machine::missing::{MissingRequirement, RequirementKind};
 use toolq_core::text::escape;
 use toolq_core::tools_file::{StartedFile, find_started_files};
-use toolq_core::types::{CommandBacking, Template};
+use toolq_core::types::{
+    CommandBacking, MissingProtection, PartialTemplate, Sandbox, SandboxEntry, SandboxNetwork,
+    Template, TemplatePart,
+};
 use toolq_engine::{find_interpreter, find_program};
 
 /// What a program is for.
@@ -188,4 +192,202 @@ fn is_text(path: &Path) -> bool {
 fn is_executable(path: &Path) -> bool {
     let may_execute = rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
     may_execute && path.is_file()
+}
+
+// Where commands run, and what they can reach in their sandboxes.
+
+/// Returns what the working directory and the sandbox of a command lack. `find_gaps` returns what the kernel can't do.
+pub(super) fn find_missing_places(
+    command: &CommandBacking,
+    surroundings: &Surroundings<'_>,
+    find_gaps: &dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
+) -> Vec<MissingRequirement> {
+    let mut missing = Vec::new();
+    // The root isn't specific to this command.
+    if command.cwd != surroundings.root && !command.cwd.is_dir() {
+        let relative = command.cwd.strip_prefix(surroundings.root);
+        let shown = relative.unwrap_or(&command.cwd).display().to_string();
+        let message = format!("there is no directory {shown} in the root, where this runs");
+        let hint = "create it, or correct `cwd`";
+        let kind = RequirementKind::Directory;
+        missing.push(MissingRequirement::new(kind, shown, message, hint));
+    }
+    if let Some(sandbox) = &command.sandbox {
+        missing.extend(find_sandbox_gaps(sandbox, find_gaps));
+        missing.extend(find_missing_paths(sandbox, surroundings));
+    }
+    missing
+}
+
+fn find_sandbox_gaps(
+    sandbox: &Sandbox,
+    find_gaps: &dyn Fn(&SandboxNetwork) -> Vec<&'static str>,
+) -> Vec<MissingRequirement> {
+    let gaps = find_gaps(&sandbox.network).into_iter();
+    let missing = gaps.map(|gap| {
+        let message = format!("this system can't confine {gap}");
+        let missing = |hint: &str| {
+            MissingRequirement::new(RequirementKind::Kernel, "sandbox", message.clone(), hint)
+        };
+        match sandbox.missing {
+            MissingProtection::Refuse => missing(
+                "calls don't start; `missing: warn` under `sandbox` starts them with what the system can do",
+            ),
+            MissingProtection::Warn => missing("calls start without that").into_optional(),
+        }
+    });
+    missing.collect()
+}
+
+/// Returns the declared paths that don't exist. They allow nothing then.
+fn find_missing_paths(
+    sandbox: &Sandbox,
+    surroundings: &Surroundings<'_>,
+) -> Vec<MissingRequirement> {
+    let entries = sandbox.read.iter().chain(&sandbox.write);
+    let missing = entries.filter_map(|entry| {
+        let SandboxEntry::Path(template) = entry else {
+            return None;
+        };
+        let segments: Option<Vec<_>> = template
+            .parts
+            .iter()
+            .map(TemplatePart::as_segment)
+            .collect();
+        let lookup = |name: &str| surroundings.environment.get(name);
+        let path = PartialTemplate(segments?).resolve(&lookup);
+        let shown = template.to_string();
+        let missing = |message: String, hint: &str| {
+            MissingRequirement::new(RequirementKind::Path, shown.clone(), message, hint)
+        };
+        match path {
+            Err(name) => Some(missing(
+                format!("the variable {name} in the path {shown} is unset or empty"),
+                "set it",
+            )),
+            Ok(path) if surroundings.root.join(&path).exists() => None,
+            Ok(_) => {
+                let message = format!("{shown} doesn't exist, so the sandbox allows nothing there");
+                Some(missing(message, "create it before the call, if it is needed").into_optional())
+            }
+        }
+    });
+    missing.collect()
+}
+
+// Something that is missing, and who needs it.
+
+/// What kind of thing is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RequirementKind {
+    /// A program that is started.
+    Program,
+    /// A file that an interpreter runs.
+    Script,
+    /// What the first line of a script names.
+    Interpreter,
+    /// An environment variable.
+    Variable,
+    /// A working directory, or the one of session logs.
+    Directory,
+    /// A file or directory in a `sandbox`.
+    Path,
+    /// A feature that only some kernels have.
+    Kernel,
+    /// An address that a server, an agent's API or a request needs.
+    Address,
+}
+
+/// Something that this machine lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in crate::commands::check) struct MissingRequirement {
+    pub(super) kind: RequirementKind,
+    /// A program, path, variable or address. Never the value of a variable.
+    pub(super) name: String,
+    /// What is wrong, without a final period.
+    pub(super) message: String,
+    /// What to do about it.
+    pub(super) hint: String,
+    /// Whether calls run without it.
+    pub(super) optional: bool,
+}
+
+impl MissingRequirement {
+    pub(super) fn new(
+        kind: RequirementKind,
+        name: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            message: message.into(),
+            hint: hint.into(),
+            optional: false,
+        }
+    }
+
+    /// Calls run without it, too.
+    pub(super) fn into_optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
+}
+
+/// A tool or server, and what it lacks.
+#[derive(Debug, Serialize)]
+pub(in crate::commands::check) struct NeedsReport {
+    pub(super) name: String,
+    pub(super) missing: Vec<MissingRequirement>,
+}
+
+/// What was found on this machine.
+#[derive(Debug)]
+pub(in crate::commands::check) struct NeedsSurvey {
+    /// What every call needs.
+    pub(in crate::commands::check) machine: Vec<MissingRequirement>,
+    pub(in crate::commands::check) tools: Vec<NeedsReport>,
+    pub(in crate::commands::check) servers: Vec<NeedsReport>,
+}
+
+impl NeedsSurvey {
+    /// Returns everything that is missing.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &MissingRequirement> {
+        let named = self.tools.iter().chain(&self.servers);
+        self.machine
+            .iter()
+            .chain(named.flat_map(|report| &report.missing))
+    }
+
+    /// Whether everything that calls can't run without is there.
+    pub(in crate::commands::check) fn has_all(&self) -> bool {
+        self.missing().all(|missing| missing.optional)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_optional_where_it_is_allowed() {
+        let gaps = |_: &SandboxNetwork| vec!["files", "signals"];
+        for (policy, optional) in [
+            (MissingProtection::Refuse, false),
+            (MissingProtection::Warn, true),
+        ] {
+            let sandbox = Sandbox {
+                missing: policy,
+                ..Sandbox::default()
+            };
+            let missing = find_sandbox_gaps(&sandbox, &gaps);
+            assert_eq!(missing.len(), 2);
+            assert!(missing.iter().all(|missing| missing.optional == optional));
+            assert_eq!(missing[0].message, "this system can't confine files");
+        }
+    }
 }

@@ -1,22 +1,27 @@
 //! `toolq log export`: a session log in another form: a page, trace events, or a recording in the form of a vendor's API.
 
-mod recording;
-mod trace;
-
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-use crate::args::log::{ExportFormat, LogExportArguments as Arguments};
-use crate::commands::log::cost::load_prices;
-use crate::commands::log::export::recording::{RecordingForm, export_recording};
-use crate::commands::log::export::trace::write_trace_events;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
 use crate::commands::log::log_files::{read_timeline, select_logs, warn_torn};
+use crate::commands::log::stats::load_prices;
+use crate::commands::log::{ExportFormat, LogExportArguments};
 use crate::context::CommandContext;
+use crate::input::files;
 use crate::output::{CommandError, Exit, check_output_file, replace_file, stdout};
 use crate::pages::timeline_page;
-use crate::timeline::LogTimeline;
+use crate::timeline::{LogTimeline, TimelineCall};
+use toolq_core::answer::render_answers;
+use toolq_core::json::{Input, expect_json};
+use toolq_core::transcript::{InputError, Recording, invalid_input_object};
+use toolq_core::types::{AnswerForm, Call, CallAnswer, CallKind, CallReport, Dialect};
 
 /// Writes a line of an export.
 type WriteLine<'w> = dyn FnMut(&str) -> Result<(), CommandError> + 'w;
@@ -25,7 +30,10 @@ type WriteLine<'w> = dyn FnMut(&str) -> Result<(), CommandError> + 'w;
 ///
 /// # Errors
 /// A file isn't a session log or is damaged, or the export can't be written.
-pub fn export_logs(arguments: &Arguments, context: &CommandContext) -> Result<Exit, CommandError> {
+pub fn export_logs(
+    arguments: &LogExportArguments,
+    context: &CommandContext,
+) -> Result<Exit, CommandError> {
     let logs = select_logs(&arguments.logs, context)?;
     let output = arguments.output.as_deref();
     if arguments.follow {
@@ -173,4 +181,302 @@ fn file_state(path: &Path) -> Option<(u64, SystemTime)> {
 fn has_ended(timeline: &LogTimeline) -> bool {
     let last = timeline.runs.last();
     last.is_some_and(|run| run.end.is_some() || run.session.process().has_exited())
+}
+
+// A session log as a recording in the form of a vendor's API.
+
+/// The API whose messages a recording has.
+#[derive(Debug, Clone, Copy)]
+enum RecordingForm {
+    Messages,
+    OpenAiChat,
+    OpenAiResponses,
+}
+
+impl RecordingForm {
+    fn of_answers(self) -> AnswerForm {
+        match self {
+            Self::Messages => AnswerForm::Message,
+            Self::OpenAiChat => AnswerForm::OpenAiChat,
+            Self::OpenAiResponses => AnswerForm::OpenAiResponses,
+        }
+    }
+}
+
+/// Writes a line with the calls of each turn of a log, and a line with their results.
+///
+/// # Errors
+/// The file isn't a session log or is damaged, or a line can't be written.
+fn export_recording(
+    log: &Path,
+    form: RecordingForm,
+    context: &CommandContext,
+    write_line: &mut WriteLine<'_>,
+) -> Result<(), CommandError> {
+    let source = files::open_source(log)?;
+    let recording = Recording::read(source, Some(Dialect::Toolq), u64::MAX)?;
+    let (recording, torn_end) = files::verify_session_log(recording, log)?;
+    if let Some(torn_end) = torn_end {
+        warn_torn(log, &torn_end, context);
+    }
+    let mut exported = 0;
+    for number in 0..recording.len() {
+        let turn = recording.turn(number, true)?;
+        if turn.calls.is_empty() {
+            continue;
+        }
+        let mut answers = Vec::with_capacity(turn.calls.len());
+        for call in &turn.calls {
+            answers.extend(recorded_answer(&recording, number, call)?);
+        }
+        write_line(&calls_line(form, &turn.calls))?;
+        if !answers.is_empty() {
+            write_line(&render_answers(form.of_answers(), &answers))?;
+        }
+        exported += 1;
+    }
+    if exported == 0 {
+        let message = format!("{} has no calls to export", log.display());
+        return Err(CommandError::usage(message));
+    }
+    Ok(())
+}
+
+/// Returns what the model got for a call, or `None` if the log has no result.
+fn recorded_answer(
+    recording: &Recording,
+    turn: usize,
+    call: &Call,
+) -> Result<Option<CallAnswer>, InputError> {
+    let reply = recording.reply(turn, call.position)?;
+    Ok(reply.map(|reply| CallAnswer {
+        tool_use_id: call.id.clone(),
+        tool_name: call.name.to_string(),
+        content: reply.result.content,
+        is_error: reply.result.is_error.unwrap_or_default(),
+        for_clients: None,
+        report: CallReport::default(),
+        has_number_id: false,
+        kind: CallKind::Function,
+    }))
+}
+
+/// Returns the model's message with the calls. Inputs keep their digits and the order of their keys.
+fn calls_line(form: RecordingForm, calls: &[Call]) -> String {
+    let calls = calls.iter();
+    let line = match form {
+        RecordingForm::Messages => {
+            let content = calls.map(|call| ToolUseBlock {
+                kind: "tool_use",
+                id: &call.id,
+                name: &call.name,
+                input: input_object(call),
+            });
+            serde_json::to_string(&AssistantMessage {
+                role: "assistant",
+                content: content.collect(),
+            })
+        }
+        RecordingForm::OpenAiChat => {
+            let call = |call: &Call| {
+                let function = json!({"name": *call.name, "arguments": input_text(call)});
+                json!({"id": call.id, "type": "function", "function": function})
+            };
+            let calls: Vec<Value> = calls.map(call).collect();
+            serde_json::to_string(&json!({"role": "assistant", "tool_calls": calls}))
+        }
+        RecordingForm::OpenAiResponses => {
+            let item = |call: &Call| {
+                json!({"type": "function_call", "call_id": call.id, "name": *call.name,
+                    "arguments": input_text(call)})
+            };
+            serde_json::to_string(&calls.map(item).collect::<Vec<Value>>())
+        }
+    };
+    expect_json(line)
+}
+
+#[derive(Serialize)]
+struct AssistantMessage<'a> {
+    role: &'static str,
+    content: Vec<ToolUseBlock<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToolUseBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    name: &'a str,
+    input: Box<RawValue>,
+}
+
+/// Returns an input, or an object with the reason why it wasn't one. The API refuses any other value.
+fn input_object(call: &Call) -> Box<RawValue> {
+    match &call.input {
+        Ok(input) => input.as_raw().to_owned(),
+        Err(fault) => expect_json(to_raw_value(&invalid_input_object(&fault.to_string()))),
+    }
+}
+
+/// Returns the text of an input, or `null` if it wasn't an object.
+fn input_text(call: &Call) -> &str {
+    call.input.as_ref().map_or("null", Input::text)
+}
+
+// A session log as Chrome trace events, which Perfetto and `chrome://tracing` open.
+//
+// Calls that ran at the same time are in different lanes. An agent's call and those that it made, one after the other, may share
+// one: within a lane, spans nest or follow each other, as viewers require.
+//
+// <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU> is the description of the format.
+
+/// The process of all events. Lanes are its threads, numbered after it: viewers take thread 0 for an idle processor, and a thread
+/// with the number of its process for the main one.
+const PROCESS: u64 = 1;
+
+/// Returns the trace of a log as one JSON object with an event per line. `title` names the process in the viewer.
+fn write_trace_events(timeline: &LogTimeline, title: &str) -> String {
+    let lanes = assign_lanes(timeline);
+    let mut events = vec![name_event("process_name", 0, title)];
+    let count = lanes.iter().max().map_or(0, |last| last + 1);
+    for lane in 0..count {
+        events.push(name_event(
+            "thread_name",
+            lane,
+            &format!("lane {}", lane + 1),
+        ));
+    }
+    for run in &timeline.runs {
+        events.push(json!({
+            "name": "run begins", "cat": "run", "ph": "i", "s": "p",
+            "ts": micros(run.started_ms), "pid": PROCESS, "tid": thread(0),
+        }));
+    }
+    for (call, lane) in timeline.calls.iter().zip(lanes) {
+        push_call(call, timeline, lane, &mut events);
+    }
+    let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+    format!(
+        "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}",
+        lines.join(",\n")
+    )
+}
+
+/// Adds the event of a call, and one for each attempt if there are several. A call that never ran takes no time.
+fn push_call(call: &TimelineCall, timeline: &LogTimeline, lane: usize, events: &mut Vec<Value>) {
+    let start = call.started_ms().unwrap_or(call.requested_ms);
+    let end = timeline.end_of(call).max(start);
+    let end = if call.attempts.is_empty() { start } else { end };
+    let complete = |name: &str, category: &str, from: u64, to: u64, arguments: Value| {
+        json!({
+            "name": name, "cat": category, "ph": "X", "ts": micros(from), "dur": micros(to - from),
+            "pid": PROCESS, "tid": thread(lane), "args": arguments,
+        })
+    };
+    let output = call.end.as_ref().map(|end| end.output.as_str());
+    let arguments = json!({
+        "tool_use_id": call.tool_use_id,
+        "outcome": call.outcome.label(),
+        "end": call.end.as_ref().map(|end| end.label.as_str()),
+        "turn": call.turn,
+        "position": call.position,
+        "batch": call.batch,
+        "waited_ms": start - call.requested_ms.min(start),
+        "attempts": call.attempts.len(),
+        "input": call.input,
+        "output": output,
+        "log_line": call.line,
+    });
+    events.push(complete(
+        &call.tool_name,
+        call.outcome.label(),
+        start,
+        end,
+        arguments,
+    ));
+    if call.was_retried() {
+        for (index, attempt) in call.attempts.iter().enumerate() {
+            let failure = attempt.failure.as_ref();
+            let to = failure
+                .map_or(end, |(_, ended)| *ended)
+                .clamp(attempt.started_ms, end.max(attempt.started_ms));
+            let status = failure.map(|(status, _)| status.as_str().to_owned());
+            let name = format!("attempt {}", index + 1);
+            events.push(complete(
+                &name,
+                "attempt",
+                attempt.started_ms,
+                to,
+                json!({"status": status}),
+            ));
+        }
+    }
+}
+
+fn name_event(kind: &str, lane: usize, name: &str) -> Value {
+    json!({"name": kind, "ph": "M", "pid": PROCESS, "tid": thread(lane), "args": {"name": name}})
+}
+
+/// Returns the number of the thread that a lane is.
+fn thread(lane: usize) -> u64 {
+    PROCESS + 1 + lane as u64
+}
+
+/// Trace events count in microseconds.
+fn micros(ms: u64) -> u64 {
+    ms.saturating_mul(1000)
+}
+
+/// Calls that are open in a lane, the innermost last: each with its end.
+type OpenSpans = Vec<(usize, u64)>;
+
+/// Returns the lane of each call, counted from 0.
+fn assign_lanes(timeline: &LogTimeline) -> Vec<usize> {
+    let calls = &timeline.calls;
+    let span = |index: usize| {
+        let call = &calls[index];
+        let start = call.started_ms().unwrap_or(call.requested_ms);
+        let ran = !call.attempts.is_empty();
+        (
+            start,
+            if ran {
+                timeline.end_of(call).max(start)
+            } else {
+                start
+            },
+        )
+    };
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    // A call that contains others comes before them.
+    order.sort_by_key(|index| {
+        let (start, end) = span(*index);
+        (start, Reverse(end), *index)
+    });
+    let mut lanes: Vec<OpenSpans> = Vec::new();
+    let mut assigned = vec![0; calls.len()];
+    for index in order {
+        let (start, end) = span(index);
+        for lane in &mut lanes {
+            while lane.last().is_some_and(|(_, ended)| *ended <= start) {
+                lane.pop();
+            }
+        }
+        let parent = calls[index].parent;
+        let fits = |lane: &OpenSpans| match lane.last() {
+            None => true,
+            Some((outer, outer_end)) => parent == Some(*outer) && end <= *outer_end,
+        };
+        // Best below its agent, else in a free lane.
+        let below = lanes.iter().position(|lane| !lane.is_empty() && fits(lane));
+        let lane = below
+            .or_else(|| lanes.iter().position(fits))
+            .unwrap_or_else(|| {
+                lanes.push(OpenSpans::new());
+                lanes.len() - 1
+            });
+        lanes[lane].push((index, end));
+        assigned[index] = lane;
+    }
+    assigned
 }

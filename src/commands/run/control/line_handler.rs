@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::args::run::RunArguments;
 use crate::args::values::InputFormat;
-use crate::commands::run::control::host_calls::{Delivery, HostCalls};
-use crate::commands::run::control::host_lines::{HostLine, HostLines};
-use crate::commands::run::control::message::{HostMessage, LineId, MessageError};
+use crate::commands::run::RunArguments;
+use crate::commands::run::control::host_calls::{Delivery, HostCalls, HostLine, HostLines};
+use crate::commands::run::control::message::{
+    HostMessage, LineId, MessageError, list_line, plan_line, problem_line, ready_line,
+};
 use crate::commands::run::control::open_turns::OpenTurns;
-use crate::commands::run::control::reply_line::{list_line, plan_line, problem_line, ready_line};
-use crate::commands::run::control::tools_in_use::ToolsInUse;
+use crate::commands::run::control::tools_loading::ToolsInUse;
 use crate::context::CommandContext;
 use crate::output::{ClientOutput, CommandError, Exit};
 use crate::session::{RunSession, describe_changes};

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redact::Mask;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::commands::run::control::message::{LineId, answer_line, approval_line, error_line};
+use crate::output::ClientOutput;
+use redact::Mask;
 use toolq_core::answer::render_answers;
 use toolq_core::plan::render_approval_question;
 use toolq_core::types::{
@@ -15,10 +18,6 @@ use toolq_core::types::{
 use toolq_engine::{
     ApprovalFuture, ApprovalPrompt, ApprovalReply, ConversationOutputs, LateResult, TurnRequest,
 };
-
-use crate::commands::run::control::message::LineId;
-use crate::commands::run::control::reply_line::{answer_line, approval_line, error_line};
-use crate::output::ClientOutput;
 
 /// How many turns may be in flight at once. Each holds its message.
 const MAX_OPEN_TURNS: usize = 1024;

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::commands::serve::http::endpoint::OpenEndpoint;
-use crate::commands::serve::http::reply::HttpReplyBody;
+use crate::commands::serve::http::post::HttpReplyBody;
 use crate::commands::serve::http::{CLIENT_TIMEOUT, OUTPUT_GRACE};
 
 /// How many connections there may be, if the process may open that many files. For a further one, an idle one ends.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use toolq_mcp::server::ServerSession;
-use toolq_mcp::{Frame, LineFramer};
 
+use crate::commands::serve::ClientTransport;
 use crate::commands::serve::open_calls::OpenCalls;
 use crate::commands::serve::served_client::{ClientIdentity, ReplyChannel, ServedClient};
-use crate::commands::serve::transport::ClientTransport;
 use crate::input::ChunkReader;
 use crate::output::{ClientOutput, CommandError, Exit, StderrWriter};
 use toolq_engine::RunControl;
+use toolq_mcp::server::ServerSession;
+use toolq_mcp::{Frame, LineFramer};
 
 /// The longest line that a client may send.
 const MAX_LINE_BYTES: usize = 64 << 20;

@@ -188,7 +188,7 @@ pub fn build_block(answer: &CallAnswer) -> ToolResultBlock<'_> {
 }
 
 /// Text as a string, and blocks as a model reads them.
-pub(super) struct ToolResultContent<'a>(pub(super) &'a ResultContent);
+struct ToolResultContent<'a>(pub(super) &'a ResultContent);
 
 impl Serialize for ToolResultContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -267,7 +267,7 @@ fn explain_ending(
 const MAX_REPEATED_CHARS: usize = 2_000;
 
 /// Returns the result of an earlier call. If a call with another id gets it, a line says so.
-pub(crate) fn restored_content(
+fn restored_content(
     restored: &RestoredResult,
     name: &str,
     tool: Option<&Tool>,
@@ -299,7 +299,7 @@ pub(crate) fn restored_content(
 }
 
 /// Explains that what names a call names another one.
-pub(crate) fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText {
+fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText {
     let input = truncate(&conflict.input, MAX_REPEATED_CHARS);
     let tool = &conflict.tool;
     let result = conflict
@@ -321,7 +321,7 @@ pub(crate) fn explain_conflict(name: &str, conflict: &CallConflict) -> ErrorText
 }
 
 /// Explains that a call is running already.
-pub(crate) fn explain_is_running(name: &str) -> ErrorText {
+fn explain_is_running(name: &str) -> ErrorText {
     ErrorText::new(
         format!(
             "Not executed: this call of {name} is running already, and its result has not come yet."
@@ -333,7 +333,7 @@ pub(crate) fn explain_is_running(name: &str) -> ErrorText {
 // Masks the secrets in a result.
 
 /// Returns the content without secrets. A block that isn't JSON any more without them is left out.
-pub(crate) fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {
+fn mask_content(content: ResultContent, mask: &Mask) -> ResultContent {
     match content {
         ResultContent::Text(text) => ResultContent::Text(match mask.apply(&text) {
             Cow::Borrowed(_) => text,
@@ -359,7 +359,7 @@ fn mask_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
 // Reports processes that a program left running: those whose output was cut off, and all of tools with `leftovers: report`.
 
 /// Appends a notice about the processes that were killed.
-pub(crate) fn append_notice(
+fn append_notice(
     content: ResultContent,
     outcome: &Outcome,
     tool: Option<&Tool>,

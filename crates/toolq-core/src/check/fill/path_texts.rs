@@ -420,7 +420,7 @@ pub(crate) fn anchored_path_start(
 }
 
 /// Returns where the path begins in the text before the first placeholder: after its last `=` or `:`.
-pub(crate) fn path_start(template: &Template) -> usize {
+fn path_start(template: &Template) -> usize {
     match template.parts.first() {
         Some(TemplatePart::Text(text)) => text.rfind(PATH_SEPARATORS).map_or(0, |index| index + 1),
         _ => 0,

@@ -220,7 +220,7 @@ pub(crate) fn ending(reason: &str) -> ResponseEnding {
 }
 
 /// Returns the candidate of a response that has calls, or else the first one.
-pub(crate) fn chosen_candidate<'a>(
+fn chosen_candidate<'a>(
     response: &ParsedObject<'a>,
 ) -> Result<Option<ParsedObject<'a>>, DocumentError<'a>> {
     let mut chosen = None;
@@ -353,7 +353,7 @@ fn add_result<'a>(
 }
 
 /// Returns the key of a part that says what it is, if toolq doesn't know that.
-pub(crate) fn unknown_key<'p>(part: &'p ParsedObject) -> Option<&'p str> {
+fn unknown_key<'p>(part: &'p ParsedObject) -> Option<&'p str> {
     let is_known = |keys: &[&str]| keys.iter().any(|key| get(part, key).is_some());
     if is_known(&PART_KEYS) || is_known(&["functionCall", "functionResponse"]) {
         return None;

@@ -77,7 +77,7 @@ pub(crate) fn dialect_of_result(recording: Dialect, result: &ParsedObject) -> Di
 }
 
 /// A dialect's streams.
-pub(crate) trait StreamFormat: Sync {
+pub(super) trait StreamFormat: Sync {
     /// Returns whether only this dialect has such an event.
     fn is_event(&self, event: &ParsedObject) -> bool;
 

@@ -20,7 +20,7 @@ impl ConnectionTask {
     ///
     /// # Errors
     /// Why the connection can't continue.
-    pub(super) fn receive_http(&mut self, event: HttpEvent) -> Result<Vec<SessionEvent>, String> {
+    fn receive_http(&mut self, event: HttpEvent) -> Result<Vec<SessionEvent>, String> {
         let (request, events) = match event {
             HttpEvent::Message { request, body } => (request, self.session.receive(&body)),
             HttpEvent::Refused { request, error } if error.code == RpcError::HEADER_MISMATCH => {

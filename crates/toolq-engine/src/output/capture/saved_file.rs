@@ -59,7 +59,7 @@ impl SavedFile {
     }
 
     /// Like [`Self::persist`], with another extension.
-    pub(super) fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
+    fn persist_as(self, extension: &str) -> io::Result<PathBuf> {
         let name = format!("{}.{extension}", hex_digest(self.digest));
         let path = self.dir.join(name);
         self.file.persist(&path)?;

@@ -36,7 +36,7 @@ impl ClientSession {
     }
 
     /// Answers a request of the server with an error.
-    pub(super) fn refuse_request(&mut self, id: &RequestId, error: RpcError) {
+    fn refuse_request(&mut self, id: &RequestId, error: RpcError) {
         if self.is_answering {
             self.outbox.error(Some(id), error);
         }
@@ -60,7 +60,7 @@ impl ClientSession {
     }
 
     /// Returns the request without an answer, if there is just one.
-    pub(super) fn find_only_request(&self) -> Option<u64> {
+    fn find_only_request(&self) -> Option<u64> {
         let mut handshake = [DISCOVER_ID, INITIALIZE_ID].into_iter();
         let handshake = handshake.find(|request| self.is_waiting_for(*request));
         let mut pending = self.pending.keys().copied();
@@ -89,7 +89,7 @@ impl ClientSession {
         }
     }
 
-    pub(super) fn on_handshake(
+    fn on_handshake(
         &mut self,
         id: u64,
         result: Result<&RawValue, RpcError>,
@@ -120,7 +120,7 @@ impl ClientSession {
         }
     }
 
-    pub(super) fn on_tools(
+    fn on_tools(
         &mut self,
         mut pages: ToolListPages,
         result: Result<&RawValue, RpcError>,
@@ -139,7 +139,7 @@ impl ClientSession {
         Some(SessionEvent::ToolsListed(list))
     }
 
-    pub(super) fn on_call_result(
+    fn on_call_result(
         &mut self,
         mut call: PendingCall,
         result: Result<&RawValue, RpcError>,

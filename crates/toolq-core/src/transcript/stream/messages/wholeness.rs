@@ -39,7 +39,7 @@ impl OpenMessage {
 
     /// Returns whether an input is what the model sent, even if it's no valid JSON: its end has come, and it has all of its own
     /// pieces.
-    pub(super) fn is_settled(&self, number: usize) -> bool {
+    fn is_settled(&self, number: usize) -> bool {
         let block = &self.blocks[number];
         block.is_complete && self.is_apart(number) && !block.input.contradicts_itself()
     }

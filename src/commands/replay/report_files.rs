@@ -1,10 +1,11 @@
 //! Opens the reports of a replay.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::args::replay::ReplayArguments as Arguments;
+use crate::commands::replay::ReplayArguments;
 use crate::context::{CommandContext, LoadedToolsFile};
 use crate::output::{
     CommandError, StderrStream, StderrWriter, check_output_file, follow_links, stdout,
@@ -12,7 +13,6 @@ use crate::output::{
 use crate::replay::{
     HtmlReport, JsonReport, JunitReport, MarkdownReport, ReplayReport, TerminalReport,
 };
-use crate::session::report_file::ReportFile;
 use toolq_core::tools_file::YamlContent;
 
 /// Opens the report on the terminal and each one that the arguments name. Existing files are truncated right away, so
@@ -21,7 +21,7 @@ use toolq_core::tools_file::YamlContent;
 /// # Errors
 /// A file can't be written, is a recording, tools.yaml or a session log, or several reports would go to stdout.
 pub fn open_reports(
-    arguments: &Arguments,
+    arguments: &ReplayArguments,
     context: &CommandContext,
     tools: &LoadedToolsFile,
     recordings: &[PathBuf],
@@ -66,7 +66,7 @@ pub fn open_reports(
 /// Checks that each report gets a file of its own, and that nothing else in that file is lost.
 fn check_report_files(
     wanted: &[&Option<PathBuf>],
-    arguments: &Arguments,
+    arguments: &ReplayArguments,
     tools: &LoadedToolsFile,
     recordings: &[PathBuf],
 ) -> Result<(), CommandError> {
@@ -112,4 +112,51 @@ fn tool_locations(file: &LoadedToolsFile) -> HashMap<String, String> {
     let tools = tools.iter();
     let locations = tools.map(|tool| (tool.key.clone(), file.place_of(tool.key_span)));
     locations.collect()
+}
+
+// A file that a report is written to.
+
+/// Why a report isn't complete.
+#[derive(Debug, thiserror::Error)]
+#[error("{} can't be written: {cause}", path.display())]
+pub(crate) struct ReportFileError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+/// A file that names itself in its errors, each of which has a [`ReportFileError`] within.
+struct ReportFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl ReportFile {
+    /// Creates or truncates the file.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let file = File::create(path).map_err(|cause| name_error(path, cause))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+        })
+    }
+}
+
+impl Write for ReportFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        written.map_err(|cause| name_error(&self.path, cause))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        flushed.map_err(|cause| name_error(&self.path, cause))
+    }
+}
+
+fn name_error(path: &Path, cause: io::Error) -> io::Error {
+    let path = path.to_owned();
+    io::Error::new(cause.kind(), ReportFileError { path, cause })
 }
