@@ -305,7 +305,7 @@ fn every_log_word_is_documented() {
     let status = quoted_words(statuses, "\nstatuses! {", "\n}");
     let reasons = quoted_words(statuses, "InternalError = \"internal_error\",", "\n}");
     let types = quoted_words(
-        "crates/toolq-log/src/records/kind.rs",
+        "crates/toolq-log/src/records/record.rs",
         "fn name(",
         "/// Whether",
     );
