@@ -35,9 +35,13 @@ grep -q '2 of 4 calls differ' report.md || fail "the report says something else"
 grep -q '/size: is required' report.md || fail "the report doesn't say that a size is missing"
 grep -q '^- 3.90$' report.md || fail "the report doesn't say what coffee used to cost"
 
-say "The new size would break what models do, so it becomes optional."
-try 0 "sed 's/required: .drink, size./required: [drink]/; s/ordered a {size} {drink}/ordered a {drink}/' tools.yaml > new.yaml"
+say "Requiring a size would break what models do, so it becomes optional: {size?} is left out if the model gives none."
+try 0 "sed 's/required: .drink, size./required: [drink]/; s/{size}/{size?}/' tools.yaml > new.yaml"
 mv new.yaml tools.yaml
+try 0 "toolq call order -q --no-log '{\"drink\": \"coffee\", \"size\": \"large\"}' | tee ordered.txt"
+grep -q '^ordered a large coffee$' ordered.txt || fail "the size is lost"
+try 0 "toolq call order -q --no-log '{\"drink\": \"coffee\"}' | tee ordered.txt"
+grep -q '^ordered a coffee$' ordered.txt || fail "an order without a size differs from the recorded one"
 try 1 'toolq replay -q recordings'
 
 say "The new price is meant, so the recording is updated. Nothing differs anymore."
