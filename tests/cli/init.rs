@@ -352,7 +352,6 @@ fn a_loop_without_calls_prints_only_the_answer() {
     }
 }
 
-/// An API that refuses the key ends a loop with an error, without the key in it.
 #[test]
 fn a_loop_ends_after_50_turns() {
     for language in ["sh", "python", "typescript"] {
@@ -371,6 +370,30 @@ fn a_loop_ends_after_50_turns() {
     }
 }
 
+/// A busy API is asked up to three times again, after the pause that it names.
+#[test]
+fn a_loop_asks_a_busy_api_again() {
+    let busy = |status| {
+        let error = json!({"type": "error"}).to_string();
+        ApiBehavior::Respond(status, "Retry-After: 0\r\n", error)
+    };
+    for language in ["sh", "python", "typescript"] {
+        let Some(command) = loop_command(language) else {
+            continue;
+        };
+        let api = ScriptedApi::new(&[busy(429), busy(529), busy(503), text_response("done")]);
+        let ran = run_against(&api.url, language, &command).assert_exit(0);
+        assert_eq!(ran.stdout, "done\n", "{language}");
+        assert_eq!(api.requests().len(), 4, "{language}");
+
+        let api = ScriptedApi::new(&vec![busy(529); 5]);
+        let ran = run_against(&api.url, language, &command).assert_exit(1);
+        assert!(ran.stderr.contains("529"), "{language}: {}", ran.stderr);
+        assert_eq!(api.requests().len(), 4, "{language}");
+    }
+}
+
+/// An API that refuses the key ends a loop with an error, without the key in it.
 #[test]
 fn a_loop_ends_when_the_api_refuses() {
     let refuse = ApiBehavior::Respond(401, "", json!({"type": "error"}).to_string());

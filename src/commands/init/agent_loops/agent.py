@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -25,15 +26,20 @@ def ask(messages, tools):
     """Sends the conversation, and returns the model's response."""
     body = {"model": MODEL, "max_tokens": 4096, "tools": tools, "messages": messages}
     request = urllib.request.Request(URL, json.dumps(body).encode(), HEADERS)
-    try:
-        with urllib.request.urlopen(request) as response:
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        sys.exit(f"the API answered {error.code}: {error.read().decode(errors='replace')}")
-    except OSError as error:
-        sys.exit(f"{URL} can't be reached: {getattr(error, 'reason', error)}")
-    except ValueError:
-        sys.exit(f"{URL} answered with something that isn't JSON: did a proxy answer?")
+    for pause in (2, 4, 8, None):  # seconds before a busy API is asked again
+        try:
+            with urllib.request.urlopen(request) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            is_busy = error.code == 429 or error.code >= 500
+            if not is_busy or pause is None:
+                sys.exit(f"the API answered {error.code}: {error.read().decode(errors='replace')}")
+            after = error.headers.get("Retry-After", "")
+            time.sleep(int(after) if after.isdecimal() else pause)
+        except OSError as error:
+            sys.exit(f"{URL} can't be reached: {getattr(error, 'reason', error)}")
+        except ValueError:
+            sys.exit(f"{URL} answered with something that isn't JSON: did a proxy answer?")
 
 
 def main():

@@ -16,10 +16,17 @@ while :; do
     [ "$turn" -le 50 ] || { echo 'there is no answer after 50 turns' >&2; exit 1; }
     jq -n --arg model "${ANTHROPIC_MODEL:-claude-sonnet-5-5}" --slurpfile tools "$dir/tools.json" --slurpfile messages "$dir/messages.json" \
         '{model: $model, max_tokens: 4096, tools: $tools[0], messages: $messages[0]}' > "$dir/request.json"
-    # The key comes from stdin: every user of the machine can read arguments.
-    printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |
-        curl -sS --fail-with-body -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
-            -d "@$dir/request.json" "$url" > "$dir/response.json" || { cat "$dir/response.json" >&2; exit 1; }
+    for pause in 2 4 8 ''; do  # seconds before a busy API is asked again
+        : > "$dir/response.json"
+        # The key comes from stdin: every user of the machine can read arguments.
+        code=$(printf 'x-api-key: %s\n' "$ANTHROPIC_API_KEY" |
+            curl -sS --fail-with-body -H @- -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
+                -d "@$dir/request.json" -D "$dir/headers" -o "$dir/response.json" -w '%{http_code}' "$url") && break
+        case $code in 429 | 5??) ;; *) pause= ;; esac
+        [ -n "$pause" ] || { cat "$dir/response.json" >&2; exit 1; }
+        after=$(sed -n 's/^[Rr]etry-[Aa]fter: *\([0-9][0-9]*\).*/\1/p' "$dir/headers")
+        sleep "${after:-$pause}"
+    done
     status=0
     toolq run -q "$dir/response.json" > "$dir/results.json" || status=$?
     case $status in

@@ -2,6 +2,7 @@
 //   ANTHROPIC_API_KEY=… npx tsx agent.ts 'Which files are here?'       (Node 22.18 and later: node agent.ts)
 import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const MAX_TURNS = 50;
 
@@ -30,9 +31,15 @@ function failToReach(error: Error): never {
 async function ask(messages: Message[], tools: unknown): Promise<ModelResponse> {
   const model = process.env.ANTHROPIC_MODEL ?? "claude-sonnet-5-5";
   const body = JSON.stringify({ model, max_tokens: 4096, tools, messages });
-  const response = await fetch(url, { method: "POST", headers, body }).catch(failToReach);
-  if (!response.ok) throw new Error(`the API answered ${response.status}: ${await response.text()}`);
-  return (await response.json()) as ModelResponse;
+  // Seconds before a busy API is asked again, up to three times.
+  for (let pause = 2; ; pause *= 2) {
+    const response = await fetch(url, { method: "POST", headers, body }).catch(failToReach);
+    if (response.ok) return (await response.json()) as ModelResponse;
+    const isBusy = response.status === 429 || response.status >= 500;
+    if (!isBusy || pause > 8) throw new Error(`the API answered ${response.status}: ${await response.text()}`);
+    const after = response.headers.get("retry-after") ?? "";
+    await sleep(1000 * (/^\d+$/.test(after) ? Number(after) : pause));
+  }
 }
 
 const tools: unknown = JSON.parse(execFileSync("toolq", ["tools"], { encoding: "utf8" }));
