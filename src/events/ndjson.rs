@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::events::background_writer::{BackgroundWriter, Barrier};
 use crate::events::call_snapshots::CallSnapshots;
 use crate::events::event_line::{EventLine, ServerLine, ToolsChangeLine, duration_to_ms};
-use crate::terminal::{PROBING_LABEL, outcome_label};
+use crate::terminal::{PROBING_LABEL, call_caption};
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{
@@ -109,7 +109,7 @@ impl NdjsonSink {
                 self.on_status(call, tip.map(Cow::Borrowed), *progress);
             }
             Event::Retrying { call, .. } => {
-                let label = outcome_label::retry_label(event).map(Cow::Owned);
+                let label = call_caption::retry_label(event).map(Cow::Owned);
                 self.on_status(call, label, None);
                 self.calls.reset_attempt(call);
             }

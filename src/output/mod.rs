@@ -4,7 +4,6 @@ pub(crate) mod diagnostics;
 mod output_file;
 mod printer;
 mod problem_report;
-mod stalled_reader;
 mod stderr;
 pub(crate) mod stdout;
 pub(crate) mod trace;

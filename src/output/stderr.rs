@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use clap::ValueEnum;
 use indicatif::TermLike;
 
-use crate::output::stalled_reader::{self, PIECE_BYTES};
+use crate::output::stdout::{self, PIECE_BYTES};
 use crate::terminal::kind_style;
 use redact::Mask;
 use toolq_core::exit::{CommandError, Exit};
@@ -73,7 +73,7 @@ impl StderrWriter {
 
     /// Returns whether to color stdout.
     pub fn is_stdout_colored(&self) -> bool {
-        self.allows_color(crate::output::stdout::is_terminal)
+        self.allows_color(stdout::is_terminal)
     }
 
     /// Returns a text of toolq with symbols that the locale has.
@@ -217,7 +217,7 @@ impl Write for StderrStream {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut stderr = io::stderr().lock();
         for piece in bytes.chunks(PIECE_BYTES) {
-            stalled_reader::wait_until_stderr_writable(&stderr);
+            stdout::wait_until_stderr_writable(&stderr);
             stderr.write_all(piece)?;
         }
         Ok(())
@@ -339,7 +339,7 @@ impl TermLike for StderrTerminal {
 
     fn flush(&self) -> io::Result<()> {
         let mut stderr = io::stderr().lock();
-        stalled_reader::wait_until_stderr_writable(&stderr);
+        stdout::wait_until_stderr_writable(&stderr);
         stderr.write_all(self.take_frame().as_bytes())
     }
 }

@@ -6,17 +6,21 @@ use std::future::pending;
 use std::io::IoSlice;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
 use rustix::io::{ReadWriteFlags, pwritev2};
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
-use toolq_core::exit::{CommandError, Exit};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
-use crate::output::stalled_reader::{self, PIECE_BYTES};
+use toolq_core::exit::{CommandError, Exit};
 
 /// Why stdout can't be written.
 #[derive(Debug)]
@@ -87,11 +91,6 @@ pub fn check_open() -> Result<(), StdoutError> {
     Ok(())
 }
 
-/// Gives up a reader that keeps the pipe open without reading, from now on. Until then, writing waits for it.
-pub fn limit_waiting() {
-    stalled_reader::limit_waiting();
-}
-
 /// Writes `text` and a newline, and flushes.
 ///
 /// # Errors
@@ -130,7 +129,7 @@ fn write_all(stdout: &impl AsFd, mut bytes: &[u8]) -> io::Result<bool> {
             bytes = &bytes[written..];
             continue;
         }
-        if !stalled_reader::wait_until_writable(stdout)? {
+        if !wait_until_writable(stdout)? {
             return Ok(false);
         }
         let piece = &bytes[..bytes.len().min(piece_bytes)];
@@ -214,6 +213,72 @@ extern "C" fn probe_stdout() {
 /// Returns whether stdout was missing when the program started.
 fn started_without_stdout() -> bool {
     STARTED_WITHOUT_STDOUT.load(Ordering::Relaxed)
+}
+
+// Waits for the readers of stdout and stderr. Once toolq is shutting down, it gives up a reader of stdout that has stalled.
+
+/// What a pipe takes without blocking once it is ready: its `PIPE_BUF`.
+pub(super) const PIECE_BYTES: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
+/// How long the reader may take for one piece once toolq is shutting down.
+const STALLED_READER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether toolq is shutting down.
+const CHECK_INTERVAL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+static ENDING_SINCE: OnceLock<Instant> = OnceLock::new();
+
+/// Gives up a reader that keeps the pipe open without reading, from now on. Until then, writing waits for it.
+pub fn limit_waiting() {
+    ENDING_SINCE.get_or_init(Instant::now);
+}
+
+/// Waits until `stdout` takes [`PIECE_BYTES`]. Returns `false` if it should no longer be waited for.
+pub(super) fn wait_until_writable(stdout: &impl AsFd) -> io::Result<bool> {
+    if is_writable(stdout, Timespec::default())? {
+        return Ok(true);
+    }
+    let waiting_since = Instant::now();
+    without_worker(|| {
+        loop {
+            if is_writable(stdout, CHECK_INTERVAL)? {
+                return Ok(true);
+            }
+            let is_over =
+                |ending: &Instant| waiting_since.max(*ending).elapsed() >= STALLED_READER_TIMEOUT;
+            if ENDING_SINCE.get().is_some_and(is_over) {
+                return Ok(false);
+            }
+        }
+    })
+}
+
+/// Waits until `stderr` takes [`PIECE_BYTES`], however long that takes. After an error, writing fails as well.
+pub(super) fn wait_until_stderr_writable(stderr: &impl AsFd) {
+    if let Ok(false) = is_writable(stderr, Timespec::default()) {
+        without_worker(|| while let Ok(false) = is_writable(stderr, CHECK_INTERVAL) {});
+    }
+}
+
+/// Returns whether `output` takes [`PIECE_BYTES`] within `timeout`.
+fn is_writable(output: &impl AsFd, timeout: Timespec) -> io::Result<bool> {
+    let mut polled = [PollFd::new(output, PollFlags::OUT)];
+    match poll(&mut polled, Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Calls `wait`, which blocks. A worker of the runtime hands its tasks to another thread first, so that timeouts still end
+/// calls.
+fn without_worker<T>(wait: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(wait),
+        _ => wait(),
+    }
 }
 
 #[cfg(test)]

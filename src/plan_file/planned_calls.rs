@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::output::CommandError;
-use crate::plan_file::file::{CallEntry, PlanBody, PlanBuilder, PlanFile};
+use crate::plan_file::{CallEntry, PlanBody, PlanBuilder, PlanFile};
 use redact::Mask;
 use toolq_core::json::{Input, JsonText, meaning_digest};
 use toolq_core::types::{

@@ -8,13 +8,12 @@ use indicatif::ProgressDrawTarget;
 
 use crate::terminal::bar_styles::BarOptions;
 use crate::terminal::call_caption::{
-    CallCaption, PartialCallLabels, agent_turn_label, batch_label, short_name,
+    self, CallCaption, PartialCallLabels, agent_turn_label, batch_label, short_name,
 };
 use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::screen::ProgressScreen;
 use crate::terminal::{
-    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, outcome_label,
-    row_key,
+    RowKey, WRAPPED_LINE_INDENT, failure_line, is_agent_batch, mask_and_escape, row_key,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -87,7 +86,7 @@ impl ProgressBars {
                 ..
             } => self.on_status(call, *tip, *progress),
             Event::Retrying { call, .. } => {
-                let label = outcome_label::retry_label(event);
+                let label = call_caption::retry_label(event);
                 self.on_status(call, label.as_deref(), None);
             }
             Event::Finished {
@@ -133,7 +132,7 @@ impl ProgressBars {
         match event {
             Event::Describing { tool } => {
                 let key = RowKey::Describe(tool.name.clone());
-                self.add_named_row(key, &tool.name, outcome_label::DESCRIBING_LABEL);
+                self.add_named_row(key, &tool.name, call_caption::DESCRIBING_LABEL);
             }
             Event::Described { tool, .. } => {
                 self.screen.remove_row(&RowKey::Describe(tool.name.clone()));
@@ -141,7 +140,7 @@ impl ProgressBars {
             Event::ListingTools { server } => {
                 let name = &server.server.name;
                 let key = RowKey::Server(name.clone());
-                self.add_named_row(key, name, outcome_label::LISTING_LABEL);
+                self.add_named_row(key, name, call_caption::LISTING_LABEL);
             }
             Event::ToolsListed { server, .. } => {
                 let key = RowKey::Server(server.server.name.clone());
@@ -218,7 +217,7 @@ impl ProgressBars {
 
     /// Shows that a call waits for its turn, in a row of its own unless it already runs and is to be retried.
     fn on_throttled(&mut self, call: &CallRef, wait: &StartWait) {
-        let label = outcome_label::throttle_label(wait);
+        let label = call_caption::throttle_label(wait);
         let key = row_key(call);
         if self.screen.has_row(&key) {
             return self.on_status(call, Some(&label), None);
@@ -281,7 +280,7 @@ impl ProgressBars {
 
     /// Leaves the failure of a call above the rows, with the command line that repeats it.
     fn print_failure(&self, known: &CallCaption, outcome: &Outcome, duration: Duration) {
-        let label = outcome_label::failure_label(outcome, duration);
+        let label = call_caption::failure_label(outcome, duration);
         let (path, subject, cause) = (&known.path, &known.subject, failure_cause(outcome));
         let line = failure_line(path, subject, &label, cause.as_deref(), &self.mask);
         let line = format!("{}: {line}", self.options.kind_label(outcome.kind()));
@@ -301,7 +300,7 @@ impl ProgressBars {
 fn arriving_label(input: &str, mask: &Mask) -> String {
     let known = input.trim();
     if known.len() < 2 {
-        return outcome_label::ARRIVING_LABEL.to_owned();
+        return call_caption::ARRIVING_LABEL.to_owned();
     }
     let known = mask_and_escape(known, mask);
     format!(

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::terminal::call_caption::CallLabels;
+use crate::terminal::call_caption::{self, CallLabels};
 use crate::terminal::repeat_command::RepeatCommand;
 use crate::terminal::{
-    MAX_PIPED_SUBJECT_COLUMNS, call_path, failure_line, mask_and_escape, outcome_label,
-    short_subject,
+    MAX_PIPED_SUBJECT_COLUMNS, call_path, failure_line, mask_and_escape, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -71,7 +70,7 @@ impl FailureList {
             line: failure_line(
                 &mask_and_escape(&name, mask),
                 &short_subject(&labels, mask, MAX_PIPED_SUBJECT_COLUMNS),
-                &outcome_label::failure_label(outcome, duration),
+                &call_caption::failure_label(outcome, duration),
                 failure_cause(outcome).as_deref(),
                 mask,
             ),

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::output::with_ascii_symbols;
-use crate::terminal::call_caption::{CallLabels, PartialCallLabels, agent_turn, batch_label};
+use crate::terminal::call_caption::{self, CallLabels, PartialCallLabels, agent_turn, batch_label};
 use crate::terminal::repeat_command::{CallRepeat, RepeatCommand};
 use crate::terminal::{
     MAX_PIPED_SUBJECT_COLUMNS, MAX_SUBJECT_COLUMNS, RowKey, WRAPPED_LINE_INDENT, call_path,
-    failure_line, is_agent_batch, mask_and_escape, outcome_label, row_key, short_input,
-    short_subject,
+    failure_line, is_agent_batch, mask_and_escape, row_key, short_input, short_subject,
 };
 use redact::Mask;
 use toolq_core::answer::failure_cause;
@@ -127,29 +126,29 @@ impl ProgressLines {
                 self.write_line(&format!(
                     "{}: {}",
                     self.call_name(call),
-                    outcome_label::PROBING_LABEL
+                    call_caption::PROBING_LABEL
                 ));
             }
             Event::Throttled { call, wait } => {
-                let label = outcome_label::throttle_label(wait);
+                let label = call_caption::throttle_label(wait);
                 self.write_line(&format!("{}: {label}", self.call_name(call)));
             }
             Event::Describing { tool } => {
                 self.write_line(&format!(
                     "{}: {}",
                     mask_and_escape(&tool.name, &self.mask),
-                    outcome_label::DESCRIBING_LABEL
+                    call_caption::DESCRIBING_LABEL
                 ));
             }
             Event::ListingTools { server } => {
                 self.write_line(&format!(
                     "{}: {}",
                     mask_and_escape(&server.server.name, &self.mask),
-                    outcome_label::LISTING_LABEL
+                    call_caption::LISTING_LABEL
                 ));
             }
             Event::Retrying { call, .. } => {
-                let label = outcome_label::retry_label(event).unwrap_or_default();
+                let label = call_caption::retry_label(event).unwrap_or_default();
                 self.write_line(&format!("{}: {label}", self.call_name(call)));
             }
             Event::Finished {
@@ -170,7 +169,7 @@ impl ProgressLines {
             let number = call_number(call);
             self.write_line(&format!(
                 "{number} {name}: {}",
-                outcome_label::ARRIVING_LABEL
+                call_caption::ARRIVING_LABEL
             ));
         }
     }
@@ -219,7 +218,7 @@ impl ProgressLines {
         let name = self.call_name(call);
         let remark = match self.calls.remove(&row_key(call)) {
             Some(known) if outcome.is_error() => {
-                let label = outcome_label::failure_label(outcome, duration);
+                let label = call_caption::failure_label(outcome, duration);
                 let cause = failure_cause(outcome);
                 let line =
                     failure_line(&name, &known.subject, &label, cause.as_deref(), &self.mask);
@@ -234,7 +233,7 @@ impl ProgressLines {
             Some(CallLineState { remark, .. }) if !remark.is_empty() => format!(" {remark}"),
             _ => String::new(),
         };
-        let label = outcome_label::timed_outcome_label(outcome, duration);
+        let label = call_caption::timed_outcome_label(outcome, duration);
         self.write_line(&format!("{name}: {label}{remark}"));
     }
 

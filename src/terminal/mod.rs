@@ -2,10 +2,9 @@
 
 mod bar_styles;
 mod bars;
-mod call_caption;
+pub(crate) mod call_caption;
 mod failure_list;
 mod lines;
-pub(crate) mod outcome_label;
 mod repeat_command;
 mod screen;
 mod summary;
@@ -22,10 +21,9 @@ use toolq_core::types::{CallKey, CallRef, CheckedCall, OutcomeKind};
 
 pub(crate) use bar_styles::BarOptions;
 pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
-pub(crate) use call_caption::{CallLabels, PartialCallLabels};
+pub(crate) use call_caption::{CallLabels, PROBING_LABEL, PartialCallLabels};
 pub(crate) use failure_list::{FailureList, OutcomeTally, calls_label};
 pub(crate) use lines::ProgressLines;
-pub(crate) use outcome_label::PROBING_LABEL;
 pub(crate) use repeat_command::RepeatCommand;
 pub(crate) use screen::ProgressScreen;
 pub(crate) use summary::RunSummary;

@@ -19,8 +19,6 @@ mod descendants;
 #[cfg(target_os = "linux")]
 mod forked_child;
 #[cfg(target_os = "linux")]
-mod orphans;
-#[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod reaper;

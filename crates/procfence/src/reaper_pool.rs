@@ -11,11 +11,11 @@ use rustix::process::Pid;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
+use crate::descendants;
 use crate::protocol::{REPLY_BYTES, ReaperReply, ReaperRequest, send_with_fds};
 use crate::sandbox::{ProgramSandbox, SandboxShape};
 use crate::spawn::SpawnRequest;
 use crate::supervisor_client::SupervisorClient;
-use crate::{descendants, orphans};
 
 /// The reapers of a host, in two pools: strict ones, and lenient ones, which may release what they started. Clones share
 /// the pools.
@@ -150,7 +150,7 @@ impl ReaperPool {
         let was_killed = lock(&self.supervisors).any_was_killed();
         if was_killed {
             // If no thread can be started, closing the pool looks again.
-            let _ = tokio::task::spawn_blocking(|| orphans::kill_and_reap(&[])).await;
+            let _ = tokio::task::spawn_blocking(|| descendants::kill_and_reap(&[])).await;
         }
     }
 }
@@ -283,7 +283,7 @@ impl PoolSupervisors {
             // If no thread can be started, what is left is killed when the pool closes.
             let _ = thread.spawn(move || {
                 killed.wait_until_killed();
-                orphans::kill_and_reap(&[]);
+                descendants::kill_and_reap(&[]);
             });
         }
     }
@@ -318,7 +318,7 @@ impl PoolSupervisors {
             self.killed.push(current.pid());
         }
         if !self.killed.is_empty() {
-            orphans::kill_and_reap(&self.killed);
+            descendants::kill_and_reap(&self.killed);
         }
     }
 }

@@ -336,10 +336,7 @@ fn check_errno(errno: c_int) -> Result<(), c_int> {
 ///
 /// # Errors
 /// The operating system's error number. Nothing ran.
-fn fork_spawn(
-    request: &SpawnRequest,
-    descriptors: &ChildDescriptors<'_>,
-) -> Result<Pid, c_int> {
+fn fork_spawn(request: &SpawnRequest, descriptors: &ChildDescriptors<'_>) -> Result<Pid, c_int> {
     // After the fork, the child can't allocate.
     let program = ProgramPointers::new(request);
     let (failure, failure_writer) = failure_pipe().map_err(Errno::raw_os_error)?;

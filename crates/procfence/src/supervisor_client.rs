@@ -21,7 +21,7 @@ use crate::protocol::{ResourceLimits, send_with_fds};
 use crate::reaper_supervisor::{self, FAILURE_EXIT_CODE, SupervisorRequest};
 use crate::spawn::{SpawnRequest, spawn};
 use crate::timing::SUPERVISOR_EXIT_TIMEOUT;
-use crate::{forked_child, orphans};
+use crate::{descendants, forked_child};
 
 /// A running supervisor. When this is dropped, the supervisor ends.
 #[derive(Debug)]
@@ -68,9 +68,9 @@ impl SupervisorClient {
         };
         let dev_null = dev_null.as_fd();
         let descriptors = [dev_null, dev_null, dev_null, theirs.as_fd()];
-        let pid = orphans::spawn_supervisor(|| spawn(&request, &descriptors))
+        let pid = descendants::spawn_supervisor(|| spawn(&request, &descriptors))
             .map_err(io::Error::from_raw_os_error)?;
-        orphans::become_subreaper(lenient);
+        descendants::become_subreaper(lenient);
         Ok(Self {
             control,
             pid,

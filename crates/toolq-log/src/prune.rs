@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::open::{blob_dir_for, is_default_log_name, list_matching_files, lock};
+use crate::open::{blob_dir_for, is_default_log_name, list_matching_files, sessions};
 use crate::read::{Corruption, RecordReader};
 use crate::records::record::write_sealed_line;
 use crate::records::{
@@ -87,13 +87,13 @@ impl PruneOptions {
                 source,
             }
         };
-        let file = lock::open_owned(log)?;
+        let file = sessions::open_owned(log)?;
         // Settles most cases without reading the log.
         let modified_ms = modified_ms(&file.metadata().map_err(io("read"))?);
         if modified_ms >= self.written_before_ms {
             return Ok(PruneResult::TooRecent);
         }
-        if !lock::try_lock_current(&file, log)? {
+        if !sessions::try_lock_current(&file, log)? {
             return Ok(PruneResult::InUse);
         }
         let corrupt = |corruption| LogError::from_corruption(log, corruption);

@@ -234,12 +234,7 @@ impl SpanBuilder {
     }
 
     /// Returns the span of the agent that worked on a call, whose own span has these facts.
-    fn agent_span(
-        &self,
-        call: &TracedCall,
-        usage: &AgentUsage,
-        facts: &SpanFacts,
-    ) -> SpanData {
+    fn agent_span(&self, call: &TracedCall, usage: &AgentUsage, facts: &SpanFacts) -> SpanData {
         let mut sum = ReportedUsage::default();
         for tokens in usage.usage.values() {
             sum += *tokens;

@@ -156,11 +156,7 @@ fn begin_log(
 }
 
 /// Creates an engine. What it would keep beside the log is gone with it, so outputs that are cut aren't saved.
-fn new_engine(
-    settings: &TurnSettings,
-    log: Option<&SessionLog>,
-    file: &TurnLogFile,
-) -> Engine {
+fn new_engine(settings: &TurnSettings, log: Option<&SessionLog>, file: &TurnLogFile) -> Engine {
     Engine::new(EngineSettings {
         log_files: vec![file.dir().to_owned()],
         task_id: log.map_or_else(random_task_id, SessionLog::session_id),

@@ -33,10 +33,7 @@ pub(crate) fn select_logs(
 }
 
 /// Returns the session in the default directory that was written last.
-fn latest_session(
-    context: &CommandContext,
-    access: Access,
-) -> Result<PathBuf, CommandError> {
+fn latest_session(context: &CommandContext, access: Access) -> Result<PathBuf, CommandError> {
     let directory = toolq_log::sessions_dir(&context.environment);
     let latest = directory.and_then(|directory| toolq_log::find_latest_session(&directory));
     latest.map_err(|error| error.for_command(access))

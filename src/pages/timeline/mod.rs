@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use crate::pages::call_details::{
-    CallDetails, cut_text, details_panel, input_beginning, text_limit,
-};
 use crate::pages::frame::{CHUNK_ROWS, Page, filter_form, visible_text};
-use crate::pages::time_axis::{TimeAxis, axis_row, bar_patterns};
+use crate::pages::time_axis::{
+    CallDetails, TimeAxis, axis_row, bar_patterns, cut_text, details_panel, input_beginning,
+    text_limit,
+};
 use crate::pages::timeline::groups::{CallGroup, RowPlacement, group_calls};
 use crate::terminal::{OutcomeTally, calls_label};
 use crate::timeline::{LogTimeline, LoggedRun, TimelineCall};

@@ -5,8 +5,6 @@
 //! doesn't need. So it gives them up before its first call, and its later calls all have sandboxes of the same shape.
 
 #[cfg(target_os = "linux")]
-mod private_temp_dir;
-#[cfg(target_os = "linux")]
 mod reaper_sandboxes;
 #[cfg(target_os = "linux")]
 mod ruleset;

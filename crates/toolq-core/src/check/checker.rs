@@ -320,10 +320,7 @@ fn outcome_in_input(verdict: &Verdict, input_state: InputState) -> Option<Outcom
 
 /// Returns whether the call is concurrency-safe, and what decided it. `matches` returns whether the executed input
 /// matches the `when` schema; it's only called if there is one.
-fn decide_safety(
-    safety: &SafetyPolicy,
-    matches: impl FnOnce() -> bool,
-) -> (bool, SafetySource) {
+fn decide_safety(safety: &SafetyPolicy, matches: impl FnOnce() -> bool) -> (bool, SafetySource) {
     match safety {
         SafetyPolicy::Declared(safe) => (*safe, SafetySource::Declared),
         SafetyPolicy::When(_) => (matches(), SafetySource::When),

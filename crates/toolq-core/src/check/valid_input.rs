@@ -122,11 +122,7 @@ fn compile_input_schema<'c>(
 const MAX_ROUNDS: usize = 3;
 
 /// Returns the coerced input and its tree, if that input is valid.
-fn coerce_input(
-    input: &Input,
-    value: &Value,
-    schema: &CompiledSchema,
-) -> Option<(Input, Value)> {
+fn coerce_input(input: &Input, value: &Value, schema: &CompiledSchema) -> Option<(Input, Value)> {
     let mut type_errors = schema.type_errors(value);
     let mut candidate = input.clone();
     for _ in 0..MAX_ROUNDS {

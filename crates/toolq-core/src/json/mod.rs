@@ -2,15 +2,13 @@
 
 mod canonical;
 mod decimal;
-mod expect_json;
 mod input;
 mod value;
 
 pub(crate) use canonical::JsonEdits;
-pub use canonical::{indent_json, join_json_lines, meaning_digest};
+pub use canonical::{expect_json, indent_json, join_json_lines, meaning_digest};
 pub use decimal::find_lost_digits;
 pub(crate) use decimal::{Decimal, rounded_integer};
-pub use expect_json::expect_json;
 pub use input::{Input, InvalidInput, MAX_INPUT_BYTES, check_json, to_json_line};
 pub(crate) use input::{MAX_INPUT_VALUES, describe_parse_error};
 pub(crate) use value::{

@@ -254,10 +254,7 @@ fn may_be_log_line(document: &InputDocument) -> bool {
 
 /// Returns the error for a document in which `given`, the dialect that the user named, finds no calls, if its form shows
 /// that it is of another dialect.
-fn mismatch_error<'a>(
-    document: &InputDocument<'a>,
-    given: Dialect,
-) -> Option<DocumentError<'a>> {
+fn mismatch_error<'a>(document: &InputDocument<'a>, given: Dialect) -> Option<DocumentError<'a>> {
     let Form::Of(dialect) = detect_form(document) else {
         return None;
     };

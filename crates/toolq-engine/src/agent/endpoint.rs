@@ -311,10 +311,7 @@ impl EnvTemplates<'_> {
     ///
     /// # Errors
     /// As [`Self::resolve_partial`].
-    fn resolve_optional(
-        &self,
-        template: Option<&Template>,
-    ) -> Result<Option<String>, Outcome> {
+    fn resolve_optional(&self, template: Option<&Template>) -> Result<Option<String>, Outcome> {
         template.map(|template| self.resolve(template)).transpose()
     }
 }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
 use crate::memory::claims::{ClaimsDir, Decided, EntryName, Made};
+use crate::memory::known_call::entries_error;
+use crate::memory::place::RememberedIn;
 use crate::memory::recollection::approval_of;
-use crate::memory::store::{MemoryStore, RememberedIn, entries_error};
+use crate::memory::store::MemoryStore;
 use crate::records::sha256_hex;
 use toolq_core::json::{JsonText, meaning_digest};
 use toolq_core::types::ApprovalDecision;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::error::LogError;
 use crate::memory::identity::{Identity, Remembered};
-use crate::memory::store::{MemoryStore, MemoryUse, RememberedIn};
+use crate::memory::place::{MemoryUse, RememberedIn};
+use crate::memory::store::MemoryStore;
 use redact::Mask;
 use toolq_core::os::Clock;
 use toolq_core::types::{

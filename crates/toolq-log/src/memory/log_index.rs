@@ -14,7 +14,7 @@ use crate::memory::approvals::AskedCall;
 use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
-use crate::open::lock;
+use crate::open::sessions;
 use crate::read::{Corruption, LineExtent, RecordReader};
 use crate::records::{
     CallContent, CallEndRecord, CallRecord, FormatVersion, Record, RecordContent, RecordKind,
@@ -109,7 +109,7 @@ impl LogIndex {
     /// # Errors
     /// It can't be opened.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, LogError> {
-        let file = match lock::open_to_read(path) {
+        let file = match sessions::open_to_read(path) {
             Ok(file) => file,
             Err(LogError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),

@@ -12,7 +12,9 @@ mod decision;
 mod doubts;
 mod history;
 mod identity;
+mod known_call;
 mod log_index;
+mod place;
 mod recollection;
 mod selection;
 mod store;
@@ -25,5 +27,5 @@ pub use doubts::{CallInDoubt, SettleError, calls_in_doubt, record_settlement, se
 pub use history::RecordedHistory;
 pub use identity::{Identity, MemoryKey, Remembered};
 pub(crate) use log_index::LogIndex;
+pub use place::{MemoryUse, RememberedIn, RunAgain};
 pub(crate) use store::MemoryStore;
-pub use store::{MemoryUse, RememberedIn, RunAgain};

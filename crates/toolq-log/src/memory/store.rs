@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,87 +9,15 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::memory::claims::{Claim, ClaimsDir, EntryName, Question, Settlement, log_name};
-use crate::memory::decision::{Asker, Attempt, AttemptEnd, Decision, LogAccess, ResultKind};
-use crate::memory::identity::{Identity, MemoryKey, Remembered};
+use crate::memory::claims::{Claim, ClaimsDir, EntryName, log_name};
+use crate::memory::decision::{Asker, Decision, LogAccess};
+use crate::memory::identity::{Identity, MemoryKey};
+use crate::memory::known_call::{KnownCall, add_entries, entries_error, member, read_call};
 use crate::memory::log_index::{AttemptFacts, CallFacts, LogIndex, ReadFacts};
+use crate::memory::place::{MemoryUse, RememberedIn, RunAgain};
 use crate::memory::selection::{Member, Recalled, recall};
-use crate::open::blob_dir_for;
 use toolq_core::os::sync_parent;
-use toolq_core::types::{CallContext, CallKey, EarlierRun};
-
-/// Where a memory is.
-#[derive(Debug, Clone)]
-pub enum RememberedIn {
-    /// In the folders that the runs of a user share.
-    State {
-        /// The entries.
-        claims: PathBuf,
-        /// The logs.
-        sessions: PathBuf,
-    },
-    /// In a log that the user named, and that only one run at a time writes. What others say about its calls is beside it.
-    Log {
-        /// What is beside it.
-        entries: PathBuf,
-    },
-}
-
-impl RememberedIn {
-    /// The memory that the runs of a user share, in the directory that toolq has for its state.
-    pub fn state(state_dir: &Path) -> Self {
-        Self::State {
-            claims: state_dir.join("claims"),
-            sessions: state_dir.join("sessions"),
-        }
-    }
-
-    /// The memory that a log belongs to: the one that the runs of a user share if the log lies in their folder, which is below
-    /// `state_dir`, or else the log itself.
-    pub fn of_log(log: &Path, state_dir: Option<&Path>) -> Self {
-        if let Some(state_dir) = state_dir {
-            let shared = Self::state(state_dir);
-            let is_named_as_one = log
-                .extension()
-                .is_some_and(|extension| extension == "jsonl");
-            if let Self::State { sessions, .. } = &shared
-                && is_named_as_one
-                && is_in(log, sessions)
-            {
-                return shared;
-            }
-        }
-        Self::log(log)
-    }
-
-    /// The log at this path.
-    pub fn log(path: &Path) -> Self {
-        Self::Log {
-            entries: blob_dir_for(path),
-        }
-    }
-}
-
-/// Which calls run again although they have run before.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum RunAgain {
-    /// None.
-    #[default]
-    None,
-    /// All.
-    All,
-    /// Those with these ids.
-    Ids(HashSet<String>),
-}
-
-/// How a session uses the memory.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryUse {
-    /// Which of its calls are remembered.
-    pub remembered: Remembered,
-    /// Which run again.
-    pub again: RunAgain,
-}
+use toolq_core::types::{CallKey, EarlierRun};
 
 /// The memory of a session.
 pub(crate) struct MemoryStore {
@@ -112,22 +39,6 @@ pub(crate) struct MemoryStore {
     taken_reads: Mutex<HashMap<(String, u64), CallKey>>,
     /// The attempts that this session has made, where its lock is the claim.
     claimed: Mutex<HashSet<String>>,
-}
-
-/// A call with what is known of its latest attempt. Without one, it only waits for an approval.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KnownCall {
-    pub(crate) instance: u32,
-    pub(crate) attempt: u32,
-    pub(crate) generation: u32,
-    pub(crate) context: CallContext,
-    pub(crate) settlement: Option<Settlement>,
-    access: LogAccess,
-    pub(crate) facts: Option<AttemptFacts>,
-    /// The log of the attempt.
-    pub(crate) log: String,
-    /// The run that made it first, as far as it was repeated on purpose.
-    pub(crate) origin: String,
 }
 
 /// What the memory knows of a call that is looked up.
@@ -571,165 +482,6 @@ impl MemoryStore {
     }
 }
 
-/// Returns an earlier call as it looks to a call that asks.
-fn member(
-    call: &KnownCall,
-    identity: &Identity,
-    tool: &str,
-    (expires, now): (Option<Duration>, u64),
-) -> Member {
-    let facts = call.facts.as_ref();
-    let attempt = call.latest_attempt();
-    let is_same_call = facts.is_none_or(|facts| facts.is_same_as(tool, identity));
-    let ended = facts.and_then(|facts| facts.result).map(|(_, ended)| ended);
-    let ended = call
-        .settlement
-        .as_ref()
-        .map(|settlement| settlement.timestamp)
-        .or(ended);
-    // A result from the future, where a clock was wrong, doesn't expire.
-    let age = ended.and_then(|ended| now.checked_sub(ended));
-    let is_expired = expires
-        .zip(age)
-        .is_some_and(|(expires, age)| u128::from(age) > expires.as_millis());
-    let is_doubtful = call.settlement.is_none()
-        && attempt.is_some_and(|attempt| attempt.end == AttemptEnd::Result(ResultKind::Open));
-    Member {
-        instance: call.instance,
-        context: call.context,
-        attempt: attempt.map(|attempt| Attempt {
-            is_same_call,
-            is_expired: is_expired && !is_doubtful,
-            ..attempt
-        }),
-        is_taken: false,
-    }
-}
-
-/// Adds what people said about the calls of a named log, and which only wait for an approval.
-fn add_entries(
-    entries: &ClaimsDir,
-    key: &MemoryKey,
-    found: &mut Vec<KnownCall>,
-) -> Result<(), LogError> {
-    let fail = |error| entries_error(entries.path(), error);
-    let name = |instance, attempt| EntryName {
-        key: key.clone(),
-        instance,
-        attempt,
-    };
-    let mut has_any = false;
-    for known in &mut *found {
-        let entry = entries
-            .read_settlement(&name(known.instance, known.attempt))
-            .map_err(fail)?;
-        has_any |= entry.is_some();
-        known.settlement = entry.or(known.settlement.take());
-    }
-    for instance in 1.. {
-        let is_claimed = found.iter().any(|known| known.instance == instance);
-        let question = entries.read_question(&name(instance, 1), 1).map_err(fail)?;
-        let Some(question) = question.filter(|_| !is_claimed) else {
-            if is_claimed {
-                continue;
-            }
-            break;
-        };
-        has_any = true;
-        found.push(KnownCall::of_question(instance, question));
-    }
-    if has_any {
-        entries.sync().map_err(fail)?;
-    }
-    Ok(())
-}
-
-/// Reads what the entries say about the call with this number, with the claim of its latest attempt.
-fn read_call(
-    entries: &ClaimsDir,
-    key: &MemoryKey,
-    instance: u32,
-) -> io::Result<Option<(KnownCall, Option<Claim>)>> {
-    let name = |attempt| EntryName {
-        key: key.clone(),
-        instance,
-        attempt,
-    };
-    let mut call = KnownCall {
-        instance,
-        ..KnownCall::default()
-    };
-    let mut latest: Option<Claim> = None;
-    while let Some(claim) = entries.read_claim(&name(call.attempt + 1))? {
-        let is_repeated = call.generation != claim.generation;
-        if is_repeated {
-            call.origin.clone_from(&claim.log);
-        }
-        call.attempt += 1;
-        call.generation = claim.generation;
-        latest = Some(claim);
-    }
-    if let Some(claim) = latest {
-        call.settlement = entries.read_settlement(&name(call.attempt))?;
-        (call.context, call.log) = (claim.context, claim.log.clone());
-        return Ok(Some((call, Some(claim))));
-    }
-    let question = entries.read_question(&name(1), 1)?;
-    Ok(question.map(|question| (KnownCall::of_question(instance, question), None)))
-}
-
-impl KnownCall {
-    /// A call that was never claimed: it waits for an approval.
-    fn of_question(instance: u32, question: Question) -> Self {
-        Self {
-            instance,
-            generation: 1,
-            context: question.context,
-            log: question.log,
-            ..Self::default()
-        }
-    }
-
-    /// Returns its latest attempt, as if a call with the same tool and input asked. `None` if it only waits for an approval.
-    pub(crate) fn latest_attempt(&self) -> Option<Attempt> {
-        let end = self
-            .facts
-            .as_ref()
-            .map_or(AttemptEnd::Unknown, |facts| facts.known_end(self.access));
-        (self.attempt > 0).then_some(Attempt {
-            number: self.attempt,
-            settled: self.settlement.as_ref().map(|settlement| settlement.done),
-            log: self.access,
-            end,
-            is_same_call: true,
-            is_expired: false,
-        })
-    }
-
-    /// Returns the id under which it was started, as recorded.
-    pub(crate) fn tool_use_id(&self) -> Option<&str> {
-        self.facts.as_ref().map(|facts| &*facts.tool_use_id)
-    }
-
-    /// Whether its latest attempt surely did nothing.
-    pub(crate) fn did_nothing(&self) -> bool {
-        self.latest_attempt()
-            .is_some_and(|attempt| attempt.end == AttemptEnd::Nothing)
-    }
-}
-
-impl AttemptFacts {
-    /// Whether a call has its tool and its input, as that came or as it is executed.
-    fn is_same_as(&self, tool: &str, identity: &Identity) -> bool {
-        let executed = self.executed_digest.as_ref().unwrap_or(&self.input_digest);
-        let asked = identity
-            .executed_digest
-            .as_ref()
-            .unwrap_or(&identity.input_digest);
-        self.tool == tool && (self.input_digest == identity.input_digest || executed == asked)
-    }
-}
-
 /// Returns whether another run holds the lock of a log.
 fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
     match file.try_lock_shared() {
@@ -746,27 +498,7 @@ fn lock_state(file: &File, path: &Path) -> Result<LogAccess, LogError> {
     }
 }
 
-fn is_in(log: &Path, dir: &Path) -> bool {
-    let parent = match log.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => return false,
-    };
-    match (parent.canonicalize(), dir.canonicalize()) {
-        (Ok(parent), Ok(dir)) => parent == dir,
-        _ => false,
-    }
-}
-
 fn is_at(file: &File, path: &Path) -> bool {
     file.metadata()
         .is_ok_and(|metadata| crate::write::is_file_at(&metadata, path))
-}
-
-pub(crate) fn entries_error(dir: &Path, source: io::Error) -> LogError {
-    LogError::Io {
-        path: dir.to_owned(),
-        action: "read",
-        source,
-    }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::error::LogError;
 use crate::memory::{LogIndex, MemoryUse, RememberedIn};
-use crate::open::lock;
+use crate::open::sessions;
 use crate::read::{Corruption, CorruptionKind, MAX_TORN_BYTES};
 use crate::records::{
     FormatVersion, RecordKind, RecoveredRecord, ResolveRecord, SessionHeader, sha256_hex,
@@ -40,7 +40,7 @@ impl LockedLog {
     /// # Errors
     /// The file can't be a log, is in use, is damaged, or is newer than this toolq. It is left unchanged.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        let file = lock::open_and_lock(path)?;
+        let file = sessions::open_and_lock(path)?;
         let read_error = |source| LogError::Io {
             path: path.to_owned(),
             action: "read",
@@ -74,7 +74,7 @@ impl LockedLog {
     /// # Errors
     /// Those of [`Self::open`].
     pub fn open_default(path: &Path) -> Result<Self, LogError> {
-        lock::create_parent_dir(path)?;
+        sessions::create_parent_dir(path)?;
         Self::open(path)
     }
 
@@ -244,10 +244,7 @@ fn set_aside_torn_end(
 }
 
 /// Appends the records of what was set aside.
-fn append_recovered_records(
-    journal: &Journal,
-    recovered: &[RecoveredRecord],
-) -> io::Result<()> {
+fn append_recovered_records(journal: &Journal, recovered: &[RecoveredRecord]) -> io::Result<()> {
     if recovered.is_empty() {
         return Ok(());
     }

@@ -1,8 +1,7 @@
 //! Finds, locks, verifies and recovers log files.
 
-pub(crate) mod lock;
 mod locked_log;
-mod sessions;
+pub(crate) mod sessions;
 
 pub use locked_log::LockedLog;
 pub use sessions::{

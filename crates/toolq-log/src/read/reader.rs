@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::MAX_RECORD_BYTES;
 use crate::error::LogError;
-use crate::open::lock;
+use crate::open::sessions;
 use crate::records::{FormatVersion, Record, parse_next_record, record};
 use toolq_core::text::escape;
 
@@ -37,7 +37,7 @@ impl RecordReader {
     /// # Errors
     /// The log can't be read.
     pub fn open(path: &Path) -> Result<Self, LogError> {
-        lock::open_to_read(path).map(Self::from_file)
+        sessions::open_to_read(path).map(Self::from_file)
     }
 
     /// Reads an open regular file from its beginning, regardless of its cursor.

@@ -160,11 +160,7 @@ impl Recorder {
         Ok(())
     }
 
-    fn record_list_end(
-        &mut self,
-        server: &UnlockedServer,
-        duration: Duration,
-    ) -> io::Result<()> {
+    fn record_list_end(&mut self, server: &UnlockedServer, duration: Duration) -> io::Result<()> {
         let start_id = self.open_lists.remove(&server.server.name);
         let fields = ListRecord::end(server, duration, &self.mask);
         let kind = RecordKind::ListEnd;

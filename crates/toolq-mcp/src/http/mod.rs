@@ -1,15 +1,13 @@
 //! What messages need beside their body where each of them is an HTTP request: headers that repeat parts of the body.
 
-mod header_check;
 mod outgoing;
 mod param_headers;
 mod posted_body;
 #[cfg(test)]
 mod tests;
 
-pub use header_check::PostHeaders;
 pub use outgoing::OutgoingMessage;
-pub use param_headers::{ParamHeaders, decode_header_value, encode_header_value};
+pub use param_headers::{ParamHeaders, PostHeaders, decode_header_value, encode_header_value};
 pub use posted_body::{PostError, PostTarget, PostedBody};
 
 /// The header with the revision of the protocol.

@@ -6,8 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::framing::Outbox;
-use crate::http::header_check::{PostHeaders, check_call_headers, check_header};
-use crate::http::param_headers::ParamHeaders;
+use crate::http::param_headers::{ParamHeaders, PostHeaders, check_call_headers, check_header};
 use crate::http::{METHOD_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER};
 use crate::message::{Message, RequestId, RpcError, parse_messages};
 use crate::protocol::{ProtocolEra, ProtocolVersion};

@@ -1,15 +1,13 @@
 //! A server's side of one connection to a client: lists tools, and hands out the calls of them.
 
-mod catalog;
 pub(crate) mod request;
 mod result;
 pub(crate) mod session;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{SharedCatalog, ToolCatalog};
 pub use request::{
     Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId, ServedCallId,
     ServerEvent, ToolCall,
 };
-pub use session::ServerSession;
+pub use session::{ServerSession, SharedCatalog, ToolCatalog};

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::call_result::{CallToolResult, ContentBlock};
 use crate::protocol::{Implementation, ProtocolEra, ProtocolVersion};
-use crate::server::catalog::ToolCatalog;
 use crate::server::request::{Elicitation, InputRequests, input_requests};
+use crate::server::session::ToolCatalog;
 use crate::tool::Tool;
 
 /// How long clients may keep lists, in milliseconds. The catalog may be replaced while the server runs, and clients aren't

@@ -359,11 +359,7 @@ fn mask_block(block: Box<RawValue>, mask: &Mask) -> Option<Box<RawValue>> {
 // Reports processes that a program left running: those whose output was cut off, and all of tools with `leftovers: report`.
 
 /// Appends a notice about the processes that were killed.
-fn append_notice(
-    content: ResultContent,
-    outcome: &Outcome,
-    tool: Option<&Tool>,
-) -> ResultContent {
+fn append_notice(content: ResultContent, outcome: &Outcome, tool: Option<&Tool>) -> ResultContent {
     let captured = outcome.captured();
     let is_reported = tool.is_some_and(reports_leftovers);
     let killed = captured.filter(|_| is_reported);

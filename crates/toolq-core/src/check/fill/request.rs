@@ -11,7 +11,7 @@ use crate::types::{
     BodyTemplate, HostPattern, HttpBacking, HttpInvocation, PartialJson, PartialTemplate,
     ProblemDetail, RequestBody, Segment, Template, TemplatePart,
 };
-use crate::url::request_url;
+use crate::url;
 
 pub(crate) fn fill_request(
     http: &HttpBacking,
@@ -59,7 +59,7 @@ fn fill_whole_url(
 ) -> Result<PartialTemplate, ProblemDetail> {
     let path = template.sole_value().unwrap_or_default();
     let value = find_value(input, path, false)?.map(|raw| value_text(raw.into()));
-    let url = request_url::parse_allowed_url(&value.unwrap_or_default(), hosts);
+    let url = url::parse_allowed_url(&value.unwrap_or_default(), hosts);
     let url = url.map_err(|why| problem_at(path, why))?;
     Ok(PartialTemplate(vec![Segment::Text(url.into())]))
 }

@@ -69,8 +69,7 @@ pub(super) fn call_chunk(id: &str, call: &str) -> String {
     chunk(id, &format!(r#""tool_calls":[{{{call}}}]"#), "")
 }
 
-const CALL: &str =
-    r#""index":0,"id":"a","function":{"name":"n","arguments":"{\"x\":1}"}"#;
+const CALL: &str = r#""index":0,"id":"a","function":{"name":"n","arguments":"{\"x\":1}"}"#;
 pub(super) const FINISH: &str = r#","finish_reason":"tool_calls""#;
 
 #[test]

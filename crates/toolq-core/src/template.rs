@@ -1,11 +1,13 @@
-//! Parses the text of a template into parts, and records where each one is. Which parts are allowed depends on where
-//! the template is used, so the caller checks that.
+//! Templates in tools.yaml: their syntax, and where their values may go.
 
 use std::ops::Range;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::types::{Template, TemplatePart};
+
+// Parses the text of a template into parts, and records where each one is. Which parts are allowed depends on where
+// the template is used, so the caller checks that.
 
 /// A template, and where everything in it is that isn't plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -395,7 +397,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod placeholders_tests {
+mod syntax_tests {
     use super::*;
 
     #[test]

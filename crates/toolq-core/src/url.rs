@@ -1,6 +1,4 @@
-//! Builds the URL of a request from a filled template and the environment. Whatever the values are, the URL keeps the
-//! scheme, user, host, and port that the tool declares, or, if the input supplies the whole URL, has one of the allowed
-//! hosts.
+//! Where a request may go: host lists, public addresses, and the final URL of a request.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,6 +6,10 @@ use url::form_urlencoded::byte_serialize;
 use url::{Host, Url};
 
 use crate::types::{HostPattern, HttpBacking, HttpInvocation, PartialTemplate, TemplatePart};
+
+// Builds the URL of a request from a filled template and the environment. Whatever the values are, the URL keeps the
+// scheme, user, host, and port that the tool declares, or, if the input supplies the whole URL, has one of the allowed
+// hosts.
 
 /// Why a request has no URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -357,7 +359,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod query_tests {
+mod request_url_tests {
     use super::*;
 
     #[test]

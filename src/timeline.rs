@@ -1,4 +1,4 @@
-//! Reads a session log into its calls, with their times.
+//! The calls of a session log with their times: read once, for pages, traces and estimates.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,8 @@ use toolq_log::records::{
     CallContent, CallRecord, RecordedJson, SessionEndRecord, SessionRecord, TurnRecord,
 };
 use toolq_log::{CallEvent, CallLog, Corruption, Record, RecordKind};
+
+// Reads a session log into its calls, with their times.
 
 /// The calls of a log, and the runs that made them.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::answer::declare::declarations::{DeclarationFormat, render_declarations};
+use crate::answer::declare::{DeclarationFormat, render_declarations};
 use crate::types::{
     ApprovalPolicy, CallTimeouts, Compare, Effect, OnDoubt, OnFailure, OutputKind, RetryPolicy,
     SafetyPolicy, StartLimits, StatusTemplates, Tool, ToolsConfig,

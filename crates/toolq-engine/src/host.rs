@@ -1,6 +1,9 @@
-//! Hands calls to the host, and turns its replies into outcomes.
+//! Runs calls of tools that the process serves which embeds the engine.
 
+use std::fmt;
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +11,62 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::attempt::{Attempt, AttemptResult, CancelPoint, canceled};
-use crate::host::{HostCall, HostReply, HostTools};
 use crate::output::OutputCollector;
 use crate::settings::EngineSettings;
 use redact::Mask;
-use toolq_core::json::JsonText;
+use toolq_core::json::{Input, JsonText};
 use toolq_core::types::{
     CallEnding, CallOutput, CallRef, DoubtCause, Effect, Outcome, OutputKind, TransportCause,
     TransportError, TransportPhase,
 };
+
+/// What serves the tools with `backing: host`.
+pub trait HostTools: fmt::Debug + Send + Sync {
+    /// Runs one call. Dropping the future means that the result is no longer needed: the call has timed out, or was
+    /// canceled.
+    fn run<'a>(&'a self, call: &'a HostCall) -> HostFuture<'a>;
+}
+
+/// The reply to come.
+pub type HostFuture<'a> = Pin<Box<dyn Future<Output = HostReply> + Send + 'a>>;
+
+/// A call of a host tool.
+#[derive(Debug, Clone)]
+pub struct HostCall {
+    /// Which call it is.
+    pub call: CallRef,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The input, after defaults and coercion. It isn't masked.
+    pub input: Input,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// The same for all attempts of the call, in every run.
+    pub idempotency_key: Arc<str>,
+    /// How long the attempt may take.
+    pub timeout: Duration,
+}
+
+/// How the host replied to a call.
+#[derive(Debug)]
+pub enum HostReply {
+    /// It ran.
+    Done {
+        /// A text or a list of content blocks; with `output: json`, any JSON. `None` is an empty text.
+        content: Option<Box<RawValue>>,
+        /// Whether the model receives it as an error.
+        is_error: bool,
+    },
+    /// There will be no result.
+    Lost {
+        /// Whether the host may have seen the call.
+        was_sent: bool,
+        /// Why, without a period.
+        why: String,
+    },
+}
+
+// Hands calls to the host, and turns its replies into outcomes.
 
 /// Runs calls of host tools.
 #[derive(Debug)]
@@ -76,7 +126,7 @@ impl HostRunner {
                 content,
                 is_error: true,
             } => {
-                output.push(text_of(content.as_deref()).as_bytes());
+                output.push(text_of_host_content(content.as_deref()).as_bytes());
                 let ending = CallEnding::ServerError;
                 let output = output.into_output(String::new());
                 Outcome::Failed { output, ending }.into()
@@ -185,7 +235,7 @@ fn push_content(
 }
 
 /// Returns the content of a result as text: the texts of its blocks, or its JSON if it has no texts.
-pub fn text_of(content: Option<&RawValue>) -> String {
+pub fn text_of_host_content(content: Option<&RawValue>) -> String {
     let Some(content) = content.map(JsonText::from).filter(|json| !json.is_null()) else {
         return String::new();
     };

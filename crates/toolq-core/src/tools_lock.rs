@@ -1,4 +1,4 @@
-//! The file beside tools.yaml.
+//! Reads and writes tools.lock: what the servers of a tools.yaml announced when a person locked them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::{expect_json, find_lost_digits};
 use crate::types::ServerLock;
+
+// The file beside tools.yaml.
 
 /// The version of the format.
 const FORMAT_VERSION: u32 = 1;

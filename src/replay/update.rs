@@ -1,4 +1,4 @@
-//! Replaces the content in the JSON of a recorded result. Everything else stays the same, byte for byte.
+//! Updates the results in a recording. All other bytes stay the same.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,6 +13,8 @@ use toolq_core::answer;
 use toolq_core::json::{JsonText, ParsedObject, to_json_line};
 use toolq_core::transcript::RecordedReply;
 use toolq_core::types::{AnswerForm, CallAnswer, Dialect};
+
+// Replaces the content in the JSON of a recorded result. Everything else stays the same, byte for byte.
 
 /// Returns an edit that replaces the content of a recorded result. Returns `None` for session logs, which are never
 /// rewritten, and for results that have no place for the content.
