@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum as _};
 
+use crate::args::help::{COMMAND_WIDTH, after_help, format_rows};
 use crate::args::shared_flags::CommonFlags;
 use crate::commands::approvals::ApprovalsArguments;
 use crate::commands::call::CallArguments;
@@ -20,8 +21,8 @@ use crate::commands::run::RunArguments;
 use crate::commands::serve::ServeArguments;
 use crate::commands::servers::ServersArguments;
 use crate::commands::tools::ToolsArguments;
+use crate::context::read_environment;
 use crate::output::{ColorChoice, ColorPolicy};
-use crate::program;
 use toolq_core::text::suggest_name;
 
 /// Answer a language model's tool calls.
@@ -80,7 +81,7 @@ pub enum Command {
 pub fn parse_arguments(arguments: &[OsString]) -> Result<ProgramArguments, clap::Error> {
     // clap prints help and errors before it knows the flags.
     let color = find_color(arguments).unwrap_or(ColorChoice::Auto);
-    let color = ColorPolicy::new(color, &program::read());
+    let color = ColorPolicy::new(color, &read_environment());
     let command = ProgramArguments::command().color(color.into());
     let mut command = group_commands(command);
     let mut matches = command.try_get_matches_from_mut(arguments);
@@ -228,86 +229,6 @@ const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Sessions", &["approvals", "log"]),
     ("Queues", &["queue"]),
 ];
-
-/// Example commands, each with what it does.
-pub(crate) const EXAMPLES: [(&str, &str); 5] = [
-    (
-        "curl … /v1/messages | toolq run",
-        "answer the calls of a model's response",
-    ),
-    ("toolq plan response.json", "show what would run, and why"),
-    (
-        "toolq replay transcripts/",
-        "check recordings against the current tools",
-    ),
-    ("toolq check", "report every problem in tools.yaml"),
-    ("toolq log show", "show the calls of the latest session"),
-];
-
-/// Exit codes, each with its meaning.
-pub(crate) const EXIT_CODES: [(&str, &str); 10] = [
-    ("0", "every call was answered; an error result is an answer"),
-    (
-        "1",
-        "run --fail-on-error, call: a result is an error; replay: a call differs; check, plan --strict, servers, tools: problems found",
-    ),
-    ("2", "usage, tools.yaml, or input is wrong; nothing ran"),
-    (
-        "3",
-        "a tool is paused, a budget is used up, a call is in doubt, an agent could not continue, or a stream broke off; every call is still answered",
-    ),
-    ("4", "the session log or the memory can't be used"),
-    ("5", "run: there are no calls to answer"),
-    (
-        "6",
-        "a call waits for an approval; every call is still answered",
-    ),
-    (
-        "71",
-        "the system has no threads or descriptors left; nothing ran",
-    ),
-    ("74", "results could not be written"),
-    (
-        "129, 130, 131, 143",
-        "hung up, interrupted, quit, or terminated; every call is still answered",
-    ),
-];
-
-/// Width of the longest command, in columns.
-const COMMAND_WIDTH: usize = 9;
-/// Width of the lines after the flags, in columns. clap would wrap a longer line without its indentation.
-const AFTER_HELP_WIDTH: usize = 80;
-
-pub(super) fn after_help() -> String {
-    let (examples, codes) = (format_rows(&EXAMPLES, 33), format_rows(&EXIT_CODES, 3));
-    format!("Examples:\n{examples}\nExit codes:\n{}", codes.trim_end())
-}
-
-/// Formats terms of up to `term_width` columns, each followed by its meaning. A longer term has a line of its own.
-fn format_rows(rows: &[(&str, &str)], term_width: usize) -> String {
-    let indent = " ".repeat(2 + term_width + 1);
-    let mut text = String::new();
-    for (term, meaning) in rows {
-        let mut line = format!("  {term:term_width$} ");
-        if term.len() > term_width {
-            text += line.trim_end();
-            text.push('\n');
-            line.clone_from(&indent);
-        }
-        for word in meaning.split(' ') {
-            if line.len() + word.len() > AFTER_HELP_WIDTH && line.trim_start() != "" {
-                text += line.trim_end();
-                text.push('\n');
-                line.clone_from(&indent);
-            }
-            line += word;
-            line.push(' ');
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
-}
 
 /// Returns the command with directions in place of its help, which clap prints on stderr where a command is missing.
 fn show_first_steps(mut command: clap::Command) -> clap::Command {

@@ -1,5 +1,6 @@
 //! What every command needs: the environment, stderr, and a loaded tools.yaml.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,6 @@ use crate::args::shared_flags::{CommonFlags, DEFAULT_TOOLS_FILE};
 use crate::input::stdin;
 use crate::output::diagnostics::{self, DiagnosticStyle};
 use crate::output::{CommandError, StderrWriter};
-use crate::program;
 use redact::Mask;
 use toolq_core::os::Environment;
 use toolq_core::text::{decode_text, quote_path_for_shell};
@@ -47,7 +47,7 @@ impl CommandContext {
 
     /// Reads the environment once.
     pub fn new(common: &CommonFlags) -> Self {
-        let environment = Arc::new(program::read());
+        let environment = Arc::new(read_environment());
         let named_tools = find_named_tools(common, &environment);
         // Before and after the command's name, both may be given: an alias for `toolq -q` doesn't stop `-v`.
         let quiet = common.quiet && !common.verbose;
@@ -393,4 +393,22 @@ fn unreadable_tools_file(path: &Path, error: &std::io::Error) -> CommandError {
         ),
         _ => failure,
     }
+}
+
+/// Names the directory for temporary files.
+const TEMP_DIR_VARIABLE: &str = "TMPDIR";
+
+/// Returns a snapshot of the environment variables: nothing else reads them. A relative TMPDIR is made absolute: the commands
+/// other directories.
+pub fn read_environment() -> Environment {
+    std::env::vars_os().map(absolute_temp_dir).collect()
+}
+
+fn absolute_temp_dir((name, value): (OsString, OsString)) -> (OsString, OsString) {
+    if name != OsStr::new(TEMP_DIR_VARIABLE) {
+        return (name, value);
+    }
+    // An empty one has no absolute path, and means nothing.
+    let absolute = std::path::absolute(&value).map(OsString::from);
+    (name, absolute.unwrap_or(value))
 }

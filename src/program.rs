@@ -2,17 +2,19 @@
 //!
 //! Commands don't decide what happens to a call. They open files and wire up the stages that do.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use clap::CommandFactory as _;
 
 use crate::cli::{Command, ProgramArguments, parse_arguments};
 use crate::commands::{
     approvals, call, check, complete, generate, init, log, plan, queue, replay, run, serve,
     servers, tools,
 };
-use crate::context::CommandContext;
+use crate::context::{CommandContext, read_environment};
 use crate::output::{ColorChoice, CommandError, Exit, StderrWriter, stdout, trace};
-use toolq_core::os::{Environment, arm_failpoints};
+use toolq_core::os::arm_failpoints;
 
 /// Runs the program. The first argument is the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -41,7 +43,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 .unwrap_or_else(|failure| context.stderr.print_error(&failure))
         }
         Err(message) => stdout::print_clap_message(&message).unwrap_or_else(|lost| {
-            let stderr = StderrWriter::new(ColorChoice::Auto, false, &read());
+            let stderr = StderrWriter::new(ColorChoice::Auto, false, &read_environment());
             stderr.print_error(&lost.into())
         }),
     };
@@ -64,28 +66,12 @@ fn run_command(
         Command::Servers(arguments) => servers::run_servers_command(arguments, context),
         Command::Approvals(arguments) => approvals::run_approvals_command(arguments, context),
         Command::Log(arguments) => log::run_log_command(arguments, context),
-        Command::Generate(arguments) => generate::print_generated_file(arguments),
-        Command::Complete(arguments) => complete::print_candidates(arguments, context),
+        Command::Generate(arguments) => {
+            generate::print_generated_file(arguments, ProgramArguments::command())
+        }
+        Command::Complete(arguments) => {
+            complete::print_candidates(arguments, ProgramArguments::command(), context)
+        }
         Command::Init(arguments) => init::init_tools_file(arguments, context),
     }
-}
-
-// The one place that reads the environment.
-
-/// Names the directory for temporary files.
-const TEMP_DIR_VARIABLE: &str = "TMPDIR";
-
-/// Returns a snapshot of the environment variables. A relative TMPDIR is made absolute: the commands that get it run in
-/// other directories.
-pub fn read() -> Environment {
-    std::env::vars_os().map(absolute_temp_dir).collect()
-}
-
-fn absolute_temp_dir((name, value): (OsString, OsString)) -> (OsString, OsString) {
-    if name != OsStr::new(TEMP_DIR_VARIABLE) {
-        return (name, value);
-    }
-    // An empty one has no absolute path, and means nothing.
-    let absolute = std::path::absolute(&value).map(OsString::from);
-    (name, absolute.unwrap_or(value))
 }

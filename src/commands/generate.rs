@@ -2,10 +2,10 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Args, Command, CommandFactory as _, Subcommand};
+use clap::{Args, Command, Subcommand};
 use clap_mangen::Man;
 
-use crate::cli::{EXAMPLES, EXIT_CODES, ProgramArguments};
+use crate::args::help::{EXAMPLES, EXIT_CODES};
 use crate::commands::complete::completion_script;
 use crate::output::{CommandError, Exit, stdout};
 use crate::plan_file::plan_schema;
@@ -37,19 +37,22 @@ pub(crate) enum GeneratedFile {
     Man,
 }
 
-/// Prints the requested file.
+/// Prints the requested file. `program` is the whole command line.
 ///
 /// # Errors
 /// Stdout can't be written.
-pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, CommandError> {
+pub fn print_generated_file(
+    arguments: &GenerateArguments,
+    mut program: Command,
+) -> Result<Exit, CommandError> {
     let text = match arguments.file {
         GeneratedFile::Schema { log: true, .. } => format!("{:#}", toolq_log::log_schema()),
         GeneratedFile::Schema { plan: true, .. } => format!("{:#}", plan_schema()),
         GeneratedFile::Schema { .. } => {
             format!("{:#}", tools_file::generate_tools_schema())
         }
-        GeneratedFile::Completions { shell } => render_completions(shell),
-        GeneratedFile::Man => render_man_page().map_err(|error| {
+        GeneratedFile::Completions { shell } => render_completions(shell, &mut program),
+        GeneratedFile::Man => render_man_page(&program).map_err(|error| {
             CommandError::usage(format!("failed to render the man page: {error}"))
         })?,
     };
@@ -57,17 +60,12 @@ pub fn print_generated_file(arguments: &GenerateArguments) -> Result<Exit, Comma
     Ok(Exit::Ok)
 }
 
-fn render_completions(shell: clap_complete::Shell) -> String {
+fn render_completions(shell: clap_complete::Shell, program: &mut Command) -> String {
     if let Some(script) = completion_script(shell) {
         return script.to_owned();
     }
     let mut script = Vec::new();
-    clap_complete::generate(
-        shell,
-        &mut ProgramArguments::command(),
-        "toolq",
-        &mut script,
-    );
+    clap_complete::generate(shell, program, "toolq", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
@@ -120,8 +118,7 @@ events, agents, replay.";
 ///
 /// # Errors
 /// Only what writing to a buffer can return.
-fn render_man_page() -> io::Result<String> {
-    let command = ProgramArguments::command();
+fn render_man_page(command: &Command) -> io::Result<String> {
     let page = Man::new(command.clone().disable_help_subcommand(true)).date(VERSION_DATE);
     let mut out = Vec::new();
     page.render_title(&mut out)?;
@@ -197,7 +194,10 @@ fn escape_roff(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::ProgramArguments;
 
     /// Returns the visible commands without subcommands, each with its whole name.
     fn leaf_commands<'c>(name: &str, command: &'c Command) -> Vec<(String, &'c Command)> {
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_page_has_every_command_and_flag() {
-        let page = render_man_page().unwrap();
+        let page = render_man_page(&ProgramArguments::command()).unwrap();
         let command = ProgramArguments::command();
         for (name, leaf) in leaf_commands("toolq", &command) {
             let title = format!(".SH \"{}\"\n", escape_roff(&name).to_uppercase());
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_roff_can_print_the_page() {
-        let page = render_man_page().unwrap();
+        let page = render_man_page(&ProgramArguments::command()).unwrap();
         let others: String = page.chars().filter(|char| !char.is_ascii()).collect();
         assert_eq!(others, "");
         assert!(page.contains(VERSION_DATE) && page.contains(".SH \"SEE ALSO\""));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Cursor, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::value::RawValue;
 
@@ -324,23 +324,3 @@ fn unreadable_input(name: &str, error: &io::Error) -> CommandError {
 }
 
 // Temporary files without a name, which are gone when they are closed.
-
-/// Why there is no temporary file.
-#[derive(Debug, thiserror::Error)]
-#[error("a temporary file can't be created in {}: {cause}", dir.display())]
-pub struct TemporaryFileError {
-    dir: PathBuf,
-    #[source]
-    cause: io::Error,
-}
-
-/// Creates a temporary file in TMPDIR, or else in `/tmp`.
-///
-/// # Errors
-/// [`TemporaryFileError`], within one of this type.
-pub fn create_temporary_file() -> io::Result<File> {
-    tempfile::tempfile().map_err(|cause| {
-        let dir = tempfile::env::temp_dir();
-        io::Error::new(cause.kind(), TemporaryFileError { dir, cause })
-    })
-}

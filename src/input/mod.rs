@@ -4,6 +4,6 @@ pub(crate) mod files;
 pub(crate) mod stdin;
 mod stream_input;
 
-pub(crate) use files::{CommandInput, TemporaryFileError, create_temporary_file};
-pub(crate) use stdin::ChunkReader;
+pub(crate) use files::CommandInput;
+pub(crate) use stdin::{ChunkReader, TemporaryFileError, create_temporary_file};
 pub(crate) use stream_input::{FollowInput, StreamInput};

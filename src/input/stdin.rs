@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tokio::sync::mpsc;
 
-use crate::input::{TemporaryFileError, create_temporary_file};
 use crate::output::CommandError;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -177,4 +177,24 @@ fn read_chunk(file: &mut File) -> io::Result<Vec<u8>> {
             }
         }
     }
+}
+
+/// Why there is no temporary file.
+#[derive(Debug, thiserror::Error)]
+#[error("a temporary file can't be created in {}: {cause}", dir.display())]
+pub struct TemporaryFileError {
+    dir: PathBuf,
+    #[source]
+    cause: io::Error,
+}
+
+/// Creates a temporary file in TMPDIR, or else in `/tmp`.
+///
+/// # Errors
+/// [`TemporaryFileError`], within one of this type.
+pub fn create_temporary_file() -> io::Result<File> {
+    tempfile::tempfile().map_err(|cause| {
+        let dir = tempfile::env::temp_dir();
+        io::Error::new(cause.kind(), TemporaryFileError { dir, cause })
+    })
 }

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use uuid::Uuid;
 
 use crate::log_view::table::{self, OutputPreview, TextLayout};
-use crate::terminal::kind_style;
+use crate::output::kind_style;
 use toolq_core::text::{escape, format_bytes, format_duration};
 use toolq_core::types::OutcomeKind;
 use toolq_log::records::{ApprovalRecord, CallContent, CallEndRecord, CallRecord, RecordedJson};

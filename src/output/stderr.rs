@@ -9,7 +9,6 @@ use clap::ValueEnum;
 use indicatif::TermLike;
 
 use crate::output::stdout::{self, PIECE_BYTES};
-use crate::terminal::kind_style;
 use redact::Mask;
 use toolq_core::exit::{CommandError, Exit};
 use toolq_core::os::Environment;
@@ -400,6 +399,15 @@ impl From<ColorPolicy> for clap::ColorChoice {
 /// Returns whether the terminal can neither show colors nor move its cursor.
 fn is_dumb_terminal(environment: &Environment) -> bool {
     environment.get("TERM").as_deref() == Some("dumb")
+}
+
+/// Returns the style of the word for how a call ended: red for what went wrong, yellow for what is left to do.
+pub(crate) fn kind_style(kind: OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Ok => "32",
+        OutcomeKind::Failed | OutcomeKind::Rejected => "31",
+        OutcomeKind::Skipped | OutcomeKind::InDoubt | OutcomeKind::Unfinished => "33",
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! What progress bars look like.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressState, ProgressStyle};
 
+use crate::output::kind_style;
 use crate::output::with_ascii_symbols;
 use crate::terminal::call_caption::CallPace;
-use crate::terminal::kind_style;
-use crate::terminal::screen::Footer;
 use toolq_core::text::{format_duration, paint};
 use toolq_core::types::OutcomeKind;
 
@@ -187,5 +189,75 @@ impl BarOptions {
 
     fn paint(self, text: &str, style: &str) -> String {
         paint(text, style, self.color)
+    }
+}
+
+/// What is said about all calls.
+#[derive(Default)]
+pub(crate) struct Footer {
+    /// Number of running calls without a bar.
+    hidden_count: AtomicUsize,
+    /// Numbers of calls that didn't succeed, by the words for that.
+    failure_counts: Mutex<BTreeMap<OutcomeKind, usize>>,
+    /// The size of the current batch, or nothing.
+    batch_label: Mutex<String>,
+}
+
+impl Footer {
+    /// Sets what is said about the current batch.
+    pub(crate) fn set_batch_label(&self, label: String) {
+        *self.lock_batch_label() = label;
+    }
+
+    /// Sets the number of running calls without a bar. Returns whether it has changed.
+    pub(crate) fn set_hidden_count(&self, count: usize) -> bool {
+        self.hidden_count.swap(count, Relaxed) != count
+    }
+
+    /// Counts a call that didn't succeed.
+    pub(crate) fn count_failure(&self, kind: OutcomeKind) {
+        *self.lock_failure_counts().entry(kind).or_default() += 1;
+    }
+
+    fn lock_failure_counts(&self) -> MutexGuard<'_, BTreeMap<OutcomeKind, usize>> {
+        let counts = self.failure_counts.lock();
+        counts.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Formats how many calls didn't succeed: `2 failed, 1 rejected`.
+    fn failures_text(&self) -> Option<String> {
+        let counts = self.lock_failure_counts();
+        let texts = counts
+            .iter()
+            .map(|(kind, count)| format!("{count} {}", kind.label()));
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
+    fn lock_batch_label(&self) -> MutexGuard<'_, String> {
+        let label = self.batch_label.lock();
+        label.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns as much as fits into `columns`: how many calls didn't succeed, the batch, and the number of hidden calls.
+    pub(crate) fn text(&self, columns: usize) -> String {
+        let label = self.lock_batch_label().clone();
+        let failed = self.failures_text();
+        let more = match self.hidden_count.load(Relaxed) {
+            0 => None,
+            count => Some(format!("{count} more")),
+        };
+        let label = Some(label).filter(|label| !label.is_empty());
+        let join = |parts: &[&Option<String>]| {
+            let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
+            parts.join(", ")
+        };
+        let texts = [
+            join(&[&failed, &label, &more]),
+            join(&[&failed, &more]),
+            join(&[&more]),
+        ];
+        let fitting = texts.into_iter().find(|text| text.len() <= columns);
+        fitting.unwrap_or_default()
     }
 }

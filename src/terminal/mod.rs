@@ -17,7 +17,7 @@ use crate::terminal::call_caption::MAX_MASKED_BYTES;
 use redact::Mask;
 use toolq_core::json::{Input, join_json_lines};
 use toolq_core::text::{escape, truncate_to_columns};
-use toolq_core::types::{CallKey, CallRef, CheckedCall, OutcomeKind};
+use toolq_core::types::{CallKey, CallRef, CheckedCall};
 
 pub(crate) use bar_styles::BarOptions;
 pub(crate) use bars::{MAX_FRAMES_PER_SECOND, ProgressBars};
@@ -83,15 +83,6 @@ fn failure_line(
         line.push_str(part);
     }
     line
-}
-
-/// Returns the style of the word for how a call ended: red for what went wrong, yellow for what is left to do.
-pub(crate) fn kind_style(kind: OutcomeKind) -> &'static str {
-    match kind {
-        OutcomeKind::Ok => "32",
-        OutcomeKind::Failed | OutcomeKind::Rejected => "31",
-        OutcomeKind::Skipped | OutcomeKind::InDoubt | OutcomeKind::Unfinished => "33",
-    }
 }
 
 /// Makes the subject of a call safe to show, and short.

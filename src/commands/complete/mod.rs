@@ -4,12 +4,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _, complete,
 };
 
-use crate::cli::ProgramArguments;
 use crate::commands::log::log_files::session_id;
 use crate::context::CommandContext;
 use crate::output::{CommandError, Exit, stdout};
@@ -34,12 +33,13 @@ pub fn completion_script(shell: clap_complete::Shell) -> Option<&'static str> {
     }
 }
 
-/// Prints `files` or `words`, and then a line per candidate: its text, a tab, and its help.
+/// Completes the last word of a command line of `program`. Prints `files` or `words`, and then a line per candidate: its text, a tab, and its help.
 ///
 /// # Errors
 /// Stdout can't be written.
 pub fn print_candidates(
     arguments: &CompleteArguments,
+    program: Command,
     context: &CommandContext,
 ) -> Result<Exit, CommandError> {
     let words = arguments.words.clone();
@@ -47,7 +47,7 @@ pub fn print_candidates(
         return Ok(Exit::Ok);
     };
     let names = NameSource::new(&words, context);
-    let mut command = add_names(ProgramArguments::command(), &names);
+    let mut command = add_names(program, &names);
     let last = words.len() - 1;
     let current_dir = std::env::current_dir().ok();
     // A line that can't be completed has no candidates.
