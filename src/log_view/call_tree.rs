@@ -51,8 +51,7 @@ pub(crate) enum TreeStep {
 impl CallTree {
     /// Adds a turn of the agent that works on `call`.
     pub(super) fn add_agent_turn(&mut self, turn_id: Uuid, call: Uuid) {
-        if let Some(node) = self.nodes.get_mut(&call) {
-            node.view.agent_turns.push(turn_id);
+        if self.nodes.contains_key(&call) {
             self.agent_calls.insert(turn_id, call);
         }
     }
@@ -103,21 +102,14 @@ impl CallTree {
         }
     }
 
-    /// Removes calls from the front that have ended, or all calls, and passes each step to `show`. Returns the removed
-    /// calls.
-    pub(super) fn flush(
-        &mut self,
-        all: bool,
-        show: &mut impl FnMut(&CallView, TreeStep),
-    ) -> Vec<CallView> {
-        let mut closed = Vec::new();
+    /// Removes calls from the front that have ended, or all calls, and passes each step to `show`.
+    pub(super) fn flush(&mut self, all: bool, show: &mut impl FnMut(&CallView, TreeStep)) {
         while let Some(root) = self.roots.front().copied() {
-            if !self.close_call(root, all, show, &mut closed) {
+            if !self.close_call(root, all, show) {
                 break;
             }
             self.roots.pop_front();
         }
-        closed
     }
 
     /// Removes a call after its descendants. Returns whether it was removed.
@@ -126,7 +118,6 @@ impl CallTree {
         record: Uuid,
         all: bool,
         show: &mut impl FnMut(&CallView, TreeStep),
-        closed: &mut Vec<CallView>,
     ) -> bool {
         let Some(node) = self.nodes.get(&record) else {
             return true;
@@ -134,7 +125,7 @@ impl CallTree {
         let closes = all || node.view.has_ended();
         while let Some(child) = self.first_child(record) {
             self.show_context(record, child, show);
-            if !self.close_call(child, closes, show, closed) {
+            if !self.close_call(child, closes, show) {
                 return false;
             }
             if let Some(node) = self.nodes.get_mut(&record) {
@@ -151,7 +142,7 @@ impl CallTree {
                     head_shown: node.head_shown,
                 },
             );
-            closed.push(node.view);
+            self.agent_calls.retain(|_, agent| *agent != record);
         }
         true
     }
@@ -178,13 +169,6 @@ impl CallTree {
 
     fn first_child(&self, record: Uuid) -> Option<Uuid> {
         self.nodes.get(&record)?.children.front().copied()
-    }
-
-    /// Forgets the turns of a call that no later session can continue.
-    pub(super) fn remove_agent_turns(&mut self, call: &CallView) {
-        for turn in &call.agent_turns {
-            self.agent_calls.remove(turn);
-        }
     }
 }
 

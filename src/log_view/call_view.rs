@@ -38,8 +38,6 @@ pub(crate) struct CallView {
     pub(super) input_turn: usize,
     /// Where that turn comes from.
     pub(super) turn_origin: Option<Arc<str>>,
-    /// If it is an agent's call: the records of the agent's turns.
-    pub(super) agent_turns: Vec<Uuid>,
     /// The names of its parent agents: `coordinator › librarian › `.
     path_prefix: String,
     depth: usize,
@@ -81,7 +79,6 @@ impl CallView {
             turn: call.turn,
             input_turn: parent.map_or(call.turn, |parent| parent.input_turn),
             turn_origin: parent.and_then(|parent| parent.turn_origin.clone()),
-            agent_turns: Vec::new(),
             path_prefix: parent.map_or_else(String::new, |parent| format!("{} › ", parent.path())),
             depth,
             position: call.position,
@@ -104,16 +101,6 @@ impl CallView {
             self.approval = Some(approval_label(approval));
         }
         self.end = output.and_then(|output| CallEndView::new(event, output));
-    }
-
-    /// Forgets the end of a call, because it continues.
-    pub(super) fn reopened(self) -> Self {
-        Self { end: None, ..self }
-    }
-
-    /// Returns whether it has a result that no later run replaces.
-    pub(super) fn has_final_result(&self) -> bool {
-        self.log.is_final() && self.log.attempts() > 0
     }
 
     pub(super) fn has_ended(&self) -> bool {

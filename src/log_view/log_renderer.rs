@@ -1,9 +1,7 @@
 //! Renders the records of a log as text: a block per turn with its calls in call order, and an agent's calls below the
 //! agent. A call is shown as soon as it and all before it have ended, so that a growing log can be followed.
 
-mod call_records;
-
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +10,14 @@ use uuid::Uuid;
 
 use crate::log_view::call_tree::{CallFilter, CallTree, TreeStep};
 use crate::log_view::call_view::CallView;
-use crate::log_view::session_list::{session_end_label, session_title};
-use crate::log_view::table::{OutputPreview, TextLayout};
+use crate::log_view::session_list::{session_end_label, session_title, turn_origin_label};
+use crate::log_view::table::{self, OutputPreview, TextLayout};
 use crate::terminal::OutcomeTally;
 use toolq_core::text::{escape, format_count, format_duration};
 use toolq_core::types::Status;
 use toolq_log::records::{
-    DescribeRecord, LateResultRecord, ListRecord, ServerEndRecord, ServerStartRecord,
-    SessionEndRecord, SessionRecord, ToolsChangeRecord,
+    DescribeRecord, LateResultRecord, ListRecord, ResolveRecord, ServerEndRecord,
+    ServerStartRecord, SessionEndRecord, SessionRecord, ToolsChangeRecord, TurnRecord,
 };
 use toolq_log::{CallEvent, Corruption, Record, RecordKind};
 
@@ -29,13 +27,9 @@ pub struct LogRenderer {
     writer: CallWriter,
     /// Calls that haven't been shown yet.
     tree: CallTree,
-    /// Calls that were shown without a final result. A resumed run may continue them.
-    open_calls: HashMap<Uuid, CallView>,
     describes: DescribeTracker,
     /// The record of the last turn of the input, and where it came from.
     input_turn: Option<(Uuid, Option<Arc<str>>)>,
-    /// Calls to show at the end of the log, if calls are deferred.
-    deferred: Option<DeferredCalls>,
     /// How the calls of the session ended.
     outcomes: OutcomeTally,
 }
@@ -51,21 +45,9 @@ impl LogRenderer {
                 heading_turn: None,
             },
             tree: CallTree::default(),
-            open_calls: HashMap::new(),
             describes: DescribeTracker::default(),
             input_turn: None,
-            deferred: None,
             outcomes: OutcomeTally::default(),
-        }
-    }
-
-    /// Defers calls until the end of the log, so that each is shown once, in its final state. For logs that aren't
-    /// followed.
-    #[must_use]
-    pub fn deferring_calls(self) -> Self {
-        Self {
-            deferred: Some(DeferredCalls::default()),
-            ..self
         }
     }
 
@@ -121,22 +103,9 @@ impl LogRenderer {
         })
     }
 
-    /// Ends the log. Returns the remaining lines: calls without a result, and deferred calls.
+    /// Ends the log. Returns the remaining lines: calls without a result.
     pub fn finish(&mut self) -> String {
-        let mut text = self.flush_all() + &self.render_unanswered();
-        let Some(deferred) = self.deferred.take() else {
-            return text;
-        };
-        self.writer.pending_title = None;
-        let mut last_title = None;
-        for (title, call) in deferred.into_calls() {
-            if last_title != title {
-                (self.writer.heading_turn, last_title) = (None, title.clone());
-                self.writer.pending_title = title;
-            }
-            self.writer.write_call(&call, &mut text);
-        }
-        text
+        self.flush_all() + &self.render_unanswered()
     }
 
     /// Shows all remaining calls, because no further records of them can follow in their session.
@@ -243,50 +212,6 @@ impl CallWriter {
             // Writing to a string can't fail.
             let _ = writeln!(text, "\n{heading}");
         }
-    }
-}
-
-// Calls whose display waits for the end of the log.
-
-/// Calls that are shown at the end of the log, in the order in which they ended, because until then a later run could
-/// continue them or a `resolve` record could settle them. Each has the title of its session.
-#[derive(Debug, Default)]
-struct DeferredCalls {
-    calls: Vec<Option<(Option<Arc<str>>, CallView)>>,
-    /// Maps a call's record to its index in `calls`.
-    indexes: HashMap<Uuid, usize>,
-}
-
-impl DeferredCalls {
-    pub(crate) fn add(&mut self, title: Option<Arc<str>>, call: CallView) {
-        self.indexes.insert(call.record_id, self.calls.len());
-        self.calls.push(Some((title, call)));
-    }
-
-    /// Removes a call that a later run continues.
-    pub(crate) fn take(&mut self, record: Uuid) -> Option<CallView> {
-        let index = self.indexes.remove(&record)?;
-        let (_, call) = self.calls.get_mut(index)?.take()?;
-        Some(call)
-    }
-
-    /// Applies the record that resolves a call.
-    pub(crate) fn apply(
-        &mut self,
-        record: Option<Uuid>,
-        event: &CallEvent<'_>,
-        output: OutputPreview,
-    ) {
-        let index = record.and_then(|record| self.indexes.get(&record));
-        let entry = index.and_then(|index| self.calls.get_mut(*index));
-        if let Some(Some((_, call))) = entry {
-            call.apply(event, Some(output));
-        }
-    }
-
-    /// Returns the remaining calls.
-    fn into_calls(self) -> impl Iterator<Item = (Option<Arc<str>>, CallView)> {
-        self.calls.into_iter().flatten()
     }
 }
 
@@ -425,4 +350,104 @@ fn tools_change_label(change: &ToolsChangeRecord) -> String {
         change.removed,
         change.changed
     )
+}
+
+// Adds the records of calls to the tree, and shows the calls that have ended, in call order.
+
+impl LogRenderer {
+    /// Renders a turn. One of an agent is added to the agent's call. The calls of earlier turns may still be running: a
+    /// server runs turns at the same time.
+    pub(super) fn render_turn(&mut self, record: &Record) -> Result<String, Corruption> {
+        let turn: TurnRecord = record.parse_metadata()?;
+        let Some(call) = record.parent.filter(|_| turn.agent.is_some()) else {
+            self.input_turn = Some((record.id, turn_origin_label(&turn)));
+            return Ok(self.flush(false));
+        };
+        self.tree.add_agent_turn(record.id, call);
+        Ok(String::new())
+    }
+
+    pub(super) fn render_call(
+        &mut self,
+        record: &Record,
+        content: &Result<String, String>,
+    ) -> Result<String, Corruption> {
+        let agent = self.tree.agent_call_of(record.parent);
+        let parent = self.tree.parent_view(agent);
+        let mut call = CallView::new(record, parent, content, &self.writer.layout)?;
+        if let Some((turn, origin)) = &self.input_turn
+            && Some(*turn) == record.parent
+        {
+            call.turn_origin.clone_from(origin);
+        }
+        self.tree.add_call(call);
+        Ok(self.flush(false))
+    }
+
+    /// Adds a record of a call to the tree.
+    pub(super) fn render_event(
+        &mut self,
+        record: &Record,
+        output: Option<OutputPreview>,
+    ) -> Result<(), Corruption> {
+        if let Some(event) = CallEvent::from_record(record)? {
+            if let CallEvent::Result(end) | CallEvent::Skipped(end) | CallEvent::InDoubt(end) =
+                &event
+            {
+                self.outcomes.add(event.outcome_kind(), end.status.clone());
+            }
+            self.tree.apply(record.parent, &event, output);
+        }
+        Ok(())
+    }
+
+    pub(super) fn render_resolve(
+        &mut self,
+        record: &Record,
+        content: Result<String, String>,
+    ) -> Result<String, Corruption> {
+        let rest = self.flush_all();
+        let event = CallEvent::from_record(record)?;
+        let Some(event @ CallEvent::Resolved(resolved)) = &event else {
+            return Ok(rest);
+        };
+        if !self
+            .writer
+            .filter
+            .matches_call(&resolved.tool_name, event.is_error())
+        {
+            return Ok(rest);
+        }
+        let line = resolution_label(resolved, content, &self.writer.layout);
+        Ok(rest + &format!("\n{}\n", self.writer.layout.dim(&line)))
+    }
+
+    /// Shows calls from the front that have ended, or all calls.
+    pub(super) fn flush(&mut self, all: bool) -> String {
+        let mut text = String::new();
+        self.tree.flush(all, &mut |call, step| {
+            self.writer.write_step(call, &step, &mut text);
+        });
+        text
+    }
+}
+
+// The line of a call in doubt that a person resolved.
+
+/// Formats the line: `resolved pay call_1: done: paid (checked by hand)`. `content` is the result that the person gave,
+/// or why it can't be read.
+fn resolution_label(
+    resolved: &ResolveRecord<'_>,
+    content: Result<String, String>,
+    layout: &TextLayout,
+) -> String {
+    let found = match (resolved.done, content) {
+        (true, Ok(result)) => format!("done: {}", table::content_preview(&result, layout)),
+        (true, Err(reason)) => format!("done ({reason})"),
+        (false, _) => "not done".to_owned(),
+    };
+    let note = resolved.note.as_deref();
+    let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+    let (name, id) = (&resolved.tool_name, &resolved.tool_use_id);
+    escape(&format!("resolved {name} {id}: {found}{note}")).into_owned()
 }

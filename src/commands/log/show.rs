@@ -190,8 +190,6 @@ impl<'a> LogPrinter<'a> {
             errors_only: arguments.errors,
             tools: arguments.tool.clone(),
         };
-        let show = LogRenderer::new(layout, filter.clone());
-        let defers_output = arguments.errors && !arguments.follow;
         Ok(Self {
             path,
             canonical_path: fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
@@ -199,11 +197,7 @@ impl<'a> LogPrinter<'a> {
             identity: file_identity(path),
             format: arguments.format,
             is_whole: arguments.full,
-            show: if defers_output {
-                show.deferring_calls()
-            } else {
-                show
-            },
+            show: LogRenderer::new(layout, filter.clone()),
             filter,
             follow: arguments.follow,
             has_ended: false,

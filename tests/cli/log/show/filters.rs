@@ -59,10 +59,9 @@ fn the_tool_filter_keeps_every_record_of_its_calls() {
     assert_eq!(kinds(&["--errors", "--tool", "say"]), [""; 0]);
 }
 
-/// A log of three sessions, of which the first two were killed. Its first call has its result in the last session, the
-/// second was resolved as done, the third as not done, the fourth failed in the first session, and the fifth has no
-/// result.
-fn three_session_log() -> LogBuilder {
+/// A log of a run that was killed. Its first call succeeded, the second failed, the third has no result, and the last
+/// two were resolved, one as not done and one as done.
+fn killed_session_log() -> LogBuilder {
     let mut log = LogBuilder::new();
     let session = log.session();
     let turn = log.turn(session, 0);
@@ -72,42 +71,38 @@ fn three_session_log() -> LogBuilder {
     for call in &calls {
         log.start(*call, "pay", 1);
     }
-    log.end("tool_result", calls[3], "pay", ("failed", 1, 1));
-    log.session();
-    log.end("tool_in_doubt", calls[0], "pay", ("in_doubt", 1, 1));
-    log.end("tool_in_doubt", calls[1], "pay", ("in_doubt", 1, 1));
+    log.end("tool_result", calls[0], "pay", ("ok", 1, 1));
+    log.end("tool_result", calls[1], "pay", ("failed", 1, 1));
     let resolve = |done: bool| json!({"tool_use_id": "a", "tool_name": "pay", "done": done});
-    log.add_record("resolve", Some(calls[0]), &json!(null), &resolve(false));
-    log.add_record("resolve", Some(calls[1]), &json!("paid"), &resolve(true));
-    log.add_record("resolve", Some(calls[2]), &json!(null), &resolve(false));
+    log.add_record("resolve", Some(calls[3]), &json!(null), &resolve(false));
+    log.add_record("resolve", Some(calls[4]), &json!("paid"), &resolve(true));
     let last = log.session();
-    log.start(calls[0], "pay", 2);
-    log.end("tool_result", calls[0], "pay", ("ok", 1, 2));
     log.session_end(last);
     log
 }
 
-/// A call that was resolved, or that a later session finished, is no longer an error.
+/// What a person said about a call that had no result is a line of its own.
 #[test]
-fn errors_shows_calls_whose_final_state_is_an_error() {
-    let log = three_session_log();
+fn errors_shows_calls_that_ended_in_an_error_or_without_a_result() {
+    let log = killed_session_log();
     let errors = show_log(log.text(), &["--errors"]).assert_exit(0).stdout;
     let (title, rest) = errors.split_once('\n').unwrap();
     assert!(title.starts_with("session of "), "{errors}");
     insta::assert_snapshot!(mask_durations(rest), @r#"
 
     turn 0
-        0  pay                   resolved: not done; it runs when it is asked for again
-           toolu_4  {"at":3}
         0  pay                   failed, …
-           toolu_5  {"at":4}
+           toolu_3  {"at":2}
            this is failed
         0  pay                   started, no result
+           toolu_4  {"at":3}
+        0  pay                   started, no result
+           toolu_5  {"at":4}
+        0  pay                   started, no result
            toolu_6  {"at":5}
+
+    resolved pay a: not done
     "#);
-    // Without `--errors`, the whole history is shown.
     let all = show_log(log.text(), &[]).assert_exit(0).stdout;
-    assert_eq!(all.matches("started, no result").count(), 4, "{all}");
-    let first = all.find("resolved pay a: not done").unwrap();
-    assert!(all[..first].contains("in doubt"), "{all}");
+    assert!(all.contains("resolved pay a: done: paid"), "{all}");
 }
