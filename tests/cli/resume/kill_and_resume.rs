@@ -3,13 +3,18 @@
 
 #![expect(clippy::print_stdout, reason = "prints counts, shown with --nocapture")]
 
+use std::fs;
+use std::process::Command;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::support::full_or_short;
 use crate::support::resume_sandbox::{
-    ResumeSandbox, calls_message, effect_recording_tools, message_stream,
+    ResumeRunOutput, ResumeSandbox, calls_message, effect_recording_tools, message_stream,
 };
 
 /// The minimum number of kills, each followed by another run.
@@ -105,11 +110,49 @@ fn result_texts(stdout: &str) -> Vec<String> {
     texts
 }
 
+/// The source of a library for `LD_PRELOAD` that sets the clock of the system back by an hour.
+const EARLIER_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(id, now);
+    if (!failed && id == CLOCK_REALTIME) now->tv_sec -= 3600;
+    return failed;
+}
+"#;
+
+/// Returns the path of that library.
+fn earlier_clock() -> &'static str {
+    static LIBRARY: LazyLock<(TempDir, String)> = LazyLock::new(|| {
+        let dir = TempDir::new().unwrap();
+        let (source, library) = (dir.path().join("clock.c"), dir.path().join("clock.so"));
+        fs::write(&source, EARLIER_CLOCK).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]);
+        let built = compiler.args([&library, &source]).arg("-ldl").status();
+        assert!(built.unwrap().success());
+        let library = library.to_str().unwrap().to_owned();
+        (dir, library)
+    });
+    &LIBRARY.1
+}
+
+/// Runs the input again, in some runs with an earlier clock.
+fn run_again(sandbox: &ResumeSandbox, variant: usize) -> ResumeRunOutput {
+    let arguments = run_arguments(variant);
+    if cfg!(target_os = "linux") && fastrand::u8(..4) == 0 {
+        return sandbox.run_with_env(&[("LD_PRELOAD", earlier_clock())], &arguments);
+    }
+    sandbox.run_toolq(&arguments)
+}
+
 /// Runs the input again and asserts that the results match the effects of the tools.
 fn assert_resumes(sandbox: &ResumeSandbox, variant: usize, history: &str) {
     reformat_input(sandbox);
     let before = sandbox.effects();
-    let resumed = sandbox.run_toolq(&run_arguments(variant));
+    let resumed = run_again(sandbox, variant);
     let context = format!("{history}\n{}\n{}", resumed.stdout, resumed.stderr);
     let texts = result_texts(&resumed.stdout);
     assert_eq!(texts.len(), TEN_CALLS.len(), "{context}");
@@ -178,6 +221,26 @@ fn run_steps_in_parallel(stride: u32, work: impl Fn(u32) -> bool + Sync) {
             });
         }
     });
+}
+
+/// What ran stays known when the clock is set back, and the log of that run begins before the one it follows.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_earlier_clock_changes_nothing() {
+    let sandbox = sandbox_for_variant(0);
+    let arguments = run_arguments(0);
+    let first = sandbox.run_toolq(&arguments);
+    let again = sandbox.run_with_env(&[("LD_PRELOAD", earlier_clock())], &arguments);
+    assert_eq!((again.stdout, again.code), (first.stdout, first.code));
+    let writes = sandbox.effects();
+    let writes = writes.iter().filter(|effect| effect.starts_with("pay"));
+    assert_eq!(writes.count(), 4);
+    let log = fs::read_to_string(sandbox.log_path()).unwrap();
+    let times: Vec<u64> = crate::support::parse_json_lines(&log)
+        .iter()
+        .map(|record| record["timestamp"].as_u64().unwrap())
+        .collect();
+    assert!(!times.is_sorted(), "the clock was set back");
 }
 
 #[test]
