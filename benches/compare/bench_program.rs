@@ -72,6 +72,11 @@ impl BenchProgram {
         }
     }
 
+    /// Changes the name in the table.
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());

@@ -19,6 +19,8 @@ type RowFn = fn(&BenchContext) -> Result<Vec<ComparisonLine>>;
 pub const ALL_ROWS: &[(&str, RowFn)] = &[
     ("spawn", spawn::thousand_cats),
     ("durable", durable::synced_cats),
+    ("durable-1000", durable::many_synced_cats),
+    ("durable-claims", durable::beside_many_claims),
     ("sleep-8", sleep::eight_calls),
     ("http", http::ten_thousand_posts),
     ("version", startup::version),
