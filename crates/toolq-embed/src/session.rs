@@ -4,22 +4,21 @@ use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::runtime::{Handle, Id};
 
 use crate::error::Error;
 use crate::event::{Event, EventCallback};
 use crate::reply::{CallResult, Reply, read_message};
-use crate::toolq::StreamReader;
 use redact::Mask;
 use toolq_core::answer::AnswerAssembler;
 use toolq_core::check::CallChecker;
-use toolq_core::transcript::{InputError, StreamEvent};
+use toolq_core::transcript::{InputError, StreamDecoder, StreamEvent};
 use toolq_core::types::{
-    AnswerForm, CallAnswer, CallRef, EmitError, Event as EngineEvent, EventSink, InputLayout, Tool,
-    ToolsConfig, Turn,
+    AnswerForm, Call, CallAnswer, CallRef, EmitError, Event as EngineEvent, EventSink, InputLayout,
+    Tool, ToolsConfig, Turn,
 };
-use toolq_engine::{AnswerDelivery, Engine, EngineSettings, MessageSource as _, RememberedWrites};
+use toolq_engine::{AnswerDelivery, Engine, EngineSettings, MessageSource, RememberedWrites};
 use toolq_log::SessionLog;
 
 /// The tools, and what checks their calls and masks what they say.
@@ -376,3 +375,65 @@ impl RuntimeEngine {
         }
     }
 }
+
+/// Decodes a stream as it is read.
+pub(crate) struct StreamReader<R> {
+    reader: R,
+    decoder: StreamDecoder,
+    is_at_end: bool,
+}
+
+impl<R: AsyncRead + Send + Unpin> StreamReader<R> {
+    pub(crate) fn new(reader: R, max_message_bytes: u64) -> Self {
+        Self {
+            reader,
+            decoder: StreamDecoder::new("stream".to_owned(), None, max_message_bytes),
+            is_at_end: false,
+        }
+    }
+
+    /// How many messages have begun.
+    pub(crate) fn message_count(&self) -> usize {
+        self.decoder.message_count()
+    }
+
+    async fn read_chunk(&mut self) {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match self.reader.read(&mut chunk).await {
+            Ok(0) => {
+                self.decoder.finish();
+                self.is_at_end = true;
+            }
+            Ok(len) => self.decoder.push(&chunk[..len]),
+            Err(error) => {
+                self.decoder.fail_with_io_error(&error);
+                self.is_at_end = true;
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin> MessageSource for StreamReader<R> {
+    async fn next(&mut self) -> Option<StreamEvent> {
+        loop {
+            let event = self.next_ready();
+            if event.is_some() || self.is_at_end {
+                return event;
+            }
+            // A reader that is always ready must not starve the calls that are already running.
+            tokio::task::yield_now().await;
+            self.read_chunk().await;
+        }
+    }
+
+    fn next_ready(&mut self) -> Option<StreamEvent> {
+        self.decoder.next()
+    }
+
+    fn abandon(&mut self) -> Vec<Call> {
+        self.decoder.abort()
+    }
+}
+
+/// How many bytes are read at a time.
+pub(crate) const CHUNK_BYTES: usize = 16 << 10;

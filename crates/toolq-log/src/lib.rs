@@ -26,13 +26,14 @@ mod write;
 pub use call_log::{CallEvent, CallLog, LoggedCallState};
 pub use error::{Access, LogError};
 pub use open::{
-    LockedLog, blob_dir_for, default_log_path, exceeds_size, find_latest_session, list_sessions,
+    LockedLog, default_log_path, exceeds_size, find_latest_session, list_sessions,
     list_torn_copies, sessions_dir, state_dir,
 };
 pub use prune::{PruneOptions, PruneResult, list_stale_blob_dirs};
 pub use read::{Corruption, RecordReader, SequenceChecker, verify_log};
 pub use records::{
-    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, log_schema,
+    FormatVersion, Record, RecordContent, RecordKind, SessionHeader, StoredBlob, blob_dir_for,
+    log_schema,
 };
 pub use session_files::session_bytes;
 pub use write::{LogReplica, SessionLog};

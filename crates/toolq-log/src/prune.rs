@@ -13,8 +13,9 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::error::LogError;
-use crate::open::{blob_dir_for, is_default_log_name, list_matching_files, sessions};
+use crate::open::{is_default_log_name, list_matching_files, sessions};
 use crate::read::{Corruption, RecordReader};
+use crate::records::blob_dir_for;
 use crate::records::record::write_sealed_line;
 use crate::records::{
     BlobError, CallEndRecord, CallRecord, Record, RecordHeader, RecordKind, ServerEndRecord,

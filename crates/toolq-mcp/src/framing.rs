@@ -12,10 +12,7 @@ use memchr::memchr;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::message::{RequestId, RpcError};
-
-/// How much of an overlong line is kept. Enough to find the id of the request that it answers.
-pub(crate) const KEPT_BYTES: usize = 4 << 10;
+use crate::message::{KEPT_BYTES, RequestId, RpcError};
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::framing::KEPT_BYTES;
 use crate::protocol::ProtocolVersion;
 use redact::Mask;
 
@@ -376,3 +375,6 @@ impl fmt::Display for RpcError {
         }
     }
 }
+
+/// How much of an overlong line is kept. Enough to find the id of the request that it answers.
+pub(crate) const KEPT_BYTES: usize = 4 << 10;

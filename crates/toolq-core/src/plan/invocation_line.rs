@@ -3,17 +3,19 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::ser::{SerializeMap as _, SerializeSeq as _};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::check::build_server_command;
-use crate::plan::json::{MaskedBody, MaskedTemplate, TemplatePairs, render_body, render_json};
-use crate::plan::text::fold_text;
-use crate::text::{escape, quote_for_shell};
+use crate::json::expect_json;
+use crate::text::{escape, quote_for_shell, truncate_to_columns};
 use crate::types::{
     AcceptedCall, AgentBacking, AgentInvocation, Backing, CommandInvocation, HttpInvocation,
-    Invocation, MaskedText, MissingProtection, OutputRequest, PartialTemplate, SandboxInvocation,
-    SandboxNetwork, SandboxPlace, Segment, StdinContent, Template, TemplatePart,
+    Invocation, MaskedJson, MaskedText, MissingProtection, OutputRequest, PartialJson,
+    PartialTemplate, SandboxInvocation, SandboxNetwork, SandboxPlace, Segment, StdinContent,
+    Template, TemplatePart,
 };
 use crate::url::encode_query_text;
 use redact::Mask;
@@ -373,6 +375,97 @@ fn find_sandbox(accepted: &AcceptedCall) -> Option<Cow<'_, SandboxInvocation>> {
     command.sandbox.map(|sandbox| Cow::Owned(*sandbox))
 }
 
+/// Renders the body of a request as JSON; returns `None` if the request has no body.
+pub(crate) fn render_body(request: &HttpInvocation, mask: &Mask) -> Option<String> {
+    Some(render_json(request.body.as_ref()?, mask))
+}
+
+/// Renders JSON in which only environment variables are left to fill in.
+pub(crate) fn render_json(json: &PartialJson, mask: &Mask) -> String {
+    expect_json(serde_json::to_string(&MaskedBody(json, mask)))
+}
+
+/// A template whose environment variables are kept by name.
+pub(crate) struct MaskedTemplate<'a>(pub(crate) &'a PartialTemplate, pub(crate) &'a Mask);
+
+impl Serialize for MaskedTemplate<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        MaskedText(&self.0.to_string(), self.1).serialize(serializer)
+    }
+}
+
+/// Names and templates, as an object.
+pub(crate) struct TemplatePairs<'a>(
+    pub(crate) &'a [(String, PartialTemplate)],
+    pub(crate) &'a Mask,
+);
+
+impl TemplatePairs<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for TemplatePairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let pairs = self.0.iter();
+        serializer.collect_map(pairs.map(|(name, value)| (name, MaskedTemplate(value, self.1))))
+    }
+}
+
+/// A request body, as a JSON tree.
+pub(crate) struct MaskedBody<'a>(pub(crate) &'a PartialJson, pub(crate) &'a Mask);
+
+impl Serialize for MaskedBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(body, mask) = *self;
+        match body {
+            PartialJson::Raw(raw) => MaskedJson(raw, mask).serialize(serializer),
+            PartialJson::Text(text) => MaskedTemplate(text, mask).serialize(serializer),
+            PartialJson::Array(items) => {
+                let mut array = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    array.serialize_element(&MaskedBody(item, mask))?;
+                }
+                array.end()
+            }
+            PartialJson::Object(members) => {
+                let mut object = serializer.serialize_map(Some(members.len()))?;
+                for (name, value) in members {
+                    object.serialize_entry(name, &MaskedBody(value, mask))?;
+                }
+                object.end()
+            }
+        }
+    }
+}
+
+/// A text with spaces that is wider than this is shown by its first words.
+pub(crate) const MAX_ARGUMENT_COLUMNS: usize = 48;
+
+/// Maximum width of these words.
+pub(crate) const MAX_FOLDED_COLUMNS: usize = 32;
+
+/// Returns the first words of a text that has several lines, or is too long for a line and has spaces. `None` for others,
+/// such as paths.
+pub(crate) fn fold_text(text: &str) -> Option<&str> {
+    let lines = text.trim_end();
+    let line = lines.trim_start().lines().next().unwrap_or_default();
+    let has_lines = lines.trim_start().len() > line.len();
+    let is_long = text.contains(' ') && line.width() > MAX_ARGUMENT_COLUMNS;
+    if !has_lines && !is_long {
+        return None;
+    }
+    if line.width() <= MAX_FOLDED_COLUMNS {
+        return Some(line);
+    }
+    let cut = truncate_to_columns(line, MAX_FOLDED_COLUMNS);
+    // It ends with an ellipsis, which isn't part of the text.
+    let beginning = &line[..cut.trim_end_matches('…').len()];
+    let end = beginning.rfind(' ').filter(|end| *end > 0);
+    Some(end.map_or(beginning, |end| beginning[..end].trim_end()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -442,5 +535,33 @@ tools:
         );
         let literal = PartialTemplate(vec![text("$(id)")]);
         assert_eq!(quote_template(&literal, &Mask::default()), "'$(id)'");
+    }
+}
+
+#[cfg(test)]
+mod folding_tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_folded_and_arguments_are_not() {
+        let path = "/a/very/long/path".repeat(10);
+        for (text, folded) in [
+            ("README.md", None),
+            (path.as_str(), None),
+            ("a b\n", None),
+            ("  set -e\n", None),
+            ("set -e\nmake\n", Some("set -e")),
+            ("\n\nset -e\nmake\n", Some("set -e")),
+            (
+                "test \"$ICASE\" = true && set -- -i \"$@\"; exec grep -nH \"$@\"",
+                Some("test \"$ICASE\" = true && set --"),
+            ),
+            (
+                "読む 読む 読む 読む 読む 読む 読む 読む 読む 読む 読む",
+                Some("読む 読む 読む 読む 読む 読む"),
+            ),
+        ] {
+            assert_eq!(fold_text(text), folded, "{text}");
+        }
     }
 }

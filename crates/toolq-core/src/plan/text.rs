@@ -6,49 +6,19 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::UnicodeWidthStr as _;
 
-use crate::json::{Input, join_json_lines};
 use crate::plan::remembered_call::RejectedCall;
-use crate::plan::timeline::TimelineLayout;
+use crate::plan::timeline::{
+    INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle, TimelineLayout, short_input,
+};
 use crate::plan::turn_plan::{
     ABANDONED_HEADING, PlannedCall, REMEMBERED_HEADING, REPEATS_HEADING, TurnPlan,
     format_estimate_totals,
 };
-use crate::text::{escape, format_count, paint, truncate_to_columns, wrap_words};
+use crate::text::{escape, format_count};
 use crate::types::{Call, OutcomeKind, ProblemDetail};
 use redact::Mask;
-
-/// Maximum width of the name column; longer names are truncated.
-pub(crate) const MAX_NAME_COLUMNS: usize = 32;
-/// Maximum width of the beginning of an input.
-pub(crate) const MAX_INPUT_COLUMNS: usize = 48;
-/// Indentation of a line below a call.
-pub(crate) const INDENT: &str = "       ";
-
-/// How a plan is drawn.
-#[derive(Debug, Clone, Copy)]
-pub struct PlanStyle {
-    /// Width of the terminal, in columns.
-    pub width: usize,
-    /// Whether to use colors.
-    pub color: bool,
-    /// Whether to draw with characters beyond ASCII.
-    pub is_unicode: bool,
-    /// How much of what runs is shown.
-    pub detail: PlanDetail,
-}
-
-/// How much of what a call runs is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanDetail {
-    /// All of it.
-    Whole,
-    /// Of scripts, only the first words.
-    FoldedScripts,
-    /// As with folded scripts, and only what fits into a line.
-    OneLine,
-}
 
 /// Renders the plan of one turn, with a trailing newline.
 pub fn render_plan_text(plan: &TurnPlan<'_>, style: PlanStyle, mask: &Mask) -> String {
@@ -213,101 +183,6 @@ fn write_rejected(
     Ok(())
 }
 
-impl PlanStyle {
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.paint(text, "1")
-    }
-
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.paint(text, "2")
-    }
-
-    pub(crate) fn red(self, text: &str) -> String {
-        self.paint(text, "31")
-    }
-
-    pub(crate) fn yellow(self, text: &str) -> String {
-        self.paint(text, "33")
-    }
-
-    pub(crate) fn cyan(self, text: &str) -> String {
-        self.paint(text, "36")
-    }
-
-    /// Truncates a text to this width, with a mark that the terminal can show.
-    pub(crate) fn truncate(self, text: &str, columns: usize) -> String {
-        let cut = truncate_to_columns(text, columns);
-        if self.is_unicode || cut == text {
-            return cut.into_owned();
-        }
-        let kept = cut.strip_suffix('…').unwrap_or(&cut);
-        format!("{kept}{}", self.cut_mark())
-    }
-
-    /// Returns the mark for omitted text, one column wide.
-    pub(crate) fn cut_mark(self) -> &'static str {
-        if self.is_unicode { "…" } else { "~" }
-    }
-
-    /// Breaks a text that begins after `indent` into lines that fit the terminal.
-    pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
-        match self.detail {
-            PlanDetail::OneLine => {
-                let columns = self.width.saturating_sub(indent.len() + 1);
-                wrap_words(text, columns, "").replace('\n', &format!("\n{indent}"))
-            }
-            PlanDetail::Whole | PlanDetail::FoldedScripts => text.to_owned(),
-        }
-    }
-
-    fn paint(self, text: &str, style: &str) -> String {
-        if text.is_empty() {
-            return String::new();
-        }
-        paint(text, style, self.color)
-    }
-}
-
-// Shortens texts for lines that people read: scripts to their first words, inputs to their beginning.
-
-/// A text with spaces that is wider than this is shown by its first words.
-const MAX_ARGUMENT_COLUMNS: usize = 48;
-/// Maximum width of these words.
-const MAX_FOLDED_COLUMNS: usize = 32;
-/// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
-const MAX_MASKED_BYTES: usize = 64 << 10;
-
-/// Returns the first words of a text that has several lines, or is too long for a line and has spaces. `None` for others,
-/// such as paths.
-pub(crate) fn fold_text(text: &str) -> Option<&str> {
-    let lines = text.trim_end();
-    let line = lines.trim_start().lines().next().unwrap_or_default();
-    let has_lines = lines.trim_start().len() > line.len();
-    let is_long = text.contains(' ') && line.width() > MAX_ARGUMENT_COLUMNS;
-    if !has_lines && !is_long {
-        return None;
-    }
-    if line.width() <= MAX_FOLDED_COLUMNS {
-        return Some(line);
-    }
-    let cut = truncate_to_columns(line, MAX_FOLDED_COLUMNS);
-    // It ends with an ellipsis, which isn't part of the text.
-    let beginning = &line[..cut.trim_end_matches('…').len()];
-    let end = beginning.rfind(' ').filter(|end| *end > 0);
-    Some(end.map_or(beginning, |end| beginning[..end].trim_end()))
-}
-
-/// Returns the beginning of the input of a call on one line, or nothing for an empty one.
-pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanStyle) -> String {
-    let input = call.input.as_ref().map_or("", Input::text);
-    if input == "{}" {
-        return String::new();
-    }
-    let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
-    let line = join_json_lines(beginning);
-    style.truncate(&escape(&mask.apply(&line)), columns)
-}
-
 // What a plan says about all calls of a turn: how long they take, and which need an approval.
 
 /// Maximum number of names in a line.
@@ -463,33 +338,5 @@ impl TurnPlan<'_> {
         } else {
             "after all calls before it".to_owned()
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scripts_are_folded_and_arguments_are_not() {
-        let path = "/a/very/long/path".repeat(10);
-        for (text, folded) in [
-            ("README.md", None),
-            (path.as_str(), None),
-            ("a b\n", None),
-            ("  set -e\n", None),
-            ("set -e\nmake\n", Some("set -e")),
-            ("\n\nset -e\nmake\n", Some("set -e")),
-            (
-                "test \"$ICASE\" = true && set -- -i \"$@\"; exec grep -nH \"$@\"",
-                Some("test \"$ICASE\" = true && set --"),
-            ),
-            (
-                "読む 読む 読む 読む 読む 読む 読む 読む 読む 読む 読む",
-                Some("読む 読む 読む 読む 読む 読む"),
-            ),
-        ] {
-            assert_eq!(fold_text(text), folded, "{text}");
-        }
     }
 }

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::json::{Input, join_json_lines};
 use crate::plan::invocation_line::{self, FoldedLine, render_folded_invocation, render_invocation};
-use crate::plan::text::{
-    INDENT, MAX_INPUT_COLUMNS, MAX_NAME_COLUMNS, PlanDetail, PlanStyle, short_input,
-};
 use crate::plan::turn_plan::{PlannedCall, TurnPlan};
-use crate::text::{escape, format_duration};
-use crate::types::Effect;
+use crate::text::{escape, format_duration, paint, truncate_to_columns, wrap_words};
+use crate::types::{Call, Effect};
 use redact::Mask;
 
 /// Bars narrower than this are useless; they are left out then.
@@ -251,4 +249,107 @@ impl<'a> TimelineLayout<'a> {
 fn format_estimate(planned: &PlannedCall<'_>) -> String {
     let estimate = planned.accepted.tool.estimate;
     estimate.map_or_else(|| "unknown".to_owned(), format_duration)
+}
+
+/// Maximum width of the name column; longer names are truncated.
+pub(crate) const MAX_NAME_COLUMNS: usize = 32;
+
+/// Maximum width of the beginning of an input.
+pub(crate) const MAX_INPUT_COLUMNS: usize = 48;
+
+/// Indentation of a line below a call.
+pub(crate) const INDENT: &str = "       ";
+
+/// How a plan is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanStyle {
+    /// Width of the terminal, in columns.
+    pub width: usize,
+    /// Whether to use colors.
+    pub color: bool,
+    /// Whether to draw with characters beyond ASCII.
+    pub is_unicode: bool,
+    /// How much of what runs is shown.
+    pub detail: PlanDetail,
+}
+
+/// How much of what a call runs is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanDetail {
+    /// All of it.
+    Whole,
+    /// Of scripts, only the first words.
+    FoldedScripts,
+    /// As with folded scripts, and only what fits into a line.
+    OneLine,
+}
+
+impl PlanStyle {
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint(text, "1")
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint(text, "2")
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint(text, "31")
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint(text, "33")
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.paint(text, "36")
+    }
+
+    /// Truncates a text to this width, with a mark that the terminal can show.
+    pub(crate) fn truncate(self, text: &str, columns: usize) -> String {
+        let cut = truncate_to_columns(text, columns);
+        if self.is_unicode || cut == text {
+            return cut.into_owned();
+        }
+        let kept = cut.strip_suffix('…').unwrap_or(&cut);
+        format!("{kept}{}", self.cut_mark())
+    }
+
+    /// Returns the mark for omitted text, one column wide.
+    pub(crate) fn cut_mark(self) -> &'static str {
+        if self.is_unicode { "…" } else { "~" }
+    }
+
+    /// Breaks a text that begins after `indent` into lines that fit the terminal.
+    pub(crate) fn wrap(self, text: &str, indent: &str) -> String {
+        match self.detail {
+            PlanDetail::OneLine => {
+                let columns = self.width.saturating_sub(indent.len() + 1);
+                wrap_words(text, columns, "").replace('\n', &format!("\n{indent}"))
+            }
+            PlanDetail::Whole | PlanDetail::FoldedScripts => text.to_owned(),
+        }
+    }
+
+    fn paint(self, text: &str, style: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        paint(text, style, self.color)
+    }
+}
+
+// Shortens texts for lines that people read: scripts to their first words, inputs to their beginning.
+/// Maximum part of an input that is masked to show its beginning. No secret that begins in the shown part is longer.
+pub(crate) const MAX_MASKED_BYTES: usize = 64 << 10;
+
+/// Returns the beginning of the input of a call on one line, or nothing for an empty one.
+pub(crate) fn short_input(call: &Call, mask: &Mask, columns: usize, style: PlanStyle) -> String {
+    let input = call.input.as_ref().map_or("", Input::text);
+    if input == "{}" {
+        return String::new();
+    }
+    let beginning = &input[..input.floor_char_boundary(MAX_MASKED_BYTES)];
+    let line = join_json_lines(beginning);
+    style.truncate(&escape(&mask.apply(&line)), columns)
 }

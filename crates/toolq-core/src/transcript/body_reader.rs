@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::formats::{dialect_of_result, format_of};
-use crate::transcript::index_builder::{RecordingIndex, ReplyEntry, TextEntry, TurnEntry};
+use crate::transcript::index::{RecordingIndex, TextEntry, TurnEntry};
 use crate::transcript::input_source::{InputError, OffsetError, SpooledInput};
 use crate::transcript::raw_call::extract_call;
+use crate::transcript::reply_pairing::ReplyEntry;
 use crate::types::{Call, Dialect, RecordedResult, TurnOrigin};
 
 /// Calls are read together if the gap between them is at most this many bytes.

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use crate::json::{DuplicateKey, JsonText, ParsedObject, ShallowJson, describe_parse_error};
 use crate::text::format_bytes;
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
-use crate::transcript::line_follower::JsonEndScanner;
+use crate::transcript::json_end_scanner::JsonEndScanner;
 
 /// Initial size of the buffer, in bytes. It grows when a document doesn't fit.
 const INITIAL_BUFFER_BYTES: usize = 256 << 10;

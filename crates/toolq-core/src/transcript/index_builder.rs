@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
-use std::ops::Range;
-use std::sync::Arc;
 
 use crate::json::{JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentOrigin};
-use crate::transcript::formats::session_log::LoggedCalls;
-use crate::transcript::raw_call::CallId;
-use crate::transcript::reply_pairing::{CallName, CallReplies, Chains, ReplyPairing, UnknownKinds};
-use crate::types::{AnswerForm, ContextDigest, Dialect, ResponseEnding, is_generated_id};
+use crate::transcript::index::{
+    CallId, CallIndexEntry, LoggedCalls, RecordingIndex, TextEntry, TurnEntry,
+};
+use crate::transcript::reply_pairing::{CallName, Chains, ReplyEntry, ReplyPairing, UnknownKinds};
+use crate::types::{AnswerForm, Dialect, ResponseEnding, is_generated_id};
 
 /// Keys of the id of a message or response.
 pub(crate) const MESSAGE_ID_KEYS: [&str; 2] = ["id", "responseId"];
@@ -331,172 +330,5 @@ impl IndexBuilder {
         let mut index = RecordingIndex::new(self.turns, self.calls, replies, self.shared_ids);
         index.misplaced_results = misplaced_results;
         (index, unknown_kinds)
-    }
-}
-
-// The index of a recording: its turns, and the offsets of their calls and results.
-
-/// What the index stores about a turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TurnEntry {
-    pub dialect: Dialect,
-    pub form: AnswerForm,
-    pub ending: ResponseEnding,
-    /// The `id` of its message.
-    pub message_id: TextEntry,
-    /// The `model` of its message.
-    pub model: TextEntry,
-    /// What stands before it, if it is part of a conversation.
-    pub before: Option<ContextDigest>,
-}
-
-/// The place of a JSON string in the input. Empty if the input doesn't have it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TextEntry {
-    /// Offset of the string in the input.
-    pub offset: u64,
-    /// Length of the string, in bytes.
-    pub len: u32,
-}
-
-/// What the index stores about a call. Only 16 bytes, since a recording may have millions of calls.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CallIndexEntry {
-    /// Offset of its JSON in the input.
-    pub offset: u64,
-    /// Length of its JSON, in bytes.
-    pub len: u32,
-    /// Number of its turn.
-    pub turn: u32,
-}
-
-impl CallIndexEntry {
-    /// Returns the offset of the end of its JSON in the input.
-    pub fn end(&self) -> u64 {
-        self.offset + u64::from(self.len)
-    }
-}
-
-/// What the index stores about a result.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReplyEntry {
-    /// Offset of its JSON in the input.
-    pub offset: u64,
-    /// Length of its JSON, in bytes.
-    pub len: u32,
-    /// It says that the call didn't run, so the call is still open.
-    pub skipped: bool,
-}
-
-/// The turns in order, and the calls sorted by turn.
-pub(crate) struct RecordingIndex {
-    turns: Vec<TurnEntry>,
-    calls: Vec<CallIndexEntry>,
-    replies: CallReplies,
-    /// The ids that different calls of a conversation have.
-    pub shared_ids: Arc<BTreeSet<String>>,
-    /// Number of results that name no call.
-    pub misplaced_results: usize,
-}
-
-impl RecordingIndex {
-    /// Creates an index. `replies` identifies calls by their position in `calls`.
-    pub fn new(
-        turns: Vec<TurnEntry>,
-        mut calls: Vec<CallIndexEntry>,
-        mut replies: CallReplies,
-        shared_ids: BTreeSet<String>,
-    ) -> Self {
-        // A log of several concurrent conversations interleaves their turns.
-        if !calls.is_sorted_by_key(|call| call.turn) {
-            let mut order: Vec<usize> = (0..calls.len()).collect();
-            order.sort_by_key(|&call| calls[call].turn);
-            replies = replies.reordered(&order);
-            calls = order.iter().map(|&call| calls[call]).collect();
-        }
-        Self {
-            turns,
-            calls,
-            replies,
-            shared_ids: shared_ids.into(),
-            misplaced_results: 0,
-        }
-    }
-
-    /// Returns the number of turns.
-    pub fn len(&self) -> usize {
-        self.turns.len()
-    }
-
-    pub fn turn(&self, number: usize) -> TurnEntry {
-        self.turns[number]
-    }
-
-    pub fn call(&self, call: usize) -> CallIndexEntry {
-        self.calls[call]
-    }
-
-    /// Returns which calls belong to a turn.
-    pub fn calls_of_turn(&self, number: usize) -> Range<usize> {
-        let before = |number| {
-            self.calls
-                .partition_point(|call| (call.turn as usize) < number)
-        };
-        before(number)..before(number + 1)
-    }
-
-    /// Returns whether a call has a result, other than one that says that it didn't run, was interrupted, or is in doubt.
-    pub fn is_answered(&self, call: usize) -> bool {
-        let has_own_result = !self.is_in_doubt(call) && !self.is_started(call);
-        has_own_result && self.reply(call).is_some_and(|reply| !reply.skipped)
-    }
-
-    /// Returns whether the conversation went on without the result of a call.
-    pub fn is_abandoned(&self, call: usize) -> bool {
-        self.replies.passed.contains(&call) && self.reply(call).is_none()
-    }
-
-    /// Returns the number of such calls.
-    pub fn abandoned_count(&self) -> usize {
-        let passed = self.replies.passed.iter();
-        passed.filter(|&&call| self.is_abandoned(call)).count()
-    }
-
-    /// Returns the offset of a result that may be that of an open call, but names none.
-    pub fn misplaced_result(&self, call: usize) -> Option<u64> {
-        let offset = self.replies.unsure.get(&call);
-        offset
-            .copied()
-            .filter(|_| self.is_open(call) && self.reply(call).is_none())
-    }
-
-    /// Returns whether a call still needs a result.
-    pub fn is_open(&self, call: usize) -> bool {
-        !self.is_answered(call) && !self.is_abandoned(call)
-    }
-
-    /// Returns the calls that still need a result.
-    pub fn open_calls(&self) -> impl Iterator<Item = usize> {
-        (0..self.calls.len()).filter(|&call| self.is_open(call))
-    }
-
-    /// Returns whether a call was started, and its end isn't recorded, or only that its run ended.
-    pub fn is_started(&self, call: usize) -> bool {
-        self.replies.started.contains(&call)
-    }
-
-    /// Returns whether a call has a result that says that it may or may not have run.
-    pub fn is_in_doubt(&self, call: usize) -> bool {
-        self.replies.in_doubt.contains(&call)
-    }
-
-    pub fn reply(&self, call: usize) -> Option<ReplyEntry> {
-        self.replies.replies.get(call).copied().flatten()
-    }
-
-    /// Returns the dialect of the first call, or of the first turn if there are no calls.
-    pub fn dialect(&self) -> Option<Dialect> {
-        let first_turn = self.calls.first().map_or(0, |call| call.turn as usize);
-        self.turns.get(first_turn).map(|turn| turn.dialect)
     }
 }

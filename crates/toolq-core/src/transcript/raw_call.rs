@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::{Input, InvalidInput, JsonKind, JsonText, ParsedObject, to_json_line};
 use crate::transcript::document_frames::{DocumentError, InputDocument};
-use crate::transcript::index_builder::CallIndexEntry;
+use crate::transcript::index::{CallId, CallIndexEntry};
 use crate::types::{
     Call, CallKind, GENERATED_ID_PREFIX, RecordedResult, ResultContent, StreamVendor,
 };
@@ -164,84 +164,6 @@ pub(crate) fn quote_json(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-// The id of a call, as the call itself or its result has it. Every dialect's ids are read here.
-
-/// Keys under which the results of the dialects name their calls. A conversation may have been put together from several.
-const RESULT_KEYS: [&str; 5] = [
-    "tool_use_id",
-    "tool_call_id",
-    "call_id",
-    "toolUseId",
-    "toolCallId",
-];
-
-/// An id.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum CallId<'a> {
-    /// There is none, or what some servers write in its place: nothing, a blank, or the word `null`.
-    #[default]
-    Missing,
-    Text(Cow<'a, str>),
-    /// The digits of a number. It names the same call as a text of these digits.
-    Number(Cow<'a, str>),
-    /// Something that can't name a call.
-    Unreadable(JsonKind),
-}
-
-impl<'a> CallId<'a> {
-    /// Reads the id at `key`.
-    pub fn read(object: &ParsedObject<'a>, key: &str) -> Self {
-        object.get(key).map_or(Self::Missing, Self::from_json)
-    }
-
-    /// Reads the id that a result names: the first of those that it has.
-    pub fn of_result(result: &ParsedObject<'a>) -> Self {
-        let mut ids = RESULT_KEYS.iter().map(|key| Self::read(result, key));
-        ids.find(|id| !id.is_missing()).unwrap_or_default()
-    }
-
-    pub fn from_json(value: JsonText<'a>) -> Self {
-        match (value.kind(), value.to_text()) {
-            (JsonKind::Null, _) => Self::Missing,
-            (JsonKind::Number, _) => Self::Number(value.get().into()),
-            (_, Some(text)) => Self::from_text(text),
-            (kind, None) => Self::Unreadable(kind),
-        }
-    }
-
-    pub fn from_text(text: Cow<'a, str>) -> Self {
-        match text.trim() {
-            "" | "null" => Self::Missing,
-            _ => Self::Text(text),
-        }
-    }
-
-    /// Returns what names the call.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) | Self::Number(text) => Some(text),
-            Self::Missing | Self::Unreadable(_) => None,
-        }
-    }
-
-    pub fn is_missing(&self) -> bool {
-        *self == Self::Missing
-    }
-
-    pub fn is_number(&self) -> bool {
-        matches!(self, Self::Number(_))
-    }
-
-    pub fn into_owned(self) -> CallId<'static> {
-        match self {
-            Self::Missing => CallId::Missing,
-            Self::Text(text) => CallId::Text(text.into_owned().into()),
-            Self::Number(digits) => CallId::Number(digits.into_owned().into()),
-            Self::Unreadable(kind) => CallId::Unreadable(kind),
-        }
-    }
-}
-
 // Says what is wrong with an input that isn't what was expected, and what was.
 
 /// Maximum number of keys of an unrecognized object that an error names.
@@ -373,6 +295,70 @@ fn escape_and_truncate(text: &str) -> String {
         .take(MAX_SHOWN_CHARS)
         .flat_map(char::escape_debug)
         .collect()
+}
+
+/// Keys that inputs have in some dialect or template.
+pub(crate) const INPUT_KEYS: [&str; 6] = [
+    "arguments",
+    "args",
+    "input",
+    "kwargs",
+    "parameters",
+    "params",
+];
+
+/// What keys of inputs have in them. What stands under any other such key may be an input, but nothing says that it is.
+pub(crate) const INPUT_WORDS: [&str; 3] = ["arg", "input", "param"];
+
+/// Returns what is at `key` of a call, the first of `places`. If that is missing or empty, the input is what stands under the only
+/// other key of an input, there or in the objects around it.
+///
+/// # Errors
+/// It isn't certain what the input is.
+pub(crate) fn find_input<'a>(
+    places: &[&ParsedObject<'a>],
+    key: &str,
+) -> Result<Option<JsonText<'a>>, InvalidInput> {
+    let own = places.first().and_then(|call| call.get(key));
+    if own.is_some_and(|own| !says_nothing(own)) {
+        return Ok(own);
+    }
+    let members = places.iter().flat_map(|place| place.members());
+    let others: Vec<_> = members
+        .filter(|(name, value)| is_like_input(name) && !says_nothing(*value))
+        .collect();
+    match others[..] {
+        [] => Ok(own),
+        [(name, value)] if own.is_none_or(is_blank) && is_input(name, *value) => Ok(Some(*value)),
+        [(name, _), ..] => Err(InvalidInput::OtherKey(name.to_string())),
+    }
+}
+
+/// Parses what [`find_input`] finds.
+///
+/// # Errors
+/// It isn't certain what the input is, or it isn't an object.
+pub(crate) fn read_input(places: &[&ParsedObject], key: &str) -> Result<Input, InvalidInput> {
+    find_input(places, key).and_then(parse_input)
+}
+
+pub(crate) fn is_like_input(name: &str) -> bool {
+    let name = name.to_lowercase();
+    INPUT_WORDS.iter().any(|word| name.contains(word))
+}
+
+pub(crate) fn is_input(name: &str, value: JsonText) -> bool {
+    INPUT_KEYS.contains(&name) && matches!(value.kind(), JsonKind::Object | JsonKind::String)
+}
+
+pub(crate) fn is_blank(value: JsonText) -> bool {
+    value.is_null() || value.get() == "\"\""
+}
+
+/// Returns whether a value has no arguments, even if it says so.
+pub(crate) fn says_nothing(value: JsonText) -> bool {
+    let letters: String = value.get().split_ascii_whitespace().collect();
+    is_blank(value) || matches!(&*letters, "{}" | "\"{}\"")
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::transcript::body_reader::{BodyReader, RecordedReply, StoredContentLoader};
 use crate::transcript::document_frames;
 use crate::transcript::document_reader::DocumentReader;
-use crate::transcript::index_builder::{RecordingIndex, ReplyEntry};
+use crate::transcript::index::RecordingIndex;
 use crate::transcript::input_source::{InputError, InputSource, OffsetError};
-use crate::transcript::reply_pairing::UnknownKinds;
+use crate::transcript::reply_pairing::{ReplyEntry, UnknownKinds};
 use crate::types::{Dialect, InputLayout, ResponseEnding, Turn, TurnOrigin};
 
 /// Returns the error for a document that asks for something that toolq doesn't know, and for nothing else.

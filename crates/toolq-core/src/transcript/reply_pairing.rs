@@ -12,7 +12,6 @@ use std::num::NonZeroU64;
 use sha2::{Digest as _, Sha256};
 
 use crate::json::JsonText;
-use crate::transcript::index_builder::ReplyEntry;
 use crate::types::ContextDigest;
 
 /// What a recording says about its calls.
@@ -485,6 +484,17 @@ pub(crate) fn add_kinds(kinds: &mut UnknownKinds, more: impl IntoIterator<Item =
             *kinds.entry(kind).or_default() |= is_call;
         }
     }
+}
+
+/// What the index stores about a result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReplyEntry {
+    /// Offset of its JSON in the input.
+    pub offset: u64,
+    /// Length of its JSON, in bytes.
+    pub len: u32,
+    /// It says that the call didn't run, so the call is still open.
+    pub skipped: bool,
 }
 
 #[cfg(test)]

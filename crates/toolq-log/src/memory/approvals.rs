@@ -41,15 +41,6 @@ pub struct WaitingCall {
     number: u32,
 }
 
-/// A call as its record says it.
-#[derive(Debug, Clone)]
-pub(crate) struct AskedCall {
-    pub(crate) tool_use_id: String,
-    pub(crate) tool: String,
-    pub(crate) input: Option<String>,
-    pub(crate) timestamp: u64,
-}
-
 /// Returns the calls of a memory that asked for an approval and didn't run, the latest last. `log` is the one that is the memory, if
 /// one is.
 ///

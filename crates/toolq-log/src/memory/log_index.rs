@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use crate::call_log::CallEvent;
 use crate::error::LogError;
-use crate::memory::approvals::AskedCall;
 use crate::memory::claims::{EntryName, Settlement};
 use crate::memory::decision::{AttemptEnd, LogAccess, ResultKind};
 use crate::memory::identity::MemoryKey;
@@ -503,4 +502,13 @@ fn end_of_result(end: &CallEndRecord<'_>) -> AttemptEnd {
         Reach::Open => AttemptEnd::Result(ResultKind::Open),
         Reach::Done => AttemptEnd::Result(ResultKind::Done),
     }
+}
+
+/// A call as its record says it.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedCall {
+    pub(crate) tool_use_id: String,
+    pub(crate) tool: String,
+    pub(crate) input: Option<String>,
+    pub(crate) timestamp: u64,
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::memory::identity::Remembered;
-use crate::open::blob_dir_for;
+use crate::records::blob_dir_for;
 
 /// Where a memory is.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ pub(crate) mod sessions;
 
 pub use locked_log::LockedLog;
 pub use sessions::{
-    blob_dir_for, default_log_path, exceeds_size, find_latest_session, list_sessions,
-    list_torn_copies, sessions_dir, state_dir,
+    default_log_path, exceeds_size, find_latest_session, list_sessions, list_torn_copies,
+    sessions_dir, state_dir,
 };
 pub(crate) use sessions::{is_default_log_name, list_matching_files};

@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::LogError;
+use crate::records::blob_dir_for;
 use crate::write::is_file_at;
 use toolq_core::os::{Clock, Environment, create_private_dir};
 
@@ -158,13 +159,6 @@ fn format_name_timestamp(clock: &Clock) -> String {
     let ms = i64::try_from(clock.now_ms()).unwrap_or_default();
     let time = Timestamp::from_millisecond(ms).unwrap_or_default();
     time.strftime("%Y%m%dT%H%M%SZ").to_string()
-}
-
-/// Returns the directory next to a log for content that is too large for a record: `LOG.d`.
-pub fn blob_dir_for(log: &Path) -> PathBuf {
-    let mut name = log.as_os_str().to_owned();
-    name.push(".d");
-    PathBuf::from(name)
 }
 
 // Opens the file of a log: only a regular file, and for writing only by one toolq at a time.

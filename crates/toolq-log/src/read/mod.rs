@@ -3,6 +3,8 @@
 mod reader;
 mod sequence;
 
-pub use reader::{Corruption, RecordReader};
-pub(crate) use reader::{CorruptionKind, LineExtent, MAX_TORN_BYTES};
+pub use crate::error::Corruption;
+pub(crate) use crate::error::CorruptionKind;
+pub use reader::RecordReader;
+pub(crate) use reader::{LineExtent, MAX_TORN_BYTES};
 pub use sequence::{SequenceChecker, verify_log};

@@ -8,8 +8,8 @@ use std::path::Path;
 use uuid::Uuid;
 
 use crate::call_log::{CallEvent, CallLog};
-use crate::error::LogError;
-use crate::read::reader::{Corruption, CorruptionKind, RecordReader};
+use crate::error::{Corruption, CorruptionKind, LogError};
+use crate::read::reader::RecordReader;
 use crate::records::{CallRecord, ModelResponseRecord, Record, RecordKind, TurnRecord};
 use toolq_core::types::Effect;
 

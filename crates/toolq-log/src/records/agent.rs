@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::call_end::recorded_text;
+use crate::records::record::recorded_text;
 use redact::Mask;
 use toolq_core::types::{AgentUsage, CallRef, ModelResponse, ReportedUsage};
 

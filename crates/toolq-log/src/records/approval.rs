@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::memory::{EntryName, Settlement};
-use crate::records::call_end::{ProcessExit, recorded_text};
+use crate::records::call_end::ProcessExit;
+use crate::records::record::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{Approval, ApprovalDecision, CallRef, Outcome, ProbeFinding, Status};

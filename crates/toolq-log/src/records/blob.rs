@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -11,7 +11,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::open::blob_dir_for;
 use crate::read::CorruptionKind;
 use crate::records::record::sha256_hex;
 
@@ -55,7 +54,7 @@ impl StoredBlob {
 #[derive(Debug, thiserror::Error)]
 #[error("the file {file} in {}, referenced by the session log, {problem}", dir.display())]
 pub struct BlobError {
-    pub(crate) dir: std::path::PathBuf,
+    pub(crate) dir: PathBuf,
     pub(crate) file: String,
     pub(crate) problem: String,
 }
@@ -191,4 +190,11 @@ fn open_in_dir(dir: &Path, name: &str) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     Ok(File::from(file))
+}
+
+/// Returns the directory next to a log for content that is too large for a record: `LOG.d`.
+pub fn blob_dir_for(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".d");
+    PathBuf::from(name)
 }

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::memory::Identity;
 use crate::records::blob::RecordContent;
-use crate::records::call_end::{ProcessExit, http_status, is_truncated, recorded_text};
+use crate::records::call_end::{ProcessExit, http_status, is_truncated};
+use crate::records::record::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{

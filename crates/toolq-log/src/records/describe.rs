@@ -6,7 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::call_end::{ProcessExit, recorded_text};
+use crate::records::call_end::ProcessExit;
+use crate::records::record::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{DescribeResult, Outcome, Status};

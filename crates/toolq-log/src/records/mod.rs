@@ -22,19 +22,19 @@ pub(crate) use blob::{
     BLOB_REF_PREFIX, BlobError, is_file_extension, is_sha256_hex, open_regular_file,
     read_error_text,
 };
-pub use blob::{RecordContent, StoredBlob};
+pub use blob::{RecordContent, StoredBlob, blob_dir_for};
 pub(crate) use call::AttemptStart;
 pub use call::{CallContent, CallRecord, FailedAttempt, RecordedJson, StartRecord};
 pub use call_end::{CallEndRecord, ErrorRecord, LateResultRecord, MemoryRecord, ProcessExit};
-pub(crate) use call_end::{CallEndStats, end_record_kind, recorded_text};
+pub(crate) use call_end::{CallEndStats, end_record_kind};
 pub use describe::DescribeRecord;
-pub use record::{ListRecord, Record, RecordKind};
-pub(crate) use record::{RecordHeader, parse_next_record, sha256_hex};
+pub use record::{FormatVersion, ListRecord, Record, RecordKind};
+pub(crate) use record::{RecordHeader, parse_next_record, recorded_text, sha256_hex};
 pub use schema::log_schema;
 pub use server::{ServerEndRecord, ServerStartRecord};
 pub use session::{
-    FormatVersion, RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord,
-    ToolsChangeRecord, ToolsFileRef, TurnRecord,
+    RecoveredRecord, SessionEndRecord, SessionHeader, SessionRecord, ToolsChangeRecord,
+    ToolsFileRef, TurnRecord,
 };
 pub use tool_meaning::{definition_digests, do_the_same};
 

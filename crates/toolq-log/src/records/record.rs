@@ -16,8 +16,6 @@ use uuid::Uuid;
 use crate::FORMAT_VERSION;
 use crate::read::{Corruption, CorruptionKind};
 use crate::records::blob::RecordContent;
-use crate::records::call_end::recorded_text;
-use crate::records::session::FormatVersion;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::json::to_json_line;
@@ -458,3 +456,30 @@ impl<'a> ListRecord<'a> {
         }
     }
 }
+
+/// Returns the form in which metadata holds a text that toolq didn't choose, such as an id, a tool name or an error. Its
+/// secrets are masked. Of a text longer than 512 bytes, only the beginning is kept, with the length and digest of the
+/// whole text so that it can still be distinguished from others.
+pub(crate) fn recorded_text<'a>(text: &'a str, mask: &Mask) -> Cow<'a, str> {
+    let whole = mask.apply(text);
+    if whole.len() <= MAX_TEXT_BYTES {
+        return whole;
+    }
+    let kept = &whole[..whole.floor_char_boundary(TRUNCATED_TEXT_BYTES)];
+    let (bytes, digest) = (whole.len(), sha256_hex(whole.as_bytes()));
+    Cow::Owned(format!("{kept}… ({bytes} bytes, sha256 {digest})"))
+}
+
+/// The format version of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct FormatVersion {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// Longest text that metadata holds whole, in bytes. Metadata is never stored in a file, so it has to be small.
+pub(crate) const MAX_TEXT_BYTES: usize = 512;
+
+/// How much of a longer text is kept, in bytes.
+pub(crate) const TRUNCATED_TEXT_BYTES: usize = 400;

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::records::call_end::{ProcessExit, recorded_text};
+use crate::records::call_end::ProcessExit;
+use crate::records::record::recorded_text;
 use crate::records::to_millis;
 use redact::Mask;
 use toolq_core::types::{ServerEnd, ServerStart};

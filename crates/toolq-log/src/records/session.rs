@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::FORMAT_VERSION;
-use crate::records::call_end::recorded_text;
-use crate::records::record::RecordKind;
+use crate::records::record::{FormatVersion, RecordKind, recorded_text};
 use redact::Mask;
 use toolq_core::os::ProcessIdentity;
 use toolq_core::types::{CallRef, ToolsChange, ToolsConfig, TurnOrigin};
@@ -40,14 +39,6 @@ pub struct SessionRecord {
     /// The boot ID of the system at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-}
-
-/// The format version of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct FormatVersion {
-    pub major: u32,
-    pub minor: u32,
 }
 
 /// The tools file of a session.

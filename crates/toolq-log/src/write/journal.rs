@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use uuid::{Builder, Uuid};
 
 use crate::MAX_RECORD_BYTES;
-use crate::open::blob_dir_for;
+use crate::records::blob_dir_for;
 use crate::records::{RecordHeader, RecordKind, StoredBlob, record};
 use crate::write::keeper::{Job, Keeper};
 use crate::write::log_file::{BlobStore, LogFile, Storage};

@@ -10,4 +10,5 @@ pub use request::{
     Elicitation, ElicitationForm, ElicitationReply, InputResponse, QuestionId, ServedCallId,
     ServerEvent, ToolCall,
 };
-pub use session::{ServerSession, SharedCatalog, ToolCatalog};
+pub use result::{SharedCatalog, ToolCatalog};
+pub use session::ServerSession;

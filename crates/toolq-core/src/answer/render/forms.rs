@@ -8,12 +8,12 @@ mod tests;
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
+use crate::answer::render::answer_list::{AnswerId, AnswerList};
 use crate::answer::render::model_content::{self, content_for_model};
 use crate::answer::render::{bedrock, gemini, openai};
 use crate::json::expect_json;
-use crate::types::{AnswerForm, CallAnswer, ResultContent, is_generated_id};
+use crate::types::{AnswerForm, CallAnswer, ResultContent};
 
 /// Renders the results of a turn, or of all open turns of one document, in the order of `answers`: compact JSON without
 /// a trailing newline. [`AnswerForm::BlockLines`] and [`AnswerForm::ResultLines`] have one line per result, and are empty without results. Any other form
@@ -56,57 +56,7 @@ fn to_compact_json(value: &impl Serialize) -> String {
 
 // The id of a call in its result, in the form in which the call had it.
 
-/// An id: a text, or the digits of a number.
-#[derive(Clone, Copy)]
-pub(super) struct AnswerId<'a> {
-    text: &'a str,
-    is_number: bool,
-}
-
-impl<'a> AnswerId<'a> {
-    pub fn of(answer: &'a CallAnswer) -> Self {
-        Self {
-            text: &answer.tool_use_id,
-            is_number: answer.has_number_id,
-        }
-    }
-
-    /// Returns the id that the call had itself, for dialects whose results need none.
-    pub fn own(answer: &'a CallAnswer) -> Option<Self> {
-        (!is_generated_id(&answer.tool_use_id)).then(|| Self::of(answer))
-    }
-}
-
-impl Serialize for AnswerId<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let number = || RawValue::from_string(self.text.to_owned()).ok();
-        match self.is_number.then(number).flatten() {
-            Some(number) => number.serialize(serializer),
-            None => serializer.serialize_str(self.text),
-        }
-    }
-}
-
 // Lists of results, which are built one at a time while they are written: a turn may have many.
-
-/// The results of these calls, each as `build` makes it.
-pub struct AnswerList<'a, T> {
-    answers: &'a [CallAnswer],
-    build: fn(&'a CallAnswer) -> T,
-}
-
-impl<'a, T> AnswerList<'a, T> {
-    /// Creates a list of these results.
-    pub fn new(answers: &'a [CallAnswer], build: fn(&'a CallAnswer) -> T) -> Self {
-        Self { answers, build }
-    }
-}
-
-impl<T: Serialize> Serialize for AnswerList<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.answers.iter().map(self.build))
-    }
-}
 
 // Renders results for programs: with how each call ended, which no dialect has a place for.
 

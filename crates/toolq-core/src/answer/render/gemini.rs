@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::answer::render::forms::{AnswerId, AnswerList};
+use crate::answer::render::answer_list::{AnswerId, AnswerList};
 use crate::answer::render::model_content::{ContentPart, Media, content_parts, omitted_label};
 use crate::types::CallAnswer;
 

@@ -1,5 +1,6 @@
 //! Renders results as the JSON of a dialect. Each vendor has its own file.
 
+mod answer_list;
 mod bedrock;
 mod forms;
 mod gemini;

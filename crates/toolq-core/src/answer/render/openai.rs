@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::answer::render::forms::{AnswerId, AnswerList};
+use crate::answer::render::answer_list::{AnswerId, AnswerList};
 use crate::answer::render::model_content::{
     ContentPart, Media, content_parts, content_text, omitted_label,
 };

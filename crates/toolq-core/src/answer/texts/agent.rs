@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use crate::answer::texts::failure_cause::ErrorText;
+use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::http;
 use crate::text::truncate;
 use crate::types::{AgentFailure, TransportError};
 
 /// Maximum length of a message from an API, in characters.
 const MAX_API_MESSAGE_CHARS: usize = 1_000;
-
-/// Maximum length of an id, in characters.
-const MAX_ID_CHARS: usize = 128;
 
 /// Explains why an agent failed. `output` is the last text of its model.
 pub(crate) fn explain_agent_failure(name: &str, fault: &AgentFailure, output: &str) -> ErrorText {
@@ -113,18 +110,6 @@ fn last_text_details(output: &str) -> String {
         "" => String::new(),
         text => format!("Its last text:\n{text}"),
     }
-}
-
-/// Explains that a call requested by the agent is in doubt. The text includes the call's id, which is
-/// needed to resolve it.
-pub(crate) fn explain_in_doubt(name: &str, tool: &str, id: &str) -> ErrorText {
-    let id = truncate(id, MAX_ID_CHARS);
-    ErrorText::new(
-        format!(
-            "In doubt: {name} stopped at a call of {tool} ({id}), which may or may not have done its work. Settle that with `toolq log resolve`; when resumed, {name} continues from there."
-        ),
-        "check whether it did before calling either again, or tell the user.",
-    )
 }
 
 /// Describes what is wrong with an endpoint, leaving out credentials in the URL, and what to write instead.

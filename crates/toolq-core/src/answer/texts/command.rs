@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answer::texts::failure_cause::{ErrorText, join_lines};
+use crate::answer::texts::error_text::{ErrorText, join_lines};
 use crate::answer::texts::limits;
 use crate::text::{escape, format_duration};
 use crate::types::{Effect, LimitKind, SpawnError, Tool};

@@ -1,16 +1,15 @@
 //! Why a call failed, in one line for people and programs. The model may read something else, with `messages`.
 
-use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use serde_json::value::{RawValue, to_raw_value};
-
-use crate::answer::texts::{http, rejected, truncation};
+use crate::answer::texts::error_text::ErrorText;
+use crate::answer::texts::rejected::{self, describe_drift};
+use crate::answer::texts::{http, truncation};
 use crate::text::format_duration;
 use crate::types::{
     AgentFailure, CallEnding, DoubtCause, MessageKey, Outcome, ProblemDetail, Rejection,
-    RejectionReason, Template, ToolDrift,
+    RejectionReason, Template,
 };
 
 /// Returns the cause of a failure, if more is known than its status: the last line of a program's standard error, the
@@ -50,22 +49,6 @@ pub fn failure_cause(outcome: &Outcome) -> Option<String> {
         _ => None,
     };
     cause.map(str::to_owned)
-}
-
-/// Says how a tool differs from what was locked, without the server's own words: no model should read them.
-pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
-    match drift {
-        ToolDrift::Gone => "its server has dropped it".to_owned(),
-        ToolDrift::Changed(parts) => {
-            let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
-            let what = match parts.split_last() {
-                Some((last, [])) => (*last).to_owned(),
-                Some((last, others)) => format!("{} and {last}", others.join(", ")),
-                None => "definition".to_owned(),
-            };
-            format!("its server has changed its {what}")
-        }
-    }
 }
 
 fn agent_failure_cause(failure: &AgentFailure) -> String {
@@ -117,52 +100,7 @@ fn last_line(text: &str) -> Option<&str> {
 
 // The parts of an error text.
 
-/// What a model reads about a call that failed or didn't run.
-#[derive(Debug, Default)]
-pub(crate) struct ErrorText {
-    /// What happened, in one sentence.
-    pub(crate) error: String,
-    /// The call's output, or one line per problem.
-    pub(crate) details: String,
-    /// What to do now.
-    pub(crate) hint: Cow<'static, str>,
-}
-
-impl ErrorText {
-    pub(crate) fn new(error: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            error: error.into(),
-            details: String::new(),
-            hint: hint.into(),
-        }
-    }
-
-    pub(crate) fn with_hint(self, hint: String) -> Self {
-        Self {
-            hint: hint.into(),
-            ..self
-        }
-    }
-
-    pub(crate) fn with_details(mut self, details: String) -> Self {
-        self.details = details;
-        self
-    }
-}
-
 // The pieces that texts are made of: lines and text blocks.
-
-/// Joins the parts that aren't empty, each on its own line.
-pub(crate) fn join_lines<const N: usize>(parts: [&str; N]) -> String {
-    let parts = parts.map(|part| part.trim_end_matches('\n'));
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join("\n")
-}
-
-/// Builds a text block in Anthropic's format.
-pub(crate) fn text_block(text: &str) -> Option<Box<RawValue>> {
-    to_raw_value(&serde_json::json!({"type": "text", "text": text})).ok()
-}
 
 // The texts under `messages` in tools.yaml: which one applies to an outcome, and what is filled in.
 

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
-use crate::answer::texts::failure_cause::ErrorText;
+use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::limits;
-use crate::text::format_duration;
+use crate::text::{format_duration, truncate};
 use crate::types::{
     DoubtCause, Effect, MessageKey, Tool, TransportCause, TransportError, TransportPhase,
 };
+
+/// Maximum length of an id, in characters.
+const MAX_ID_CHARS: usize = 128;
 
 /// Hint for a `write` tool that may have done its work.
 const MAYBE_DONE_HINT: &str = "it may have done its work anyway: check before calling it again.";
@@ -143,7 +146,7 @@ fn begin_sentence(origin: &str) -> Cow<'_, str> {
 pub(crate) fn explain_in_doubt(name: &str, doubt: &DoubtCause) -> ErrorText {
     let cause = match doubt {
         DoubtCause::NestedCall { tool, id } => {
-            return crate::answer::texts::agent::explain_in_doubt(name, tool, id);
+            return explain_inner_doubt(name, tool, id);
         }
         DoubtCause::ConnectionLost(error) if error.phase == TransportPhase::Body => {
             format!(
@@ -206,4 +209,16 @@ fn unreachable_hint(cause: TransportCause) -> &'static str {
 
 fn is_write(tool: Option<&Tool>) -> bool {
     tool.is_some_and(|tool| tool.effect == Effect::Write)
+}
+
+/// Explains that a call requested by the agent is in doubt. The text includes the call's id, which is
+/// needed to resolve it.
+fn explain_inner_doubt(name: &str, tool: &str, id: &str) -> ErrorText {
+    let id = truncate(id, MAX_ID_CHARS);
+    ErrorText::new(
+        format!(
+            "In doubt: {name} stopped at a call of {tool} ({id}), which may or may not have done its work. Settle that with `toolq log resolve`; when resumed, {name} continues from there."
+        ),
+        "check whether it did before calling either again, or tell the user.",
+    )
 }

@@ -1,6 +1,6 @@
 //! Names a tool's `limits`, and explains what a model can do when one is exceeded.
 
-use crate::answer::texts::failure_cause::ErrorText;
+use crate::answer::texts::error_text::ErrorText;
 use crate::text::{format_bytes, format_duration};
 use crate::types::{
     Backing, BudgetLimit, CallEnding, CommandLimits, Effect, HaltCause, LimitKind, Tool,

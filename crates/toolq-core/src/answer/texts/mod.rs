@@ -2,6 +2,7 @@
 
 mod agent;
 mod command;
+mod error_text;
 mod failure_cause;
 mod http;
 mod limits;

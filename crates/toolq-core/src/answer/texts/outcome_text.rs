@@ -8,8 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::answer::texts::error_text::{ErrorText, join_lines, text_block};
 use crate::answer::texts::failure_cause::{
-    ErrorText, exceeded_limit, failure_cause, fill_message, join_lines, message_key, text_block,
+    exceeded_limit, failure_cause, fill_message, message_key,
 };
 use crate::answer::texts::truncation::{self, OutputReader};
 use crate::answer::texts::{agent, command, http, limits, rejected};

@@ -1,10 +1,10 @@
 //! Explains calls that didn't run, or not to their end, for a reason outside the tool.
 
-use crate::answer::texts::failure_cause::{ErrorText, describe_drift};
+use crate::answer::texts::error_text::ErrorText;
 use crate::answer::texts::limits;
 use crate::types::{
     Backing, Effect, MessageKey, NotExecutedCause, Outcome, ProblemDetail, Rejection,
-    RejectionReason, Tool,
+    RejectionReason, Tool, ToolDrift,
 };
 
 /// What to do if only the user can help.
@@ -225,4 +225,20 @@ pub(crate) fn explain_unable(name: &str, tool: Option<&Tool>, outcome: &Outcome)
         _ => format!("{name} failed."),
     };
     ErrorText::new(error, UNABLE_HINT)
+}
+
+/// Says how a tool differs from what was locked, without the server's own words: no model should read them.
+pub(crate) fn describe_drift(drift: &ToolDrift) -> String {
+    match drift {
+        ToolDrift::Gone => "its server has dropped it".to_owned(),
+        ToolDrift::Changed(parts) => {
+            let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+            let what = match parts.split_last() {
+                Some((last, [])) => (*last).to_owned(),
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => "definition".to_owned(),
+            };
+            format!("its server has changed its {what}")
+        }
+    }
 }

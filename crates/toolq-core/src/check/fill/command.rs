@@ -5,10 +5,10 @@ mod tests;
 
 use serde_json::value::RawValue;
 
-use crate::check::fill::invocation::{
+use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
+use crate::check::fill::template_values::{
     ProblemCollector, fill_plain_template, fill_template, find_value, problem_at, value_text,
 };
-use crate::check::fill::path_texts::{anchor_path, anchored_path_start};
 use crate::json::{Input, JsonText};
 use crate::template::TemplateTarget;
 use crate::types::{

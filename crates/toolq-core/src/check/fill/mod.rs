@@ -5,3 +5,4 @@ mod command;
 pub(crate) mod invocation;
 pub(crate) mod path_texts;
 mod request;
+pub(super) mod template_values;

@@ -2,7 +2,7 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::check::fill::invocation::{
+use crate::check::fill::template_values::{
     ProblemCollector, fill_template, find_value, problem_at, push_text, value_text,
 };
 use crate::json::Input;

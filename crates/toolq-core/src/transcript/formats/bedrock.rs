@@ -8,9 +8,9 @@ use crate::transcript::formats::conversation::{
     self, add_results, add_unknown_kind, has_speech, is_said, objects_at, read_parts, read_request,
     read_values,
 };
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::read_input;
-use crate::transcript::raw_call::{CallId, RawCall, plain_result, unrecognized_object};
+use crate::transcript::raw_call::{RawCall, plain_result, read_input, unrecognized_object};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Kinds of content blocks, besides calls and results.

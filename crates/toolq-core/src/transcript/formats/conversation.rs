@@ -2,8 +2,9 @@
 
 use crate::json::{JsonKind, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentError, DocumentResult, InputDocument};
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{CallId, api_error, non_empty_text};
+use crate::transcript::raw_call::{api_error, non_empty_text};
 
 /// Reads each object of a list. Anything else in it is an error; `what` says what was expected.
 pub(crate) fn read_objects<'a>(

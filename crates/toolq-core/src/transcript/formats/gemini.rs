@@ -8,10 +8,10 @@ use crate::transcript::formats::conversation::{
     read_parts, read_request, read_values,
 };
 use crate::transcript::formats::{Format, StreamFormat};
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::{find_input, read_input};
 use crate::transcript::raw_call::{
-    CallId, RawCall, non_empty_text, plain_result, unrecognized_object,
+    RawCall, find_input, non_empty_text, plain_result, read_input, unrecognized_object,
 };
 use crate::transcript::stream::{Block, BlockKind, Messages};
 use crate::types::{AnswerForm, CallKind, Dialect, RecordedResult, ResponseEnding};

@@ -7,9 +7,9 @@ use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     add_results, has_speech, is_said, objects_at, read_objects, read_request, read_values,
 };
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::read_input;
-use crate::transcript::raw_call::{CallId, RawCall, non_empty_text, plain_result};
+use crate::transcript::raw_call::{RawCall, non_empty_text, plain_result, read_input};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// What a list of messages or calls must have.

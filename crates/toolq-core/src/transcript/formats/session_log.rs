@@ -1,13 +1,11 @@
 //! toolq's own session log. By `parentId`, a call refers to its turn, and a result to its call.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
-
 use crate::json::{Input, InvalidInput, JsonText, ParsedObject};
 use crate::transcript::document_frames::{DocumentResult, InputDocument};
 use crate::transcript::formats::Format;
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::raw_call::{CallId, RawCall, plain_result};
+use crate::transcript::raw_call::{RawCall, plain_result};
 use crate::transcript::reply_pairing::CallName;
 use crate::types::{AnswerForm, Dialect, RecordedResult, Status};
 
@@ -16,55 +14,6 @@ const RECORD_KEYS: [&str; 4] = ["seq", "id", "timestamp", "type"];
 
 /// A session log.
 pub(crate) struct SessionLog;
-
-/// The calls of a log by what makes them the same call in a later run. Such a call is one, whose records are those of all runs.
-#[derive(Debug, Default)]
-pub(crate) struct LoggedCalls {
-    /// The records of the turns that the inputs had.
-    turns: HashSet<String>,
-    /// The records of calls, by what the memory knows them by, and which of several such calls of one run it is.
-    by_key: HashMap<(String, usize), String>,
-    /// How many calls the current run had, by the same.
-    counts: HashMap<String, usize>,
-    /// For a call that an earlier run had, its record there.
-    earlier: HashMap<String, String>,
-}
-
-impl LoggedCalls {
-    fn begin_run(&mut self) {
-        self.counts.clear();
-    }
-
-    /// Returns whether an earlier run had this call.
-    fn repeats(&mut self, id: &str, call: &ParsedObject) -> bool {
-        let metadata = call.get_object("metadata");
-        let Some(key) = metadata.and_then(|metadata| {
-            let key = metadata.get_text("key")?;
-            let [message, before] = ["message", "before"].map(|name| metadata.get_text(name));
-            let [message, before] = [message, before].map(Option::unwrap_or_default);
-            Some(format!("{key} {message} {before}"))
-        }) else {
-            return false;
-        };
-        let count = self.counts.entry(key.clone()).or_default();
-        *count += 1;
-        match self.by_key.entry((key, *count)) {
-            Entry::Occupied(first) => {
-                self.earlier.insert(id.to_owned(), first.get().clone());
-                true
-            }
-            Entry::Vacant(vacant) => {
-                vacant.insert(id.to_owned());
-                false
-            }
-        }
-    }
-
-    /// Returns the first record of a call.
-    fn first_record<'i>(&'i self, id: &'i str) -> &'i str {
-        self.earlier.get(id).map_or(id, String::as_str)
-    }
-}
 
 impl Format for SessionLog {
     fn recognizes(&self, object: &ParsedObject) -> bool {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::json::{InvalidInput, JsonKind, JsonText, MAX_INPUT_BYTES};
-use crate::transcript::line_follower::JsonEndScanner;
+use crate::transcript::json_end_scanner::JsonEndScanner;
 
 /// A partial input is reported again once it has grown by more than one part in this many. Each report repeats the whole
 /// input so far, so this keeps the sum of all reports a small multiple of the input.

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use crate::json::{InvalidInput, JsonKind, JsonText, ParsedObject};
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::{MESSAGE_ID_KEYS, MODEL_KEYS};
 use crate::transcript::input_source::LineCol;
-use crate::transcript::raw_call::CallId;
 use crate::transcript::reply_pairing::{UnknownKinds, add_kinds};
 use crate::transcript::stream::call_input::{Arrival, CallInput};
 use crate::transcript::stream::message_record::{Block, BlockKind, MessageRecord, StreamEvent};

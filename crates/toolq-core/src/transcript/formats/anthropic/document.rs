@@ -10,9 +10,9 @@ use crate::transcript::formats::conversation::{
     add_result, add_results, add_unknown_kind, add_unknown_members, has_speech, is_said,
     read_objects,
 };
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::read_input;
-use crate::transcript::raw_call::{CallId, RawCall, plain_result};
+use crate::transcript::raw_call::{RawCall, plain_result, read_input};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of content blocks, other than those that end in `tool_result`.

@@ -6,8 +6,8 @@ use crate::transcript::document_frames::{DocumentError, DocumentResult};
 use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::anthropic::{Anthropic, ending, is_block};
 use crate::transcript::formats::conversation::may_be_call;
-use crate::transcript::input_source::find_input;
-use crate::transcript::raw_call::CallId;
+use crate::transcript::index::CallId;
+use crate::transcript::raw_call::find_input;
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT};
 use crate::types::{AnswerForm, CallKind, Dialect};
 

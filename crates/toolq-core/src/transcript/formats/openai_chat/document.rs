@@ -8,9 +8,11 @@ use crate::transcript::formats::conversation::{
     add_results, add_unknown_members, alternatives_error, has_speech, is_result, is_said,
     objects_at, read_objects, read_values,
 };
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::{find_input, read_input};
-use crate::transcript::raw_call::{CallId, RawCall, expect_text, non_empty_text, plain_result};
+use crate::transcript::raw_call::{
+    RawCall, expect_text, find_input, non_empty_text, plain_result, read_input,
+};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Keys of the messages in a request or a trajectory.

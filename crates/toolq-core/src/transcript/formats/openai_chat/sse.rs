@@ -15,8 +15,8 @@ use crate::transcript::formats::conversation::{
 use crate::transcript::formats::openai_chat::{
     OpenAiChat, ending, has_refusal, reject_legacy_call,
 };
-use crate::transcript::input_source::find_input;
-use crate::transcript::raw_call::{self, CallId, non_empty_text};
+use crate::transcript::index::CallId;
+use crate::transcript::raw_call::{self, find_input, non_empty_text};
 use crate::transcript::stream::{Arrival, Block, Messages, UNCLEAR_INPUT, call_kind};
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 

@@ -7,9 +7,9 @@ use crate::transcript::formats::Format;
 use crate::transcript::formats::conversation::{
     self, has_speech, is_said, may_be_call, objects_at, read_objects,
 };
+use crate::transcript::index::CallId;
 use crate::transcript::index_builder::IndexBuilder;
-use crate::transcript::input_source::{find_input, read_input};
-use crate::transcript::raw_call::{CallId, RawCall, expect_text, plain_result};
+use crate::transcript::raw_call::{RawCall, expect_text, find_input, plain_result, read_input};
 use crate::types::{AnswerForm, Dialect, RecordedResult, ResponseEnding};
 
 /// Types of items that are no calls, or whose calls the API runs.

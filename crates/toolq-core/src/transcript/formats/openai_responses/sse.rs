@@ -7,8 +7,8 @@ use crate::transcript::formats::StreamFormat;
 use crate::transcript::formats::openai_responses::{
     CUSTOM_CALL, OpenAiResponses, OtherItem, classify_item, ending, is_call,
 };
-use crate::transcript::input_source::find_input;
-use crate::transcript::raw_call::{self, CallId};
+use crate::transcript::index::CallId;
+use crate::transcript::raw_call::{self, find_input};
 use crate::transcript::stream::{Block, BlockKind, CallInput, Messages, UNCLEAR_INPUT, call_kind};
 use crate::types::{AnswerForm, Dialect, ResponseEnding};
 

@@ -1,0 +1,50 @@
+//! The text of an error for the model: what happened, and what to do.
+
+use std::borrow::Cow;
+
+use serde_json::value::{RawValue, to_raw_value};
+
+/// What a model reads about a call that failed or didn't run.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorText {
+    /// What happened, in one sentence.
+    pub(crate) error: String,
+    /// The call's output, or one line per problem.
+    pub(crate) details: String,
+    /// What to do now.
+    pub(crate) hint: Cow<'static, str>,
+}
+
+impl ErrorText {
+    pub(crate) fn new(error: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            error: error.into(),
+            details: String::new(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(crate) fn with_hint(self, hint: String) -> Self {
+        Self {
+            hint: hint.into(),
+            ..self
+        }
+    }
+
+    pub(crate) fn with_details(mut self, details: String) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+/// Joins the parts that aren't empty, each on its own line.
+pub(crate) fn join_lines<const N: usize>(parts: [&str; N]) -> String {
+    let parts = parts.map(|part| part.trim_end_matches('\n'));
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
+}
+
+/// Builds a text block in Anthropic's format.
+pub(crate) fn text_block(text: &str) -> Option<Box<RawValue>> {
+    to_raw_value(&serde_json::json!({"type": "text", "text": text})).ok()
+}
