@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
 use crate::tools_file::lints::sandboxes::unreadable_program_warning;
-use crate::tools_file::lints::{late_start, secrets, unpinned_packages};
-use crate::tools_file::resolve::agent_cycle_warnings;
-use crate::tools_file::source_map::SourceMap;
+use crate::tools_file::lints::secrets::{ineffective_secret_warnings, unmasked_variable_warnings};
+use crate::tools_file::lints::unpinned_packages::unpinned_package_warnings;
+use crate::tools_file::sources::SourceMap;
+use crate::tools_file::tables::agent_tools::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
-    Backing, BodyTemplate, CommandBacking, FileProblem, McpBacking, ServerConfig, Span, Template,
-    Tool, ToolsConfig,
+    Backing, BodyTemplate, CommandBacking, Effect, FileProblem, McpBacking, SafetyPolicy,
+    ServerConfig, Span, Template, Tool, ToolsConfig,
 };
 
 /// Maximum number of tools that one warning names.
@@ -53,16 +54,16 @@ pub fn find_warnings(
         );
     }
     found.extend(readable_env_file_warning(tools, tree));
-    found.extend(secrets::ineffective_secret_warnings(tree, environment));
-    found.extend(secrets::unmasked_variable_warnings(tools, tree));
+    found.extend(ineffective_secret_warnings(tree, environment));
+    found.extend(unmasked_variable_warnings(tools, tree));
     found.extend(missing_backing_warning(tools, tree));
     found.extend(agent_cycle_warnings(tools, tree));
-    found.extend(late_start::late_start_warnings(tools, tree));
+    found.extend(late_start_warnings(tools, tree));
     for tool in &tools.tools {
         found.extend(program_warnings(tool, tools, tree, environment));
     }
     found.extend(server_warnings(tools, tree, environment));
-    found.extend(unpinned_packages::unpinned_package_warnings(tools, tree));
+    found.extend(unpinned_package_warnings(tools, tree));
     found.extend(unset_variable_warnings(tools, tree, environment));
     found
 }
@@ -307,4 +308,34 @@ fn cwd_warning(command: &CommandBacking, tools: &ToolsConfig, span: Span) -> Opt
     );
     let hint = "`cwd` is relative to the root; until this is fixed, calls of this tool will fail";
     Some(FileProblem::warning(span, message, "").with_hint(hint))
+}
+
+/// Returns a warning for each tool with `concurrency_safe: true` that counts as `write` only because the file doesn't
+/// say. An author who wrote `effect: write` has decided.
+pub(crate) fn late_start_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
+    // For a key that is missing, the tree returns the span of the table.
+    let has_own_effect = |tool: &Tool| {
+        let keys = ["tools", &tool.name, "effect"];
+        tree.key_span_at(&keys, "") != tree.key_span_at(&keys[..2], "")
+    };
+    let starts_late = |tool: &&Tool| {
+        tool.safety == SafetyPolicy::Declared(true)
+            && tool.effect == Effect::Write
+            && !has_own_effect(tool)
+            && !tool.rule_settings.iter().any(|rule| rule.key == "effect")
+    };
+    let tools = tools.tools.iter().map(|tool| &**tool);
+    tools
+        .filter(starts_late)
+        .map(|tool| {
+            let span = tree.key_span_at(&["tools", &tool.name, "concurrency_safe"], "");
+            let message = format!(
+                "`{}` has no `effect`, so its calls wait for the end of a streamed message",
+                tool.name
+            );
+            FileProblem::warning(span, message, "only decides what runs alongside").with_hint(
+                "write `effect: read` if it changes nothing, `effect: idempotent` if it can be repeated, or `effect: write` if neither is true",
+            )
+        })
+        .collect()
 }

@@ -1,17 +1,34 @@
-//! Finds likely mistakes in a well-formed tools.yaml: missing programs, unmasked secrets, shell syntax that no shell
-//! reads, paths that aren't kept inside the root, `when` schemas that check nothing, safe tools that start late, servers
-//! without a version, headers that no client can send, and sandboxes with a way out.
+//! Finds likely mistakes in a well-formed tools.yaml that depend on this machine or on what tools are meant to do: missing
+//! programs, unmasked secrets, safe tools that start late, servers without a version, and sandboxes with a way out.
 
-mod environment;
-mod header_marks;
-mod late_start;
-mod sandboxes;
+pub(crate) mod environment;
+pub(crate) mod sandboxes;
 mod secrets;
-mod shell_syntax;
-mod unconfined_paths;
 mod unpinned_packages;
-pub(crate) mod when_schema;
 
-pub use environment::find_warnings;
-pub use header_marks::find_header_warnings;
-pub use sandboxes::{SandboxSurroundings, find_sandbox_warnings};
+use serde_json::Value;
+
+use crate::tools_file::yaml::YamlNode;
+use crate::types::{FileProblem, ToolsConfig};
+
+/// Returns a warning for each schema in the file in which `find_problem` finds one: what it says completes "can't be called
+/// over HTTP".
+pub fn find_header_warnings(
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    find_problem: impl Fn(&Value) -> Option<String>,
+) -> Vec<FileProblem> {
+    let warnings = tools.tools.iter().filter_map(|tool| {
+        let keys = ["tools", &tool.name, "input_schema"];
+        let span = tree.key_span_at(&keys, "");
+        // For a key that is missing, the tree returns the span of the table. Such a schema isn't the author's.
+        if span == tree.key_span_at(&keys[..2], "") {
+            return None;
+        }
+        let why = find_problem(&tool.input_schema)?;
+        let message = format!("`{}` can't be called over HTTP: {why}", tool.name);
+        let hint = "`toolq serve --http` ends because of it; correct `x-mcp-header`, or remove it";
+        Some(FileProblem::warning(span, message, "").with_hint(hint))
+    });
+    warnings.collect()
+}

@@ -1,12 +1,13 @@
 //! Warns about secrets that could leak: names under `secrets` that mask nothing, and variables that look like secrets
 //! but aren't masked.
 
+use redact::Mask;
+
 use crate::os::Environment;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
     Backing, BodyTemplate, FileProblem, RequestBody, Span, Template, Tool, ToolsConfig,
 };
-use redact::Mask;
 
 /// Words in the name of a variable that suggest that its value is a secret.
 const SECRET_NAME_WORDS: [&str; 8] = [
@@ -134,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    use crate::tools_file::resolve::parse_tools_file;
+    use crate::tools_file::load::parse_tools_file;
 
     /// An unmasked secret is reported by `check`, before it can leak.
     #[test]

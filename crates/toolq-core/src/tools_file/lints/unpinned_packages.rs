@@ -1,7 +1,9 @@
 //! Warns about servers whose program fetches a package without a version: a new release would change what runs without
 //! a decision by the user.
 
-use crate::tools_file::argv::{base_name, find_rules};
+use PackageSource::{Image, Npm, Python};
+
+use crate::tools_file::argv::programs::{base_name, find_rules};
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{FileProblem, ServerConfig, ToolsConfig};
 
@@ -39,7 +41,6 @@ const fn fetcher(
 
 const NPM_PACKAGE: &[&str] = &["-p", "--package"];
 
-use PackageSource::{Image, Npm, Python};
 const FETCHERS: [Fetcher; 8] = [
     fetcher(&["npx", "pnpx", "bunx"], &[], NPM_PACKAGE, Npm),
     fetcher(&["bun"], &["x"], NPM_PACKAGE, Npm),
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    use crate::tools_file::resolve::parse_tools_file;
+    use crate::tools_file::load::parse_tools_file;
 
     #[test]
     fn a_package_without_a_version_is_found() {

@@ -1,0 +1,442 @@
+//! Adds what other files and the host process declare to what tools.yaml itself does.
+//!
+//! All the rest works on the whole, with spans that lead to the right file. An included file doesn't include others.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::json::JsonText;
+use crate::tools_file::load::ParsedToolsFile;
+use crate::tools_file::sources::SourceMap;
+use crate::tools_file::spanned::deserializer::deserialize_node;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::tools_file::tables::env::read_regular_file;
+use crate::tools_file::tables::file::{ToolsFile, find_key_hint};
+use crate::tools_file::tables::server::ServerFile;
+use crate::tools_file::tables::settings::RuleFile;
+use crate::tools_file::tables::tool::ToolFile;
+use crate::tools_file::yaml::YamlNode;
+use crate::tools_file::yaml::parse::parse_yaml;
+use crate::types::{FileProblem, Severity, Span};
+
+/// What a file that another one includes may have. Editors use the schema of [`ToolsFile`] for it, too.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct IncludedFile {
+    pub version: Field<u32>,
+    pub rules: Field<Vec<Field<RuleFile>>>,
+    pub servers: Field<SpannedTable<ServerFile>>,
+    pub tools: Field<SpannedTable<ToolFile>>,
+}
+
+impl IncludedFile {
+    /// Deserializes the file `name`, and returns every problem with its structure.
+    pub fn read(tree: &YamlNode, name: &str) -> (Field<Self>, Vec<FileProblem>) {
+        deserialize_node(tree, name, find_included_key_hint)
+    }
+
+    /// Returns whether the file declares nothing apart from the version.
+    pub fn declares_nothing(&self) -> bool {
+        self.rules.is_missing() && self.servers.is_missing() && self.tools.is_missing()
+    }
+}
+
+/// Like [`find_key_hint`], for a file that another one includes.
+fn find_included_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
+    let is_top_level = fields.contains(&"servers");
+    match key {
+        "include" if is_top_level => Some(
+            "an included file doesn't include others: name them all in the file that includes this one",
+        ),
+        "concurrency" | "root" | "secrets" | "builtins" | "defaults" | "messages" | "formats"
+        | "normalize" | "prices" | "env_file"
+            if is_top_level =>
+        {
+            Some("write it in the file that includes this one, which has it for all tools")
+        }
+        _ => find_key_hint(key, fields),
+    }
+}
+
+// Reads the files that `include` names, and adds what they declare to what tools.yaml itself does.
+//
+// All the rest works on the whole, with spans that lead to the right file. An included file doesn't include others.
+
+/// Maximum size of an included file.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+const PLACE_HINT: &str = "name a file in the directory of tools.yaml, or below it";
+
+/// Adds the included files to `file`, `tree` and `sources`. Returns every problem with them.
+pub(crate) fn include_files(
+    file: &mut ToolsFile,
+    tree: &mut YamlNode,
+    sources: &mut SourceMap,
+    dir: &Path,
+) -> Vec<FileProblem> {
+    let names: Vec<Spanned<String>> = file.include.items().cloned().collect();
+    let mut problems = Vec::new();
+    let mut seen: HashMap<PathBuf, Span> = HashMap::new();
+    for name in names {
+        match find_file(&name, dir) {
+            Ok(path) if seen.insert(path.clone(), name.span).is_some() => {
+                let message = format!("{} is included twice", path.display());
+                problems.push(
+                    FileProblem::error(name.span, message, "").with_hint("remove one of them"),
+                );
+            }
+            Ok(path) => match read_regular_file(&dir.join(&path), MAX_FILE_BYTES) {
+                Ok(text) => problems.extend(add_file(file, tree, sources, (path, &text))),
+                Err(why) => {
+                    let message = format!("{} can't be read: {why}", name.value);
+                    problems.push(FileProblem::error(name.span, message, "").with_hint(PLACE_HINT));
+                }
+            },
+            Err(why) => {
+                let message = format!("{} can't be included: {why}", name.value);
+                problems.push(FileProblem::error(name.span, message, "").with_hint(PLACE_HINT));
+            }
+        }
+    }
+    problems
+}
+
+/// Returns the path of a file below `dir`, with symlinks resolved.
+fn find_file(name: &Spanned<String>, dir: &Path) -> Result<PathBuf, String> {
+    let dir = dir.canonicalize().map_err(|error| error.to_string())?;
+    let file = dir.join(&name.value).canonicalize();
+    let file = file.map_err(|error| error.to_string())?;
+    match file.strip_prefix(&dir) {
+        Ok(path) => Ok(path.to_owned()),
+        Err(_) => Err("it isn't below the directory of tools.yaml".to_owned()),
+    }
+}
+
+/// Adds one file. Its text becomes a part of `sources` in any case.
+fn add_file(
+    file: &mut ToolsFile,
+    tree: &mut YamlNode,
+    sources: &mut SourceMap,
+    (path, text): (PathBuf, &str),
+) -> Vec<FileProblem> {
+    let name = path.display().to_string();
+    let offset = sources.append(path, text);
+    let mut included_tree = match parse_yaml(text) {
+        Ok(tree) => tree,
+        Err(mut problems) => {
+            for problem in &mut problems {
+                problem.span.start += offset;
+            }
+            return problems;
+        }
+    };
+    included_tree.shift_spans(offset);
+    let (included, mut problems) = IncludedFile::read(&included_tree, &name);
+    let Field::Valid(included) = included else {
+        return problems;
+    };
+    let included = included.value;
+    check_version(&included.version, &mut problems);
+    if included.declares_nothing() {
+        let span = Span {
+            start: offset,
+            len: 0,
+        };
+        let problem = FileProblem::error(span, format!("{name} declares nothing"), "");
+        problems.push(problem.with_hint("an included file has `tools`, `rules` or `servers`"));
+    }
+    merge_tables(
+        "tool",
+        &mut file.tools,
+        included.tools,
+        sources,
+        &mut problems,
+    );
+    merge_tables(
+        "server",
+        &mut file.servers,
+        included.servers,
+        sources,
+        &mut problems,
+    );
+    merge_lists(&mut file.rules, included.rules);
+    tree.append_entries(included_tree, &["tools", "servers", "rules"]);
+    problems
+}
+
+fn check_version(field: &Field<u32>, problems: &mut Vec<FileProblem>) {
+    if let Some(version) = field.spanned().filter(|version| version.value != 1) {
+        let message = format!("version {} of tools.yaml isn't supported", version.value);
+        let problem = FileProblem::error(version.span, message, "");
+        problems.push(problem.with_hint("this toolq supports version 1"));
+    }
+}
+
+/// Moves all entries of `more` to `table`. An entry whose name is taken is an error that names both places.
+fn merge_tables<T>(
+    what: &str,
+    table: &mut Field<SpannedTable<T>>,
+    more: Field<SpannedTable<T>>,
+    sources: &SourceMap,
+    problems: &mut Vec<FileProblem>,
+) {
+    match (&mut *table, more) {
+        (Field::Missing, more) => *table = more,
+        (Field::Valid(table), Field::Valid(more)) => {
+            for (name, entry) in more.value.0 {
+                let taken = table.value.0.iter().find(|(known, _)| *known == name);
+                match (taken, entry.spanned()) {
+                    (Some((_, first)), Some(second)) => {
+                        let message = format!("the {what} `{name}` is declared twice");
+                        let problem =
+                            FileProblem::error(second.key_span, message, "declared again");
+                        problems.push(problem.with_hint(first_place(first, sources)));
+                    }
+                    (Some(_), None) => {}
+                    (None, _) => table.value.0.push((name, entry)),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn first_place<T>(first: &Field<T>, sources: &SourceMap) -> String {
+    let Some(first) = first.spanned() else {
+        return "remove one of them".to_owned();
+    };
+    let place = sources.locate(first.key_span);
+    let line = place.line();
+    match place.included {
+        Some(path) => format!("the first one is on line {line} of {}", path.display()),
+        None => format!("the first one is on line {line} of the file that includes this one"),
+    }
+}
+
+fn merge_lists<T>(list: &mut Field<Vec<T>>, more: Field<Vec<T>>) {
+    match (&mut *list, more) {
+        (Field::Missing, more) => *list = more,
+        (Field::Valid(list), Field::Valid(more)) => list.value.extend(more.value),
+        _ => {}
+    }
+}
+
+/// Maximum size of the tools, in bytes.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The tools of a host process.
+#[derive(Debug, Clone)]
+pub struct HostToolDeclarations {
+    /// A JSON object with the key `tools`, a value on each line.
+    text: String,
+}
+
+/// What is wrong with a tool of the host process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostToolProblem {
+    /// The keys that lead to it, from the name of the tool on. Empty if the whole is wrong.
+    pub at: Vec<String>,
+    /// What is wrong, in one sentence without a period.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct HostDocument<'a> {
+    tools: ExactJson<'a>,
+}
+
+impl HostToolDeclarations {
+    /// Takes the tools of a host process, an object whose keys are their names.
+    ///
+    /// # Errors
+    /// It isn't an object, or can't be read.
+    pub fn new(tools: &RawValue) -> Result<Self, HostToolProblem> {
+        let problem = |message: String| HostToolProblem {
+            at: Vec::new(),
+            message,
+            hint: None,
+        };
+        let json = JsonText::from(tools);
+        if !tools.get().starts_with('{') {
+            let message = format!(
+                "`tools` is {}, not an object with the tools by name",
+                json.kind()
+            );
+            return Err(problem(message));
+        }
+        if tools.get().len() > MAX_BYTES {
+            let message = format!("`tools` has more than {} MiB", MAX_BYTES >> 20);
+            return Err(problem(message));
+        }
+        let document = HostDocument {
+            tools: ExactJson(json),
+        };
+        // Each value on a line of its own: what reads YAML looks at lines.
+        match serde_json::to_string_pretty(&document) {
+            Ok(text) => Ok(Self {
+                text: escape_for_yaml(&text),
+            }),
+            // Nothing else that is JSON can't be written as JSON.
+            Err(_) => Err(problem(
+                "a text in `tools` has half of a surrogate pair, which is no character".to_owned(),
+            )),
+        }
+    }
+
+    /// Adds the tools to those of the file. Returns every problem with them.
+    pub(super) fn add_to(
+        &self,
+        file: &mut ToolsFile,
+        tree: &mut YamlNode,
+        sources: &mut SourceMap,
+    ) -> Vec<FileProblem> {
+        let offset = sources.append_host_tools(&self.text);
+        let mut host_tree = match parse_yaml(&self.text) {
+            Ok(tree) => tree,
+            Err(mut problems) => {
+                for problem in &mut problems {
+                    problem.span.start += offset;
+                    // It may name a line, which the host process doesn't have.
+                    problem.hint = None;
+                }
+                return problems;
+            }
+        };
+        host_tree.shift_spans(offset);
+        let (announced, mut problems) = IncludedFile::read(&host_tree, "the tools of the host");
+        let Field::Valid(announced) = announced else {
+            return problems;
+        };
+        let announced = announced.value;
+        add_tools(&mut file.tools, announced.tools, sources, &mut problems);
+        tree.append_entries(host_tree, &["tools"]);
+        problems
+    }
+
+    /// Returns the errors in these tools, if `loaded` was parsed with them. Others are in the file.
+    pub fn find_errors(&self, loaded: &ParsedToolsFile) -> Vec<HostToolProblem> {
+        let tree = parse_yaml(&self.text).ok();
+        let errors = loaded.problems.iter().filter(|problem| {
+            problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
+        });
+        let located = errors.map(|problem| {
+            let offset = loaded.sources.locate(problem.span).span.start;
+            let path = tree.as_ref().map(|tree| tree.path_at(offset));
+            HostToolProblem {
+                // The first key is `tools`.
+                at: path.unwrap_or_default().into_iter().skip(1).collect(),
+                message: problem.message.clone(),
+                hint: problem.hint.clone(),
+            }
+        });
+        located.collect()
+    }
+}
+
+/// Escapes characters that JSON allows, but YAML doesn't. They only occur in strings.
+fn escape_for_yaml(json: &str) -> String {
+    let is_refused = |c: char| {
+        matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
+    };
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_refused(c) {
+            // Writing to a string can't fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Moves the tools of the host to those of the file. One whose name is taken is an error.
+fn add_tools(
+    known: &mut Field<SpannedTable<ToolFile>>,
+    announced: Field<SpannedTable<ToolFile>>,
+    sources: &SourceMap,
+    problems: &mut Vec<FileProblem>,
+) {
+    let Field::Valid(announced) = announced else {
+        return;
+    };
+    let Field::Valid(known) = known else {
+        if matches!(known, Field::Missing) {
+            *known = Field::Valid(announced);
+        }
+        return;
+    };
+    for (name, tool) in announced.value.0 {
+        let mut taken = known.value.0.iter();
+        let taken = taken.find(|(other, _)| *other == name);
+        let Some((_, first)) = taken else {
+            known.value.0.push((name, tool));
+            continue;
+        };
+        if let (Some(first), Some(second)) = (first.spanned(), tool.spanned()) {
+            let place = sources.locate(first.key_span);
+            let file = place
+                .included
+                .map_or("tools.yaml".to_owned(), |path| path.display().to_string());
+            let message = format!("the tool `{name}` is declared in {file}, too");
+            let hint = format!(
+                "rename one of them; the other one is on line {} there",
+                place.line()
+            );
+            problems.push(FileProblem::error(second.key_span, message, "").with_hint(hint));
+        }
+    }
+}
+
+/// A JSON value whose integers of up to 128 bits keep all of their digits.
+pub(crate) struct ExactJson<'a>(pub(crate) JsonText<'a>);
+
+impl Serialize for ExactJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = self.0;
+        if let Some(object) = json.object() {
+            let members = object.members().iter();
+            return serializer.collect_map(members.map(|(key, value)| (key, Self(*value))));
+        }
+        if let Some(elements) = json.elements() {
+            return serializer.collect_seq(elements.into_iter().map(ExactJson));
+        }
+        if let Some(text) = json.to_text() {
+            return serializer.serialize_str(&text);
+        }
+        match json.get() {
+            "null" => serializer.serialize_unit(),
+            "true" => serializer.serialize_bool(true),
+            "false" => serializer.serialize_bool(false),
+            number => serialize_number(number, serializer),
+        }
+    }
+}
+
+fn serialize_number<S: Serializer>(number: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    // JSON has a negative zero, which only a float keeps.
+    if number != "-0" {
+        if let Ok(integer) = number.parse::<i128>() {
+            return serializer.serialize_i128(integer);
+        }
+        if let Ok(integer) = number.parse::<u128>() {
+            return serializer.serialize_u128(integer);
+        }
+    }
+    let float: f64 = number.parse().map_err(S::Error::custom)?;
+    serializer.serialize_f64(float)
+}

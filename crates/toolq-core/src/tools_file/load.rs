@@ -1,0 +1,207 @@
+//! Parses the text of tools.yaml and resolves it, or reports every problem in it at once, each with its position and a
+//! hint.
+//!
+//! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
+//! and variables exist on this machine is checked in `lints::environment`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::template::is_variable_name;
+use crate::tools_file::include::{HostToolDeclarations, include_files};
+use crate::tools_file::sources::{Diagnostics, SourceMap};
+use crate::tools_file::spanned::Field;
+use crate::tools_file::tables::file::{ToolsFile, resolve_tools_file};
+use crate::tools_file::tables::schemas::CheckContext;
+use crate::tools_file::yaml::YamlNode;
+use crate::tools_file::yaml::parse::parse_yaml;
+use crate::tools_lock::LockUse;
+use crate::types::{EnvFile, FileProblem, ToolsConfig};
+
+/// The result of parsing a tools.yaml.
+#[derive(Debug)]
+pub struct ParsedToolsFile {
+    /// The tools, unless a problem is an error.
+    pub tools: Option<ToolsConfig>,
+    /// In the order of the file.
+    pub problems: Vec<FileProblem>,
+    /// Names of the environment variables whose values mustn't be shown, not even in excerpts of a file with errors.
+    pub secrets: Vec<String>,
+    /// The variables of `env_file`, whose values mustn't be shown either.
+    pub env_file: EnvFile,
+    /// The other files that it was read from, absolute: those that it includes, its `env_file`, and files with schemas.
+    pub other_files: Vec<PathBuf>,
+    /// The nodes of the file with their positions, including those of included files, or `None` if the text isn't valid
+    /// YAML.
+    pub tree: Option<YamlNode>,
+    /// The text of the file, and those of the files that it includes.
+    pub sources: SourceMap,
+}
+
+/// Parses the text of a tools.yaml in the directory `dir`. Its `root` is relative to `current_dir`. Both must be
+/// absolute.
+pub fn parse_tools_file(text: &str, dir: &Path, current_dir: &Path) -> ParsedToolsFile {
+    parse_locked_tools_file(text, dir, current_dir, LockUse::None)
+}
+
+/// Like [`parse_tools_file`], with the tools that `lock` has of the file's servers.
+pub fn parse_locked_tools_file(
+    text: &str,
+    dir: &Path,
+    current_dir: &Path,
+    lock: LockUse<'_>,
+) -> ParsedToolsFile {
+    parse_with_host_tools((text, None), dir, current_dir, lock)
+}
+
+/// Like [`parse_locked_tools_file`], with the tools that a host process has announced, if it has.
+pub fn parse_with_host_tools(
+    (text, host_tools): (&str, Option<&HostToolDeclarations>),
+    dir: &Path,
+    current_dir: &Path,
+    lock: LockUse<'_>,
+) -> ParsedToolsFile {
+    let mut sources = SourceMap::new(text, dir);
+    let mut tree = match parse_yaml(text) {
+        Ok(tree) => tree,
+        Err(problems) => {
+            return ParsedToolsFile {
+                tools: None,
+                problems,
+                secrets: guess_secret_names(text),
+                env_file: EnvFile::default(),
+                other_files: Vec::new(),
+                tree: None,
+                sources,
+            };
+        }
+    };
+    let (mut file, mut problems) = ToolsFile::read(&tree);
+    if let Some(file) = file.value_mut() {
+        problems.extend(include_files(file, &mut tree, &mut sources, dir));
+        if let Some(host_tools) = host_tools {
+            problems.extend(host_tools.add_to(file, &mut tree, &mut sources));
+        }
+    }
+    let document = Arc::new(ToolsDocument {
+        file,
+        tree,
+        sources,
+        dir: dir.to_owned(),
+        current_dir: current_dir.to_owned(),
+    });
+    let ResolvedDocument {
+        tools,
+        has_errors,
+        problems,
+    } = document.resolve(lock, problems);
+    let secrets = match &tools {
+        Some(tools) => tools.secrets.clone(),
+        None => guess_secret_names(document.sources.text()),
+    };
+    let env_file = tools.as_ref().map(|tools| tools.env_file.clone());
+    let other_files = tools.as_ref().map(|tools| tools.own_files.clone());
+    let tools = tools.filter(|_| !has_errors);
+    // Servers without a lock keep the document.
+    let (tree, sources) = match Arc::try_unwrap(document) {
+        Ok(document) => (document.tree, document.sources),
+        Err(shared) => (shared.tree.clone(), shared.sources.clone()),
+    };
+    ParsedToolsFile {
+        tools,
+        problems,
+        secrets,
+        env_file: env_file.unwrap_or_default(),
+        other_files: other_files.unwrap_or_default(),
+        tree: Some(tree),
+        sources,
+    }
+}
+
+/// The keys of a tools.yaml and of the files that it includes.
+#[derive(Debug)]
+pub(crate) struct ToolsDocument {
+    pub(crate) file: Field<ToolsFile>,
+    pub(crate) tree: YamlNode,
+    pub(crate) sources: SourceMap,
+    /// The directory of tools.yaml.
+    pub(crate) dir: PathBuf,
+    pub(crate) current_dir: PathBuf,
+}
+
+/// The tools of a document, and its problems in the order of the file.
+pub(crate) struct ResolvedDocument {
+    /// `None` if the structure of the file is wrong. If a problem is an error, they can't be used.
+    pub(crate) tools: Option<ToolsConfig>,
+    pub(crate) has_errors: bool,
+    pub(crate) problems: Vec<FileProblem>,
+}
+
+impl ToolsDocument {
+    /// Resolves the document. `problems` are those that are known already.
+    pub(crate) fn resolve(
+        self: &Arc<Self>,
+        lock: LockUse<'_>,
+        problems: Vec<FileProblem>,
+    ) -> ResolvedDocument {
+        let mut diagnostics = Diagnostics::new(&self.sources, problems);
+        let tools = self.file.value().map(|file| {
+            let mut context = CheckContext {
+                tree: &self.tree,
+                dir: &self.dir,
+                schema_files: BTreeSet::new(),
+                diagnostics: &mut diagnostics,
+            };
+            resolve_tools_file(file, lock, self, &mut context)
+        });
+        ResolvedDocument {
+            tools,
+            has_errors: diagnostics.has_errors(),
+            problems: diagnostics.into_sorted(),
+        }
+    }
+}
+
+/// Returns the names after `secrets:`, up to the next key of the file, and those of all variables in templates.
+pub(crate) fn guess_secret_names(text: &str) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let mut is_in_secrets = false;
+    for line in text.lines() {
+        let begins_key =
+            line.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '"' | '\''));
+        if begins_key {
+            is_in_secrets = line.trim_start_matches(['"', '\'']).starts_with("secrets");
+        }
+        if is_in_secrets {
+            names.extend(words(line));
+        }
+        for after in line.split("${").skip(1) {
+            names.extend(words(after).take(1));
+        }
+    }
+    names.into_iter().collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words
+        .filter(|word| is_variable_name(word))
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_a_file_that_is_broken() {
+        let text = "version: 1\nsecrets:\n  - A_TOKEN # of a\n- B_TOKEN\ntools: {a: {x: [\"${C_TOKEN:-none}\", OTHER\n";
+        let names = guess_secret_names(text);
+        for name in ["A_TOKEN", "B_TOKEN", "C_TOKEN"] {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        assert!(!names.iter().any(|name| name == "OTHER"), "{names:?}");
+        assert!(guess_secret_names("secrets: [D_TOKEN").contains(&"D_TOKEN".to_owned()));
+    }
+}

@@ -1,0 +1,418 @@
+//! `servers`, and the tools that they serve.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
+use crate::tools_file::tables::command::{Argv, CommandForm, resolve_command};
+use crate::tools_file::tables::file::ToolsFile;
+use crate::tools_file::tables::http::{BodyFile, resolve_body_template};
+use crate::tools_file::tables::limits::{check_max_output, check_retry, check_timeout};
+use crate::tools_file::tables::request::{resolve_fixed_url, resolve_headers};
+use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, resolve_sandbox};
+use crate::tools_file::tables::server_tools::ServerTools;
+use crate::tools_file::tables::settings::{CommandDefaults, Defaults, layer_sandbox};
+use crate::tools_file::tables::tool::SharedSettings;
+use crate::tools_file::tables::values::{DurationText, IdleText};
+use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::types::{
+    CommandBacking, HintPolicy, Leftovers, McpBacking, ResultParts, ServerConfig, ServerEndpoint,
+    ServerLock, ServerProtocol, ServerTransport, StdinSource,
+};
+
+/// A program that serves tools by the Model Context Protocol (MCP).
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("oneOf" = [{"required": ["command"]}, {"required": ["url"]}]))]
+pub struct ServerFile {
+    /// Program to run: a list of the program and its arguments, or a table. It starts at the first call of one of its tools,
+    /// serves all of them, and ends with the run.
+    pub command: Field<CommandForm>,
+    /// What the program, and all that it starts, can reach. Default: what the user who runs toolq can.
+    pub sandbox: Field<SandboxForm>,
+    /// What runs the program: a program and its arguments before that. An empty list turns that of `defaults` off.
+    pub wrapper: Field<Argv>,
+    /// Address of a server that is running already, for streamable HTTP: `https://host/mcp`. A template without values
+    /// from the input.
+    pub url: Field<String>,
+    /// Headers of every request to `url`: names with templates for their values.
+    pub headers: Field<SpannedTable<String>>,
+    /// How long the server may take until it is ready for calls. Default: 30s.
+    pub startup: Field<DurationText>,
+    /// For how long the server may be without a call before its program, or its session, is ended. The next call begins
+    /// another. Default: `never`.
+    pub idle: Field<IdleText>,
+    /// How often the program is started again within 10 minutes after it has ended by itself. Default: 3.
+    pub restarts: Field<u32>,
+    /// Revision of the protocol to speak. Default: `auto`.
+    pub protocol: Field<ServerProtocol>,
+    /// What comes before the server's own names of the tools. Default: the server's name and `_`.
+    pub prefix: Field<String>,
+    /// Globs for the server's own names of the tools that may be called: `*`, `?`, `[a-z]`, `{get,list}_*`.
+    /// Default: all.
+    pub tools: Field<Vec<Field<String>>>,
+    /// Whether what the server says about the effects of its tools counts. Default: `locked`.
+    pub hints: Field<HintPolicy>,
+    /// Which parts of its results the model reads. Default: `content`.
+    pub result: Field<ResultParts>,
+    /// Maximum number of calls of all its tools that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of its tools start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`.
+    pub rate: Field<RateForm>,
+    /// Defaults for its tools, before those of the file.
+    pub defaults: Field<Defaults>,
+}
+
+/// A tool of a server.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["server"]))]
+pub struct McpFile {
+    /// Name of the server, a key of `servers`.
+    pub server: Field<String>,
+    /// Name of the tool there. Default: the name of this tool.
+    pub tool: Field<String>,
+    /// Arguments to send: JSON with templates. Default: the input.
+    #[schemars(with = "Field<Value>")]
+    pub arguments: Field<BodyFile>,
+    /// Which parts of the result the model reads. Default: what the server says.
+    pub result: Field<ResultParts>,
+}
+
+/// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
+const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
+
+/// How often a server is started again if the file doesn't say.
+const DEFAULT_RESTARTS: u32 = 3;
+
+/// The servers of a file by name.
+pub(crate) type ServersByName = BTreeMap<String, Arc<ServerConfig>>;
+
+/// Resolves all servers. One that can't be used is left out, with an error.
+pub(crate) fn resolve_servers(
+    file: &ToolsFile,
+    server_tools: &ServerTools<'_>,
+    defaults: &Defaults,
+    command_defaults: &CommandDefaults,
+    root: &Path,
+    diagnostics: &mut Diagnostics<'_>,
+) -> ServersByName {
+    // A server serves many calls, so nothing about it can depend on the input of one.
+    let no_input = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let mut servers = BTreeMap::new();
+    for (name, server) in file.servers.entries() {
+        let mut context = ToolContext {
+            schema: &no_input,
+            why_no_input: Some(
+                "a server serves many calls, so nothing about it can come from an input",
+            ),
+            root,
+            paths: Vec::new(),
+            has_no_paths: false,
+            command_defaults,
+            sandbox: resolve_sandbox(&layer_sandbox(&server.value.sandbox, defaults)),
+            wrapper: None,
+            diagnostics,
+        };
+        check_shared_sandbox(&server.value.sandbox, context.diagnostics);
+        check_tool_settings(name, server, context.diagnostics);
+        context.set_wrapper(&server.value.wrapper);
+        let lock = server_tools.server_lock(name);
+        let is_unlocked = server_tools.is_unlocked(name, &server.value);
+        if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
+            let config = ServerConfig {
+                compares_tools: lock.is_some() || is_unlocked,
+                was_legacy: config.was_legacy && !server_tools.is_being_written(),
+                ..config
+            };
+            servers.insert(name.to_owned(), Arc::new(config));
+        }
+    }
+    servers
+}
+
+/// Checks the name, and the defaults of the server's tools.
+fn check_tool_settings(
+    name: &str,
+    server: &Spanned<ServerFile>,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    if name == "lock" {
+        diagnostics.error(
+            server.key_span,
+            "no server can be called `lock`",
+            "",
+            "choose another name: `toolq servers lock` is a command",
+        );
+    }
+    let Some(defaults) = server.value.defaults.value() else {
+        return;
+    };
+    check_timeout(&defaults.timeout, diagnostics);
+    check_retry(&defaults.retry, diagnostics);
+    check_max_output(&defaults.max_output, diagnostics);
+    check_start_limits(&defaults.max_parallel, &defaults.rate, diagnostics);
+    let leftovers = defaults.leftovers.spanned().map(|field| field.key_span);
+    let limits = defaults.limits.spanned().map(|field| field.key_span);
+    let env = defaults.env.spanned().map(|field| field.key_span);
+    let pass_env = defaults.pass_env.spanned().map(|field| field.key_span);
+    let wrapper = defaults.wrapper.spanned().map(|field| field.key_span);
+    let cwd = defaults.cwd.spanned().map(|field| field.key_span);
+    let sandbox = defaults.sandbox.spanned().map(|field| field.key_span);
+    let of_command =
+        "`command` has what is about its program; everything that it started ends with it";
+    let of_server = "write it beside `command`: it is about the program of the server";
+    for (key, span, hint) in [
+        ("leftovers", leftovers, of_command),
+        ("limits", limits, of_command),
+        ("env", env, of_command),
+        ("pass_env", pass_env, of_command),
+        ("cwd", cwd, of_command),
+        ("sandbox", sandbox, of_server),
+        ("wrapper", wrapper, of_server),
+    ] {
+        if let Some(span) = span {
+            diagnostics.error(
+                span,
+                format!("`{key}` has no meaning for the tools of a server"),
+                "",
+                hint,
+            );
+        }
+    }
+}
+
+fn resolve_server(
+    name: &str,
+    lock: Option<&ServerLock>,
+    file: &Spanned<ServerFile>,
+    defaults: &Defaults,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<ServerConfig> {
+    let server = &file.value;
+    check_start_limits(&server.max_parallel, &server.rate, context.diagnostics);
+    let transport = resolve_transport(name, file, defaults, context)?;
+    Some(ServerConfig {
+        name: name.to_owned(),
+        transport,
+        startup: server
+            .startup
+            .value()
+            .map_or(DEFAULT_STARTUP, |startup| startup.0),
+        idle: server.idle.value().and_then(|idle| idle.0),
+        restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
+        protocol: server.protocol.value().copied().unwrap_or_default(),
+        result: server.result.value().copied().unwrap_or_default(),
+        start_limits: resolve_start_limits(&server.max_parallel, &server.rate),
+        was_legacy: lock.is_some_and(|lock| ServerProtocol::is_legacy(&lock.protocol)),
+        compares_tools: lock.is_some(),
+        lock_digest: lock.map(ServerLock::digest),
+    })
+}
+
+/// Resolves `mcp` of the tool `name`; returns `None` if its server can't be used.
+pub(crate) fn resolve_mcp(
+    name: &str,
+    file: &Spanned<McpFile>,
+    shared: &SharedSettings<'_>,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<McpBacking> {
+    let servers = shared.servers;
+    let mcp = &file.value;
+    let Some(server_name) = mcp.server.spanned() else {
+        context.diagnostics.error(
+            file.key_span,
+            "`mcp` has no `server`",
+            "",
+            "name a key of `servers`: `mcp: {server: NAME}`",
+        );
+        return None;
+    };
+    let server = servers.get(&server_name.value);
+    if server.is_none() {
+        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let hint = if known.is_empty() {
+            "declare it under `servers`, next to `tools`: `servers: {NAME: {command: [PROGRAM]}}`"
+                .to_owned()
+        } else {
+            format!("the usable servers are: {}", known.join(", "))
+        };
+        context.diagnostics.error(
+            server_name.span,
+            format!("there is no server `{}`", server_name.value),
+            "",
+            hint,
+        );
+    }
+    let arguments = mcp.arguments.spanned();
+    if let Some(arguments) = arguments
+        && !matches!(arguments.value, BodyFile::Table(_))
+    {
+        context.diagnostics.error(
+            arguments.span,
+            "`arguments` must be a table",
+            "",
+            "write the name of each argument with its value: `{path: \"{path}\"}`",
+        );
+    }
+    let lock = shared.server_tools.lock_of_call(name, mcp);
+    let server = server?;
+    Some(McpBacking {
+        server: Arc::clone(server),
+        tool: mcp.tool.value().map_or(name, String::as_str).into(),
+        arguments: arguments.map(|arguments| resolve_body_template(arguments, context)),
+        result: mcp.result.value().copied().unwrap_or(server.result),
+        lock: lock.cloned().map(Arc::new),
+    })
+}
+
+// Resolves how a server is reached: by a program to start, or by a URL.
+
+/// Resolves `command`, or `url` with `headers`. Returns `None` if the server can't be reached.
+fn resolve_transport(
+    name: &str,
+    file: &Spanned<ServerFile>,
+    defaults: &Defaults,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<ServerTransport> {
+    let server = &file.value;
+    match (server.command.spanned(), server.url.spanned()) {
+        (None, None) => {
+            context.diagnostics.error(
+                file.key_span,
+                format!("the server `{name}` has neither `command` nor `url`"),
+                "no program and no address",
+                "add the program that serves its tools, `command: [npx, -y, \"PACKAGE@VERSION\"]`, or its address, `url: \"https://host/mcp\"`",
+            );
+            None
+        }
+        (Some(_), Some(url)) => {
+            context.diagnostics.error(
+                url.key_span,
+                format!("the server `{name}` has both `command` and `url`"),
+                "",
+                "keep `command` for a program that toolq starts, or `url` for a server that is running already",
+            );
+            None
+        }
+        (Some(form), None) => {
+            report_key_without_url(&server.headers, context);
+            let program = resolve_program(form, defaults, context)?;
+            Some(ServerTransport::Program(Box::new(program)))
+        }
+        (None, Some(url)) => {
+            if let Some(sandbox) = server.sandbox.spanned() {
+                context.diagnostics.error(
+                    sandbox.key_span,
+                    "`sandbox` has no meaning for a server with a `url`",
+                    "",
+                    "remove it: toolq doesn't start such a server, so it can't confine it",
+                );
+            }
+            if let Some(wrapper) = server.wrapper.spanned() {
+                context.diagnostics.error(
+                    wrapper.key_span,
+                    "`wrapper` has no meaning for a server with a `url`",
+                    "",
+                    "remove it: toolq starts no program for it",
+                );
+            }
+            let restarts = server.restarts.spanned();
+            if let Some(restarts) = restarts {
+                context.diagnostics.error(
+                    restarts.key_span,
+                    "`restarts` has no meaning for a server with a `url`",
+                    "",
+                    "remove it: toolq doesn't start such a server, and connects to it again whenever it has to",
+                );
+            }
+            Some(ServerTransport::Endpoint(resolve_endpoint(
+                url, server, context,
+            )))
+        }
+    }
+}
+
+fn resolve_program(
+    form: &Spanned<CommandForm>,
+    defaults: &Defaults,
+    context: &mut ToolContext<'_, '_>,
+) -> Option<CommandBacking> {
+    report_call_keys(&form.value, context);
+    let mut program = resolve_command(form, defaults, context)?;
+    program.stdin = StdinSource::None;
+    program.leftovers = Leftovers::Kill;
+    Some(program)
+}
+
+fn resolve_endpoint(
+    url: &Spanned<String>,
+    server: &ServerFile,
+    context: &mut ToolContext<'_, '_>,
+) -> ServerEndpoint {
+    let url = resolve_fixed_url(url, TemplatePolicy::WITH_VARIABLES, context);
+    for (name, header) in server.headers.entries() {
+        if ServerEndpoint::defines_header(name) {
+            context.diagnostics.error(
+                header.key_span,
+                format!("`{name}` is set by toolq itself"),
+                "",
+                "leave it out: the protocol defines its value",
+            );
+        }
+    }
+    ServerEndpoint {
+        url,
+        headers: resolve_headers(&server.headers, context, |_| TemplatePolicy::WITH_VARIABLES),
+    }
+}
+
+fn report_key_without_url<T>(headers: &Field<T>, context: &mut ToolContext<'_, '_>) {
+    if let Some(headers) = headers.spanned() {
+        context.diagnostics.error(
+            headers.key_span,
+            "`headers` has no meaning for a server with a `command`",
+            "",
+            "a program gets its secrets from its environment: `command: {argv: […], env: {TOKEN: \"${TOKEN}\"}}`",
+        );
+    }
+}
+
+/// Reports the keys of a command that are about one call. A server serves many, and nothing of it is left running.
+fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
+    let CommandForm::Table(file) = form else {
+        return;
+    };
+    let keys = [
+        ("stdin", file.stdin.spanned().map(|field| field.key_span)),
+        ("dashes", file.dashes.spanned().map(|field| field.key_span)),
+        (
+            "success_exit",
+            file.success_exit.spanned().map(|field| field.key_span),
+        ),
+        ("stderr", file.stderr.spanned().map(|field| field.key_span)),
+        (
+            "leftovers",
+            file.leftovers.spanned().map(|field| field.key_span),
+        ),
+    ];
+    for (key, span) in keys {
+        if let Some(span) = span {
+            context.diagnostics.error(
+                span,
+                format!("`{key}` has no meaning for a server"),
+                "",
+                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it",
+            );
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Values that are written as one text or number, with a syntax of their own: durations, sizes, rates, HTTP statuses, retry
+//! conditions, prices.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use crate::text::{parse_bytes, parse_duration};
+use crate::types::{RatePeriod, RetryCondition, StatusRange};
+
+/// A value that is parsed from text or, for some types, from a number.
+pub(crate) trait ParseScalar: Sized {
+    /// What is expected, with an example.
+    const EXPECTED: &'static str;
+
+    /// Parses text. The error says what is wrong and, after `; `, what to do.
+    fn from_text(text: &str) -> Result<Self, String>;
+
+    /// Converts a whole number. Returns `None` if the type doesn't accept one.
+    fn from_number(_: u64) -> Option<Result<Self, String>> {
+        None
+    }
+
+    /// Converts any other number. Returns `None` if the type doesn't accept one.
+    fn from_fraction(_: f64) -> Option<Self> {
+        None
+    }
+}
+
+/// Reads such a value.
+pub(crate) struct ScalarVisitor<T>(pub(crate) std::marker::PhantomData<T>);
+
+impl<T: ParseScalar> Visitor<'_> for ScalarVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        T::from_text(text).map_err(E::custom)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        let unexpected = serde::de::Unexpected::Unsigned(number);
+        T::from_number(number)
+            .ok_or_else(|| E::invalid_type(unexpected, &self))?
+            .map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "only negative numbers get here, and they are rejected"
+        )]
+        let fraction = T::from_fraction(number as f64);
+        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
+        let fraction = T::from_fraction(number);
+        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
+    }
+}
+
+/// Implements `Deserialize` and `JsonSchema` for a [`ParseScalar`] type.
+macro_rules! impl_scalar {
+    ($type:ty, $name:literal, $schema:tt) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+                reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+/// A duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DurationText(pub Duration);
+
+impl ParseScalar for DurationText {
+    const EXPECTED: &'static str = "a duration such as `30s` or `500ms`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        parse_duration(text).map(Self)
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Err(format!(
+            "a duration needs a unit; write `{number}s` for seconds or `{number}ms` for milliseconds"
+        )))
+    }
+}
+
+impl_scalar!(DurationText, "Duration", {
+    "description": "A duration: a number with ms, s, m, h or d as its unit, or several of them from the largest to the smallest.",
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*$",
+    "examples": ["500ms", "30s", "10m", "1m30s"],
+});
+
+/// For how long a server may be unused. `None` is `never`: it ends with the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdleText(pub Option<Duration>);
+
+impl ParseScalar for IdleText {
+    const EXPECTED: &'static str = "a duration such as `10m`, or `never`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        parse_duration(text).map(|idle| Self(Some(idle)))
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Err(format!(
+            "a duration needs a unit; write `{number}s` for seconds or `{number}m` for minutes"
+        )))
+    }
+}
+
+impl_scalar!(IdleText, "IdleTime", {
+    "description": "A duration, or `never`.",
+    "type": "string",
+    "pattern": r"^(never|[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*)$",
+    "examples": ["never", "10m"],
+});
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeText(pub u64);
+
+impl ParseScalar for SizeText {
+    const EXPECTED: &'static str = "a size such as `64KiB`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        parse_bytes(text).map(Self)
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Ok(Self(number)))
+    }
+}
+
+impl_scalar!(SizeText, "Size", {
+    "description": "A size: bytes, or a number with KiB, MiB or GiB as its unit (KB, MB and GB are decimal).",
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "pattern": r"^[0-9]+(\.[0-9]+)? *(B|[KMG]iB|[kKMG]B)?$",
+    "examples": ["64KiB", "10MiB"],
+});
+
+/// An HTTP status, or a range of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusRangeText(pub StatusRange);
+
+impl ParseScalar for StatusRangeText {
+    const EXPECTED: &'static str = "an HTTP status such as `200`, or a range such as `200-299`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        match (from.trim().parse(), to.trim().parse()) {
+            (Ok(from), Ok(to)) if (100..=to).contains(&from) && to <= 599 => Ok(Self(from..=to)),
+            _ => Err(format!(
+                "`{text}` isn't an HTTP status; write a status such as `404`, or a range within 100 to 599 such as `200-299`"
+            )),
+        }
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Self::from_text(&number.to_string()))
+    }
+}
+
+impl_scalar!(StatusRangeText, "Statuses", {
+    "description": "An HTTP status, or a range of them.",
+    "type": ["integer", "string"],
+    "minimum": 100,
+    "maximum": 599,
+    "pattern": "^[1-5][0-9][0-9](-[1-5][0-9][0-9])?$",
+    "examples": [404, "200-299"],
+});
+
+/// A failure to retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryOnText(pub RetryCondition);
+
+impl ParseScalar for RetryOnText {
+    const EXPECTED: &'static str =
+        "`rate_limited`, `unavailable`, `timeout`, `\"exit:75\"` or `\"http:503\"`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        let code = |prefix: &str| text.strip_prefix(prefix)?.trim().parse::<u16>().ok();
+        let on = match text {
+            "rate_limited" => RetryCondition::RateLimited,
+            "unavailable" => RetryCondition::Unavailable,
+            "timeout" => RetryCondition::Timeout,
+            _ => match (code("exit:"), code("http:")) {
+                (Some(exit @ 0..=255), _) => RetryCondition::Exit(exit.into()),
+                (_, Some(status @ 100..=599)) => RetryCondition::Http(status),
+                _ => {
+                    return Err(format!(
+                        "`{text}` isn't a failure to retry; write {}",
+                        Self::EXPECTED
+                    ));
+                }
+            },
+        };
+        Ok(Self(on))
+    }
+}
+
+impl_scalar!(RetryOnText, "RetryOn", {
+    "description": "A failure to retry: a word, an exit code or an HTTP status.",
+    "type": "string",
+    "pattern": "^(rate_limited|unavailable|timeout|exit:[0-9]{1,3}|http:[1-5][0-9][0-9])$",
+    "examples": ["rate_limited", "unavailable", "timeout", "exit:75", "http:503"],
+});
+
+/// A price in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceNumber(pub f64);
+
+impl ParseScalar for PriceNumber {
+    const EXPECTED: &'static str = "a number of dollars per million tokens";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        Err(format!(
+            "a price must be {}, not `{text}`; write it without quotes, a sign or a unit: `3.00`",
+            Self::EXPECTED
+        ))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "prices are small")]
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Ok(Self(number as f64)))
+    }
+
+    fn from_fraction(number: f64) -> Option<Self> {
+        Some(Self(number))
+    }
+}
+
+impl<'de> Deserialize<'de> for PriceNumber {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
+    }
+}
+
+impl JsonSchema for PriceNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        f64::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(generator)
+    }
+}
+
+/// A number of starts per period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateText {
+    /// Starts in each period.
+    pub starts: NonZeroU32,
+    /// The period.
+    pub period: RatePeriod,
+}
+
+impl ParseScalar for RateText {
+    const EXPECTED: &'static str = "a rate such as `10/s`, `600/m` or `100/h`";
+
+    fn from_text(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/');
+        let rate = parts.and_then(|(starts, period)| {
+            Some(Self {
+                starts: starts.trim().parse().ok()?,
+                period: RatePeriod::from_name(period.trim())?,
+            })
+        });
+        rate.ok_or_else(|| {
+            format!("`{text}` isn't a rate; write whole starts per second, minute or hour: `10/s`, `600/m` or `100/h`")
+        })
+    }
+
+    fn from_number(number: u64) -> Option<Result<Self, String>> {
+        Some(Err(format!(
+            "a rate needs a period; write `{number}/s`, `{number}/m` or `{number}/h`"
+        )))
+    }
+}
+
+impl_scalar!(RateText, "StartsPerPeriod", {
+    "description": "A number of starts per second, minute or hour.",
+    "type": "string",
+    "pattern": "^ *[1-9][0-9]* */ *[smh] *$",
+    "examples": ["10/s", "600/m", "100/h"],
+});

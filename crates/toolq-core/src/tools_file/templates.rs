@@ -1,0 +1,365 @@
+//! Parses the templates in the file and the names of values, and checks that they contain only what their position allows.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::template::{MarkKind, VariableMode, parse_dotted_path, parse_with_marks};
+use crate::text::suggest_name;
+use crate::tools_file::input_values::{SchemaPresence, allows_type, find_presence};
+use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::tools_file::tables::arguments::resolve_wrapper;
+use crate::tools_file::tables::command::Argv;
+use crate::tools_file::tables::settings::CommandDefaults;
+use crate::types::{CommandWrapper, Sandbox, Span, Template, TemplatePart};
+
+impl ToolContext<'_, '_> {
+    /// Sets what runs the programs: the wrapper in `field`, or that of `defaults`.
+    pub(crate) fn set_wrapper(&mut self, field: &Field<Argv>) {
+        let default = self.command_defaults.wrapper.as_ref();
+        self.wrapper = resolve_wrapper(field, default, self);
+    }
+}
+
+/// What resolving one tool needs.
+pub(crate) struct ToolContext<'c, 't> {
+    pub(crate) schema: &'c Value,
+    /// Why there is no input, if nothing can depend on one.
+    pub(crate) why_no_input: Option<&'static str>,
+    pub(crate) root: &'c Path,
+    /// The tool's `paths`.
+    pub(crate) paths: Vec<Vec<String>>,
+    /// Whether the tool says `paths: []`: no input of it needs to stay inside the root.
+    pub(crate) has_no_paths: bool,
+    /// What `defaults` says about every program.
+    pub(crate) command_defaults: &'c CommandDefaults,
+    /// What the programs of the tool, or the server, can reach.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// What runs the programs.
+    pub(crate) wrapper: Option<CommandWrapper>,
+    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
+}
+
+/// Where an array may be spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SplatPlace {
+    /// Nowhere: a template is one text.
+    Nowhere,
+    /// Where the placeholder is all of the template.
+    Alone,
+    /// Anywhere: the text around it is repeated.
+    WithinText,
+}
+
+/// What a template may contain, depending on where it is used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TemplatePolicy {
+    /// Whether `${NAME}` is expanded.
+    pub(crate) variables: VariableMode,
+    /// Where `{name...}` may become several elements.
+    pub(crate) splat: SplatPlace,
+    /// Why no value from the input is allowed, and what to do instead.
+    value_refusal: Option<(&'static str, &'static str)>,
+    /// Whether text that looks like a variable or placeholder is most likely meant literally.
+    pub(crate) is_code: bool,
+    /// Whether a missing value just leaves a gap.
+    allows_missing: bool,
+}
+
+impl TemplatePolicy {
+    /// Text without variables, such as standard input.
+    pub(crate) const TEXT: Self = Self {
+        variables: VariableMode::Literal,
+        splat: SplatPlace::Nowhere,
+        value_refusal: None,
+        is_code: false,
+        allows_missing: false,
+    };
+    /// An argument of a program.
+    pub(crate) const ARGUMENT: Self = Self {
+        splat: SplatPlace::Alone,
+        ..Self::TEXT
+    };
+    /// Text that may contain environment variables, such as in `env` or in a request.
+    pub(crate) const WITH_VARIABLES: Self = Self {
+        variables: VariableMode::Expand,
+        ..Self::TEXT
+    };
+
+    /// A path in a sandbox, which may be a list of paths.
+    pub(crate) const SANDBOX_PATH: Self = Self {
+        splat: SplatPlace::Alone,
+        ..Self::WITH_VARIABLES
+    };
+
+    /// The name of a lock, or of one lock for each element of an array.
+    pub(crate) const LOCK: Self = Self {
+        splat: SplatPlace::WithinText,
+        ..Self::TEXT
+    };
+
+    /// Progress text, in which values may be missing.
+    pub(crate) const STATUS_TEXT: Self = Self {
+        allows_missing: true,
+        ..Self::TEXT
+    };
+
+    /// The same policy, but without values from the input.
+    pub(crate) const fn without_values(self, why: &'static str, instead: &'static str) -> Self {
+        Self {
+            value_refusal: Some((why, instead)),
+            ..self
+        }
+    }
+
+    /// Code in another language, without values from the input.
+    pub(crate) const fn for_code(why: &'static str, instead: &'static str) -> Self {
+        Self {
+            is_code: true,
+            ..Self::ARGUMENT.without_values(why, instead)
+        }
+    }
+}
+
+/// A `{name}` in a template.
+struct PlaceholderUse<'a> {
+    span: Span,
+    /// Its text in the template.
+    source: &'a str,
+    path: &'a [String],
+    optional: bool,
+    splat: bool,
+    /// Whether the template consists of nothing else.
+    is_whole_template: bool,
+}
+
+impl ToolContext<'_, '_> {
+    /// Parses the template, and checks it against the tool's schema and `policy`.
+    pub(crate) fn resolve_template<T: AsRef<str>>(
+        &mut self,
+        spanned: &Spanned<T>,
+        policy: TemplatePolicy,
+    ) -> Template {
+        let text = spanned.value.as_ref();
+        let parsed = parse_with_marks(text, policy.variables);
+        for mark in &parsed.marks {
+            let span = self.diagnostics.span_within(spanned, &mark.range);
+            let source = &text[mark.range.clone()];
+            match mark.kind {
+                MarkKind::Part(index) => {
+                    if let Some(placeholder) = find_placeholder_use(span, source, &parsed.template, index) {
+                        self.check_placeholder(&placeholder, policy);
+                    }
+                }
+                MarkKind::DoubleBraces => self.warn_about_double_braces(span, source),
+                MarkKind::LiteralVariable | MarkKind::ForeignPlaceholder if policy.is_code => {}
+                MarkKind::LiteralVariable => self.diagnostics.warning(
+                    span,
+                    format!("`{source}` stays text: environment variables aren't expanded here"),
+                    "not replaced",
+                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`",
+                ),
+                MarkKind::ShellVariable => self.warn_about_shell_variable(spanned, mark, policy),
+                MarkKind::ForeignPlaceholder => self.warn_about_foreign_placeholder(span, source),
+                MarkKind::InvalidVariable => self.diagnostics.error(
+                    span,
+                    "`${` doesn't begin a variable here",
+                    "neither `${NAME}` nor `${NAME:-default}`",
+                    "write `$${` for the text `${`",
+                ),
+            }
+        }
+        parsed.template
+    }
+
+    fn check_placeholder(&mut self, placeholder: &PlaceholderUse<'_>, policy: TemplatePolicy) {
+        let presence = find_presence(self.schema, placeholder.path);
+        if let SchemaPresence::Absent { depth, known } = &presence {
+            self.report_unknown(placeholder, *depth, known);
+        } else if let Some((why, instead)) = policy.value_refusal {
+            let label = "an input value";
+            self.diagnostics
+                .error(placeholder.span, why, label, instead);
+        } else if placeholder.splat {
+            self.check_splat(placeholder, &presence, policy);
+        }
+        let may_be_missing =
+            policy.value_refusal.is_some() || policy.allows_missing || placeholder.optional;
+        if matches!(presence, SchemaPresence::Optional(_)) && !may_be_missing {
+            self.warn_about_missing(placeholder);
+        }
+    }
+
+    /// Checks that `...` is used to turn an array into several arguments, its only purpose.
+    fn check_splat(
+        &mut self,
+        placeholder: &PlaceholderUse<'_>,
+        presence: &SchemaPresence<'_>,
+        policy: TemplatePolicy,
+    ) {
+        let stands_well = match policy.splat {
+            SplatPlace::Nowhere => false,
+            SplatPlace::Alone => placeholder.is_whole_template,
+            SplatPlace::WithinText => true,
+        };
+        if !stands_well {
+            self.diagnostics.error(
+                placeholder.span,
+                "`...` spreads an array over several arguments, and this isn't a whole argument",
+                "can't be spread here",
+                "without `...`, the array is written as JSON",
+            );
+        } else if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) = presence
+            && !allows_type(schema, "array")
+        {
+            self.diagnostics.error(
+                placeholder.span,
+                format!("`{}` isn't an array", placeholder.path.join(".")),
+                "only arrays can be spread",
+                "leave `...` out",
+            );
+        }
+    }
+
+    /// Reports a value that no input can have.
+    fn report_unknown(&mut self, placeholder: &PlaceholderUse<'_>, depth: usize, known: &[&str]) {
+        let PlaceholderUse { source, path, .. } = placeholder;
+        let name = &path[depth];
+        let escape_hint = format!("write `{{{source}` if you mean the text `{source}`");
+        if let Some(why) = self.why_no_input {
+            self.diagnostics
+                .error(placeholder.span, why, "an input value", escape_hint);
+            return;
+        }
+        let message = if depth == 0 {
+            format!("the input has no `{name}`")
+        } else {
+            format!("`{}` has no `{name}`", path[..depth].join("."))
+        };
+        let hint = match suggest_name(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`? Or {escape_hint}"),
+            None => escape_hint,
+        };
+        self.diagnostics
+            .error(placeholder.span, message, "not in `input_schema`", hint);
+    }
+
+    /// Warns about a value that an input may lack, which needs a `?`.
+    fn warn_about_missing(&mut self, placeholder: &PlaceholderUse<'_>) {
+        let name = placeholder.path.join(".");
+        let spread = if placeholder.splat { "..." } else { "" };
+        self.diagnostics.warning(
+            placeholder.span,
+            format!("`{name}` isn't required, but a call without it is refused"),
+            "may be missing",
+            format!(
+                "write `{{{name}?{spread}}}` to leave this out then, or add `{name}` to `required`"
+            ),
+        );
+    }
+
+    /// Warns about two braces on each side, which other template languages use.
+    fn warn_about_double_braces(&mut self, span: Span, source: &str) {
+        let inner = source.trim_matches(['{', '}']);
+        let path: Vec<String> = inner.split('.').map(str::to_owned).collect();
+        if let SchemaPresence::Required(_) | SchemaPresence::Optional(_) =
+            find_presence(self.schema, &path)
+        {
+            self.diagnostics.warning(
+                span,
+                format!("`{source}` is the text `{}`", &source[1..]),
+                "not replaced",
+                format!("write one brace on each side: `{{{inner}}}`"),
+            );
+        }
+    }
+}
+
+/// Returns the part of `template` at `index`, if it is a value from the input.
+fn find_placeholder_use<'a>(
+    span: Span,
+    source: &'a str,
+    template: &'a Template,
+    index: usize,
+) -> Option<PlaceholderUse<'a>> {
+    let TemplatePart::Value {
+        path,
+        optional,
+        splat,
+    } = &template.parts[index]
+    else {
+        return None;
+    };
+    Some(PlaceholderUse {
+        span,
+        source,
+        path,
+        optional: *optional,
+        splat: *splat,
+        is_whole_template: template.parts.len() == 1,
+    })
+}
+
+/// Returns the names, each split at its dots. A name that no input can have is an error, with `unknown_hint` if no
+/// similar name exists.
+pub(crate) fn resolve_value_names<'n>(
+    dotted_names: impl Iterator<Item = &'n Spanned<String>>,
+    unknown_hint: &str,
+    context: &mut ToolContext<'_, '_>,
+) -> Vec<Vec<String>> {
+    let mut names = Vec::new();
+    for dotted in dotted_names {
+        let Some(path) = parse_dotted_path(&dotted.value) else {
+            context.diagnostics.error(
+                dotted.span,
+                format!("`{}` isn't a valid name of an input", dotted.value),
+                "",
+                "write `path`, or `file.path` for a nested value",
+            );
+            continue;
+        };
+        // Where there is no input, the field itself is an error.
+        if context.why_no_input.is_none()
+            && let SchemaPresence::Absent { depth, known } = find_in_lists(context.schema, &path)
+        {
+            let hint = match suggest_name(&path[depth], known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => unknown_hint.to_owned(),
+            };
+            context.diagnostics.error(
+                dotted.span,
+                format!("the input has no `{}`", dotted.value),
+                "not in `input_schema`",
+                hint,
+            );
+        }
+        names.push(path);
+    }
+    names
+}
+
+/// As [`find_presence`], where a list on the way stands for each of its elements.
+fn find_in_lists<'s>(schema: &'s Value, path: &[String]) -> SchemaPresence<'s> {
+    let mut found = find_presence(schema, path);
+    let SchemaPresence::Absent { depth, .. } = found else {
+        return found;
+    };
+    let (SchemaPresence::Required(list) | SchemaPresence::Optional(list)) =
+        find_presence(schema, &path[..depth])
+    else {
+        return found;
+    };
+    if !allows_type(list, "array") {
+        return found;
+    }
+    if let Some(items) = list.get("items") {
+        found = find_in_lists(items, &path[depth..]);
+        if let SchemaPresence::Absent { depth: total, .. } = &mut found {
+            *total += depth;
+        }
+    } else if !allows_type(list, "object") {
+        found = SchemaPresence::Unknown;
+    }
+    found
+}
