@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::types::ending::TransportError;
 use crate::types::template::Template;
-use crate::types::transport::TransportError;
 use crate::types::usage::ReportedUsage;
 
 /// `agent`: a model that works on a task turn by turn, with tools of the same file, until it has an answer.
@@ -93,17 +93,6 @@ pub struct AgentBudget {
     pub usd: Option<f64>,
 }
 
-/// A tool that is built into toolq.
-#[derive(Debug, Clone)]
-pub enum BuiltinTool {
-    /// `attempt_completion`: its `result` becomes the answer, and nothing after it runs.
-    AttemptCompletion,
-    /// `new_task`: hands `task` to one of these agents.
-    NewTask(Vec<std::sync::Arc<crate::types::tool::Tool>>),
-    /// `read_output`: returns a part of an earlier output of the same conversation that was cut.
-    ReadOutput,
-}
-
 /// One response of an agent's model.
 #[derive(Debug, Clone)]
 pub struct ModelResponse {
@@ -144,6 +133,7 @@ pub enum StopReason {
 
 /// How many models the usage of an agent tells apart.
 const MAX_MODELS: usize = 32;
+
 /// What stands for the models beyond that.
 const OTHER_MODELS: &str = "(other)";
 
