@@ -14,18 +14,16 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::json::JsonText;
-use crate::tools_file::load::ParsedToolsFile;
 use crate::tools_file::sources::SourceMap;
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::env::read_regular_file;
 use crate::tools_file::tables::file::{ToolsFile, find_key_hint};
 use crate::tools_file::tables::server::ServerFile;
-use crate::tools_file::tables::settings::RuleFile;
-use crate::tools_file::tables::tool::ToolFile;
+use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_file::yaml::parse::parse_yaml;
-use crate::types::{FileProblem, Severity, Span};
+use crate::types::{FileProblem, Span};
 
 /// What a file that another one includes may have. Editors use the schema of [`ToolsFile`] for it, too.
 #[derive(Debug, Default, Deserialize)]
@@ -236,7 +234,7 @@ const MAX_BYTES: usize = 16 << 20;
 #[derive(Debug, Clone)]
 pub struct HostToolDeclarations {
     /// A JSON object with the key `tools`, a value on each line.
-    text: String,
+    pub(crate) text: String,
 }
 
 /// What is wrong with a tool of the host process.
@@ -295,7 +293,7 @@ impl HostToolDeclarations {
     }
 
     /// Adds the tools to those of the file. Returns every problem with them.
-    pub(super) fn add_to(
+    pub(crate) fn add_to(
         &self,
         file: &mut ToolsFile,
         tree: &mut YamlNode,
@@ -322,25 +320,6 @@ impl HostToolDeclarations {
         add_tools(&mut file.tools, announced.tools, sources, &mut problems);
         tree.append_entries(host_tree, &["tools"]);
         problems
-    }
-
-    /// Returns the errors in these tools, if `loaded` was parsed with them. Others are in the file.
-    pub fn find_errors(&self, loaded: &ParsedToolsFile) -> Vec<HostToolProblem> {
-        let tree = parse_yaml(&self.text).ok();
-        let errors = loaded.problems.iter().filter(|problem| {
-            problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
-        });
-        let located = errors.map(|problem| {
-            let offset = loaded.sources.locate(problem.span).span.start;
-            let path = tree.as_ref().map(|tree| tree.path_at(offset));
-            HostToolProblem {
-                // The first key is `tools`.
-                at: path.unwrap_or_default().into_iter().skip(1).collect(),
-                message: problem.message.clone(),
-                hint: problem.hint.clone(),
-            }
-        });
-        located.collect()
     }
 }
 

@@ -4,20 +4,24 @@
 //! Checks the structure first, then the schemas, then what the settings mean together. Whether programs, directories
 //! and variables exist on this machine is checked in `lints::environment`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::template::is_variable_name;
-use crate::tools_file::include::{HostToolDeclarations, include_files};
+use crate::tools_file::context::CheckContext;
+use crate::tools_file::include::{HostToolDeclarations, HostToolProblem, include_files};
 use crate::tools_file::sources::{Diagnostics, SourceMap};
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::file::{ToolsFile, resolve_tools_file};
-use crate::tools_file::tables::schemas::CheckContext;
+use crate::tools_file::tables::server_tools::{ServerTools, model_name};
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_file::yaml::parse::parse_yaml;
-use crate::tools_lock::LockUse;
-use crate::types::{EnvFile, FileProblem, ToolsConfig};
+use crate::tools_lock::{LockUse, ToolsLock};
+use crate::types::{
+    Backing, EnvFile, FileProblem, ServerConfig, ServerLock, Severity, Tool, ToolResolver,
+    ToolsConfig, UnlockedServer,
+};
 
 /// The result of parsing a tools.yaml.
 #[derive(Debug)]
@@ -37,6 +41,27 @@ pub struct ParsedToolsFile {
     pub tree: Option<YamlNode>,
     /// The text of the file, and those of the files that it includes.
     pub sources: SourceMap,
+}
+
+impl HostToolDeclarations {
+    /// Returns the errors in these tools, if `loaded` was parsed with them. Others are in the file.
+    pub fn find_errors(&self, loaded: &ParsedToolsFile) -> Vec<HostToolProblem> {
+        let tree = parse_yaml(&self.text).ok();
+        let errors = loaded.problems.iter().filter(|problem| {
+            problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
+        });
+        let located = errors.map(|problem| {
+            let offset = loaded.sources.locate(problem.span).span.start;
+            let path = tree.as_ref().map(|tree| tree.path_at(offset));
+            HostToolProblem {
+                // The first key is `tools`.
+                at: path.unwrap_or_default().into_iter().skip(1).collect(),
+                message: problem.message.clone(),
+                hint: problem.hint.clone(),
+            }
+        });
+        located.collect()
+    }
 }
 
 /// Parses the text of a tools.yaml in the directory `dir`. Its `root` is relative to `current_dir`. Both must be
@@ -153,7 +178,10 @@ impl ToolsDocument {
                 schema_files: BTreeSet::new(),
                 diagnostics: &mut diagnostics,
             };
-            resolve_tools_file(file, lock, self, &mut context)
+            let mut tools = resolve_tools_file(file, lock, &self.current_dir, &mut context);
+            tools.unlocked =
+                list_unlocked(file, lock, self, &tools.servers, diagnostics.problems());
+            tools
         });
         ResolvedDocument {
             tools,
@@ -188,6 +216,98 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words
         .filter(|word| is_variable_name(word))
         .map(str::to_owned)
+}
+
+/// Lists the servers that have to be asked for their tools. `known` are the problems that are known already.
+pub(crate) fn list_unlocked(
+    file: &ToolsFile,
+    lock: LockUse<'_>,
+    document: &Arc<ToolsDocument>,
+    servers: &[Arc<ServerConfig>],
+    known: &[FileProblem],
+) -> Vec<Arc<UnlockedServer>> {
+    let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
+    let unlocked: Vec<_> = server_tools.unlocked_servers().collect();
+    if unlocked.is_empty() {
+        return Vec::new();
+    }
+    let resolver = Arc::new(ListingResolver {
+        document: Arc::clone(document),
+        lock: Mutex::new(server_tools.lock().cloned().unwrap_or_default()),
+        known: known
+            .iter()
+            .map(|problem| problem.message.clone())
+            .collect(),
+    });
+    let unlocked = unlocked.into_iter().filter_map(|(name, file)| {
+        let prefix = model_name(name, &file.prefix, "");
+        let server = servers.iter().find(|server| server.name == name)?;
+        let resolver = Arc::clone(&resolver) as Arc<dyn ToolResolver>;
+        Some(Arc::new(UnlockedServer::new(
+            Arc::clone(server),
+            prefix,
+            resolver,
+        )))
+    });
+    unlocked.collect()
+}
+
+/// Resolves a tools file again, as if tools.lock had what a server announces.
+#[derive(Debug)]
+struct ListingResolver {
+    document: Arc<ToolsDocument>,
+    /// tools.lock, and what servers have announced.
+    lock: Mutex<ToolsLock>,
+    /// The problems that the file has without what servers announce.
+    known: HashSet<String>,
+}
+
+impl ToolResolver for ListingResolver {
+    fn resolve_tools(
+        &self,
+        server: &Arc<ServerConfig>,
+        lock: &ServerLock,
+    ) -> Result<(Vec<Arc<Tool>>, Vec<String>), String> {
+        let mut with_server = self
+            .lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        with_server
+            .servers
+            .insert(server.name.clone(), lock.clone());
+        let lock = LockUse::Announced(&with_server);
+        let resolved = self.document.resolve(lock, Vec::new());
+        let messages = |severity: Severity| -> Vec<String> {
+            let problems = resolved.problems.iter();
+            let new = problems
+                .filter(|problem| problem.severity == severity)
+                .map(|problem| problem.message.clone())
+                .filter(|message| !self.known.contains(message));
+            new.collect()
+        };
+        let Some(config) = resolved.tools.as_ref().filter(|_| !resolved.has_errors) else {
+            return Err(messages(Severity::Error).join("; "));
+        };
+        let is_own = |tool: &&Arc<Tool>| matches!(&tool.backing, Some(Backing::Mcp(mcp)) if mcp.server.name == server.name);
+        let own = config.tools.iter().filter(is_own);
+        let own = own.map(|tool| on_server(tool, server));
+        Ok((own.collect(), messages(Severity::Warning)))
+    }
+
+    fn keep_lock(&self, server: &str, lock: &ServerLock) {
+        let mut kept = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.servers.insert(server.to_owned(), lock.clone());
+    }
+}
+
+/// Returns a tool whose calls go to this server, so that listing and calling its tools share one connection.
+fn on_server(tool: &Arc<Tool>, server: &Arc<ServerConfig>) -> Arc<Tool> {
+    let mut tool = Tool::clone(tool);
+    if let Some(Backing::Mcp(mcp)) = &mut tool.backing {
+        mcp.server = Arc::clone(server);
+    }
+    Arc::new(tool)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! a position and a hint: text ── `yaml` ──► nodes ── `spanned` ──► `tables` ──► `ToolsConfig`.
 
 mod argv;
+mod context;
 mod include;
 mod input_values;
 mod lints;

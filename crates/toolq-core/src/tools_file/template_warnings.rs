@@ -4,9 +4,10 @@
 use crate::template::{TemplateMark, VariableMode, foreign_placeholder_path};
 use crate::tools_file::argv::programs::base_name;
 use crate::tools_file::argv::roles::ArgRole;
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::input_values::{SchemaPresence, accepts_only_plain_text, find_presence};
 use crate::tools_file::spanned::Spanned;
-use crate::tools_file::templates::{SplatPlace, TemplatePolicy, ToolContext};
+use crate::tools_file::templates::{SplatPlace, TemplatePolicy};
 use crate::types::{Span, Template};
 
 /// Shell operators, if they are an argument by themselves.

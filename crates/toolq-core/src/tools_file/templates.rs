@@ -1,45 +1,13 @@
 //! Parses the templates in the file and the names of values, and checks that they contain only what their position allows.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::template::{MarkKind, VariableMode, parse_dotted_path, parse_with_marks};
 use crate::text::suggest_name;
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::input_values::{SchemaPresence, allows_type, find_presence};
-use crate::tools_file::sources::Diagnostics;
-use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::arguments::resolve_wrapper;
-use crate::tools_file::tables::command::Argv;
-use crate::tools_file::tables::settings::CommandDefaults;
-use crate::types::{CommandWrapper, Sandbox, Span, Template, TemplatePart};
-
-impl ToolContext<'_, '_> {
-    /// Sets what runs the programs: the wrapper in `field`, or that of `defaults`.
-    pub(crate) fn set_wrapper(&mut self, field: &Field<Argv>) {
-        let default = self.command_defaults.wrapper.as_ref();
-        self.wrapper = resolve_wrapper(field, default, self);
-    }
-}
-
-/// What resolving one tool needs.
-pub(crate) struct ToolContext<'c, 't> {
-    pub(crate) schema: &'c Value,
-    /// Why there is no input, if nothing can depend on one.
-    pub(crate) why_no_input: Option<&'static str>,
-    pub(crate) root: &'c Path,
-    /// The tool's `paths`.
-    pub(crate) paths: Vec<Vec<String>>,
-    /// Whether the tool says `paths: []`: no input of it needs to stay inside the root.
-    pub(crate) has_no_paths: bool,
-    /// What `defaults` says about every program.
-    pub(crate) command_defaults: &'c CommandDefaults,
-    /// What the programs of the tool, or the server, can reach.
-    pub(crate) sandbox: Option<Sandbox>,
-    /// What runs the programs.
-    pub(crate) wrapper: Option<CommandWrapper>,
-    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
-}
+use crate::tools_file::spanned::Spanned;
+use crate::types::{Span, Template, TemplatePart};
 
 /// Where an array may be spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::types::backing::HostPattern;
 use crate::types::template::Template;
 
 /// What decides whether a call is concurrency-safe, resolved from the tool and the file's rules.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum SafetyPolicy {
     /// `concurrency_safe: true` or `false`.
     Declared(bool),
@@ -27,6 +27,7 @@ pub enum SafetyPolicy {
     /// A declared `effect`. Only `read` is safe.
     Effect(bool),
     /// Nothing was declared, so calls are not safe.
+    #[default]
     Default,
 }
 
@@ -51,7 +52,7 @@ pub struct RuleSetting {
 /// What a tool does to the world, in increasing order. Decides whether its calls are concurrency-safe by default, and
 /// whether a call that may have run is repeated.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -60,6 +61,7 @@ pub enum Effect {
     /// Repeating a call has no further effect.
     Idempotent,
     /// Anything else. The default.
+    #[default]
     Write,
 }
 

@@ -104,6 +104,52 @@ pub struct Tool {
     pub messages: MessageTemplates,
 }
 
+impl Default for Tool {
+    /// Returns a tool of which tools.yaml says nothing.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            display_name: None,
+            category: None,
+            input_schema: Value::Bool(true),
+            describe: None,
+            awaits_list: false,
+            safety: SafetyPolicy::default(),
+            rule_settings: Vec::new(),
+            effect: Effect::default(),
+            approve: ApprovalPolicy::default(),
+            locks: None,
+            start_limits: StartLimits::default(),
+            destructive: None,
+            open_world: None,
+            timeout: CallTimeouts::default(),
+            estimate: None,
+            paths: Vec::new(),
+            status: StatusTemplates::default(),
+            backing: None,
+            probe: None,
+            output: OutputKind::default(),
+            raw_output: false,
+            empty_output: None,
+            output_schema: None,
+            max_output: 64 << 10,
+            max_saved: 64 << 20,
+            cache: None,
+            once: None,
+            retry: RetryPolicy::default(),
+            on_failure: OnFailure::default(),
+            on_doubt: OnDoubt::default(),
+            pause_after_failures: None,
+            coerce: true,
+            compare: Compare::default(),
+            ignore: Vec::new(),
+            normalize: Vec::new(),
+            messages: MessageTemplates::new(),
+        }
+    }
+}
+
 impl Tool {
     /// Returns the description for the model: the tool's own if it described itself, or else the declared one.
     pub fn description(&self) -> &str {
@@ -193,10 +239,11 @@ pub struct StatusTemplates {
 }
 
 /// The format of a tool's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
     /// Text, passed on verbatim.
+    #[default]
     Text,
     /// Must parse as JSON, and is passed on in compact form.
     Json,
@@ -279,6 +326,17 @@ pub struct CallTimeouts {
     pub total: Option<Duration>,
 }
 
+impl Default for CallTimeouts {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(30),
+            kill_grace: Duration::from_secs(2),
+            slow_after: None,
+            total: None,
+        }
+    }
+}
+
 /// When a failed attempt is retried, and after how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -290,6 +348,17 @@ pub struct RetryPolicy {
     pub initial_backoff: Duration,
     /// Maximum wait between two attempts.
     pub max_backoff: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 1,
+            conditions: vec![RetryCondition::RateLimited],
+            initial_backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(30),
+        }
+    }
 }
 
 /// One entry of `retry.on`.
@@ -308,10 +377,11 @@ pub enum RetryCondition {
 }
 
 /// What a failed call does to the other calls of its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// Leave the other calls alone.
+    #[default]
     Continue,
     /// Cancel the running calls of its batch.
     CancelSiblings,
@@ -331,12 +401,13 @@ pub enum OnDoubt {
 }
 
 /// How `replay` compares a tool's results with recorded ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
     /// Compare character by character.
     Exact,
     /// Compare JSON as JSON, also inside strings, and other text as text.
+    #[default]
     Json,
     /// Compare only the shape of JSON, that is, keys and types. Other text is not compared.
     Schema,

@@ -1,3 +1,4 @@
+use crate::tools_file::load::ParsedToolsFile;
 use std::path::Path;
 
 use super::*;

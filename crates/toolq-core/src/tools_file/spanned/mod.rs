@@ -66,12 +66,31 @@ impl<T> Field<T> {
         self.spanned().map(|spanned| &spanned.value)
     }
 
+    /// Returns the span of the key, if the value is valid.
+    pub fn key_span(&self) -> Option<Span> {
+        self.spanned().map(|spanned| spanned.key_span)
+    }
+
     /// Returns this value, or else that of the layer below.
     pub fn or(&self, lower: &Self) -> Self
     where
         T: Clone,
     {
         if self.is_missing() { lower } else { self }.clone()
+    }
+
+    /// Like [`or`](Self::or), with `merge` for two valid values.
+    pub fn over(&self, lower: &Self, merge: fn(&Spanned<T>, &Spanned<T>) -> T) -> Self
+    where
+        T: Clone,
+    {
+        match (self, lower) {
+            (Self::Valid(upper), Self::Valid(lower)) => Self::Valid(Box::new(Spanned {
+                value: merge(upper, lower),
+                ..**upper
+            })),
+            _ => self.or(lower),
+        }
     }
 
     /// Whether the key is missing.

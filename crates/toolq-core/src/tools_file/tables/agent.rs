@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::request::{resolve_fixed_url, resolve_headers};
-use crate::tools_file::tables::schemas::JsonObject;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::tables::values::JsonObject;
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{AgentBacking, AgentBudget, Api, Span, Template, TemplatePart};
 
 /// A model that works on a task over several turns, with tools from this file.

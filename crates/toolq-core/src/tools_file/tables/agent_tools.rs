@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::text::suggest_name;
 use crate::tools_file::sources::Diagnostics;
-use crate::tools_file::spanned::Spanned;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::builtins::new_task_tool;
-use crate::tools_file::tables::file::ToolsFile;
+use crate::tools_file::tables::tool::ToolFile;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
     AgentBacking, Backing, BuiltinTool, FileProblem, SafetyPolicy, Span, Template, Tool,
@@ -55,11 +55,11 @@ pub(crate) fn allowed_delegates(
 
 /// Checks each agent against the tools that it lists and the prices that its budget needs.
 pub(crate) fn check_agents(
-    file: &ToolsFile,
+    declared: &Field<SpannedTable<ToolFile>>,
     tools: &ToolsConfig,
     diagnostics: &mut Diagnostics<'_>,
 ) {
-    for (name, entry) in file.tools.entries() {
+    for (name, entry) in declared.entries() {
         let (Some(agent), Some(tool)) = (entry.value.agent.value(), tools.get(name)) else {
             continue;
         };

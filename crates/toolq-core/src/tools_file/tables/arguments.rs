@@ -6,12 +6,13 @@ use crate::tools_file::argv::programs::{base_name, find_replacement};
 use crate::tools_file::argv::roles::{
     ArgRole, classify_wrapped_args, find_code_wrapper, find_handover,
 };
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::input_values::{
     SchemaPresence, accepts_only_plain_text, allows_type, find_presence, may_start_with_dash,
 };
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::command::Argv;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::tables::values::Argv;
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{CommandWrapper, Span, Template, TemplatePart};
 
 const PROGRAM_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
@@ -280,14 +281,13 @@ const WRAPPER_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
     "it decides how everything runs; pass the value as an argument of `command`",
 );
 
-/// Returns the wrapper, or `default` if the key is missing. An empty list means no wrapper.
+/// Returns the wrapper, or that of `defaults` if the key is missing. An empty list means no wrapper.
 pub(crate) fn resolve_wrapper(
     field: &Field<Argv>,
-    default: Option<&CommandWrapper>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandWrapper> {
     let Some(list) = field.spanned() else {
-        return default.cloned();
+        return context.programs.wrapper.clone();
     };
     let mut argv = Vec::new();
     for element in list.value.iter().filter_map(Field::spanned) {

@@ -12,14 +12,10 @@ use serde_json::{Value, json};
 use crate::text::suggest_name;
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::Field;
-use crate::tools_file::tables::file::ToolsFile;
-use crate::tools_file::tables::limits::{
-    DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_MAX_SAVED_BYTES, no_retry, resolve_timeout,
-};
+use crate::tools_file::tables::messages::MessagesFile;
 use crate::types::{
-    ApprovalPolicy, Backing, BuiltinTool, Compare, DEFAULT_PAGE_BYTES, Effect, MessageKey,
-    MessageTemplates, OnDoubt, OnFailure, OutputKind, SafetyPolicy, StartLimits, StatusTemplates,
-    Template, Tool,
+    Backing, BuiltinTool, DEFAULT_PAGE_BYTES, Effect, MessageKey, MessageTemplates, RetryPolicy,
+    SafetyPolicy, Template, Tool,
 };
 
 /// Names of the built-in tools.
@@ -35,15 +31,17 @@ pub const OUTPUT_READER: &str = "read_output";
 /// The longest regular expression that a call may look for, in characters.
 const MAX_PATTERN_CHARS: usize = 1_000;
 
-/// Returns the built-in tools that the file enables, except those that it overrides. `tools` are the file's own.
+/// Returns the built-in tools that the file enables with `names`, except those that it overrides. `tools` are the file's own;
+/// `max_output` is how much one call may return of an output.
 pub(crate) fn resolve_builtins(
-    file: &ToolsFile,
+    names: &Field<Vec<Field<String>>>,
     tools: &[Arc<Tool>],
+    max_output: u64,
     messages: &MessageTemplates,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<Arc<Tool>> {
     let mut found: BTreeMap<&str, Arc<Tool>> = BTreeMap::new();
-    for name in file.builtins.items() {
+    for name in names.items() {
         let is_overridden = tools.iter().any(|tool| tool.name == name.value);
         let agents = || list_agents(tools);
         match name.value.as_str() {
@@ -61,7 +59,7 @@ pub(crate) fn resolve_builtins(
                 found.insert(NEW_TASK, Arc::new(new_task_tool(agents(), messages)));
             }
             OUTPUT_READER => {
-                let tool = read_output_tool(max_output(file), messages);
+                let tool = read_output_tool(max_output, messages);
                 found.insert(OUTPUT_READER, Arc::new(tool));
             }
             unknown => diagnostics.error(
@@ -77,28 +75,30 @@ pub(crate) fn resolve_builtins(
             ),
         }
     }
-    warn_about_unused_wording(file, &found, diagnostics);
     found.into_values().collect()
 }
 
 /// Warns about the wording of built-in tools that the file doesn't enable.
-fn warn_about_unused_wording(
-    file: &ToolsFile,
-    found: &BTreeMap<&str, Arc<Tool>>,
+pub(crate) fn warn_about_unused_wording(
+    messages: &Field<MessagesFile>,
+    tools: &[Arc<Tool>],
     diagnostics: &mut Diagnostics<'_>,
 ) {
-    let Some(messages) = file.messages.value() else {
+    let Some(messages) = messages.value() else {
         return;
     };
-    let completion = messages.attempt_completion.spanned();
-    let new_task = messages.new_task.spanned();
-    let read_output = messages.read_output.spanned();
+    let is_builtin = |name: &str| {
+        let mut builtins = tools
+            .iter()
+            .filter(|tool| matches!(tool.backing, Some(Backing::Builtin(_))));
+        builtins.any(|tool| tool.name == name)
+    };
     for (name, key_span) in [
-        (ATTEMPT_COMPLETION, completion.map(|it| it.key_span)),
-        (NEW_TASK, new_task.map(|it| it.key_span)),
-        (OUTPUT_READER, read_output.map(|it| it.key_span)),
+        (ATTEMPT_COMPLETION, messages.attempt_completion.key_span()),
+        (NEW_TASK, messages.new_task.key_span()),
+        (OUTPUT_READER, messages.read_output.key_span()),
     ] {
-        if let Some(span) = key_span.filter(|_| !found.contains_key(name)) {
+        if let Some(span) = key_span.filter(|_| !is_builtin(name)) {
             diagnostics.warning(
                 span,
                 format!("this file doesn't use the built-in tool `{name}`"),
@@ -173,15 +173,6 @@ pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates)
     )
 }
 
-/// Returns the `max_output` of `defaults`: how much one call may return of an output.
-fn max_output(file: &ToolsFile) -> u64 {
-    let defaults = file.defaults.value();
-    let size = defaults.and_then(|defaults| defaults.max_output.value());
-    let size = size.map_or(DEFAULT_MAX_OUTPUT_BYTES, |size| size.0);
-    // Zero is an error that is reported at its own position.
-    size.max(1)
-}
-
 fn read_output_tool(max_output: u64, messages: &MessageTemplates) -> Tool {
     let text = |key, default: &str| word(messages, key, default);
     let id = "The id that the note in the cut output names.";
@@ -226,41 +217,16 @@ fn builtin_tool(
     Tool {
         name: name.to_owned(),
         description,
-        display_name: None,
-        category: None,
         input_schema,
-        describe: None,
-        awaits_list: false,
         safety: SafetyPolicy::Declared(false),
         effect: Effect::Idempotent,
-        approve: ApprovalPolicy::Never,
-        locks: None,
-        start_limits: StartLimits::default(),
-        destructive: None,
-        open_world: None,
-        timeout: resolve_timeout([&Field::default(), &Field::default()]),
-        estimate: None,
-        paths: Vec::new(),
-        status: StatusTemplates::default(),
         backing: Some(Backing::Builtin(builtin)),
-        output: OutputKind::Text,
-        raw_output: false,
-        empty_output: None,
-        output_schema: None,
-        rule_settings: Vec::new(),
-        max_output: DEFAULT_MAX_OUTPUT_BYTES,
-        max_saved: DEFAULT_MAX_SAVED_BYTES,
-        retry: no_retry(),
-        on_failure: OnFailure::Continue,
-        on_doubt: OnDoubt::default(),
-        pause_after_failures: None,
-        coerce: true,
-        compare: Compare::Json,
-        probe: None,
-        ignore: Vec::new(),
-        normalize: Vec::new(),
-        cache: None,
-        once: None,
+        retry: RetryPolicy {
+            max_retries: 0,
+            conditions: Vec::new(),
+            ..RetryPolicy::default()
+        },
         messages: messages.clone(),
+        ..Tool::default()
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::input_values::{SchemaPresence, find_presence};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::tool::ToolFile;
 use crate::tools_file::tables::values::{DurationText, RateText};
 use crate::tools_file::tables::when::SafetyForm;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext, resolve_value_names};
+use crate::tools_file::templates::{TemplatePolicy, resolve_value_names};
 use crate::types::{
     CachePolicy, Effect, HostLimits, LockTemplates, OncePolicy, StartLimits, StartRate,
 };
@@ -110,7 +110,7 @@ pub struct LocksFile {
     pub write: Field<Vec<Field<String>>>,
 }
 
-/// Reports limits that would let nothing start. Defaults are checked once, where they are written.
+/// Reports limits that would let nothing start.
 pub(crate) fn check_start_limits(
     max_parallel: &Field<u32>,
     rate: &Field<RateForm>,
@@ -198,10 +198,12 @@ pub(crate) fn resolve_hosts(
 
 /// Returns the locks that the tool declares, if it does.
 pub(crate) fn resolve_locks(
-    tool: &ToolFile,
+    field: &Field<LocksFile>,
+    is_agent: bool,
+    safety: &Field<SafetyForm>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<LockTemplates> {
-    let locks = tool.locks.spanned()?;
+    let locks = field.spanned()?;
     let file = &locks.value;
     let is_empty = |field: &Field<Vec<Field<String>>>| field.items().next().is_none();
     if is_empty(&file.read) && is_empty(&file.write) {
@@ -212,7 +214,7 @@ pub(crate) fn resolve_locks(
             "write what calls read or change: `locks: {write: [\"file:{path}\"]}`; leave it out for calls that run alone",
         );
     }
-    if !tool.agent.is_missing() {
+    if is_agent {
         context.diagnostics.error(
             locks.key_span,
             "an agent can't have locks",
@@ -220,10 +222,21 @@ pub(crate) fn resolve_locks(
             "declare the locks of its tools instead; they hold among its own calls",
         );
     }
-    check_safety(tool, is_empty(&file.write), context);
+    // A tool that changes something can't run alongside calls that read it.
+    if let Some(safety) = safety.spanned()
+        && !is_empty(&file.write)
+        && !matches!(safety.value, SafetyForm::Boolean(false))
+    {
+        context.diagnostics.error(
+            safety.key_span,
+            "`concurrency_safe` has no effect on calls that change what they lock",
+            "",
+            "remove it: calls with `locks` run together unless they lock the same",
+        );
+    }
     let mut resolve = |field: &Field<Vec<Field<String>>>| {
-        let names = field.items();
-        names
+        field
+            .items()
             .map(|name| context.resolve_template(name, TemplatePolicy::LOCK))
             .collect()
     };
@@ -231,22 +244,6 @@ pub(crate) fn resolve_locks(
         read: resolve(&file.read),
         write: resolve(&file.write),
     })
-}
-
-/// A tool that changes something can't run alongside calls that read it.
-fn check_safety(tool: &ToolFile, only_reads: bool, context: &mut ToolContext<'_, '_>) {
-    let Some(safety) = tool.concurrency_safe.spanned() else {
-        return;
-    };
-    if only_reads || matches!(safety.value, SafetyForm::Boolean(false)) {
-        return;
-    }
-    context.diagnostics.error(
-        safety.key_span,
-        "`concurrency_safe` has no effect on calls that change what they lock",
-        "",
-        "remove it: calls with `locks` run together unless they lock the same",
-    );
 }
 
 /// Returns when results answer other calls.

@@ -9,16 +9,16 @@ use serde_json::json;
 
 use crate::template::parse_template;
 use crate::tools_file::argv::programs::find_stdin_code_reader;
+use crate::tools_file::context::{ProgramDefaults, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::arguments::{resolve_arguments, warn_about_unused_dashes};
 use crate::tools_file::tables::env::{resolve_env, resolve_pass_env};
 use crate::tools_file::tables::limits::{
-    LimitsFile, check_resource_limits, resolve_resource_limits,
+    LimitsFile, check_resource_limits, layer_limits, resolve_resource_limits,
 };
 use crate::tools_file::tables::sandbox::without_values;
-use crate::tools_file::tables::settings::Defaults;
-use crate::tools_file::tables::tool::ToolFile;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext, resolve_value_names};
+use crate::tools_file::tables::values::Argv;
+use crate::tools_file::templates::{TemplatePolicy, resolve_value_names};
 use crate::types::{
     Backing, CommandBacking, DescribeCommand, Effect, Leftovers, StderrUse, StdinSource, Template,
 };
@@ -37,9 +37,6 @@ pub enum CommandForm {
     /// A table with `argv` and other keys.
     Table(Box<CommandFile>),
 }
-
-/// The program and its arguments. Each is a template; no shell is involved.
-pub type Argv = Vec<Field<String>>;
 
 /// A program and how to run it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -75,7 +72,7 @@ pub struct CommandFile {
 /// Returns the backing, or `None` if there is no usable argument list.
 pub(crate) fn resolve_command(
     form: &Spanned<CommandForm>,
-    defaults: &Defaults,
+    (leftovers, limits): (&Field<Leftovers>, &Field<LimitsFile>),
     context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
     let empty_table = CommandFile::default();
@@ -101,10 +98,10 @@ pub(crate) fn resolve_command(
     );
     let (program, arguments) = resolve_arguments(argv, form.key_span, &dashes, context)?;
     warn_about_unused_dashes(&file.dashes, &arguments, context);
-    let defaults_of_file = context.command_defaults;
+    let defaults = context.programs;
     let pass_env = resolve_pass_env(&file.pass_env, context);
-    let env = resolve_env(file, context);
-    let env = defaults_of_file.add_env(env, &pass_env);
+    let env = resolve_env(&file.env, context);
+    let env = defaults.add_env(env, &pass_env);
     let uses_input = use_input(&arguments, &env);
     report_stdin_code(argv, &file.stdin, context);
     Some(CommandBacking {
@@ -113,22 +110,43 @@ pub(crate) fn resolve_command(
         arguments,
         dashes,
         env,
-        pass_env: defaults_of_file.add_pass_env(&pass_env),
-        cwd: resolve_cwd(&file.cwd, context)
-            .or_else(|| defaults_of_file.cwd.clone())
-            .unwrap_or_else(|| context.root.to_owned()),
+        pass_env: defaults.add_pass_env(&pass_env),
+        cwd: resolve_cwd(&file.cwd, context),
         success_exit: resolve_success_exit(&file.success_exit, context),
         stderr: file.stderr.value().copied().unwrap_or_default(),
         leftovers: file
             .leftovers
             .value()
-            .or(defaults.leftovers.value())
+            .or(leftovers.value())
             .copied()
             .unwrap_or_default(),
-        limits: resolve_resource_limits(&file.limits, &defaults.limits),
+        limits: resolve_resource_limits(&file.limits.over(limits, layer_limits)),
         sandbox: context.sandbox.clone(),
         wrapper: context.wrapper.clone(),
     })
+}
+
+impl ProgramDefaults {
+    /// Adds the variables that a program doesn't set or pass itself.
+    fn add_env(
+        &self,
+        own: Vec<(String, Template)>,
+        own_pass_env: &[String],
+    ) -> Vec<(String, Template)> {
+        let is_own = |name: &String| {
+            own.iter().any(|(known, _)| known == name) || own_pass_env.contains(name)
+        };
+        let mut env = self.env.clone();
+        env.retain(|(name, _)| !is_own(name));
+        env.extend(own);
+        env
+    }
+
+    /// Adds the names of the variables that are passed to every program.
+    fn add_pass_env(&self, own: &[String]) -> Vec<String> {
+        let added = self.pass_env.iter().filter(|name| !own.contains(name));
+        added.chain(own).cloned().collect()
+    }
 }
 
 /// Resolves `describe` or `probe`: a program that gets the variables, directory and limits of the tool's own command, if
@@ -141,7 +159,7 @@ pub(crate) fn resolve_auxiliary_command(
     let dashes = tool_command.map(|command| command.dashes.clone());
     let dashes = dashes.unwrap_or_default();
     let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
-    let defaults = context.command_defaults;
+    let defaults = context.programs;
     let env = tool_command.map_or(&defaults.env, |command| &command.env);
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
@@ -153,9 +171,8 @@ pub(crate) fn resolve_auxiliary_command(
             .map_or(&defaults.pass_env, |command| &command.pass_env)
             .clone(),
         cwd: tool_command
-            .map(|command| command.cwd.clone())
-            .or_else(|| defaults.cwd.clone())
-            .unwrap_or_else(|| context.root.to_owned()),
+            .map_or(&defaults.cwd, |command| &command.cwd)
+            .clone(),
         success_exit: vec![0],
         stderr: StderrUse::default(),
         leftovers: Leftovers::Kill,
@@ -172,14 +189,14 @@ fn use_input(arguments: &[Template], env: &[(String, Template)]) -> bool {
     arguments.iter().chain(variables).any(Template::uses_input)
 }
 
-/// Resolves the working directory, which must be inside the root; returns `None` if there is none.
-pub(crate) fn resolve_cwd(
-    field: &Field<String>,
-    context: &mut ToolContext<'_, '_>,
-) -> Option<PathBuf> {
-    let cwd = field.spanned()?;
+/// Resolves the working directory, which must be inside the root.
+pub(crate) fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> PathBuf {
+    let root = &context.programs.root;
+    let Some(cwd) = field.spanned() else {
+        return context.programs.cwd.clone();
+    };
     context.warn_about_tilde(cwd);
-    let inside = is_inside(Path::new(&cwd.value), context.root);
+    let inside = is_inside(Path::new(&cwd.value), root);
     let is_constant = parse_template(&cwd.value).sole_text().is_some();
     if !is_constant {
         context.diagnostics.error(
@@ -196,7 +213,7 @@ pub(crate) fn resolve_cwd(
             "write a directory inside `root`",
         );
     }
-    Some(context.root.join(&cwd.value).components().collect())
+    root.join(&cwd.value).components().collect()
 }
 
 fn is_inside(cwd: &Path, root: &Path) -> bool {
@@ -304,11 +321,11 @@ fn default_stdin(templates_use_input: bool) -> StdinSource {
 
 /// Returns the command that prints the tool's schema, if the tool describes itself.
 pub(crate) fn resolve_describe(
-    tool: &ToolFile,
+    field: &Field<Argv>,
     backing: Option<&Backing>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<Box<DescribeCommand>> {
-    let argv = tool.describe.spanned()?;
+    let argv = field.spanned()?;
     let tool_command = match backing {
         Some(Backing::Command(command)) => Some(command),
         _ => None,
@@ -317,15 +334,10 @@ pub(crate) fn resolve_describe(
     let empty_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let sandbox = context.sandbox.as_ref().map(without_values);
     let mut context = ToolContext {
-        schema: &empty_schema,
         why_no_input: Some("`describe` runs before any call, so there is no input yet"),
-        root: context.root,
-        paths: Vec::new(),
-        has_no_paths: false,
-        command_defaults: context.command_defaults,
         sandbox,
         wrapper: context.wrapper.clone(),
-        diagnostics: context.diagnostics,
+        ..ToolContext::new(&empty_schema, context.programs, context.diagnostics)
     };
     let mut command = resolve_auxiliary_command(argv, tool_command, &mut context)?;
     command.stdin = StdinSource::None;
@@ -346,12 +358,12 @@ pub(crate) fn resolve_describe(
 /// Returns the command that tells whether an interrupted call did its work. Only `write` tools need one: calls
 /// of other tools simply run again.
 pub(crate) fn resolve_probe(
-    tool: &ToolFile,
+    field: &Field<Argv>,
     effect: Effect,
     backing: Option<&Backing>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
-    let argv = tool.probe.spanned()?;
+    let argv = field.spanned()?;
     if effect != Effect::Write {
         context.diagnostics.warning(
             argv.key_span,

@@ -11,15 +11,12 @@ use std::sync::Arc;
 use crate::template::is_variable_name;
 use crate::text::decode_text;
 use crate::tools_file::argv::programs::is_steering_variable;
+use crate::tools_file::context::{CheckContext, ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::tools_file::tables::arguments::check_no_nul;
-use crate::tools_file::tables::command::CommandFile;
-use crate::tools_file::tables::file::ToolsFile;
-use crate::tools_file::tables::schemas::CheckContext;
-use crate::tools_file::tables::server::ServersByName;
-use crate::tools_file::tables::settings::CommandDefaults;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::tables::mcp::ServersByName;
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{Backing, EnvFile, Span, Template, Tool};
 
 const STEERING_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_values(
@@ -34,11 +31,11 @@ const DEFAULT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_va
 
 /// Resolves `env`. Names are constant, and variables that decide what runs can't contain values from the input.
 pub(crate) fn resolve_env(
-    file: &CommandFile,
+    field: &Field<SpannedTable<String>>,
     context: &mut ToolContext<'_, '_>,
 ) -> Vec<(String, Template)> {
     let mut variables = Vec::new();
-    for (name, value) in file.env.entries() {
+    for (name, value) in field.entries() {
         check_variable_name(name, value.key_span, context);
         check_no_nul(value, context);
         let policy = if is_steering_variable(name) {
@@ -298,14 +295,14 @@ fn split_line(text: &str) -> (&str, &str) {
 
 /// Returns the names under `secrets`, and those of the variables that are used for credentials.
 pub(crate) fn resolve_secrets(
-    file: &ToolsFile,
-    defaults: &CommandDefaults,
+    field: &Field<Vec<Field<String>>>,
+    defaults: &ProgramDefaults,
     tools: &[Arc<Tool>],
     servers: &ServersByName,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<String> {
     let mut names = BTreeSet::new();
-    for name in file.secrets.items() {
+    for name in field.items() {
         if !is_variable_name(&name.value) {
             diagnostics.error(
                 name.span,
@@ -334,27 +331,16 @@ pub(crate) fn resolve_secrets(
 
 /// Returns the templates whose variables are secrets.
 fn confidential_templates(backing: &Backing) -> Vec<&Template> {
-    let templates = |pairs| -> &[(String, Template)] { pairs };
-    let api_key = match backing {
-        Backing::Agent(agent) => agent.api_key.as_ref(),
-        Backing::Command(_)
-        | Backing::Http(_)
-        | Backing::Mcp(_)
-        | Backing::Builtin(_)
-        | Backing::Host => None,
-    };
-    let (one, other) = match backing {
-        Backing::Command(command) => (templates(&command.env), templates(&[])),
-        Backing::Http(http) => (templates(&http.headers), templates(&http.query)),
-        Backing::Agent(agent) => (templates(&agent.headers), templates(&[])),
+    fn values(pairs: &[(String, Template)]) -> impl Iterator<Item = &Template> {
+        pairs.iter().map(|(_, template)| template)
+    }
+    match backing {
+        Backing::Command(command) => values(&command.env).collect(),
+        Backing::Http(http) => values(&http.headers).chain(values(&http.query)).collect(),
+        Backing::Agent(agent) => agent.api_key.iter().chain(values(&agent.headers)).collect(),
         // The variables of a server belong to the server, not to one of its tools.
-        Backing::Mcp(_) | Backing::Builtin(_) | Backing::Host => return Vec::new(),
-    };
-    let pairs = one.iter().chain(other);
-    api_key
-        .into_iter()
-        .chain(pairs.map(|(_, template)| template))
-        .collect()
+        Backing::Mcp(_) | Backing::Builtin(_) | Backing::Host => Vec::new(),
+    }
 }
 
 /// Returns the text of a file of up to `max_bytes` bytes, or why it can't be used.

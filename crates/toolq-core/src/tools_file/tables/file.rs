@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
@@ -16,37 +15,28 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::tools_file::load::ToolsDocument;
+use crate::tools_file::context::CheckContext;
 use crate::tools_file::sources::{Diagnostics, SourceMap};
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::agent_tools::check_agents;
-use crate::tools_file::tables::builtins::resolve_builtins;
-use crate::tools_file::tables::calls::{HostFile, check_start_limits, resolve_hosts};
+use crate::tools_file::tables::builtins::{resolve_builtins, warn_about_unused_wording};
+use crate::tools_file::tables::calls::{HostFile, resolve_hosts};
 use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
-use crate::tools_file::tables::limits::{
-    check_max_output, check_resource_limits, check_retry, check_timeout,
-};
 use crate::tools_file::tables::messages::{
     MessagesFile, resolve_builtin_wording, resolve_messages,
 };
 use crate::tools_file::tables::replay::{NormalizeFile, resolve_normalizers};
-use crate::tools_file::tables::sandbox::check_shared_sandbox;
-use crate::tools_file::tables::schemas::{
-    CheckContext, resolve_input_schema, resolve_output_schema,
-};
-use crate::tools_file::tables::server::{ServerFile, ServersByName, resolve_servers};
-use crate::tools_file::tables::server_tools::{ServerTools, list_unlocked};
-use crate::tools_file::tables::settings::{CommandDefaults, Defaults, RuleFile, ToolRules};
-use crate::tools_file::tables::tool::{SharedSettings, ToolFile, resolve_tool};
+use crate::tools_file::tables::server::{ServerFile, resolve_servers};
+use crate::tools_file::tables::server_tools::ServerTools;
+use crate::tools_file::tables::settings::Settings;
+use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
+use crate::tools_file::tables::tools::{ToolParts, resolve_program_defaults, resolve_tools};
 use crate::tools_file::tables::values::PriceNumber;
-use crate::tools_file::tables::when::{WhenField, check_shared_when, check_when};
-use crate::tools_file::templates::ToolContext;
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_lock::LockUse;
 use crate::types::{
-    EnvFile, FileProblem, FormatPolicy, MessageTemplates, MicroUsd, ModelPrice, PriceTable, Span,
-    Tool, ToolsConfig,
+    Effect, EnvFile, FileProblem, FormatPolicy, MicroUsd, ModelPrice, PriceTable, ToolsConfig,
 };
 
 /// Tools that a model may call, and how toolq runs them.
@@ -216,46 +206,54 @@ const MAX_CONCURRENCY: u32 = 10_000;
 pub(crate) fn resolve_tools_file(
     file: &ToolsFile,
     lock: LockUse<'_>,
-    document: &Arc<ToolsDocument>,
+    current_dir: &Path,
     context: &mut CheckContext<'_, '_>,
 ) -> ToolsConfig {
     check_version(&file.version, context.diagnostics);
-    let root = resolve_root(file, document);
     let mut messages = resolve_messages(&file.messages, context.diagnostics);
     messages.extend(resolve_builtin_wording(&file.messages));
     let no_defaults = Defaults::default();
     let defaults = file.defaults.value().unwrap_or(&no_defaults);
-    let server_tools = ServerTools::new(file, lock);
-    let command_defaults = CommandDefaults::resolve(defaults, &root, context.diagnostics);
+    let settings = Settings::from(defaults);
+    let normalizers = resolve_normalizers(&file.normalize, context.diagnostics);
+    let root = current_dir.join(file.root.value().map_or("", String::as_str));
+    let programs =
+        resolve_program_defaults(defaults, root.components().collect(), context.diagnostics);
+    let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
     let servers = resolve_servers(
-        file,
+        &file.servers,
         &server_tools,
         defaults,
-        &command_defaults,
-        &root,
+        &programs,
         context.diagnostics,
     );
     let parts = ToolParts {
-        root: &root,
+        defaults: &settings,
+        programs: &programs,
+        normalizers: &normalizers,
         messages: &messages,
         servers: &servers,
         server_tools: &server_tools,
-        command_defaults: &command_defaults,
     };
-    let tools = resolve_all_tools(file, &parts, context);
+    let mut tools = resolve_tools(file, &parts, context);
+    // Zero is an error that is reported at its own position.
+    let max_output = settings.resolve(Effect::Read, false).max_output.max(1);
+    tools.extend(resolve_builtins(
+        &file.builtins,
+        &tools,
+        max_output,
+        &messages,
+        context.diagnostics,
+    ));
+    warn_about_unused_wording(&file.messages, &tools, context.diagnostics);
     let env_file = resolve_env_file(&file.env_file, context);
     let own_files = list_own_files(&env_file, context);
-    let unlocked = list_unlocked(
-        &server_tools,
-        &servers,
-        document,
-        context.diagnostics.problems(),
-    );
     let tools = ToolsConfig {
-        unlocked,
+        // Listed by what may resolve the file again.
+        unlocked: Vec::new(),
         secrets: resolve_secrets(
-            file,
-            &command_defaults,
+            &file.secrets,
+            &programs,
             &tools,
             &servers,
             context.diagnostics,
@@ -264,7 +262,7 @@ pub(crate) fn resolve_tools_file(
         servers: servers.into_values().collect(),
         concurrency: resolve_concurrency(&file.concurrency, context.diagnostics),
         tools,
-        root,
+        root: programs.root,
         dir: context.dir.to_owned(),
         own_files,
         messages,
@@ -275,32 +273,8 @@ pub(crate) fn resolve_tools_file(
     };
     // What servers announce can't make an agent invalid.
     if !server_tools.has_announced() {
-        check_agents(file, &tools, context.diagnostics);
+        check_agents(&file.tools, &tools, context.diagnostics);
     }
-    tools
-}
-
-fn resolve_root(file: &ToolsFile, document: &ToolsDocument) -> PathBuf {
-    document
-        .current_dir
-        .join(file.root.value().map_or("", String::as_str))
-        .components()
-        .collect()
-}
-
-/// Resolves the tools of the file and, after them, the built-in ones.
-fn resolve_all_tools(
-    file: &ToolsFile,
-    parts: &ToolParts<'_>,
-    context: &mut CheckContext<'_, '_>,
-) -> Vec<Arc<Tool>> {
-    let mut tools = resolve_tools(file, parts, context);
-    tools.extend(resolve_builtins(
-        file,
-        &tools,
-        parts.messages,
-        context.diagnostics,
-    ));
     tools
 }
 
@@ -411,109 +385,4 @@ fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics<'_>)
     )]
     let micro = (usd * 1e6).round() as MicroUsd;
     micro
-}
-
-/// What the tools refer to, resolved before them.
-pub(crate) struct ToolParts<'p> {
-    pub(crate) root: &'p Path,
-    pub(crate) messages: &'p MessageTemplates,
-    pub(crate) servers: &'p ServersByName,
-    pub(crate) server_tools: &'p ServerTools<'p>,
-    pub(crate) command_defaults: &'p CommandDefaults,
-}
-
-/// Resolves the tools of the file, in its order, followed by those that its servers announce.
-pub(crate) fn resolve_tools(
-    file: &ToolsFile,
-    parts: &ToolParts<'_>,
-    context: &mut CheckContext<'_, '_>,
-) -> Vec<Arc<Tool>> {
-    check_has_tools(file, context);
-    let no_defaults = Defaults::default();
-    let defaults = file.defaults.value().unwrap_or(&no_defaults);
-    check_defaults(defaults, context.diagnostics);
-    check_shared_approvals(file, context);
-    let rules = ToolRules::read(&file.rules, context.diagnostics);
-    let server_tools = parts.server_tools;
-    let undeclared = server_tools.list_undeclared(context.diagnostics);
-    let names = file.tools.entries().map(|(name, _)| name);
-    let names = names.chain(undeclared.iter().map(|tool| &*tool.name));
-    let names: Vec<&str> = names.collect();
-    rules.warn_about_unused(&names, context.diagnostics);
-    let normalizers = resolve_normalizers(&file.normalize, context.diagnostics);
-    let shared = SharedSettings {
-        dir: context.dir,
-        defaults,
-        rules: &rules,
-        normalizers: &normalizers,
-        messages: parts.messages,
-        servers: parts.servers,
-        server_tools,
-    };
-    let mut tools = Vec::new();
-    let resolve = |name: &str, tool, schema: &Value, diagnostics: &mut Diagnostics<'_>| {
-        let mut tool_context = ToolContext {
-            schema,
-            why_no_input: None,
-            root: parts.root,
-            paths: Vec::new(),
-            has_no_paths: false,
-            command_defaults: parts.command_defaults,
-            sandbox: None,
-            wrapper: None,
-            diagnostics,
-        };
-        resolve_tool(name, tool, &shared, &mut tool_context)
-    };
-    for (name, tool) in file.tools.entries() {
-        let schema = resolve_input_schema(name, tool, server_tools, context);
-        check_when(name, tool, &schema, context);
-        let mut resolved = resolve(name, tool, &schema, context.diagnostics);
-        resolved.awaits_list = server_tools.awaits_list(name, &tool.value);
-        resolved.output_schema = resolve_output_schema(name, &tool.value, resolved.output, context);
-        tools.push(Arc::new(resolved));
-    }
-    for tool in &undeclared {
-        let resolved = resolve(&tool.name, &tool.entry, &tool.schema, context.diagnostics);
-        tools.push(Arc::new(resolved));
-    }
-    tools
-}
-
-fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
-    let has_host_tools = context.diagnostics.sources().host_text().is_some();
-    let has_entries = !file.tools.is_missing() || file.servers.entries().next().is_some();
-    // An included file that can't be read has an error of its own.
-    let includes_others = !file.include.is_missing();
-    if !has_entries && !includes_others && !has_host_tools {
-        context.diagnostics.error(
-            Span::default(),
-            "the file has no `tools`",
-            "",
-            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
-        );
-    }
-}
-
-/// Checks those defaults that are resolved anew for each tool.
-fn check_defaults(defaults: &Defaults, diagnostics: &mut Diagnostics<'_>) {
-    check_timeout(&defaults.timeout, diagnostics);
-    check_retry(&defaults.retry, diagnostics);
-    check_max_output(&defaults.max_output, diagnostics);
-    check_resource_limits(&defaults.limits, diagnostics);
-    check_shared_sandbox(&defaults.sandbox, diagnostics);
-    check_start_limits(&defaults.max_parallel, &defaults.rate, diagnostics);
-}
-
-/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule.
-fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
-    let defaults = file.defaults.value();
-    if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
-        check_shared_when(&field, &["defaults"], context);
-    }
-    for (index, rule) in file.rules.items().enumerate() {
-        if let Some(field) = WhenField::of_approve(&rule.value.approve) {
-            check_shared_when(&field, &["rules", &index.to_string()], context);
-        }
-    }
 }

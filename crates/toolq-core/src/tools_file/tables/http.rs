@@ -5,12 +5,13 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 use crate::template::parse_template;
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::request::{
     header_policy, resolve_allowed_hosts, resolve_headers, resolve_url,
 };
 use crate::tools_file::tables::values::StatusRangeText;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
     BodyTemplate, FORM_MEDIA_TYPE, HttpBacking, HttpMethod, RequestBody, Span, StatusRange,
     Template,
@@ -85,7 +86,7 @@ pub(crate) fn resolve_http(
         );
     }
     let method = http.method.value().copied().unwrap_or(HttpMethod::Get);
-    let hosts = resolve_allowed_hosts(http, context);
+    let hosts = resolve_allowed_hosts(&http.hosts, &http.proxy, context);
     let url = http
         .url
         .spanned()

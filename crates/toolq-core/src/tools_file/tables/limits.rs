@@ -78,32 +78,59 @@ pub struct LimitsFile {
     pub file_size: Field<SizeText>,
 }
 
+pub(crate) fn layer_timeouts(
+    upper: &Spanned<TimeoutForm>,
+    lower: &Spanned<TimeoutForm>,
+) -> TimeoutForm {
+    let (upper, lower) = (timeout_table(upper), timeout_table(lower));
+    TimeoutForm::Table(TimeoutTable {
+        after: upper.after.or(&lower.after),
+        grace: upper.grace.or(&lower.grace),
+        slow: upper.slow.or(&lower.slow),
+        total: upper.total.or(&lower.total),
+    })
+}
+
+pub(crate) fn layer_retries(upper: &Spanned<RetryFile>, lower: &Spanned<RetryFile>) -> RetryFile {
+    let (upper, lower) = (&upper.value, &lower.value);
+    RetryFile {
+        times: upper.times.or(&lower.times),
+        on: upper.on.or(&lower.on),
+        backoff: upper.backoff.or(&lower.backoff),
+        max_backoff: upper.max_backoff.or(&lower.max_backoff),
+    }
+}
+
+pub(crate) fn layer_limits(upper: &Spanned<LimitsFile>, lower: &Spanned<LimitsFile>) -> LimitsFile {
+    let (upper, lower) = (&upper.value, &lower.value);
+    LimitsFile {
+        cpu: upper.cpu.or(&lower.cpu),
+        memory: upper.memory.or(&lower.memory),
+        files: upper.files.or(&lower.files),
+        processes: upper.processes.or(&lower.processes),
+        file_size: upper.file_size.or(&lower.file_size),
+    }
+}
+
 /// More retries than this are most likely a mistake.
 const MAX_RETRIES: u32 = 100;
 
-/// Reports durations that no call could meet. Defaults are checked once, where they are written, no matter how many
-/// tools use them.
+/// Reports durations that no call could meet.
 pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagnostics<'_>) {
-    let table = match field.spanned() {
-        Some(Spanned {
-            span,
-            value: TimeoutForm::Text(after),
-            ..
-        }) => {
-            check_positive(*span, *after, diagnostics);
-            return;
-        }
-        Some(Spanned {
-            value: TimeoutForm::Table(table),
-            ..
-        }) => table,
-        None => return,
+    let Some(table) = field.spanned().map(timeout_table) else {
+        return;
     };
     for duration in [&table.after, &table.slow, &table.total]
         .into_iter()
         .filter_map(Field::spanned)
+        .filter(|duration| duration.value.0 < Duration::from_millis(1))
     {
-        check_positive(duration.span, duration.value, diagnostics);
+        diagnostics.error(
+            duration.span,
+            "no call can finish within this time",
+            "at least 1ms",
+            "leave the key out for the default",
+        );
     }
     if let (Some(after), Some(total)) = (table.after.value(), table.total.spanned())
         && total.value.0 < after.0
@@ -113,17 +140,6 @@ pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagno
             "`total` is shorter than one attempt",
             "less than `after`",
             "`total` covers all attempts and the waits between them",
-        );
-    }
-}
-
-fn check_positive(span: Span, duration: DurationText, diagnostics: &mut Diagnostics<'_>) {
-    if duration.0 < Duration::from_millis(1) {
-        diagnostics.error(
-            span,
-            "no call can finish within this time",
-            "at least 1ms",
-            "leave the key out for the default",
         );
     }
 }
@@ -169,42 +185,31 @@ pub(crate) fn check_max_output(field: &Field<SizeText>, diagnostics: &mut Diagno
     }
 }
 
-/// Returns each limit from the first of `layers` that has it, else its default.
-pub(crate) fn resolve_timeout(layers: [&Field<TimeoutForm>; 2]) -> CallTimeouts {
-    let limit = |select: fn(&TimeoutForm) -> Option<DurationText>| {
-        layers
-            .into_iter()
-            .filter_map(Field::value)
-            .find_map(select)
-            .map(|duration| duration.0)
-    };
+/// Returns each limit, or else its default.
+pub(crate) fn resolve_timeout(field: &Field<TimeoutForm>) -> CallTimeouts {
+    let table = field.spanned().map(timeout_table).unwrap_or_default();
+    let limit = |field: &Field<DurationText>| field.value().map(|duration| duration.0);
+    let default = CallTimeouts::default();
     CallTimeouts {
-        after: limit(|form| match form {
-            TimeoutForm::Text(after) => Some(*after),
-            TimeoutForm::Table(table) => table.after.value().copied(),
-        })
-        .unwrap_or(Duration::from_secs(30)),
-        kill_grace: limit(|form| timeout_table(form)?.grace.value().copied())
-            .unwrap_or(Duration::from_secs(2)),
-        slow_after: limit(|form| timeout_table(form)?.slow.value().copied()),
-        total: limit(|form| timeout_table(form)?.total.value().copied()),
+        after: limit(&table.after).unwrap_or(default.after),
+        kill_grace: limit(&table.grace).unwrap_or(default.kill_grace),
+        slow_after: limit(&table.slow),
+        total: limit(&table.total),
     }
 }
 
-fn timeout_table(form: &TimeoutForm) -> Option<&TimeoutTable> {
-    match form {
-        TimeoutForm::Table(table) => Some(table),
-        TimeoutForm::Text(_) => None,
-    }
-}
-
-/// Returns a policy without retries.
-pub(crate) fn no_retry() -> RetryPolicy {
-    RetryPolicy {
-        max_retries: 0,
-        conditions: Vec::new(),
-        initial_backoff: Duration::from_secs(1),
-        max_backoff: Duration::from_secs(30),
+/// Returns a form as a table.
+fn timeout_table(form: &Spanned<TimeoutForm>) -> TimeoutTable {
+    match &form.value {
+        TimeoutForm::Table(table) => table.clone(),
+        TimeoutForm::Text(after) => TimeoutTable {
+            after: Field::Valid(Box::new(Spanned {
+                key_span: form.key_span,
+                span: form.span,
+                value: *after,
+            })),
+            ..TimeoutTable::default()
+        },
     }
 }
 
@@ -212,46 +217,33 @@ pub(crate) fn no_retry() -> RetryPolicy {
 /// no effect.
 ///
 /// A call of a `write` tool that may have run is never repeated. Conditions that would do so are an error in the tool's
-/// own list, and are dropped from the file's defaults.
-pub(crate) fn resolve_retry(
-    own: &Field<RetryFile>,
-    defaults: &Field<RetryFile>,
-    effect: Option<Effect>,
-    diagnostics: &mut Diagnostics<'_>,
-) -> RetryPolicy {
-    if let (Some(Effect::Write), Some(retry)) = (effect, own.value()) {
-        reject_unsafe_retry(retry, diagnostics);
+/// own list (see [`reject_unsafe_retry`]), and are dropped where they are inherited.
+pub(crate) fn resolve_retry(field: &Field<RetryFile>, effect: Option<Effect>) -> RetryPolicy {
+    let no_keys = RetryFile::default();
+    let retry = field.value().unwrap_or(&no_keys);
+    let default = RetryPolicy::default();
+    let mut conditions = default.conditions;
+    if retry.on.value().is_some() {
+        conditions = retry.on.items().map(|reason| reason.value.0).collect();
+    } else if effect.is_none() {
+        conditions.push(RetryCondition::Unavailable);
     }
-    let layers = || [own, defaults].into_iter().filter_map(Field::value);
-    let duration = |select: fn(&RetryFile) -> &Field<DurationText>, default| {
-        let given = layers().find_map(|retry| select(retry).value());
-        given.map_or(Duration::from_secs(default), |duration| duration.0)
-    };
-    let on = layers()
-        .map(|retry| &retry.on)
-        .find(|on| on.value().is_some());
-    let mut on = on.map_or_else(
-        || match effect {
-            Some(_) => vec![RetryCondition::RateLimited],
-            None => vec![RetryCondition::RateLimited, RetryCondition::Unavailable],
-        },
-        |on| on.items().map(|reason| reason.value.0).collect(),
-    );
-    on.retain(|reason| effect != Some(Effect::Write) || *reason == RetryCondition::RateLimited);
+    conditions
+        .retain(|reason| effect != Some(Effect::Write) || *reason == RetryCondition::RateLimited);
+    let wait = |field: &Field<DurationText>, default| field.value().map_or(default, |wait| wait.0);
     RetryPolicy {
-        max_retries: layers()
-            .find_map(|retry| retry.times.value().copied())
-            .unwrap_or(1),
-        conditions: on,
-        initial_backoff: duration(|retry| &retry.backoff, 1),
-        max_backoff: duration(|retry| &retry.max_backoff, 30),
+        max_retries: retry.times.value().copied().unwrap_or(default.max_retries),
+        conditions,
+        initial_backoff: wait(&retry.backoff, default.initial_backoff),
+        max_backoff: wait(&retry.max_backoff, default.max_backoff),
     }
 }
 
-fn reject_unsafe_retry(retry: &RetryFile, diagnostics: &mut Diagnostics<'_>) {
+/// Reports conditions in a tool's own `retry` under which a call with side effects would be repeated.
+pub(crate) fn reject_unsafe_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostics<'_>) {
+    let retry = field.value().into_iter();
     for reason in retry
-        .on
-        .items()
+        .flat_map(|retry| retry.on.items())
         .filter(|reason| reason.value.0 != RetryCondition::RateLimited)
     {
         diagnostics.error(
@@ -263,14 +255,10 @@ fn reject_unsafe_retry(retry: &RetryFile, diagnostics: &mut Diagnostics<'_>) {
     }
 }
 
-pub(crate) const DEFAULT_MAX_OUTPUT_BYTES: u64 = 64 << 10;
-
-pub(crate) const DEFAULT_MAX_SAVED_BYTES: u64 = 64 << 20;
-
 /// Stdin, stdout, stderr and the status descriptor.
 const MIN_OPEN_FILES: u64 = 4;
 
-/// Reports limits under which no program could run. Defaults are checked once, where they are written.
+/// Reports limits under which no program could run.
 pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut Diagnostics<'_>) {
     let Some(limits) = field.value() else {
         return;
@@ -323,27 +311,20 @@ fn report_zero_limit(span: Span, name: &str, diagnostics: &mut Diagnostics<'_>) 
     );
 }
 
-/// Returns each limit from the command, else from the defaults. A limit that neither has is not set.
-pub(crate) fn resolve_resource_limits(
-    own: &Field<LimitsFile>,
-    defaults: &Field<LimitsFile>,
-) -> CommandLimits {
-    fn first_limit<T: Copy>(
-        layers: [&Field<LimitsFile>; 2],
-        select: fn(&LimitsFile) -> &Field<T>,
-    ) -> Option<T> {
-        let given = layers.into_iter().filter_map(Field::value);
-        given.map(select).find_map(|limit| limit.value().copied())
-    }
-    let layers = [own, defaults];
-    let bytes =
-        |of: fn(&LimitsFile) -> &Field<SizeText>| first_limit(layers, of).map(|size| size.0);
-    let cpu: Option<DurationText> = first_limit(layers, |limits| &limits.cpu);
+/// Returns the limits. One that is missing is not set.
+pub(crate) fn resolve_resource_limits(field: &Field<LimitsFile>) -> CommandLimits {
+    let Some(limits) = field.value() else {
+        return CommandLimits::default();
+    };
+    let bytes = |field: &Field<SizeText>| field.value().map(|size| size.0);
     CommandLimits {
-        cpu: cpu.map(|cpu| Duration::from_secs(cpu.0.as_secs())),
-        memory: bytes(|limits| &limits.memory),
-        files: first_limit(layers, |limits| &limits.files),
-        processes: first_limit(layers, |limits| &limits.processes),
-        file_size: bytes(|limits| &limits.file_size),
+        cpu: limits
+            .cpu
+            .value()
+            .map(|cpu| Duration::from_secs(cpu.0.as_secs())),
+        memory: bytes(&limits.memory),
+        files: limits.files.value().copied(),
+        processes: limits.processes.value().copied(),
+        file_size: bytes(&limits.file_size),
     }
 }

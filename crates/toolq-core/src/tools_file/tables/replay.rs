@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::Field;
-use crate::tools_file::tables::tool::ToolFile;
 use crate::types::{Compare, IgnorePattern, TextNormalizer};
 
 /// A replacement in texts that `toolq replay` compares.
@@ -53,12 +52,13 @@ pub(crate) fn resolve_normalizers(
 
 /// Returns the parts of a result that `replay` ignores. Only JSON has parts.
 pub(crate) fn resolve_ignored(
-    tool: &ToolFile,
+    ignore: &Field<Vec<Field<String>>>,
+    compare: Compare,
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<IgnorePattern> {
-    let compares_whole = matches!(tool.compare.value(), Some(Compare::Exact | Compare::None));
+    let compares_whole = matches!(compare, Compare::Exact | Compare::None);
     let mut parts = Vec::new();
-    for part in tool.ignore.items() {
+    for part in ignore.items() {
         match IgnorePattern::parse(&part.value) {
             Ok(ignored) => parts.push(ignored),
             Err(message) => diagnostics.error(
@@ -82,16 +82,15 @@ pub(crate) fn resolve_ignored(
 
 /// Returns what `replay` replaces in the tool's results: its own normalizers, then those of the file.
 pub(crate) fn resolve_normalize(
-    tool: &ToolFile,
+    field: &Field<Vec<Field<NormalizeFile>>>,
+    compare: Compare,
     shared: &[TextNormalizer],
     diagnostics: &mut Diagnostics<'_>,
 ) -> Vec<TextNormalizer> {
-    let mut own = resolve_normalizers(&tool.normalize, diagnostics);
-    if let (Some(Compare::Schema | Compare::None), Some(normalize)) =
-        (tool.compare.value(), tool.normalize.spanned())
-    {
+    let mut own = resolve_normalizers(field, diagnostics);
+    if let (Compare::Schema | Compare::None, Some(span)) = (compare, field.key_span()) {
         diagnostics.warning(
-            normalize.key_span,
+            span,
             "`normalize` does nothing for results whose texts are not compared",
             "has no effect",
             "write `compare: json` or `compare: exact`, or remove `normalize`",

@@ -1,18 +1,19 @@
 //! URLs and headers of requests, of tools, agents and servers: the author fixes the server, or limits it to a list of hosts.
 
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::http::HttpFile;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{HostPattern, Template, TemplatePart};
 use crate::url::parse_host_pattern;
 
 /// Returns the hosts that a URL from the input may name, or `None` if the author fixes the server.
 pub(crate) fn resolve_allowed_hosts(
-    http: &HttpFile,
+    hosts: &Field<Vec<Field<String>>>,
+    proxy: &Field<String>,
     context: &mut ToolContext<'_, '_>,
 ) -> Option<Vec<HostPattern>> {
-    let list = http.hosts.spanned()?;
-    if let Some(proxy) = http.proxy.spanned() {
+    let list = hosts.spanned()?;
+    if let Some(proxy) = proxy.spanned() {
         context.diagnostics.error(
             proxy.span,
             "a proxy looks up hosts itself, so toolq can't check their addresses",
@@ -29,7 +30,7 @@ pub(crate) fn resolve_allowed_hosts(
         );
     }
     let mut patterns = Vec::new();
-    for entry in http.hosts.items() {
+    for entry in hosts.items() {
         match parse_host_pattern(&entry.value) {
             Ok(pattern) => patterns.push(pattern),
             Err((message, hint)) => context.diagnostics.error(entry.span, message, "", hint),

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::template::{VariableMode, parse_with_marks};
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::tool::ToolFile;
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
-use crate::types::{Backing, MissingProtection, Sandbox, SandboxEntry, SandboxNetwork, Template};
+use crate::tools_file::templates::TemplatePolicy;
+use crate::types::{MissingProtection, Sandbox, SandboxEntry, SandboxNetwork, Template};
 
 /// What a program can reach, or `false`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -67,6 +67,23 @@ pub enum NetworkWord {
     All,
 }
 
+/// Returns a sandbox, and what it leaves out from that below it.
+pub(crate) fn layer_sandboxes(
+    upper: &Spanned<SandboxForm>,
+    lower: &Spanned<SandboxForm>,
+) -> SandboxForm {
+    let (SandboxForm::Table(above), SandboxForm::Table(below)) = (&upper.value, &lower.value)
+    else {
+        return upper.value.clone();
+    };
+    SandboxForm::Table(Box::new(SandboxTable {
+        read: above.read.or(&below.read),
+        write: above.write.or(&below.write),
+        network: above.network.or(&below.network),
+        missing: above.missing.or(&below.missing),
+    }))
+}
+
 /// Checks the sandbox of a tool, whose paths may have values.
 pub(crate) fn check_sandbox(field: &Field<SandboxForm>, context: &mut ToolContext<'_, '_>) {
     let Some(table) = check_form(field, context.diagnostics) else {
@@ -94,31 +111,6 @@ pub(crate) fn check_shared_sandbox(field: &Field<SandboxForm>, diagnostics: &mut
             );
         }
     }
-}
-
-/// Reports the sandbox of a tool that runs no program.
-pub(crate) fn report_unused_sandbox(
-    tool: &ToolFile,
-    backing: Option<&Backing>,
-    diagnostics: &mut Diagnostics<'_>,
-) {
-    let runs_program = matches!(backing, Some(Backing::Command(_)) | None)
-        || !tool.probe.is_missing()
-        || !tool.describe.is_missing();
-    let Some(field) = tool.sandbox.spanned().filter(|_| !runs_program) else {
-        return;
-    };
-    let hint = if matches!(backing, Some(Backing::Mcp(_))) {
-        "write it with the server, under `servers`: it confines the program that serves the tool"
-    } else {
-        "remove it: it confines programs"
-    };
-    diagnostics.error(
-        field.key_span,
-        "`sandbox` has no meaning for a tool that runs no program",
-        "",
-        hint,
-    );
 }
 
 fn check_form<'f>(

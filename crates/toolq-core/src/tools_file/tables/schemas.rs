@@ -1,129 +1,18 @@
 //! The schemas of a tool, and what the APIs accept of its declaration.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::json::find_lost_digits;
-use crate::json_schema::{
-    CompiledSchema, find_invalid_defaults, find_schema_errors, find_unknown_keywords,
-};
-use crate::tools_file::sources::Diagnostics;
+use crate::json_schema::CompiledSchema;
+use crate::tools_file::context::{CheckContext, SchemaPlace, ToolContext};
 use crate::tools_file::spanned::Spanned;
 use crate::tools_file::tables::env::read_regular_file;
 use crate::tools_file::tables::server_tools::{ServerTools, takes_server_schema, usable_schema};
 use crate::tools_file::tables::tool::ToolFile;
-use crate::tools_file::templates::ToolContext;
-use crate::tools_file::yaml::YamlNode;
-use crate::types::{FileProblem, OutputKind, Span};
-
-/// A JSON object, for tools.schema.json.
-#[derive(JsonSchema)]
-#[schemars(transparent, inline)]
-#[expect(dead_code, reason = "only its schema is used")]
-pub(crate) struct JsonObject(serde_json::Map<String, Value>);
-
-/// A schema, or a file that holds one, for tools.schema.json.
-#[derive(JsonSchema)]
-#[schemars(untagged, inline)]
-#[expect(dead_code, reason = "only its schema is used")]
-pub(crate) enum InputSchema {
-    /// The schema.
-    Schema(JsonObject),
-    /// The path of a file.
-    File(String),
-}
-
-/// What the checks of a file need.
-pub(crate) struct CheckContext<'c, 't> {
-    pub(crate) tree: &'c YamlNode,
-    pub(crate) dir: &'c Path,
-    /// The files that hold schemas.
-    pub(crate) schema_files: BTreeSet<PathBuf>,
-    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
-}
-
-/// Where a schema is: at these keys, or in the file that they name.
-#[derive(Clone, Copy)]
-pub(crate) struct SchemaPlace<'k> {
-    pub(crate) keys: &'k [&'k str],
-    pub(crate) file: Option<&'k str>,
-}
-
-impl SchemaPlace<'_> {
-    /// Returns a message about the value at `pointer`. In another file, only words can say where that is.
-    fn message(&self, pointer: &str, message: &str) -> String {
-        match self.file {
-            None => message.to_owned(),
-            Some(file) if pointer.is_empty() => format!("in {file}: {message}"),
-            Some(file) => format!("in {file} at {pointer}: {message}"),
-        }
-    }
-}
-
-impl CheckContext<'_, '_> {
-    /// Reports every error in the schema. Returns whether it is valid.
-    pub(crate) fn check_schema(&mut self, schema: &Value, place: SchemaPlace<'_>) -> bool {
-        let errors = find_schema_errors(schema);
-        let is_valid = errors.is_empty();
-        for error in errors {
-            let span = self.tree.span_at(place.keys, &error.pointer);
-            let message = place.message(&error.pointer, &error.message);
-            let problem = FileProblem::error(span, message, "in this schema");
-            self.diagnostics.push(match error.hint {
-                Some(hint) => problem.with_hint(hint),
-                None => problem,
-            });
-        }
-        is_valid
-    }
-
-    /// Warns about defaults that the schema itself rejects.
-    pub(crate) fn warn_about_invalid_defaults(&mut self, schema: &Value, place: SchemaPlace<'_>) {
-        for detail in find_invalid_defaults(schema) {
-            let name = detail.path.split('/').nth(1).unwrap_or_default();
-            let pointer = format!("/properties/{name}/default");
-            let message = format!(
-                "the default violates the schema: {} {}",
-                detail.path, detail.message
-            );
-            self.diagnostics.warning(
-                self.tree.span_at(place.keys, &pointer),
-                place.message(&pointer, &message),
-                "not filled in where the value is missing",
-                "a call without this value runs without the default, or is refused if the value is required; change the \
-                 default",
-            );
-        }
-    }
-
-    /// Warns about keys in the schema that are almost keywords. JSON Schema treats all other unknown keys as
-    /// annotations, and vendors use many.
-    pub(crate) fn warn_about_misspelled_keywords(
-        &mut self,
-        schema: &Value,
-        place: SchemaPlace<'_>,
-    ) {
-        for unknown in find_unknown_keywords(schema) {
-            if let Some(suggestion) = unknown.suggestion {
-                let message = format!(
-                    "`{}` isn't a JSON Schema keyword, so it checks nothing",
-                    unknown.key
-                );
-                self.diagnostics.warning(
-                    self.tree.key_span_at(place.keys, &unknown.pointer),
-                    place.message(&unknown.pointer, &message),
-                    "ignored",
-                    format!("did you mean `{suggestion}`?"),
-                );
-            }
-        }
-    }
-}
+use crate::types::{OutputKind, Span};
 
 // Resolves the schema that the inputs of a tool must match.
 

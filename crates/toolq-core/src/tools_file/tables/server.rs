@@ -1,31 +1,31 @@
 //! `servers`, and the tools that they serve.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::tools_file::context::{ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::tools_file::tables::arguments::resolve_wrapper;
 use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
-use crate::tools_file::tables::command::{Argv, CommandForm, resolve_command};
-use crate::tools_file::tables::file::ToolsFile;
-use crate::tools_file::tables::http::{BodyFile, resolve_body_template};
-use crate::tools_file::tables::limits::{check_max_output, check_retry, check_timeout};
+use crate::tools_file::tables::command::{CommandForm, resolve_command};
+use crate::tools_file::tables::mcp::ServersByName;
 use crate::tools_file::tables::request::{resolve_fixed_url, resolve_headers};
-use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, resolve_sandbox};
+use crate::tools_file::tables::sandbox::{
+    SandboxForm, check_shared_sandbox, layer_sandboxes, resolve_sandbox,
+};
 use crate::tools_file::tables::server_tools::ServerTools;
-use crate::tools_file::tables::settings::{CommandDefaults, Defaults, layer_sandbox};
-use crate::tools_file::tables::tool::SharedSettings;
-use crate::tools_file::tables::values::{DurationText, IdleText};
-use crate::tools_file::templates::{TemplatePolicy, ToolContext};
+use crate::tools_file::tables::tool::Defaults;
+use crate::tools_file::tables::values::{Argv, DurationText, IdleText};
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
-    CommandBacking, HintPolicy, Leftovers, McpBacking, ResultParts, ServerConfig, ServerEndpoint,
-    ServerLock, ServerProtocol, ServerTransport, StdinSource,
+    CommandBacking, HintPolicy, Leftovers, ResultParts, ServerConfig, ServerEndpoint, ServerLock,
+    ServerProtocol, ServerTransport, StdinSource,
 };
 
 /// A program that serves tools by the Model Context Protocol (MCP).
@@ -72,60 +72,39 @@ pub struct ServerFile {
     pub defaults: Field<Defaults>,
 }
 
-/// A tool of a server.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["server"]))]
-pub struct McpFile {
-    /// Name of the server, a key of `servers`.
-    pub server: Field<String>,
-    /// Name of the tool there. Default: the name of this tool.
-    pub tool: Field<String>,
-    /// Arguments to send: JSON with templates. Default: the input.
-    #[schemars(with = "Field<Value>")]
-    pub arguments: Field<BodyFile>,
-    /// Which parts of the result the model reads. Default: what the server says.
-    pub result: Field<ResultParts>,
-}
-
 /// How long a server may take to be ready if the file doesn't say. `npx` may have to download it first.
 const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
 
 /// How often a server is started again if the file doesn't say.
 const DEFAULT_RESTARTS: u32 = 3;
 
-/// The servers of a file by name.
-pub(crate) type ServersByName = BTreeMap<String, Arc<ServerConfig>>;
-
 /// Resolves all servers. One that can't be used is left out, with an error.
 pub(crate) fn resolve_servers(
-    file: &ToolsFile,
+    declared: &Field<SpannedTable<ServerFile>>,
     server_tools: &ServerTools<'_>,
     defaults: &Defaults,
-    command_defaults: &CommandDefaults,
-    root: &Path,
+    programs: &ProgramDefaults,
     diagnostics: &mut Diagnostics<'_>,
 ) -> ServersByName {
     // A server serves many calls, so nothing about it can depend on the input of one.
     let no_input = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let mut servers = BTreeMap::new();
-    for (name, server) in file.servers.entries() {
+    for (name, server) in declared.entries() {
         let mut context = ToolContext {
-            schema: &no_input,
             why_no_input: Some(
                 "a server serves many calls, so nothing about it can come from an input",
             ),
-            root,
-            paths: Vec::new(),
-            has_no_paths: false,
-            command_defaults,
-            sandbox: resolve_sandbox(&layer_sandbox(&server.value.sandbox, defaults)),
-            wrapper: None,
-            diagnostics,
+            sandbox: resolve_sandbox(
+                &server
+                    .value
+                    .sandbox
+                    .over(&defaults.sandbox, layer_sandboxes),
+            ),
+            ..ToolContext::new(&no_input, programs, diagnostics)
         };
         check_shared_sandbox(&server.value.sandbox, context.diagnostics);
         check_tool_settings(name, server, context.diagnostics);
-        context.set_wrapper(&server.value.wrapper);
+        context.wrapper = resolve_wrapper(&server.value.wrapper, &mut context);
         let lock = server_tools.server_lock(name);
         let is_unlocked = server_tools.is_unlocked(name, &server.value);
         if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
@@ -157,28 +136,17 @@ fn check_tool_settings(
     let Some(defaults) = server.value.defaults.value() else {
         return;
     };
-    check_timeout(&defaults.timeout, diagnostics);
-    check_retry(&defaults.retry, diagnostics);
-    check_max_output(&defaults.max_output, diagnostics);
-    check_start_limits(&defaults.max_parallel, &defaults.rate, diagnostics);
-    let leftovers = defaults.leftovers.spanned().map(|field| field.key_span);
-    let limits = defaults.limits.spanned().map(|field| field.key_span);
-    let env = defaults.env.spanned().map(|field| field.key_span);
-    let pass_env = defaults.pass_env.spanned().map(|field| field.key_span);
-    let wrapper = defaults.wrapper.spanned().map(|field| field.key_span);
-    let cwd = defaults.cwd.spanned().map(|field| field.key_span);
-    let sandbox = defaults.sandbox.spanned().map(|field| field.key_span);
     let of_command =
         "`command` has what is about its program; everything that it started ends with it";
     let of_server = "write it beside `command`: it is about the program of the server";
     for (key, span, hint) in [
-        ("leftovers", leftovers, of_command),
-        ("limits", limits, of_command),
-        ("env", env, of_command),
-        ("pass_env", pass_env, of_command),
-        ("cwd", cwd, of_command),
-        ("sandbox", sandbox, of_server),
-        ("wrapper", wrapper, of_server),
+        ("leftovers", defaults.leftovers.key_span(), of_command),
+        ("limits", defaults.limits.key_span(), of_command),
+        ("env", defaults.env.key_span(), of_command),
+        ("pass_env", defaults.pass_env.key_span(), of_command),
+        ("cwd", defaults.cwd.key_span(), of_command),
+        ("sandbox", defaults.sandbox.key_span(), of_server),
+        ("wrapper", defaults.wrapper.key_span(), of_server),
     ] {
         if let Some(span) = span {
             diagnostics.error(
@@ -216,62 +184,6 @@ fn resolve_server(
         was_legacy: lock.is_some_and(|lock| ServerProtocol::is_legacy(&lock.protocol)),
         compares_tools: lock.is_some(),
         lock_digest: lock.map(ServerLock::digest),
-    })
-}
-
-/// Resolves `mcp` of the tool `name`; returns `None` if its server can't be used.
-pub(crate) fn resolve_mcp(
-    name: &str,
-    file: &Spanned<McpFile>,
-    shared: &SharedSettings<'_>,
-    context: &mut ToolContext<'_, '_>,
-) -> Option<McpBacking> {
-    let servers = shared.servers;
-    let mcp = &file.value;
-    let Some(server_name) = mcp.server.spanned() else {
-        context.diagnostics.error(
-            file.key_span,
-            "`mcp` has no `server`",
-            "",
-            "name a key of `servers`: `mcp: {server: NAME}`",
-        );
-        return None;
-    };
-    let server = servers.get(&server_name.value);
-    if server.is_none() {
-        let known: Vec<&str> = servers.keys().map(String::as_str).collect();
-        let hint = if known.is_empty() {
-            "declare it under `servers`, next to `tools`: `servers: {NAME: {command: [PROGRAM]}}`"
-                .to_owned()
-        } else {
-            format!("the usable servers are: {}", known.join(", "))
-        };
-        context.diagnostics.error(
-            server_name.span,
-            format!("there is no server `{}`", server_name.value),
-            "",
-            hint,
-        );
-    }
-    let arguments = mcp.arguments.spanned();
-    if let Some(arguments) = arguments
-        && !matches!(arguments.value, BodyFile::Table(_))
-    {
-        context.diagnostics.error(
-            arguments.span,
-            "`arguments` must be a table",
-            "",
-            "write the name of each argument with its value: `{path: \"{path}\"}`",
-        );
-    }
-    let lock = shared.server_tools.lock_of_call(name, mcp);
-    let server = server?;
-    Some(McpBacking {
-        server: Arc::clone(server),
-        tool: mcp.tool.value().map_or(name, String::as_str).into(),
-        arguments: arguments.map(|arguments| resolve_body_template(arguments, context)),
-        result: mcp.result.value().copied().unwrap_or(server.result),
-        lock: lock.cloned().map(Arc::new),
     })
 }
 
@@ -348,7 +260,7 @@ fn resolve_program(
     context: &mut ToolContext<'_, '_>,
 ) -> Option<CommandBacking> {
     report_call_keys(&form.value, context);
-    let mut program = resolve_command(form, defaults, context)?;
+    let mut program = resolve_command(form, (&Field::Missing, &defaults.limits), context)?;
     program.stdin = StdinSource::None;
     program.leftovers = Leftovers::Kill;
     Some(program)
@@ -393,17 +305,11 @@ fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
         return;
     };
     let keys = [
-        ("stdin", file.stdin.spanned().map(|field| field.key_span)),
-        ("dashes", file.dashes.spanned().map(|field| field.key_span)),
-        (
-            "success_exit",
-            file.success_exit.spanned().map(|field| field.key_span),
-        ),
-        ("stderr", file.stderr.spanned().map(|field| field.key_span)),
-        (
-            "leftovers",
-            file.leftovers.spanned().map(|field| field.key_span),
-        ),
+        ("stdin", file.stdin.key_span()),
+        ("dashes", file.dashes.key_span()),
+        ("success_exit", file.success_exit.key_span()),
+        ("stderr", file.stderr.key_span()),
+        ("leftovers", file.leftovers.key_span()),
     ];
     for (key, span) in keys {
         if let Some(span) = span {

@@ -2,34 +2,30 @@
 //! have, which have to be asked.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::HEXLOWER;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json_schema::{SchemaError, find_schema_errors, leave_out_unusable};
-use crate::tools_file::load::ToolsDocument;
 use crate::tools_file::sources::Diagnostics;
-use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::file::ToolsFile;
-use crate::tools_file::tables::server::{McpFile, ServerFile, ServersByName};
-use crate::tools_file::tables::settings::Defaults;
-use crate::tools_file::tables::tool::ToolFile;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
+use crate::tools_file::tables::mcp::McpFile;
+use crate::tools_file::tables::server::ServerFile;
+use crate::tools_file::tables::settings::compile_glob;
+use crate::tools_file::tables::tool::{Defaults, ToolFile};
 use crate::tools_lock::{LockUse, ToolsLock};
-use crate::types::{
-    Backing, Effect, FileProblem, HintPolicy, ServerConfig, ServerLock, Severity, Span, Tool,
-    ToolLock, ToolResolver, UnlockedServer,
-};
+use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
 
 /// How many bytes of a digest tell names apart.
 const DIGEST_BYTES: usize = 3;
 
 /// What a file and its lock say about the tools of servers.
 pub(crate) struct ServerTools<'f> {
-    pub(super) file: &'f ToolsFile,
+    tools: &'f Field<SpannedTable<ToolFile>>,
+    servers: &'f Field<SpannedTable<ServerFile>>,
     lock: Option<&'f ToolsLock>,
     use_of_lock: LockUse<'f>,
 }
@@ -45,9 +41,14 @@ pub(crate) struct UndeclaredTool {
 }
 
 impl<'f> ServerTools<'f> {
-    pub(crate) fn new(file: &'f ToolsFile, lock: LockUse<'f>) -> Self {
+    pub(crate) fn new(
+        tools: &'f Field<SpannedTable<ToolFile>>,
+        servers: &'f Field<SpannedTable<ServerFile>>,
+        lock: LockUse<'f>,
+    ) -> Self {
         Self {
-            file,
+            tools,
+            servers,
             lock: lock.lock(),
             use_of_lock: lock,
         }
@@ -75,11 +76,7 @@ impl<'f> ServerTools<'f> {
 
     /// Returns the lock of the tool that `mcp` of the tool `name` calls.
     pub(crate) fn tool_lock(&self, name: &str, mcp: &Field<McpFile>) -> Option<&'f ToolLock> {
-        self.lock_of_call(name, mcp.value()?)
-    }
-
-    /// Like [`tool_lock`](Self::tool_lock), where `mcp` is known to be there.
-    pub(crate) fn lock_of_call(&self, name: &str, mcp: &McpFile) -> Option<&'f ToolLock> {
+        let mcp = mcp.value()?;
         let tool = mcp.tool.value().map_or(name, String::as_str);
         self.server_lock(mcp.server.value()?)?.tools.get(tool)
     }
@@ -102,7 +99,7 @@ impl<'f> ServerTools<'f> {
 
     fn server_of(&self, mcp: &Field<McpFile>) -> Option<&'f ServerFile> {
         let name = mcp.value()?.server.value()?;
-        let mut servers = self.file.servers.entries();
+        let mut servers = self.servers.entries();
         servers.find_map(|(key, server)| (key == name).then_some(&server.value))
     }
 
@@ -111,11 +108,11 @@ impl<'f> ServerTools<'f> {
     pub(crate) fn list_undeclared(&self, diagnostics: &mut Diagnostics<'_>) -> Vec<UndeclaredTool> {
         let declared = self.declared_tools();
         let mut names: BTreeMap<String, String> = BTreeMap::new();
-        for (name, _) in self.file.tools.entries() {
+        for (name, _) in self.tools.entries() {
             names.insert(name.to_owned(), "a tool under `tools`".to_owned());
         }
         let mut found = Vec::new();
-        for (server, file) in self.file.servers.entries() {
+        for (server, file) in self.servers.entries() {
             let Some(lock) = self.server_lock(server) else {
                 if self.is_unlocked(server, &file.value) {
                     warn_about_missing_lock(server, file, diagnostics);
@@ -165,7 +162,7 @@ impl<'f> ServerTools<'f> {
 
     /// Returns the tools of servers that are declared under `tools`.
     fn declared_tools(&self) -> BTreeSet<(&'f str, &'f str)> {
-        let entries = self.file.tools.entries();
+        let entries = self.tools.entries();
         let tools = entries.filter_map(|(name, tool)| {
             let mcp = tool.value.mcp.value()?;
             let tool = mcp.tool.value().map_or(name, String::as_str);
@@ -184,29 +181,18 @@ fn read_globs(
     tools.spanned()?;
     let mut globs = Vec::new();
     for item in tools.items() {
-        match GlobBuilder::new(&item.value)
-            .literal_separator(false)
-            .build()
-        {
-            Ok(glob) => {
-                let glob = glob.compile_matcher();
-                if !lock.tools.keys().any(|tool| glob.is_match(tool)) {
-                    diagnostics.warning(
-                        item.span,
-                        format!("no tool of the server matches `{}`", item.value),
-                        "matches nothing",
-                        "a glob matches the server's own names, without the prefix",
-                    );
-                }
-                globs.push(glob);
-            }
-            Err(error) => diagnostics.error(
+        let Some(glob) = compile_glob(item, diagnostics) else {
+            continue;
+        };
+        if !lock.tools.keys().any(|tool| glob.is_match(tool)) {
+            diagnostics.warning(
                 item.span,
-                format!("`{}` isn't a valid glob: {}", item.value, error.kind()),
-                "",
-                "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
-            ),
+                format!("no tool of the server matches `{}`", item.value),
+                "matches nothing",
+                "a glob matches the server's own names, without the prefix",
+            );
         }
+        globs.push(glob);
     }
     Some(globs)
 }
@@ -333,43 +319,11 @@ fn for_objects(schema: Cow<'_, Value>) -> Option<Cow<'_, Value>> {
     }
 }
 
-/// Lists the servers that have to be asked for their tools. `known` are the problems that are known already.
-pub(crate) fn list_unlocked(
-    server_tools: &ServerTools<'_>,
-    servers: &ServersByName,
-    document: &Arc<ToolsDocument>,
-    known: &[FileProblem],
-) -> Vec<Arc<UnlockedServer>> {
-    let unlocked: Vec<_> = server_tools.unlocked_servers().collect();
-    if unlocked.is_empty() {
-        return Vec::new();
-    }
-    let resolver = Arc::new(ListingResolver {
-        document: Arc::clone(document),
-        lock: Mutex::new(server_tools.lock().cloned().unwrap_or_default()),
-        known: known
-            .iter()
-            .map(|problem| problem.message.clone())
-            .collect(),
-    });
-    let unlocked = unlocked.into_iter().filter_map(|(name, file)| {
-        let prefix = model_name(name, &file.prefix, "");
-        let server = servers.get(name)?;
-        let resolver = Arc::clone(&resolver) as Arc<dyn ToolResolver>;
-        Some(Arc::new(UnlockedServer::new(
-            Arc::clone(server),
-            prefix,
-            resolver,
-        )))
-    });
-    unlocked.collect()
-}
-
 impl<'f> ServerTools<'f> {
     /// Returns the servers that have to be asked for what the file doesn't say about their tools.
     pub(crate) fn unlocked_servers(&self) -> impl Iterator<Item = (&'f str, &'f ServerFile)> {
         let is_final = self.is_being_written() || self.has_announced();
-        let servers = self.file.servers.entries().filter(move |_| !is_final);
+        let servers = self.servers.entries().filter(move |_| !is_final);
         let unlocked = servers.filter(|(name, server)| self.is_unlocked(name, &server.value));
         unlocked.map(|(name, server)| (name, &server.value))
     }
@@ -385,7 +339,7 @@ impl<'f> ServerTools<'f> {
     }
 
     fn declared_of(&self, server: &str) -> impl Iterator<Item = &'f ToolFile> {
-        let tools = self.file.tools.entries().map(|(_, tool)| &tool.value);
+        let tools = self.tools.entries().map(|(_, tool)| &tool.value);
         tools.filter(move |tool| {
             let mcp = tool.mcp.value();
             mcp.and_then(|mcp| mcp.server.value())
@@ -401,7 +355,7 @@ impl<'f> ServerTools<'f> {
         let Some(server) = tool.mcp.value().and_then(|mcp| mcp.server.value()) else {
             return false;
         };
-        let is_known = self.file.servers.entries().any(|(key, _)| key == server);
+        let is_known = self.servers.entries().any(|(key, _)| key == server);
         is_known
             && self.tool_lock(name, &tool.mcp).is_none()
             && (self.has_announced() || self.server_lock(server).is_none())
@@ -428,62 +382,4 @@ pub(crate) fn warn_about_missing_lock(
         "not locked",
         "`toolq servers lock` asks it once, and writes the file",
     );
-}
-
-/// Resolves a tools file again, as if tools.lock had what a server announces.
-#[derive(Debug)]
-struct ListingResolver {
-    document: Arc<ToolsDocument>,
-    /// tools.lock, and what servers have announced.
-    lock: Mutex<ToolsLock>,
-    /// The problems that the file has without what servers announce.
-    known: HashSet<String>,
-}
-
-impl ToolResolver for ListingResolver {
-    fn resolve_tools(
-        &self,
-        server: &Arc<ServerConfig>,
-        lock: &ServerLock,
-    ) -> Result<(Vec<Arc<Tool>>, Vec<String>), String> {
-        let mut with_server = self
-            .lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        with_server
-            .servers
-            .insert(server.name.clone(), lock.clone());
-        let lock = LockUse::Announced(&with_server);
-        let resolved = self.document.resolve(lock, Vec::new());
-        let messages = |severity: Severity| -> Vec<String> {
-            let problems = resolved.problems.iter();
-            let new = problems
-                .filter(|problem| problem.severity == severity)
-                .map(|problem| problem.message.clone())
-                .filter(|message| !self.known.contains(message));
-            new.collect()
-        };
-        let Some(config) = resolved.tools.as_ref().filter(|_| !resolved.has_errors) else {
-            return Err(messages(Severity::Error).join("; "));
-        };
-        let is_own = |tool: &&Arc<Tool>| matches!(&tool.backing, Some(Backing::Mcp(mcp)) if mcp.server.name == server.name);
-        let own = config.tools.iter().filter(is_own);
-        let own = own.map(|tool| on_server(tool, server));
-        Ok((own.collect(), messages(Severity::Warning)))
-    }
-
-    fn keep_lock(&self, server: &str, lock: &ServerLock) {
-        let mut kept = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.servers.insert(server.to_owned(), lock.clone());
-    }
-}
-
-/// Returns a tool whose calls go to this server, so that listing and calling its tools share one connection.
-fn on_server(tool: &Arc<Tool>, server: &Arc<ServerConfig>) -> Arc<Tool> {
-    let mut tool = Tool::clone(tool);
-    if let Some(Backing::Mcp(mcp)) = &mut tool.backing {
-        mcp.server = Arc::clone(server);
-    }
-    Arc::new(tool)
 }

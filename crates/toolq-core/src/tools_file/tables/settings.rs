@@ -1,270 +1,157 @@
 //! Settings that are inherited: a tool's own key takes precedence, then the first of `rules` that matches its name and has
 //! the key, then the `defaults` of its server, then those of the file. Tables are layered key by key.
 
-use std::path::{Path, PathBuf};
-
 use globset::{GlobBuilder, GlobMatcher};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::tools_file::sources::Diagnostics;
-use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::arguments::resolve_wrapper;
-use crate::tools_file::tables::calls::{RateForm, check_start_limits};
-use crate::tools_file::tables::command::{Argv, resolve_cwd};
-use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
+use crate::tools_file::spanned::{Field, Spanned};
+use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
 use crate::tools_file::tables::limits::{
-    LimitsFile, RetryFile, TimeoutForm, TimeoutTable, check_max_output, check_resource_limits,
-    check_retry, check_timeout,
+    LimitsFile, RetryFile, TimeoutForm, check_max_output, check_resource_limits, check_retry,
+    check_timeout, layer_limits, layer_retries, layer_timeouts, resolve_retry, resolve_timeout,
 };
-use crate::tools_file::tables::sandbox::{SandboxForm, SandboxTable, check_shared_sandbox};
-use crate::tools_file::tables::tool::ToolFile;
+use crate::tools_file::tables::sandbox::{SandboxForm, check_shared_sandbox, layer_sandboxes};
+use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
 use crate::tools_file::tables::values::SizeText;
-use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
-use crate::tools_file::templates::ToolContext;
+use crate::tools_file::tables::when::{ApproveForm, SafetyForm, resolve_approval};
 use crate::types::{
-    CommandWrapper, Effect, Leftovers, OnDoubt, OnFailure, OutputKind, RuleSetting, SafetyPolicy,
-    SafetyRule, Span, Template,
+    Effect, Leftovers, OnDoubt, OnFailure, OutputKind, RuleSetting, SafetyPolicy, SafetyRule, Span,
+    Tool,
 };
 
-/// Defaults for keys that a tool leaves out.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields)]
-pub struct Defaults {
-    /// Whether calls start only after they are approved.
-    pub approve: Field<ApproveForm>,
-    /// Maximum number of calls of each tool that run at once.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often calls of each tool start.
-    pub rate: Field<RateForm>,
-    /// Time limit of one attempt, or a table of time limits.
-    pub timeout: Field<TimeoutForm>,
-    /// Format of the output.
-    pub output: Field<OutputKind>,
-    /// Maximum size of the output that reaches the model.
-    pub max_output: Field<SizeText>,
-    /// Maximum size of a truncated output that is saved next to the session log.
-    pub max_saved: Field<SizeText>,
-    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
-    /// apply.
-    pub retry: Field<RetryFile>,
-    /// What a failure does to the other calls of its turn.
-    pub on_failure: Field<OnFailure>,
-    /// What a call in doubt does to the later calls of its turn.
-    pub on_doubt: Field<OnDoubt>,
-    /// Number of consecutive failures after which calls of a tool are answered "paused".
-    pub pause_after_failures: Field<u32>,
-    /// Whether to convert inputs that are invalid only because of scalar types.
-    pub coerce: Field<bool>,
-    /// What to do with processes that are still running after a command exits.
-    pub leftovers: Field<Leftovers>,
-    /// Resource limits of a command.
-    pub limits: Field<LimitsFile>,
-    /// Environment variables of every program: names with templates for their values, without values from the input. A
-    /// program's own `env` takes precedence by name. Only in the `defaults` of the file.
-    pub env: Field<SpannedTable<String>>,
-    /// Variables to pass to every program from toolq's own environment, in addition to its own `pass_env`. Only in the
-    /// `defaults` of the file.
-    pub pass_env: Field<Vec<Field<String>>>,
-    /// Working directory of every program, inside the root. Only in the `defaults` of the file.
-    pub cwd: Field<String>,
-    /// What the programs of tools and servers can reach.
-    pub sandbox: Field<SandboxForm>,
-    /// What runs every program: a program and its arguments before that. Only in the `defaults` of the file.
-    pub wrapper: Field<Argv>,
-}
+/// Declares the settings that can be inherited: this is their only list. Each has its type, and how a value is layered over
+/// another one.
+macro_rules! settings {
+    (
+        tool { $($own:ident: $own_type:ty => $own_merge:expr,)* }
+        command { $($program:ident: $program_type:ty => $program_merge:expr,)* }
+    ) => {
+        /// What a tool, a rule or `defaults` says about settings that can be inherited.
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct Settings {
+            $(pub(crate) $own: Field<$own_type>,)*
+            $(pub(crate) $program: Field<$program_type>,)*
+        }
 
-/// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
-pub struct RuleFile {
-    /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
-    pub tools: Field<String>,
-    /// Whether their calls may run in parallel with other safe calls.
-    pub concurrency_safe: Field<bool>,
-    /// What they do to the world.
-    pub effect: Field<Effect>,
-    /// Whether their calls start only after they are approved.
-    pub approve: Field<ApproveForm>,
-    /// Maximum number of calls of each tool that run at once.
-    #[schemars(range(min = 1))]
-    pub max_parallel: Field<u32>,
-    /// How often calls of each tool start.
-    pub rate: Field<RateForm>,
-    /// Time limit of one attempt, or a table of time limits.
-    pub timeout: Field<TimeoutForm>,
-    /// Format of the output.
-    pub output: Field<OutputKind>,
-    /// Maximum size of the output that reaches the model.
-    pub max_output: Field<SizeText>,
-    /// Maximum size of a truncated output that is saved next to the session log.
-    pub max_saved: Field<SizeText>,
-    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
-    /// apply.
-    pub retry: Field<RetryFile>,
-    /// What a failure does to the other calls of its turn.
-    pub on_failure: Field<OnFailure>,
-    /// What a call in doubt does to the later calls of its turn.
-    pub on_doubt: Field<OnDoubt>,
-    /// Number of consecutive failures after which calls of a tool are answered "paused".
-    pub pause_after_failures: Field<u32>,
-    /// Whether to convert inputs that are invalid only because of scalar types.
-    pub coerce: Field<bool>,
-    /// What to do with processes that are still running after a command exits.
-    pub leftovers: Field<Leftovers>,
-    /// Resource limits of a command.
-    pub limits: Field<LimitsFile>,
-    /// What their programs can reach.
-    pub sandbox: Field<SandboxForm>,
-}
+        impl Settings {
+            /// Returns these settings, and those of `lower` for what they leave out.
+            pub(crate) fn over(&self, lower: &Self) -> Self {
+                Self {
+                    $($own: self.$own.over(&lower.$own, $own_merge),)*
+                    $($program: self.$program.over(&lower.$program, $program_merge),)*
+                }
+            }
 
-/// Returns the settings of `upper`, with those that it lacks taken from `lower`.
-pub(crate) fn layer(upper: &Defaults, lower: &Defaults) -> Defaults {
-    Defaults {
-        approve: upper.approve.or(&lower.approve),
-        max_parallel: upper.max_parallel.or(&lower.max_parallel),
-        rate: upper.rate.or(&lower.rate),
-        timeout: layer_table(&upper.timeout, &lower.timeout, layer_timeouts),
-        output: upper.output.or(&lower.output),
-        max_output: upper.max_output.or(&lower.max_output),
-        max_saved: upper.max_saved.or(&lower.max_saved),
-        retry: layer_table(&upper.retry, &lower.retry, layer_retries),
-        on_failure: upper.on_failure.or(&lower.on_failure),
-        on_doubt: upper.on_doubt.or(&lower.on_doubt),
-        pause_after_failures: upper.pause_after_failures.or(&lower.pause_after_failures),
-        coerce: upper.coerce.or(&lower.coerce),
-        leftovers: upper.leftovers.or(&lower.leftovers),
-        limits: layer_table(&upper.limits, &lower.limits, layer_limits),
-        // Only the file's own `defaults` have these; `CommandDefaults` resolves them.
-        env: Field::Missing,
-        pass_env: Field::Missing,
-        cwd: Field::Missing,
-        sandbox: layer_table(&upper.sandbox, &lower.sandbox, layer_sandboxes),
-        wrapper: Field::Missing,
-    }
-}
+            /// Returns the keys that are there.
+            pub(crate) fn keys(&self) -> impl Iterator<Item = &'static str> {
+                let keys = [
+                    $((stringify!($own), self.$own.is_missing()),)*
+                    $((stringify!($program), self.$program.is_missing()),)*
+                ];
+                keys.into_iter().filter(|(_, is_missing)| !is_missing).map(|(key, _)| key)
+            }
+        }
 
-/// Returns the names of the settings that a layer has.
-pub(crate) fn present_keys(layer: &Defaults) -> impl Iterator<Item = &'static str> {
-    let keys = [
-        ("approve", layer.approve.is_missing()),
-        ("max_parallel", layer.max_parallel.is_missing()),
-        ("rate", layer.rate.is_missing()),
-        ("timeout", layer.timeout.is_missing()),
-        ("output", layer.output.is_missing()),
-        ("max_output", layer.max_output.is_missing()),
-        ("max_saved", layer.max_saved.is_missing()),
-        ("retry", layer.retry.is_missing()),
-        ("on_failure", layer.on_failure.is_missing()),
-        ("on_doubt", layer.on_doubt.is_missing()),
-        (
-            "pause_after_failures",
-            layer.pause_after_failures.is_missing(),
-        ),
-        ("coerce", layer.coerce.is_missing()),
-        ("leftovers", layer.leftovers.is_missing()),
-        ("limits", layer.limits.is_missing()),
-        ("sandbox", layer.sandbox.is_missing()),
-    ];
-    keys.into_iter()
-        .filter(|(_, is_missing)| !is_missing)
-        .map(|(key, _)| key)
-}
+        impl From<&RuleFile> for Settings {
+            fn from(rule: &RuleFile) -> Self {
+                Self {
+                    $($own: rule.$own.clone(),)*
+                    $($program: rule.$program.clone(),)*
+                }
+            }
+        }
 
-/// Whether a tool has the setting `key` itself. The keys of its `command` aren't looked at.
-pub(crate) fn has_own_key(tool: &ToolFile, key: &str) -> bool {
-    let own = Defaults {
-        approve: tool.approve.clone(),
-        max_parallel: tool.max_parallel.clone(),
-        rate: tool.rate.clone(),
-        timeout: tool.timeout.clone(),
-        output: tool.output.clone(),
-        max_output: tool.max_output.clone(),
-        max_saved: tool.max_saved.clone(),
-        retry: tool.retry.clone(),
-        on_failure: tool.on_failure.clone(),
-        on_doubt: tool.on_doubt.clone(),
-        pause_after_failures: tool.pause_after_failures.clone(),
-        coerce: tool.coerce.clone(),
-        sandbox: tool.sandbox.clone(),
-        ..Defaults::default()
+        impl From<&Defaults> for Settings {
+            fn from(defaults: &Defaults) -> Self {
+                Self {
+                    $($own: defaults.$own.clone(),)*
+                    $($program: defaults.$program.clone(),)*
+                }
+            }
+        }
+
+        impl From<&ToolFile> for Settings {
+            fn from(tool: &ToolFile) -> Self {
+                Self {
+                    $($own: tool.$own.clone(),)*
+                    ..Self::default()
+                }
+            }
+        }
     };
-    key == "effect" && !tool.effect.is_missing() || present_keys(&own).any(|present| present == key)
 }
 
-/// Layers two tables with `merge`, unless one of them is missing or invalid.
-fn layer_table<T: Clone>(upper: &Field<T>, lower: &Field<T>, merge: fn(&T, &T) -> T) -> Field<T> {
-    match (upper, lower) {
-        (Field::Valid(above), Field::Valid(below)) => Field::Valid(Box::new(Spanned {
-            value: merge(&above.value, &below.value),
-            key_span: above.key_span,
-            span: above.span,
-        })),
-        _ => upper.or(lower),
+settings! {
+    tool {
+        approve: ApproveForm => first,
+        max_parallel: u32 => first,
+        rate: RateForm => first,
+        timeout: TimeoutForm => layer_timeouts,
+        output: OutputKind => first,
+        max_output: SizeText => first,
+        max_saved: SizeText => first,
+        retry: RetryFile => layer_retries,
+        on_failure: OnFailure => first,
+        on_doubt: OnDoubt => first,
+        pause_after_failures: u32 => first,
+        coerce: bool => first,
+        sandbox: SandboxForm => layer_sandboxes,
+    }
+    // A tool has these in its `command`.
+    command {
+        leftovers: Leftovers => first,
+        limits: LimitsFile => layer_limits,
     }
 }
 
-/// Returns the sandbox of a tool or a server: its own, and where that leaves something out, that of the defaults.
-pub(crate) fn layer_sandbox(own: &Field<SandboxForm>, defaults: &Defaults) -> Field<SandboxForm> {
-    layer_table(own, &defaults.sandbox, layer_sandboxes)
+/// Layers values that hide each other as a whole.
+fn first<T: Clone>(upper: &Spanned<T>, _: &Spanned<T>) -> T {
+    upper.value.clone()
 }
 
-fn layer_sandboxes(upper: &SandboxForm, lower: &SandboxForm) -> SandboxForm {
-    let (SandboxForm::Table(above), SandboxForm::Table(below)) = (upper, lower) else {
-        return upper.clone();
-    };
-    SandboxForm::Table(Box::new(SandboxTable {
-        read: above.read.or(&below.read),
-        write: above.write.or(&below.write),
-        network: above.network.or(&below.network),
-        missing: above.missing.or(&below.missing),
-    }))
-}
-
-fn layer_timeouts(upper: &TimeoutForm, lower: &TimeoutForm) -> TimeoutForm {
-    let (upper, lower) = (timeout_table(upper), timeout_table(lower));
-    TimeoutForm::Table(TimeoutTable {
-        after: upper.after.or(&lower.after),
-        grace: upper.grace.or(&lower.grace),
-        slow: upper.slow.or(&lower.slow),
-        total: upper.total.or(&lower.total),
-    })
-}
-
-fn timeout_table(form: &TimeoutForm) -> TimeoutTable {
-    match form {
-        TimeoutForm::Table(table) => table.clone(),
-        TimeoutForm::Text(after) => TimeoutTable {
-            after: Field::Valid(Box::new(Spanned {
-                key_span: Span::default(),
-                span: Span::default(),
-                value: *after,
-            })),
-            ..TimeoutTable::default()
-        },
+impl Settings {
+    /// Reports values under which no call could run. They are checked once, where they are written, no matter how many tools
+    /// inherit them.
+    pub(crate) fn check(&self, diagnostics: &mut Diagnostics<'_>) {
+        check_timeout(&self.timeout, diagnostics);
+        check_retry(&self.retry, diagnostics);
+        check_max_output(&self.max_output, diagnostics);
+        check_start_limits(&self.max_parallel, &self.rate, diagnostics);
     }
-}
 
-fn layer_retries(upper: &RetryFile, lower: &RetryFile) -> RetryFile {
-    RetryFile {
-        times: upper.times.or(&lower.times),
-        on: upper.on.or(&lower.on),
-        backoff: upper.backoff.or(&lower.backoff),
-        max_backoff: upper.max_backoff.or(&lower.max_backoff),
+    /// Like [`check`](Self::check), for settings that aren't about one tool.
+    pub(crate) fn check_shared(&self, diagnostics: &mut Diagnostics<'_>) {
+        self.check(diagnostics);
+        check_resource_limits(&self.limits, diagnostics);
+        check_shared_sandbox(&self.sandbox, diagnostics);
     }
-}
 
-fn layer_limits(upper: &LimitsFile, lower: &LimitsFile) -> LimitsFile {
-    LimitsFile {
-        cpu: upper.cpu.or(&lower.cpu),
-        memory: upper.memory.or(&lower.memory),
-        files: upper.files.or(&lower.files),
-        processes: upper.processes.or(&lower.processes),
-        file_size: upper.file_size.or(&lower.file_size),
+    /// Returns a tool with these settings, and without anything else. `is_agent` is about its backing.
+    pub(crate) fn resolve(&self, effect: Effect, is_agent: bool) -> Tool {
+        let default = Tool::default();
+        Tool {
+            effect,
+            approve: resolve_approval(self.approve.value(), effect),
+            start_limits: resolve_start_limits(&self.max_parallel, &self.rate),
+            timeout: resolve_timeout(&self.timeout),
+            output: self.output.value().copied().unwrap_or_default(),
+            max_output: self
+                .max_output
+                .value()
+                .map_or(default.max_output, |size| size.0),
+            max_saved: self
+                .max_saved
+                .value()
+                .map_or(default.max_saved, |size| size.0),
+            // Requests to a model's API have no effect.
+            retry: resolve_retry(&self.retry, (!is_agent).then_some(effect)),
+            on_failure: self.on_failure.value().copied().unwrap_or_default(),
+            on_doubt: self.on_doubt.value().copied().unwrap_or_default(),
+            pause_after_failures: self.pause_after_failures.value().copied(),
+            coerce: self.coerce.value().copied().unwrap_or(default.coerce),
+            ..default
+        }
     }
 }
 
@@ -273,6 +160,7 @@ pub(crate) struct ToolRules<'f>(Vec<RuleMatcher<'f>>);
 
 struct RuleMatcher<'f> {
     file: &'f RuleFile,
+    settings: Settings,
     glob_text: &'f str,
     glob: GlobMatcher,
     span: Span,
@@ -284,10 +172,12 @@ impl<'f> ToolRules<'f> {
         rules: &'f Field<Vec<Field<RuleFile>>>,
         diagnostics: &mut Diagnostics<'_>,
     ) -> Self {
-        let each = rules
-            .items()
-            .filter_map(|rule| build_matcher(rule, diagnostics));
-        Self(each.collect())
+        Self(
+            rules
+                .items()
+                .filter_map(|rule| build_matcher(rule, diagnostics))
+                .collect(),
+        )
     }
 
     /// Warns about rules that match no tool.
@@ -315,25 +205,29 @@ impl<'f> ToolRules<'f> {
             .find_map(|rule| rule.file.effect.value().copied())
     }
 
-    /// Returns the defaults of the tool `name`: those of its rules, and below them those of the file.
-    pub(crate) fn layer_defaults(&self, name: &str, defaults: &Defaults) -> Defaults {
-        let rules = self.matching(name).map(|rule| rule.file.to_defaults());
-        let layered = rules.reduce(|upper, lower| layer(&upper, &lower));
-        match layered {
-            Some(upper) => layer(&upper, defaults),
-            None => defaults.clone(),
+    /// Returns what the tool `name` inherits: the settings of its rules, and below them `defaults`.
+    pub(crate) fn layer(&self, name: &str, defaults: &Settings) -> Settings {
+        let mut layered = Settings::default();
+        for rule in self.matching(name) {
+            layered = layered.over(&rule.settings);
         }
+        layered.over(defaults)
     }
 
     /// Returns which rules set keys that `tool` leaves out, except for its concurrency safety.
     pub(crate) fn list_settings(&self, name: &str, tool: &ToolFile) -> Vec<RuleSetting> {
-        let mut settings: Vec<RuleSetting> = Vec::new();
+        let effect_key = |effect: &Field<Effect>| (!effect.is_missing()).then_some("effect");
+        // The keys of its `command` aren't looked at.
+        let mut set_keys: Vec<&str> = Settings::from(tool).keys().collect();
+        set_keys.extend(effect_key(&tool.effect));
+        let mut settings = Vec::new();
         for rule in self.matching(name) {
-            let defaults = rule.file.to_defaults();
-            let effect = (!rule.file.effect.is_missing()).then_some("effect");
-            for key in effect.into_iter().chain(present_keys(&defaults)) {
-                let is_set = settings.iter().any(|setting| setting.key == key);
-                if !is_set && !has_own_key(tool, key) {
+            for key in effect_key(&rule.file.effect)
+                .into_iter()
+                .chain(rule.settings.keys())
+            {
+                if !set_keys.contains(&key) {
+                    set_keys.push(key);
                     settings.push(RuleSetting {
                         key,
                         glob: rule.glob_text.to_owned(),
@@ -344,14 +238,15 @@ impl<'f> ToolRules<'f> {
         settings
     }
 
-    /// Returns what decides whether calls of the tool `name` are concurrency-safe. `effect` is its own.
+    /// Returns what decides whether calls of the tool `name` are concurrency-safe. What the lock says is below all that
+    /// the file says.
     pub(crate) fn resolve_safety(
         &self,
         name: &str,
-        declared: Option<&SafetyForm>,
-        effect: Option<Effect>,
+        tool: &ToolFile,
+        locked_effect: Option<Effect>,
     ) -> SafetyPolicy {
-        match declared {
+        match tool.concurrency_safe.value() {
             Some(SafetyForm::Boolean(safe)) => return SafetyPolicy::Declared(*safe),
             Some(SafetyForm::Table(table)) => {
                 return SafetyPolicy::When(
@@ -371,35 +266,13 @@ impl<'f> ToolRules<'f> {
         if let Some(policy) = safety_rule(|rule| rule.concurrency_safe.value().copied()) {
             return policy;
         }
-        if let Some(effect) = effect {
-            return SafetyPolicy::Effect(effect == Effect::Read);
+        let by_effect = |effect: &Effect| SafetyPolicy::Effect(*effect == Effect::Read);
+        if let Some(effect) = tool.effect.value() {
+            return by_effect(effect);
         }
         safety_rule(|rule| rule.effect.value().map(|effect| *effect == Effect::Read))
-            .unwrap_or(SafetyPolicy::Default)
-    }
-}
-
-impl RuleFile {
-    /// Returns the settings that `defaults` has, too.
-    fn to_defaults(&self) -> Defaults {
-        Defaults {
-            approve: self.approve.clone(),
-            max_parallel: self.max_parallel.clone(),
-            rate: self.rate.clone(),
-            timeout: self.timeout.clone(),
-            output: self.output.clone(),
-            max_output: self.max_output.clone(),
-            max_saved: self.max_saved.clone(),
-            retry: self.retry.clone(),
-            on_failure: self.on_failure.clone(),
-            on_doubt: self.on_doubt.clone(),
-            pause_after_failures: self.pause_after_failures.clone(),
-            coerce: self.coerce.clone(),
-            leftovers: self.leftovers.clone(),
-            limits: self.limits.clone(),
-            sandbox: self.sandbox.clone(),
-            ..Defaults::default()
-        }
+            .or(locked_effect.as_ref().map(by_effect))
+            .unwrap_or_default()
     }
 }
 
@@ -408,16 +281,11 @@ fn build_matcher<'f>(
     diagnostics: &mut Diagnostics<'_>,
 ) -> Option<RuleMatcher<'f>> {
     let file = &rule.value;
-    let defaults = file.to_defaults();
-    check_timeout(&file.timeout, diagnostics);
-    check_retry(&file.retry, diagnostics);
-    check_max_output(&file.max_output, diagnostics);
-    check_start_limits(&file.max_parallel, &file.rate, diagnostics);
-    check_resource_limits(&file.limits, diagnostics);
-    check_shared_sandbox(&file.sandbox, diagnostics);
+    let settings = Settings::from(file);
+    settings.check_shared(diagnostics);
     let sets_nothing = file.concurrency_safe.is_missing()
         && file.effect.is_missing()
-        && present_keys(&defaults).next().is_none();
+        && settings.keys().next().is_none();
     for (is_missing, message) in [
         (file.tools.is_missing(), "the rule has no `tools`"),
         (sets_nothing, "the rule sets nothing"),
@@ -432,85 +300,30 @@ fn build_matcher<'f>(
         }
     }
     let glob = file.tools.spanned()?;
-    match GlobBuilder::new(&glob.value)
+    Some(RuleMatcher {
+        file,
+        settings,
+        glob_text: &glob.value,
+        glob: compile_glob(glob, diagnostics)?,
+        span: glob.span,
+    })
+}
+
+/// Compiles a glob for whole names, or reports why it isn't one.
+pub(crate) fn compile_glob(
+    glob: &Spanned<String>,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<GlobMatcher> {
+    let built = GlobBuilder::new(&glob.value)
         .literal_separator(false)
-        .build()
-    {
-        Ok(built) => Some(RuleMatcher {
-            file,
-            glob_text: &glob.value,
-            glob: built.compile_matcher(),
-            span: glob.span,
-        }),
-        Err(error) => {
-            diagnostics.error(
-                glob.span,
-                format!("`{}` isn't a valid glob: {}", glob.value, error.kind()),
-                "",
-                "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
-            );
-            None
-        }
+        .build();
+    if let Err(error) = &built {
+        diagnostics.error(
+            glob.span,
+            format!("`{}` isn't a valid glob: {}", glob.value, error.kind()),
+            "",
+            "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
+        );
     }
-}
-
-/// What a program gets if its own keys don't say otherwise.
-#[derive(Debug, Default)]
-pub(crate) struct CommandDefaults {
-    pub(crate) env: Vec<(String, Template)>,
-    pub(crate) pass_env: Vec<String>,
-    /// Absolute.
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) wrapper: Option<CommandWrapper>,
-}
-
-impl CommandDefaults {
-    /// Resolves the keys. Nothing in them can depend on the input of a call.
-    pub(crate) fn resolve(
-        defaults: &Defaults,
-        root: &Path,
-        diagnostics: &mut Diagnostics<'_>,
-    ) -> Self {
-        // Accepts any name, so that a placeholder is reported for what it is.
-        let any_input = json!({"type": "object"});
-        let no_defaults = Self::default();
-        let mut context = ToolContext {
-            schema: &any_input,
-            why_no_input: None,
-            root,
-            paths: Vec::new(),
-            has_no_paths: false,
-            sandbox: None,
-            command_defaults: &no_defaults,
-            wrapper: None,
-            diagnostics,
-        };
-        Self {
-            env: resolve_default_env(&defaults.env, &mut context),
-            pass_env: resolve_pass_env(&defaults.pass_env, &mut context),
-            cwd: resolve_cwd(&defaults.cwd, &mut context),
-            wrapper: resolve_wrapper(&defaults.wrapper, None, &mut context),
-        }
-    }
-
-    /// Adds the variables that a program doesn't set or pass itself.
-    pub(crate) fn add_env(
-        &self,
-        own: Vec<(String, Template)>,
-        own_pass_env: &[String],
-    ) -> Vec<(String, Template)> {
-        let is_own = |name: &String| {
-            own.iter().any(|(known, _)| known == name) || own_pass_env.contains(name)
-        };
-        let added = self.env.iter().filter(|(name, _)| !is_own(name)).cloned();
-        let mut env: Vec<_> = added.collect();
-        env.extend(own);
-        env
-    }
-
-    /// Adds the names of the variables that are passed to every program.
-    pub(crate) fn add_pass_env(&self, own: &[String]) -> Vec<String> {
-        let added = self.pass_env.iter().filter(|name| !own.contains(name));
-        added.chain(own).cloned().collect()
-    }
+    Some(built.ok()?.compile_matcher())
 }

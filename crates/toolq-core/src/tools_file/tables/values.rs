@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde_json::Value;
 
 use crate::text::{parse_bytes, parse_duration};
+use crate::tools_file::spanned::Field;
 use crate::types::{RatePeriod, RetryCondition, StatusRange};
 
 /// A value that is parsed from text or, for some types, from a number.
@@ -310,3 +312,23 @@ impl_scalar!(RateText, "StartsPerPeriod", {
     "pattern": "^ *[1-9][0-9]* */ *[smh] *$",
     "examples": ["10/s", "600/m", "100/h"],
 });
+
+/// The program and its arguments. Each is a template; no shell is involved.
+pub type Argv = Vec<Field<String>>;
+
+/// A JSON object, for tools.schema.json.
+#[derive(JsonSchema)]
+#[schemars(transparent, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct JsonObject(serde_json::Map<String, Value>);
+
+/// A schema, or a file that holds one, for tools.schema.json.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum InputSchema {
+    /// The schema.
+    Schema(JsonObject),
+    /// The path of a file.
+    File(String),
+}

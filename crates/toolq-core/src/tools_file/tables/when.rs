@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 use crate::json::escape_pointer_token;
 use crate::json_schema::{CompiledSchema, find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
+use crate::tools_file::context::{CheckContext, SchemaPlace};
 use crate::tools_file::input_values::{SchemaPresence, allows_type, find_presence};
-use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::schemas::{CheckContext, JsonObject, SchemaPlace};
-use crate::tools_file::tables::tool::{SharedSettings, ToolFile};
-use crate::types::{ApprovalPolicy, Effect, SafetyPolicy, Span};
+use crate::tools_file::spanned::Field;
+use crate::tools_file::tables::values::JsonObject;
+use crate::types::{ApprovalPolicy, Effect, Span};
 
 /// Whether calls start only after they are approved.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -74,23 +74,6 @@ pub struct SafetyTable {
     /// JSON Schema of the inputs whose calls may run in parallel with other safe calls.
     #[schemars(with = "Field<JsonObject>")]
     pub when: Field<Value>,
-}
-
-/// Returns what decides whether calls are concurrency-safe. What the lock says is below all that the file says.
-pub(crate) fn resolve_safety(
-    name: &str,
-    tool: &ToolFile,
-    shared: &SharedSettings<'_>,
-    locked_effect: Option<Effect>,
-) -> SafetyPolicy {
-    let declared = tool.concurrency_safe.value();
-    let rules = shared.rules;
-    match rules.resolve_safety(name, declared, tool.effect.value().copied()) {
-        SafetyPolicy::Default => locked_effect.map_or(SafetyPolicy::Default, |effect| {
-            SafetyPolicy::Effect(effect == Effect::Read)
-        }),
-        policy => policy,
-    }
 }
 
 /// Returns which calls need an approval.
@@ -153,15 +136,11 @@ impl<'f> WhenField<'f> {
 /// Checks each `when` of the tool `name`, whose inputs `input_schema` describes.
 pub(crate) fn check_when(
     name: &str,
-    file: &Spanned<ToolFile>,
+    (safety, approve): (&Field<SafetyForm>, &Field<ApproveForm>),
     input_schema: &Value,
     context: &mut CheckContext<'_, '_>,
 ) {
-    let tool = &file.value;
-    let fields = [
-        WhenField::of_safety(&tool.concurrency_safe),
-        WhenField::of_approve(&tool.approve),
-    ];
+    let fields = [WhenField::of_safety(safety), WhenField::of_approve(approve)];
     for field in fields.into_iter().flatten() {
         let Some(when) = check_shared_when(&field, &["tools", name], context) else {
             continue;
