@@ -11,12 +11,12 @@ use crate::tools_file::yaml::YamlNode;
 use crate::types::{CommandWrapper, FileProblem, Sandbox, Template};
 
 /// What the checks of a file need.
-pub(crate) struct CheckContext<'c, 't> {
+pub(crate) struct CheckContext<'c> {
     pub(crate) tree: &'c YamlNode,
     pub(crate) dir: &'c Path,
     /// The files that hold schemas.
     pub(crate) schema_files: BTreeSet<PathBuf>,
-    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
+    pub(crate) diagnostics: &'c mut Diagnostics,
 }
 
 /// Where a schema is: at these keys, or in the file that they name.
@@ -37,7 +37,7 @@ impl SchemaPlace<'_> {
     }
 }
 
-impl CheckContext<'_, '_> {
+impl CheckContext<'_> {
     /// Reports every error in the schema. Returns whether it is valid.
     pub(crate) fn check_schema(&mut self, schema: &Value, place: SchemaPlace<'_>) -> bool {
         let errors = find_schema_errors(schema);
@@ -63,13 +63,10 @@ impl CheckContext<'_, '_> {
                 "the default violates the schema: {} {}",
                 detail.path, detail.message
             );
-            self.diagnostics.warning(
-                self.tree.span_at(place.keys, &pointer),
+            self.diagnostics.warning((self.tree.span_at(place.keys, &pointer), "not filled in where the value is missing"),
                 place.message(&pointer, &message),
-                "not filled in where the value is missing",
                 "a call without this value runs without the default, or is refused if the value is required; change the \
-                 default",
-            );
+                 default");
         }
     }
 
@@ -87,9 +84,11 @@ impl CheckContext<'_, '_> {
                     unknown.key
                 );
                 self.diagnostics.warning(
-                    self.tree.key_span_at(place.keys, &unknown.pointer),
+                    (
+                        self.tree.key_span_at(place.keys, &unknown.pointer),
+                        "ignored",
+                    ),
                     place.message(&unknown.pointer, &message),
-                    "ignored",
                     format!("did you mean `{suggestion}`?"),
                 );
             }
@@ -98,7 +97,7 @@ impl CheckContext<'_, '_> {
 }
 
 /// What resolving one tool, or one server, needs.
-pub(crate) struct ToolContext<'c, 't> {
+pub(crate) struct ToolContext<'c> {
     pub(crate) schema: &'c Value,
     /// Why there is no input, if nothing can depend on one.
     pub(crate) why_no_input: Option<&'static str>,
@@ -111,14 +110,14 @@ pub(crate) struct ToolContext<'c, 't> {
     pub(crate) sandbox: Option<Sandbox>,
     /// What runs the programs.
     pub(crate) wrapper: Option<CommandWrapper>,
-    pub(crate) diagnostics: &'c mut Diagnostics<'t>,
+    pub(crate) diagnostics: &'c mut Diagnostics,
 }
 
-impl<'c, 't> ToolContext<'c, 't> {
+impl<'c> ToolContext<'c> {
     pub(crate) fn new(
         schema: &'c Value,
         programs: &'c ProgramDefaults,
-        diagnostics: &'c mut Diagnostics<'t>,
+        diagnostics: &'c mut Diagnostics,
     ) -> Self {
         Self {
             schema,

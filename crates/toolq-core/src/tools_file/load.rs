@@ -112,7 +112,7 @@ pub fn parse_with_host_tools(
     let document = Arc::new(ToolsDocument {
         file,
         tree,
-        sources,
+        sources: Arc::new(sources),
         dir: dir.to_owned(),
         current_dir: current_dir.to_owned(),
     });
@@ -131,7 +131,7 @@ pub fn parse_with_host_tools(
     // Servers without a lock keep the document.
     let (tree, sources) = match Arc::try_unwrap(document) {
         Ok(document) => (document.tree, document.sources),
-        Err(shared) => (shared.tree.clone(), shared.sources.clone()),
+        Err(shared) => (shared.tree.clone(), Arc::clone(&shared.sources)),
     };
     ParsedToolsFile {
         tools,
@@ -140,7 +140,7 @@ pub fn parse_with_host_tools(
         env_file: env_file.unwrap_or_default(),
         other_files: other_files.unwrap_or_default(),
         tree: Some(tree),
-        sources,
+        sources: Arc::unwrap_or_clone(sources),
     }
 }
 
@@ -149,7 +149,7 @@ pub fn parse_with_host_tools(
 pub(crate) struct ToolsDocument {
     pub(crate) file: Field<ToolsFile>,
     pub(crate) tree: YamlNode,
-    pub(crate) sources: SourceMap,
+    pub(crate) sources: Arc<SourceMap>,
     /// The directory of tools.yaml.
     pub(crate) dir: PathBuf,
     pub(crate) current_dir: PathBuf,
@@ -170,7 +170,7 @@ impl ToolsDocument {
         lock: LockUse<'_>,
         problems: Vec<FileProblem>,
     ) -> ResolvedDocument {
-        let mut diagnostics = Diagnostics::new(&self.sources, problems);
+        let mut diagnostics = Diagnostics::new(Arc::clone(&self.sources), problems);
         let tools = self.file.value().map(|file| {
             let mut context = CheckContext {
                 tree: &self.tree,

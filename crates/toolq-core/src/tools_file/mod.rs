@@ -15,7 +15,7 @@ mod templates;
 mod write;
 mod yaml;
 
-pub use argv::roles::{StartedFile, find_started_files};
+pub use argv::{StartedFile, find_started_files};
 pub use include::{HostToolDeclarations, HostToolProblem};
 pub use lints::environment::find_warnings;
 pub use lints::find_header_warnings;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::text::line_starts;
 use crate::tools_file::spanned::Spanned;
@@ -150,20 +151,38 @@ impl SourcePosition<'_> {
     }
 }
 
+/// Where a problem is: a span, or a span with a label.
+pub(crate) struct Place<'l> {
+    span: Span,
+    label: &'l str,
+}
+
+impl From<Span> for Place<'_> {
+    fn from(span: Span) -> Self {
+        Self { span, label: "" }
+    }
+}
+
+impl<'l> From<(Span, &'l str)> for Place<'l> {
+    fn from((span, label): (Span, &'l str)) -> Self {
+        Self { span, label }
+    }
+}
+
 /// The problems of a tools.yaml and its included files.
-pub(crate) struct Diagnostics<'t> {
-    sources: &'t SourceMap,
+pub(crate) struct Diagnostics {
+    sources: Arc<SourceMap>,
     problems: Vec<FileProblem>,
 }
 
-impl<'t> Diagnostics<'t> {
-    pub(crate) fn new(sources: &'t SourceMap, problems: Vec<FileProblem>) -> Self {
+impl Diagnostics {
+    pub(crate) fn new(sources: Arc<SourceMap>, problems: Vec<FileProblem>) -> Self {
         Self { sources, problems }
     }
 
     /// Returns the texts that the problems are in.
-    pub(crate) fn sources(&self) -> &'t SourceMap {
-        self.sources
+    pub(crate) fn sources(&self) -> &SourceMap {
+        &self.sources
     }
 
     pub(crate) fn push(&mut self, problem: FileProblem) {
@@ -171,24 +190,24 @@ impl<'t> Diagnostics<'t> {
     }
 
     /// Adds an error with a hint.
-    pub(crate) fn error(
+    pub(crate) fn error<'l>(
         &mut self,
-        span: Span,
+        place: impl Into<Place<'l>>,
         message: impl Into<String>,
-        label: &str,
         hint: impl Into<String>,
     ) {
+        let Place { span, label } = place.into();
         self.push(FileProblem::error(span, message, label).with_hint(hint));
     }
 
     /// Adds a warning with a hint.
-    pub(crate) fn warning(
+    pub(crate) fn warning<'l>(
         &mut self,
-        span: Span,
+        place: impl Into<Place<'l>>,
         message: impl Into<String>,
-        label: &str,
         hint: impl Into<String>,
     ) {
+        let Place { span, label } = place.into();
         self.push(FileProblem::warning(span, message, label).with_hint(hint));
     }
 
@@ -240,7 +259,7 @@ impl<'t> Diagnostics<'t> {
         }
     }
 
-    fn source_at(&self, span: Span) -> Option<&'t str> {
+    fn source_at(&self, span: Span) -> Option<&str> {
         self.sources.text().get(span.start..span.start + span.len)
     }
 }

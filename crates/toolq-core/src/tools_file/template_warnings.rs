@@ -19,7 +19,7 @@ const SHELL_OPERATORS: [&str; 12] = [
 const PROGRAMS_WITH_OPERATOR_ARGS: [&str; 8] =
     ["[", "bfs", "expr", "fd", "fdfind", "find", "gfind", "test"];
 
-impl ToolContext<'_, '_> {
+impl ToolContext<'_> {
     /// Warns about `$NAME`. In an argument it may mean something to the program, unless it is the whole value or starts
     /// a path.
     pub(crate) fn warn_about_shell_variable<T: AsRef<str>>(
@@ -48,7 +48,7 @@ impl ToolContext<'_, '_> {
         let span = self.diagnostics.span_within(spanned, &mark.range);
         let message = format!("`{source}` stays text");
         self.diagnostics
-            .warning(span, message, "not replaced", hint);
+            .warning((span, "not replaced"), message, hint);
     }
 
     /// Warns about `{ name }` or `{name|filter}`, if the input can have such a value.
@@ -66,7 +66,7 @@ impl ToolContext<'_, '_> {
                 path.join(".")
             );
             self.diagnostics
-                .warning(span, message, "not replaced", hint);
+                .warning((span, "not replaced"), message, hint);
         }
     }
 
@@ -74,9 +74,8 @@ impl ToolContext<'_, '_> {
     pub(crate) fn warn_about_tilde(&mut self, text: &Spanned<String>) {
         if text.value == "~" || text.value.starts_with("~/") {
             self.diagnostics.warning(
-                text.span,
+                (text.span, "not replaced"),
                 "`~` stays text: only a shell expands it to the home directory",
-                "not replaced",
                 "write the path out; a program can read the home directory from the variable HOME",
             );
         }
@@ -94,15 +93,12 @@ impl ToolContext<'_, '_> {
             *role == ArgRole::Data && SHELL_OPERATORS.contains(&element.value.as_str())
         };
         if let Some((operator, _)) = argv.iter().find(is_operator) {
-            self.diagnostics.warning(
-                operator.span,
+            self.diagnostics.warning((operator.span, "an argument"),
                 format!(
                     "no shell reads the arguments: `{}` is passed to the program",
                     operator.value
                 ),
-                "an argument",
-                "run a shell and pass the values separately: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`",
-            );
+                "run a shell and pass the values separately: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`");
         }
     }
 
@@ -119,9 +115,8 @@ impl ToolContext<'_, '_> {
             return false;
         };
         self.diagnostics.warning(
-            argument.span,
+            (argument.span, "not replaced"),
             format!("`${name}` stays text: no shell reads the arguments"),
-            "not replaced",
             format!("write a value from the input as `{{{name}}}`"),
         );
         true
@@ -160,9 +155,8 @@ impl ToolContext<'_, '_> {
                 .diagnostics
                 .span_within(url, &(start..start + written.len()));
             self.diagnostics.warning(
-                span,
+                (span, "leaves out only the value"),
                 format!("without `{name}`, `{key}=` is sent"),
-                "leaves out only the value",
                 format!(
                     "write `query: {{{key}: \"{written}\"}}`, which leaves out the whole parameter"
                 ),
@@ -187,7 +181,7 @@ const PATH_NAMES: [&str; 12] = [
     "directories",
 ];
 
-impl ToolContext<'_, '_> {
+impl ToolContext<'_> {
     /// Warns about an input whose name says that it is a path, if it isn't named in `paths`. `paths: []` says that no path needs
     /// to stay inside the root, and a sandbox what any path can reach. Returns whether there was a warning.
     pub(crate) fn warn_about_unconfined_path(
@@ -210,12 +204,9 @@ impl ToolContext<'_, '_> {
                 continue;
             }
             let name = path.join(".");
-            self.diagnostics.warning(
-                element.span,
+            self.diagnostics.warning((element.span, "not in `paths`"),
                 format!("`{name}` may lead anywhere: it isn't kept inside the root"),
-                "not in `paths`",
-                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant, and a `sandbox` limits what any path can reach"),
-            );
+                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant, and a `sandbox` limits what any path can reach"));
             return true;
         }
         false

@@ -102,7 +102,7 @@ struct PlaceholderUse<'a> {
     is_whole_template: bool,
 }
 
-impl ToolContext<'_, '_> {
+impl ToolContext<'_> {
     /// Parses the template, and checks it against the tool's schema and `policy`.
     pub(crate) fn resolve_template<T: AsRef<str>>(
         &mut self,
@@ -122,20 +122,14 @@ impl ToolContext<'_, '_> {
                 }
                 MarkKind::DoubleBraces => self.warn_about_double_braces(span, source),
                 MarkKind::LiteralVariable | MarkKind::ForeignPlaceholder if policy.is_code => {}
-                MarkKind::LiteralVariable => self.diagnostics.warning(
-                    span,
+                MarkKind::LiteralVariable => self.diagnostics.warning((span, "not replaced"),
                     format!("`{source}` stays text: environment variables aren't expanded here"),
-                    "not replaced",
-                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`",
-                ),
+                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`"),
                 MarkKind::ShellVariable => self.warn_about_shell_variable(spanned, mark, policy),
                 MarkKind::ForeignPlaceholder => self.warn_about_foreign_placeholder(span, source),
-                MarkKind::InvalidVariable => self.diagnostics.error(
-                    span,
+                MarkKind::InvalidVariable => self.diagnostics.error((span, "neither `${NAME}` nor `${NAME:-default}`"),
                     "`${` doesn't begin a variable here",
-                    "neither `${NAME}` nor `${NAME:-default}`",
-                    "write `$${` for the text `${`",
-                ),
+                    "write `$${` for the text `${`"),
             }
         }
         parsed.template
@@ -148,7 +142,7 @@ impl ToolContext<'_, '_> {
         } else if let Some((why, instead)) = policy.value_refusal {
             let label = "an input value";
             self.diagnostics
-                .error(placeholder.span, why, label, instead);
+                .error((placeholder.span, label), why, instead);
         } else if placeholder.splat {
             self.check_splat(placeholder, &presence, policy);
         }
@@ -173,18 +167,16 @@ impl ToolContext<'_, '_> {
         };
         if !stands_well {
             self.diagnostics.error(
-                placeholder.span,
+                (placeholder.span, "can't be spread here"),
                 "`...` spreads an array over several arguments, and this isn't a whole argument",
-                "can't be spread here",
                 "without `...`, the array is written as JSON",
             );
         } else if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) = presence
             && !allows_type(schema, "array")
         {
             self.diagnostics.error(
-                placeholder.span,
+                (placeholder.span, "only arrays can be spread"),
                 format!("`{}` isn't an array", placeholder.path.join(".")),
-                "only arrays can be spread",
                 "leave `...` out",
             );
         }
@@ -197,7 +189,7 @@ impl ToolContext<'_, '_> {
         let escape_hint = format!("write `{{{source}` if you mean the text `{source}`");
         if let Some(why) = self.why_no_input {
             self.diagnostics
-                .error(placeholder.span, why, "an input value", escape_hint);
+                .error((placeholder.span, "an input value"), why, escape_hint);
             return;
         }
         let message = if depth == 0 {
@@ -210,7 +202,7 @@ impl ToolContext<'_, '_> {
             None => escape_hint,
         };
         self.diagnostics
-            .error(placeholder.span, message, "not in `input_schema`", hint);
+            .error((placeholder.span, "not in `input_schema`"), message, hint);
     }
 
     /// Warns about a value that an input may lack, which needs a `?`.
@@ -218,9 +210,8 @@ impl ToolContext<'_, '_> {
         let name = placeholder.path.join(".");
         let spread = if placeholder.splat { "..." } else { "" };
         self.diagnostics.warning(
-            placeholder.span,
+            (placeholder.span, "may be missing"),
             format!("`{name}` isn't required, but a call without it is refused"),
-            "may be missing",
             format!(
                 "write `{{{name}?{spread}}}` to leave this out then, or add `{name}` to `required`"
             ),
@@ -235,9 +226,8 @@ impl ToolContext<'_, '_> {
             find_presence(self.schema, &path)
         {
             self.diagnostics.warning(
-                span,
+                (span, "not replaced"),
                 format!("`{source}` is the text `{}`", &source[1..]),
-                "not replaced",
                 format!("write one brace on each side: `{{{inner}}}`"),
             );
         }
@@ -274,7 +264,7 @@ fn find_placeholder_use<'a>(
 pub(crate) fn resolve_value_names<'n>(
     dotted_names: impl Iterator<Item = &'n Spanned<String>>,
     unknown_hint: &str,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Vec<Vec<String>> {
     let mut names = Vec::new();
     for dotted in dotted_names {
@@ -282,7 +272,6 @@ pub(crate) fn resolve_value_names<'n>(
             context.diagnostics.error(
                 dotted.span,
                 format!("`{}` isn't a valid name of an input", dotted.value),
-                "",
                 "write `path`, or `file.path` for a nested value",
             );
             continue;
@@ -296,9 +285,8 @@ pub(crate) fn resolve_value_names<'n>(
                 None => unknown_hint.to_owned(),
             };
             context.diagnostics.error(
-                dotted.span,
+                (dotted.span, "not in `input_schema`"),
                 format!("the input has no `{}`", dotted.value),
-                "not in `input_schema`",
                 hint,
             );
         }

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::tools_file::argv::roles::{ArgRole, ArgvReading, ProgramReading};
-
 type Words = Vec<&'static str>;
 
 /// What a line of the table says about its programs.
@@ -376,69 +374,6 @@ impl Operand {
     }
 }
 
-/// Returns the program that runs what it reads from stdin, if there is one.
-pub(crate) fn find_stdin_code_reader<'a>(argv: &[&'a str]) -> Option<&'a str> {
-    let shows_information = |element: &&str| matches!(*element, "--version" | "--help" | "-V");
-    if argv.iter().any(shows_information) {
-        return None;
-    }
-    let reading = ArgvReading::new(argv);
-    let mut programs = reading.programs.iter();
-    let program = programs.find(|program| runs_stdin(program, &reading))?;
-    Some(argv[program.position])
-}
-
-fn runs_stdin(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> bool {
-    let rule = program.rule;
-    let mut options = program
-        .options
-        .iter()
-        .map(|position| reading.argv[*position]);
-    if options.any(|option| is_one_of(option, &rule.stdin_unless)) {
-        return false;
-    }
-    if program.files.iter().any(|file| is_stdin(file)) || inserts_stdin_into_code(program, reading)
-    {
-        return true;
-    }
-    if let Some(text) = find_shell_text(program, reading) {
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        return find_stdin_code_reader(&words).is_some();
-    }
-    let is_default = rule.runs_stdin && !program.has_rest;
-    (is_default || program.is_told_to_run_stdin) && !program.is_given_code
-}
-
-/// Returns the text that a program has a shell run.
-fn find_shell_text(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> Option<String> {
-    let operand = program
-        .rule
-        .operand
-        .filter(|_| program.rule.makes_shell_text())?;
-    let begin = operand
-        .first
-        .checked_sub(1)
-        .and_then(|index| program.operands.get(index))?;
-    Some(reading.argv[*begin..].join(" "))
-}
-
-/// Whether what is read from stdin becomes a part of code, as with `xargs -I% sh -c 'echo %'`.
-fn inserts_stdin_into_code(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> bool {
-    let Some(mark) = program.stdin_mark.filter(|mark| !mark.is_empty()) else {
-        return false;
-    };
-    let mut elements = reading
-        .argv
-        .iter()
-        .zip(&reading.roles)
-        .skip(program.position);
-    elements.any(|(element, role)| *role == ArgRole::Code && element.contains(mark))
-}
-
-fn is_stdin(file: &str) -> bool {
-    matches!(file, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -522,84 +457,6 @@ mod tests {
             "OPTIONS",
         ] {
             assert!(!is_steering_variable(name), "{name}");
-        }
-    }
-
-    /// Without a `stdin`, they would run the input of the model.
-    #[test]
-    fn programs_that_run_their_stdin_are_found() {
-        for (argv, expected) in [
-            ("sh", true),
-            ("bash -s -- {x}", true),
-            ("bash -eu", true),
-            ("sh -c code -- {x}", false),
-            ("sh script.sh", false),
-            ("bash -o pipefail", true),
-            ("bash --version", false),
-            ("python3", true),
-            ("python3 - {x}", true),
-            ("python3 -u -", true),
-            ("python3 /dev/stdin", true),
-            ("python3 -m json.tool", false),
-            ("python3 tool.py {x}", false),
-            ("python3 -c code", false),
-            ("node", true),
-            ("node tool.js", false),
-            ("perl -ne code", false),
-            ("perl", true),
-            ("awk code", false),
-            ("awk -f - {x}", true),
-            ("sed -n p", false),
-            ("env -i bash", true),
-            ("timeout 5 sh -s", true),
-            ("make -f - all", true),
-            ("make -f- all", true),
-            ("make all", false),
-            ("xargs -I% sh -c echo_%", true),
-            ("xargs -I % sh -c echo_%", true),
-            ("xargs sh -c echo", false),
-            ("xargs cat", false),
-            ("sqlite3 app.db", true),
-            ("sqlite3 -safe app.db", false),
-            ("sqlite3 app.db SELECT", false),
-            ("psql -d app", true),
-            ("psql -c SELECT", false),
-            ("ssh host", true),
-            ("ssh -p 22 host bash", true),
-            ("ssh host sudo bash -s", true),
-            ("ssh -l me host cat", false),
-            ("tclsh", true),
-            ("tclsh tool.tcl", false),
-            ("ex -s f", true),
-            ("vim -es f", true),
-            ("vim f", false),
-            ("vim -es -c wq f", false),
-            ("script -q /dev/null", true),
-            ("script -qc ls /dev/null", false),
-            ("setarch x86_64", true),
-            ("setarch x86_64 ls", false),
-            ("i386", true),
-            ("i386 ls", false),
-            ("x86_64", true),
-            ("python3 -i tool.py", true),
-            ("java -version", false),
-            ("parallel", true),
-            ("parallel sh -c", true),
-            ("parallel echo", false),
-            ("chroot /srv", true),
-            ("chroot /srv ls", false),
-            ("sudo -s", true),
-            ("sudo ls", false),
-            ("cat", false),
-            ("jq .", false),
-            ("bin/tool", false),
-        ] {
-            let argv: Vec<&str> = argv.split(' ').collect();
-            assert_eq!(
-                find_stdin_code_reader(&argv).is_some(),
-                expected,
-                "{argv:?}"
-            );
         }
     }
 }

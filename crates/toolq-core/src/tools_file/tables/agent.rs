@@ -114,7 +114,7 @@ const DEFAULT_MAX_DEPTH: u32 = 3;
 /// Returns the backing, or `None` if the endpoint or the model is missing.
 pub(crate) fn resolve_agent(
     file: &Spanned<AgentFile>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<AgentBacking> {
     let agent = &file.value;
     for (field, key, hint) in [
@@ -127,7 +127,7 @@ pub(crate) fn resolve_agent(
     ] {
         if field.is_missing() {
             let message = format!("`agent` has no `{key}`");
-            context.diagnostics.error(file.key_span, message, "", hint);
+            context.diagnostics.error(file.key_span, message, hint);
         }
     }
     let endpoint = agent
@@ -138,7 +138,7 @@ pub(crate) fn resolve_agent(
         .api_key
         .spanned()
         .map(|key| resolve_api_key(key, context));
-    let resolve_text = |field: &Field<String>, policy, context: &mut ToolContext<'_, '_>| {
+    let resolve_text = |field: &Field<String>, policy, context: &mut ToolContext<'_>| {
         let given = field.spanned();
         given.map(|text| context.resolve_template(text, policy))
     };
@@ -169,14 +169,14 @@ pub(crate) fn resolve_agent(
     })
 }
 
-fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_, '_>) -> Option<f64> {
+fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_>) -> Option<f64> {
     let given = field.spanned()?;
     if !(0.0..=2.0).contains(&given.value) {
         let message = format!("{} is out of range", given.value);
         let hint = "leave it out for the default of the API";
         context
             .diagnostics
-            .error(given.span, message, "0 to 2", hint);
+            .error((given.span, "0 to 2"), message, hint);
     }
     Some(given.value)
 }
@@ -185,14 +185,14 @@ fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_, '_>) ->
 fn resolve_object(
     field: &Field<Value>,
     reserved_keys: &[&str],
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<Map<String, Value>> {
     let given = field.spanned()?;
     let Value::Object(object) = &given.value else {
         let hint = "write the members of the request as a mapping";
         context
             .diagnostics
-            .error(given.span, "this must be an object", "", hint);
+            .error(given.span, "this must be an object", hint);
         return None;
     };
     for key in object
@@ -201,7 +201,7 @@ fn resolve_object(
     {
         let message = format!("`{key}` has a key of its own, or is set by toolq itself");
         let hint = "leave it out here";
-        context.diagnostics.error(given.span, message, "", hint);
+        context.diagnostics.error(given.span, message, hint);
     }
     Some(object.clone())
 }
@@ -209,7 +209,7 @@ fn resolve_object(
 /// Resolves the API key, which must consist of variables only: a key in the file couldn't be masked, and anyone who can
 /// read the file could read it. A default may be given for servers that accept any key, but it must be shorter than the
 /// secrets that are masked.
-fn resolve_api_key(key: &Spanned<String>, context: &mut ToolContext<'_, '_>) -> Template {
+fn resolve_api_key(key: &Spanned<String>, context: &mut ToolContext<'_>) -> Template {
     let template = context.resolve_template(key, FIXED_TEXT_POLICY);
     let texts = template.parts.iter().filter_map(|part| match part {
         TemplatePart::Text(text) => Some(text.as_str()),
@@ -242,7 +242,7 @@ fn resolve_api_key(key: &Spanned<String>, context: &mut ToolContext<'_, '_>) -> 
         return template;
     };
     let message = "an API key doesn't belong in a file";
-    context.diagnostics.error(key.span, message, label, hint);
+    context.diagnostics.error((key.span, label), message, hint);
     template
 }
 
@@ -250,7 +250,7 @@ fn resolve_number(
     field: &Field<u32>,
     range: RangeInclusive<u32>,
     default: u32,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> u32 {
     let Some(given) = field.spanned() else {
         return default;
@@ -262,15 +262,14 @@ fn resolve_number(
         };
         let message = format!("{} is out of range", given.value);
         let hint = format!("leave it out for the default of {default}");
-        context.diagnostics.error(given.span, message, &label, hint);
+        context
+            .diagnostics
+            .error((given.span, &*label), message, hint);
     }
     given.value
 }
 
-fn resolve_budget(
-    field: &Field<AgentBudgetFile>,
-    context: &mut ToolContext<'_, '_>,
-) -> AgentBudget {
+fn resolve_budget(field: &Field<AgentBudgetFile>, context: &mut ToolContext<'_>) -> AgentBudget {
     let Some(file) = field.value() else {
         return AgentBudget::default();
     };
@@ -278,7 +277,7 @@ fn resolve_budget(
         let message = "a budget must be greater than 0";
         context
             .diagnostics
-            .error(span, message, "", "leave it out for no limit");
+            .error(span, message, "leave it out for no limit");
     };
     for count in [&file.turns, &file.tokens] {
         if let Some(zero) = count.spanned().filter(|count| count.value == 0) {

@@ -57,7 +57,7 @@ pub(crate) fn allowed_delegates(
 pub(crate) fn check_agents(
     declared: &Field<SpannedTable<ToolFile>>,
     tools: &ToolsConfig,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     for (name, entry) in declared.entries() {
         let (Some(agent), Some(tool)) = (entry.value.agent.value(), tools.get(name)) else {
@@ -72,9 +72,8 @@ pub(crate) fn check_agents(
             {
                 let message = format!("`{}` is listed twice in `tools`", tool_name.value);
                 diagnostics.error(
-                    tool_name.span,
+                    (tool_name.span, "repeated here"),
                     message,
-                    "repeated here",
                     "remove one of them",
                 );
             } else {
@@ -96,15 +95,14 @@ fn check_prices(
     backing: &AgentBacking,
     span: Span,
     tools: &ToolsConfig,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     let models = [Some(&backing.model), backing.fallback_model.as_ref()];
     for model in models.into_iter().flatten().filter_map(Template::sole_text) {
         if tools.prices.for_model(model).is_none() {
             diagnostics.error(
-                span,
+                (span, "needs prices"),
                 format!("`prices` has no entry for {model}"),
-                "needs prices",
                 format!("add `prices: {{{model}: {{input: …, output: …}}}}` next to `tools`"),
             );
         }
@@ -116,7 +114,7 @@ pub(crate) fn check_agent_tool(
     agent: &Tool,
     tool_name: &Spanned<String>,
     tools: &ToolsConfig,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     let Some(tool) = tools.find(&tool_name.value) else {
         let known = tools.tools.iter().map(|tool| tool.name.as_str());
@@ -128,7 +126,7 @@ pub(crate) fn check_agent_tool(
             None => "an agent can only use tools from this file".to_owned(),
         };
         let message = format!("no tool is called `{}`", tool_name.value);
-        return diagnostics.error(tool_name.span, message, "unknown", hint);
+        return diagnostics.error((tool_name.span, "unknown"), message, hint);
     };
     if let (Some(Backing::Builtin(BuiltinTool::NewTask(agents))), Some(Backing::Agent(backing))) =
         (&tool.backing, &agent.backing)
@@ -146,12 +144,11 @@ pub(crate) fn check_agent_tool(
     }
     if static_safety(agent) == Some(true) && static_safety(&tool) == Some(false) {
         diagnostics.error(
-            tool_name.span,
+            (tool_name.span, "not concurrency-safe"),
             format!(
                 "`{}` runs in parallel with other calls, but its tool `{}` can't",
                 agent.name, tool.name
             ),
-            "not concurrency-safe",
             format!(
                 "set `concurrency_safe: false` on `{}`, or remove the tool from its list",
                 agent.name
@@ -168,13 +165,12 @@ fn check_delegates(
     agent: &Tool,
     delegates: &[Arc<Tool>],
     tool_name: &Spanned<String>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     if delegates.is_empty() {
         return diagnostics.error(
-            tool_name.span,
+            (tool_name.span, "no other agent"),
             format!("`new_task` of `{}` has no agent to delegate to", agent.name),
-            "no other agent",
             "remove it from the list, or add another agent to the file",
         );
     }
@@ -182,18 +178,15 @@ fn check_delegates(
         .iter()
         .find(|other| static_safety(other) != Some(true));
     if let Some(other) = unsafe_one.filter(|_| static_safety(agent) == Some(true)) {
-        diagnostics.error(
-            tool_name.span,
+        diagnostics.error((tool_name.span, "not concurrency-safe"),
             format!(
                 "`{}` runs in parallel with other calls, but may delegate to `{}`, which can't",
                 agent.name, other.name
             ),
-            "not concurrency-safe",
             format!(
                 "set `concurrency_safe: false` on `{}`, or list only concurrency-safe agents in its `tools`",
                 agent.name
-            ),
-        );
+            ));
     }
 }
 

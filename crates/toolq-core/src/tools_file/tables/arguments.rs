@@ -31,7 +31,7 @@ pub(crate) fn resolve_arguments(
     argv: &[Field<String>],
     key: Span,
     dashes: &[Vec<String>],
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<(String, Vec<Template>)> {
     report_missing_program(argv, key, context);
     let texts: Vec<&str> = argv
@@ -64,15 +64,14 @@ pub(crate) fn resolve_arguments(
     Some((program, arguments.collect()))
 }
 
-fn report_missing_program(argv: &[Field<String>], key: Span, context: &mut ToolContext<'_, '_>) {
+fn report_missing_program(argv: &[Field<String>], key: Span, context: &mut ToolContext<'_>) {
     if argv
         .first()
         .is_none_or(|first| first.value().is_some_and(String::is_empty))
     {
         context.diagnostics.error(
-            key,
+            (key, "empty"),
             "there is no program to run",
-            "empty",
             "name one: `[cat, --, \"{path}\"]`",
         );
     }
@@ -84,7 +83,7 @@ fn resolve_element(
     role: ArgRole,
     program: &str,
     dashes: &[Vec<String>],
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Template {
     check_no_nul(element, context);
     context.warn_about_tilde(element);
@@ -108,7 +107,7 @@ fn resolve_element(
 
 /// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the
 /// file that contains it.
-pub(crate) fn place_program(program: &str, key: Span, context: &ToolContext<'_, '_>) -> String {
+pub(crate) fn place_program(program: &str, key: Span, context: &ToolContext<'_>) -> String {
     let dir = context.diagnostics.sources().dir_of(key);
     let is_beside_file = program.contains('/') && !program.starts_with('/');
     if !is_beside_file || dir.as_os_str().is_empty() {
@@ -136,7 +135,7 @@ fn require_plain_values(
     template: &Template,
     program: &str,
     path_suffices: bool,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) {
     let is_safe = |path: &[String]| {
         let is_path = context.paths.iter().any(|declared| declared == path);
@@ -154,28 +153,26 @@ fn require_plain_values(
         return;
     }
     context.diagnostics.error(
-        element.span,
+        (element.span, "an input value"),
         format!(
             "an input value can't be an operand of `{program}`, which runs what some texts name"
         ),
-        "an input value",
         find_replacement(program),
     );
 }
 
-pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
+pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_>) {
     if text.value.contains('\0') {
         context.diagnostics.error(
             text.span,
             "a NUL character can't be passed to a program",
-            "",
             "remove it",
         );
     }
 }
 
 /// Whether the argument is `-` or `--` followed by a value that can be any text.
-pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_, '_>) -> bool {
+pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_>) -> bool {
     let [
         TemplatePart::Text(text),
         TemplatePart::Value { path, .. },
@@ -195,13 +192,10 @@ pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_, '_>)
 }
 
 /// Reports an argument for which [`chooses_option`] holds.
-pub(crate) fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
-    context.diagnostics.error(
-        element.span,
+pub(crate) fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>) {
+    context.diagnostics.error((element.span, "any text may stand behind this `-`"),
         "an input value can't choose an option",
-        "any text may stand behind this `-`",
-        "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`",
-    );
+        "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`");
 }
 
 /// Warns about a value at the start of an argument that the schema lets begin with `-`: such a call is refused.
@@ -209,7 +203,7 @@ pub(crate) fn warn_about_leading_dash(
     element: &Spanned<String>,
     template: &Template,
     dashes: &[Vec<String>],
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) {
     let Some(TemplatePart::Value { path, splat, .. }) = template.parts.first() else {
         return;
@@ -232,12 +226,9 @@ pub(crate) fn warn_about_leading_dash(
             (false, true) => "the keyword `pattern`",
             (false, false) => "`minimum: 0`",
         };
-        context.diagnostics.warning(
-            element.span,
+        context.diagnostics.warning((element.span, "may begin with `-`"),
             format!("a call is refused if `{name}` begins with `-`, since the program could take it for an option"),
-            "may begin with `-`",
-            format!("write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"),
-        );
+            format!("write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"));
     }
 }
 
@@ -245,7 +236,7 @@ pub(crate) fn warn_about_leading_dash(
 pub(crate) fn warn_about_unused_dashes(
     dashes: &Field<Vec<Field<String>>>,
     arguments: &[Template],
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) {
     for name in dashes.items() {
         let begins_argument = arguments.iter().any(|argument| {
@@ -272,7 +263,7 @@ pub(crate) fn warn_about_unused_dashes(
         };
         context
             .diagnostics
-            .warning(name.span, message, "has no effect", hint);
+            .warning((name.span, "has no effect"), message, hint);
     }
 }
 
@@ -284,7 +275,7 @@ const WRAPPER_POLICY: TemplatePolicy = TemplatePolicy::ARGUMENT.without_values(
 /// Returns the wrapper, or that of `defaults` if the key is missing. An empty list means no wrapper.
 pub(crate) fn resolve_wrapper(
     field: &Field<Argv>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<CommandWrapper> {
     let Some(list) = field.spanned() else {
         return context.programs.wrapper.clone();
@@ -304,9 +295,7 @@ pub(crate) fn resolve_wrapper(
         context.diagnostics.error(
             list.key_span,
             format!("`{program}` makes shell text of its arguments, so a value could become code"),
-            "",
-            "name a wrapper that runs its arguments as they are, such as `[docker, exec, NAME]`; or make it the tool's own `command`, and pass values in `stdin`",
-        );
+            "name a wrapper that runs its arguments as they are, such as `[docker, exec, NAME]`; or make it the tool's own `command`, and pass values in `stdin`");
     }
     let hands_over_to = find_handover(&texts);
     argv[0] = place_program(&argv[0], list.key_span, context);

@@ -38,7 +38,7 @@ pub(crate) fn resolve_builtins(
     tools: &[Arc<Tool>],
     max_output: u64,
     messages: &MessageTemplates,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<Tool>> {
     let mut found: BTreeMap<&str, Arc<Tool>> = BTreeMap::new();
     for name in names.items() {
@@ -52,9 +52,7 @@ pub(crate) fn resolve_builtins(
             NEW_TASK if agents().is_empty() => diagnostics.error(
                 name.span,
                 "`new_task` delegates to agents, and this file has none",
-                "",
-                "give a tool an `agent`, or leave `new_task` out",
-            ),
+                "give a tool an `agent`, or leave `new_task` out"),
             NEW_TASK => {
                 found.insert(NEW_TASK, Arc::new(new_task_tool(agents(), messages)));
             }
@@ -62,17 +60,14 @@ pub(crate) fn resolve_builtins(
                 let tool = read_output_tool(max_output, messages);
                 found.insert(OUTPUT_READER, Arc::new(tool));
             }
-            unknown => diagnostics.error(
-                name.span,
+            unknown => diagnostics.error((name.span, "unknown"),
                 format!("there is no built-in tool `{unknown}`"),
-                "unknown",
                 match suggest_name(unknown, BUILTIN_NAMES) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         format!("the built-in tools are `{ATTEMPT_COMPLETION}`, `{NEW_TASK}` and `{OUTPUT_READER}`")
                     }
-                },
-            ),
+                }),
         }
     }
     found.into_values().collect()
@@ -82,7 +77,7 @@ pub(crate) fn resolve_builtins(
 pub(crate) fn warn_about_unused_wording(
     messages: &Field<MessagesFile>,
     tools: &[Arc<Tool>],
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     let Some(messages) = messages.value() else {
         return;
@@ -100,9 +95,8 @@ pub(crate) fn warn_about_unused_wording(
     ] {
         if let Some(span) = key_span.filter(|_| !is_builtin(name)) {
             diagnostics.warning(
-                span,
+                (span, "words nothing"),
                 format!("this file doesn't use the built-in tool `{name}`"),
-                "words nothing",
                 "add it to `builtins`; a tool of your own has its texts where it is declared",
             );
         }

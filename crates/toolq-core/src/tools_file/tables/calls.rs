@@ -114,7 +114,7 @@ pub struct LocksFile {
 pub(crate) fn check_start_limits(
     max_parallel: &Field<u32>,
     rate: &Field<RateForm>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     check_not_zero("max_parallel", max_parallel, diagnostics);
     let Some(Spanned {
@@ -130,18 +130,16 @@ pub(crate) fn check_start_limits(
         diagnostics.error(
             *key_span,
             "`rate` has no `per`",
-            "",
             "write `rate: {per: 10/s, burst: 20}`, or `rate: 10/s`",
         );
     }
 }
 
-fn check_not_zero(key: &str, field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) {
+fn check_not_zero(key: &str, field: &Field<u32>, diagnostics: &mut Diagnostics) {
     if let Some(zero) = field.spanned().filter(|field| field.value == 0) {
         diagnostics.error(
-            zero.span,
+            (zero.span, "at least 1"),
             format!("`{key}` would let no call start"),
-            "at least 1",
             "leave it out for no limit",
         );
     }
@@ -175,7 +173,7 @@ fn resolve_rate(form: &RateForm) -> Option<StartRate> {
 /// Returns the limits of hosts, in the order of the file.
 pub(crate) fn resolve_hosts(
     file: &Field<SpannedTable<HostFile>>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<HostLimits> {
     let mut hosts = Vec::new();
     for (name, entry) in file.entries() {
@@ -183,14 +181,14 @@ pub(crate) fn resolve_hosts(
         check_start_limits(max_parallel, rate, diagnostics);
         if max_parallel.is_missing() && rate.is_missing() {
             let hint = format!("write `{name}: {{rate: 10/s}}`, or `max_parallel`");
-            diagnostics.error(entry.key_span, "the host has no limits", "", hint);
+            diagnostics.error(entry.key_span, "the host has no limits", hint);
         }
         match parse_host_name_pattern(name) {
             Ok(pattern) => hosts.push(HostLimits {
                 pattern,
                 limits: resolve_start_limits(max_parallel, rate),
             }),
-            Err((message, hint)) => diagnostics.error(entry.key_span, message, "", hint),
+            Err((message, hint)) => diagnostics.error(entry.key_span, message, hint),
         }
     }
     hosts
@@ -201,7 +199,7 @@ pub(crate) fn resolve_locks(
     field: &Field<LocksFile>,
     is_agent: bool,
     safety: &Field<SafetyForm>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<LockTemplates> {
     let locks = field.spanned()?;
     let file = &locks.value;
@@ -210,15 +208,15 @@ pub(crate) fn resolve_locks(
         context.diagnostics.error(
             locks.key_span,
             "`locks` names nothing",
-            "",
-            "write what calls read or change: `locks: {write: [\"file:{path}\"]}`; leave it out for calls that run alone",
-        );
+            "write what calls read or change: `locks: {write: [\"file:{path}\"]}`; leave it out for calls that run alone");
     }
     if is_agent {
         context.diagnostics.error(
-            locks.key_span,
+            (
+                locks.key_span,
+                "its calls may touch anything that its tools can",
+            ),
             "an agent can't have locks",
-            "its calls may touch anything that its tools can",
             "declare the locks of its tools instead; they hold among its own calls",
         );
     }
@@ -230,7 +228,6 @@ pub(crate) fn resolve_locks(
         context.diagnostics.error(
             safety.key_span,
             "`concurrency_safe` has no effect on calls that change what they lock",
-            "",
             "remove it: calls with `locks` run together unless they lock the same",
         );
     }
@@ -250,23 +247,22 @@ pub(crate) fn resolve_locks(
 pub(crate) fn resolve_cache(
     field: &Field<CacheFile>,
     effect: Effect,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CachePolicy> {
     let cache = field.spanned()?;
     if effect != Effect::Read {
         diagnostics.error(
-            cache.key_span,
+            (cache.key_span, "its calls would do nothing"),
             format!(
                 "a tool with `effect: {}` can't have a `cache`",
                 effect.name()
             ),
-            "its calls would do nothing",
             "write `effect: read` if it changes nothing, or remove `cache`",
         );
     }
     if cache.value.max_age.is_missing() {
         let hint = "say how old a result may be: `cache: {for: 10m}`";
-        diagnostics.error(cache.key_span, "`cache` has no `for`", "", hint);
+        diagnostics.error(cache.key_span, "`cache` has no `for`", hint);
     }
     Some(CachePolicy {
         max_age: cache.value.max_age.value()?.0,
@@ -278,7 +274,7 @@ pub(crate) fn resolve_once(
     field: &Field<OnceForm>,
     effect: Effect,
     dir: &Path,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<OncePolicy> {
     let once = field.spanned()?;
     let (key, max_age, scope) = match &once.value {
@@ -292,9 +288,11 @@ pub(crate) fn resolve_once(
     let named = key.into_iter().flatten().filter_map(Field::spanned);
     if effect == Effect::Read {
         context.diagnostics.error(
-            once.key_span,
+            (
+                once.key_span,
+                "its calls change nothing, so they may run again",
+            ),
             "a tool with `effect: read` can't have `once`",
-            "its calls change nothing, so they may run again",
             "write `effect: write` if it changes something; `cache` keeps the results of reads",
         );
     }
@@ -302,7 +300,6 @@ pub(crate) fn resolve_once(
         context.diagnostics.error(
             once.key_span,
             "`once` names no input",
-            "",
             "say which values name a call: `once: [order_id]`",
         );
     }
@@ -316,9 +313,8 @@ pub(crate) fn resolve_once(
         };
         if path.iter().any(|path| lacks(path)) {
             context.diagnostics.error(
-                dotted.span,
+                (dotted.span, "not in `required`"),
                 format!("a call may lack `{}`, so it can't name one", dotted.value),
-                "not in `required`",
                 "add it to `required`, or leave it out here",
             );
         }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::template::parse_template;
-use crate::tools_file::argv::programs::find_stdin_code_reader;
+use crate::tools_file::argv::find_stdin_code_reader;
 use crate::tools_file::context::{ProgramDefaults, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::arguments::{resolve_arguments, warn_about_unused_dashes};
@@ -73,7 +73,7 @@ pub struct CommandFile {
 pub(crate) fn resolve_command(
     form: &Spanned<CommandForm>,
     (leftovers, limits): (&Field<Leftovers>, &Field<LimitsFile>),
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
     let empty_table = CommandFile::default();
     let (file, argv) = match &form.value {
@@ -81,9 +81,8 @@ pub(crate) fn resolve_command(
         CommandForm::Table(file) => {
             if file.argv.is_missing() {
                 context.diagnostics.error(
-                    form.key_span,
+                    (form.key_span, "no program"),
                     "`command` has no `argv`",
-                    "no program",
                     "add the program and its arguments: `argv: [cat, --, \"{path}\"]`",
                 );
             }
@@ -154,7 +153,7 @@ impl ProgramDefaults {
 pub(crate) fn resolve_auxiliary_command(
     argv: &Spanned<Argv>,
     tool_command: Option<&CommandBacking>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
     let dashes = tool_command.map(|command| command.dashes.clone());
     let dashes = dashes.unwrap_or_default();
@@ -190,7 +189,7 @@ fn use_input(arguments: &[Template], env: &[(String, Template)]) -> bool {
 }
 
 /// Resolves the working directory, which must be inside the root.
-pub(crate) fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '_>) -> PathBuf {
+pub(crate) fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_>) -> PathBuf {
     let root = &context.programs.root;
     let Some(cwd) = field.spanned() else {
         return context.programs.cwd.clone();
@@ -200,16 +199,14 @@ pub(crate) fn resolve_cwd(field: &Field<String>, context: &mut ToolContext<'_, '
     let is_constant = parse_template(&cwd.value).sole_text().is_some();
     if !is_constant {
         context.diagnostics.error(
-            cwd.span,
+            (cwd.span, "must be constant"),
             "`cwd` can't be a template",
-            "must be constant",
             "write the directory out, or pass the value as an argument",
         );
     } else if !inside {
         context.diagnostics.error(
-            cwd.span,
+            (cwd.span, "outside"),
             "`cwd` leads out of the root",
-            "outside",
             "write a directory inside `root`",
         );
     }
@@ -236,10 +233,7 @@ fn is_inside(cwd: &Path, root: &Path) -> bool {
     })
 }
 
-fn resolve_success_exit(
-    field: &Field<Vec<Field<i32>>>,
-    context: &mut ToolContext<'_, '_>,
-) -> Vec<i32> {
+fn resolve_success_exit(field: &Field<Vec<Field<i32>>>, context: &mut ToolContext<'_>) -> Vec<i32> {
     if field.is_missing() {
         return vec![0];
     }
@@ -250,7 +244,6 @@ fn resolve_success_exit(
         context.diagnostics.error(
             code.span,
             format!("{} isn't an exit code", code.value),
-            "",
             "exit codes are 0 to 255",
         );
     }
@@ -264,7 +257,7 @@ fn resolve_success_exit(
 fn resolve_stdin(
     field: &Field<String>,
     templates_use_input: bool,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> StdinSource {
     match field.spanned() {
         None => default_stdin(templates_use_input),
@@ -275,7 +268,7 @@ fn resolve_stdin(
 }
 
 /// Reports a program that runs what it reads from stdin: an error if the file doesn't say what that is.
-fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolContext<'_, '_>) {
+fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolContext<'_>) {
     let texts: Vec<&str> = argv
         .iter()
         .map(|element| element.value().map_or("", String::as_str))
@@ -288,23 +281,17 @@ fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolConte
             let element = argv.iter().filter_map(Field::spanned);
             let element = element.into_iter().find(|element| element.value == program);
             if let Some(element) = element {
-                context.diagnostics.error(
-                    element.span,
+                context.diagnostics.error((element.span, "runs its stdin"),
                     format!("`{program}` runs what it reads from stdin, and the file doesn't say what that is"),
-                    "runs its stdin",
-                    "name a script or write the code here; `stdin: \"{script}\"` hands over a value to be run, `stdin: none` nothing",
-                );
+                    "name a script or write the code here; `stdin: \"{script}\"` hands over a value to be run, `stdin: none` nothing");
             }
         }
         // Whatever the code is, a sandbox limits what it can do.
         Some(_) if context.sandbox.is_some() => {}
         Some(text) if text.value == "input" || parse_template(&text.value).uses_input() => {
-            context.diagnostics.warning(
-                text.span,
+            context.diagnostics.warning((text.span, "an input value"),
                 format!("`{program}` runs what it reads from stdin"),
-                "an input value",
-                "this lets the model run any code; if that is meant, limit what the code can reach with a `sandbox`; if not, name a script and pass the value to it",
-            );
+                "this lets the model run any code; if that is meant, limit what the code can reach with a `sandbox`; if not, name a script and pass the value to it");
         }
         Some(_) => {}
     }
@@ -323,7 +310,7 @@ fn default_stdin(templates_use_input: bool) -> StdinSource {
 pub(crate) fn resolve_describe(
     field: &Field<Argv>,
     backing: Option<&Backing>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<Box<DescribeCommand>> {
     let argv = field.spanned()?;
     let tool_command = match backing {
@@ -361,7 +348,7 @@ pub(crate) fn resolve_probe(
     field: &Field<Argv>,
     effect: Effect,
     backing: Option<&Backing>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
     let argv = field.spanned()?;
     if effect != Effect::Write {
@@ -371,7 +358,6 @@ pub(crate) fn resolve_probe(
                 "this `probe` never runs: the tool's effect is `{}`",
                 effect.name()
             ),
-            "",
             "such a call simply runs again; remove the probe",
         );
     }

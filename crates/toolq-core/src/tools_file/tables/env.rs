@@ -32,7 +32,7 @@ const DEFAULT_POLICY: TemplatePolicy = TemplatePolicy::WITH_VARIABLES.without_va
 /// Resolves `env`. Names are constant, and variables that decide what runs can't contain values from the input.
 pub(crate) fn resolve_env(
     field: &Field<SpannedTable<String>>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Vec<(String, Template)> {
     let mut variables = Vec::new();
     for (name, value) in field.entries() {
@@ -54,7 +54,7 @@ pub(crate) fn resolve_env(
 /// Resolves `env` of `defaults`, which is the same for every call.
 pub(crate) fn resolve_default_env(
     field: &Field<SpannedTable<String>>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Vec<(String, Template)> {
     let mut variables = Vec::new();
     for (name, value) in field.entries() {
@@ -70,7 +70,7 @@ pub(crate) fn resolve_default_env(
 /// Resolves `pass_env`, which consists of names only.
 pub(crate) fn resolve_pass_env(
     field: &Field<Vec<Field<String>>>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Vec<String> {
     let mut names = Vec::new();
     for name in field.items() {
@@ -81,19 +81,17 @@ pub(crate) fn resolve_pass_env(
 }
 
 /// Reports a name that is invalid or reserved.
-fn check_variable_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>) {
+fn check_variable_name(name: &str, span: Span, context: &mut ToolContext<'_>) {
     if !is_variable_name(name) {
         context.diagnostics.error(
-            span,
+            (span, "letters, digits and `_` only"),
             format!("`{name}` isn't a valid name for an environment variable"),
-            "letters, digits and `_` only",
             "names are constant; only values can be templates",
         );
     } else if name.starts_with("TOOLQ_") {
         context.diagnostics.error(
-            span,
+            (span, "toolq sets the variables with this prefix"),
             format!("`{name}` is reserved"),
-            "toolq sets the variables with this prefix",
             "use another name",
         );
     }
@@ -104,10 +102,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Returns the variables of the file. Problems with its lines are reported where tools.yaml names it, since its text mustn't be
 /// shown.
-pub(crate) fn resolve_env_file(
-    field: &Field<String>,
-    context: &mut CheckContext<'_, '_>,
-) -> EnvFile {
+pub(crate) fn resolve_env_file(field: &Field<String>, context: &mut CheckContext<'_>) -> EnvFile {
     let Some(name) = field.spanned() else {
         return EnvFile::default();
     };
@@ -118,16 +113,14 @@ pub(crate) fn resolve_env_file(
         Err(why) => {
             let message = format!("{shown} can't be read: {why}");
             let hint = "create it, or remove `env_file`; its path is relative to tools.yaml";
-            context.diagnostics.error(name.span, message, "", hint);
+            context.diagnostics.error(name.span, message, hint);
             return EnvFile::default();
         }
     };
     let variables = variables.unwrap_or_else(|errors| {
         for error in errors {
             let message = format!("{shown}, line {}: {}", error.line, error.message);
-            context
-                .diagnostics
-                .error(name.span, message, "", error.hint);
+            context.diagnostics.error(name.span, message, error.hint);
         }
         BTreeMap::new()
     });
@@ -299,7 +292,7 @@ pub(crate) fn resolve_secrets(
     defaults: &ProgramDefaults,
     tools: &[Arc<Tool>],
     servers: &ServersByName,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<String> {
     let mut names = BTreeSet::new();
     for name in field.items() {
@@ -310,7 +303,6 @@ pub(crate) fn resolve_secrets(
                     "`{}` isn't a valid name for an environment variable",
                     name.value
                 ),
-                "",
                 "`secrets` lists the names of variables, never their values",
             );
         }

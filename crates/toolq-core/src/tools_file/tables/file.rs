@@ -27,16 +27,17 @@ use crate::tools_file::tables::messages::{
     MessagesFile, resolve_builtin_wording, resolve_messages,
 };
 use crate::tools_file::tables::replay::{NormalizeFile, resolve_normalizers};
-use crate::tools_file::tables::server::{ServerFile, resolve_servers};
-use crate::tools_file::tables::server_tools::ServerTools;
-use crate::tools_file::tables::settings::Settings;
+use crate::tools_file::tables::server::ServerFile;
+use crate::tools_file::tables::server_tools::{ServerTools, resolve_servers};
+use crate::tools_file::tables::settings::{Settings, ToolRules};
 use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
 use crate::tools_file::tables::tools::{ToolParts, resolve_program_defaults, resolve_tools};
 use crate::tools_file::tables::values::PriceNumber;
+use crate::tools_file::tables::when::{WhenField, check_shared_when};
 use crate::tools_file::yaml::YamlNode;
 use crate::tools_lock::LockUse;
 use crate::types::{
-    Effect, EnvFile, FileProblem, FormatPolicy, MicroUsd, ModelPrice, PriceTable, ToolsConfig,
+    Effect, EnvFile, FileProblem, FormatPolicy, MicroUsd, ModelPrice, PriceTable, Span, ToolsConfig,
 };
 
 /// Tools that a model may call, and how toolq runs them.
@@ -207,7 +208,7 @@ pub(crate) fn resolve_tools_file(
     file: &ToolsFile,
     lock: LockUse<'_>,
     current_dir: &Path,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> ToolsConfig {
     check_version(&file.version, context.diagnostics);
     let mut messages = resolve_messages(&file.messages, context.diagnostics);
@@ -219,23 +220,22 @@ pub(crate) fn resolve_tools_file(
     let root = current_dir.join(file.root.value().map_or("", String::as_str));
     let programs =
         resolve_program_defaults(defaults, root.components().collect(), context.diagnostics);
+    check_has_tools(file, context);
+    settings.check_shared(context.diagnostics);
+    check_shared_approvals(file, context);
+    let rules = ToolRules::read(&file.rules, context.diagnostics);
     let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
-    let servers = resolve_servers(
-        &file.servers,
-        &server_tools,
-        defaults,
-        &programs,
-        context.diagnostics,
-    );
+    let servers = resolve_servers(&server_tools, defaults, &programs, context.diagnostics);
     let parts = ToolParts {
         defaults: &settings,
+        rules: &rules,
         programs: &programs,
         normalizers: &normalizers,
         messages: &messages,
         servers: &servers,
         server_tools: &server_tools,
     };
-    let mut tools = resolve_tools(file, &parts, context);
+    let mut tools = resolve_tools(&file.tools, &parts, context);
     // Zero is an error that is reported at its own position.
     let max_output = settings.resolve(Effect::Read, false).max_output.max(1);
     tools.extend(resolve_builtins(
@@ -278,8 +278,35 @@ pub(crate) fn resolve_tools_file(
     tools
 }
 
+fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_>) {
+    let has_host_tools = context.diagnostics.sources().host_text().is_some();
+    let has_entries = !file.tools.is_missing() || file.servers.entries().next().is_some();
+    // An included file that can't be read has an error of its own.
+    let includes_others = !file.include.is_missing();
+    if !has_entries && !includes_others && !has_host_tools {
+        context.diagnostics.error(
+            Span::default(),
+            "the file has no `tools`",
+            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
+        );
+    }
+}
+
+/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule.
+fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_>) {
+    let defaults = file.defaults.value();
+    if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
+        check_shared_when(&field, &["defaults"], context);
+    }
+    for (index, rule) in file.rules.items().enumerate() {
+        if let Some(field) = WhenField::of_approve(&rule.value.approve) {
+            check_shared_when(&field, &["rules", &index.to_string()], context);
+        }
+    }
+}
+
 /// Returns the paths of the files that belong to tools.yaml: included files, the file with variables, and schemas.
-fn list_own_files(env_file: &EnvFile, context: &mut CheckContext<'_, '_>) -> Vec<PathBuf> {
+fn list_own_files(env_file: &EnvFile, context: &mut CheckContext<'_>) -> Vec<PathBuf> {
     let included = context.diagnostics.sources().included();
     let mut files: Vec<PathBuf> = included.map(|(path, _)| context.dir.join(path)).collect();
     files.extend(env_file.path().map(Path::to_owned));
@@ -303,27 +330,25 @@ fn digest_sources(sources: &SourceMap) -> String {
     HEXLOWER.encode(&hasher.finalize())
 }
 
-fn check_version(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) {
+fn check_version(field: &Field<u32>, diagnostics: &mut Diagnostics) {
     if let Some(version) = field.spanned().filter(|version| version.value != 1) {
         diagnostics.error(
             version.span,
             format!("version {} of tools.yaml isn't supported", version.value),
-            "",
             "this toolq supports version 1",
         );
     }
 }
 
-fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics<'_>) -> NonZeroUsize {
+fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics) -> NonZeroUsize {
     let default = NonZeroUsize::new(DEFAULT_CONCURRENCY).unwrap_or(NonZeroUsize::MIN);
     let Some(given) = field.spanned() else {
         return default;
     };
     if !(1..=MAX_CONCURRENCY).contains(&given.value) {
         diagnostics.error(
-            given.span,
+            (given.span, "1 to 10000"),
             format!("{} calls can't run at once", given.value),
-            "1 to 10000",
             "1 turns parallelism off",
         );
     }
@@ -338,7 +363,7 @@ const MAX_PRICE_USD: f64 = 1e6;
 /// Returns the token prices by model name.
 fn resolve_prices(
     file: &Field<SpannedTable<PriceFile>>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> PriceTable {
     let mut prices = BTreeMap::new();
     for (model, entry) in file.entries() {
@@ -348,7 +373,6 @@ fn resolve_prices(
                 diagnostics.error(
                     entry.key_span,
                     format!("the price of {model} has no `{key}`"),
-                    "",
                     format!("add `{key}: …`, in US dollars per million tokens"),
                 );
             }
@@ -367,13 +391,12 @@ fn resolve_prices(
     PriceTable(prices)
 }
 
-fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics<'_>) -> MicroUsd {
+fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics) -> MicroUsd {
     let PriceNumber(usd) = price.value;
     if !(0.0..=MAX_PRICE_USD).contains(&usd) {
         diagnostics.error(
             price.span,
             format!("{usd} isn't a valid price"),
-            "",
             "write US dollars per million tokens: `3.00`",
         );
         return 0;

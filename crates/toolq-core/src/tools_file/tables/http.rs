@@ -74,14 +74,13 @@ const MAX_REDIRECTS: u32 = 10;
 /// Returns the backing, or `None` if there is no URL.
 pub(crate) fn resolve_http(
     file: &Spanned<HttpFile>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<HttpBacking> {
     let http = &file.value;
     if http.url.is_missing() {
         context.diagnostics.error(
-            file.key_span,
+            (file.key_span, "no address"),
             "`http` has no `url`",
-            "no address",
             "add `url: \"https://…\"`",
         );
     }
@@ -127,7 +126,7 @@ pub(crate) fn resolve_http(
 /// Resolves pairs of a constant name and a template.
 fn resolve_pairs(
     table: &Field<SpannedTable<String>>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
     policy_for: impl Fn(&str) -> TemplatePolicy,
 ) -> Vec<(String, Template)> {
     let mut pairs = Vec::new();
@@ -142,25 +141,23 @@ fn resolve_pairs(
 }
 
 /// Reports a name that looks like a template.
-fn check_constant_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>) {
+fn check_constant_name(name: &str, span: Span, context: &mut ToolContext<'_>) {
     if parse_template(name).sole_text().is_none() && !name.is_empty() {
         context.diagnostics.error(
-            span,
+            (span, "must be constant"),
             format!("the name `{name}` can't be a template"),
-            "must be constant",
             "only values can be templates",
         );
     }
 }
 
 /// Returns the body that `form` describes.
-fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_, '_>) -> Option<RequestBody> {
+fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_>) -> Option<RequestBody> {
     let form = http.form.spanned()?;
     if !http.body.is_missing() {
         context.diagnostics.error(
-            form.key_span,
+            (form.key_span, "`body` is there, too"),
             "a request has one body",
-            "`body` is there, too",
             "keep one of them",
         );
     }
@@ -173,7 +170,7 @@ fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_, '_>) -> Option<Re
 fn resolve_body(
     field: &Field<BodyFile>,
     method: HttpMethod,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> RequestBody {
     let Some(tree) = field.spanned() else {
         return if method.has_body() {
@@ -192,7 +189,7 @@ fn resolve_body(
 /// Resolves JSON whose strings are templates.
 pub(crate) fn resolve_body_template(
     node: &Spanned<BodyFile>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> BodyTemplate {
     match &node.value {
         BodyFile::Null(()) => BodyTemplate::Literal(Value::Null),
@@ -234,15 +231,14 @@ fn resolve_success_status(field: &Field<Vec<Field<StatusRangeText>>>) -> Vec<Sta
     field.items().map(|range| range.value.0.clone()).collect()
 }
 
-fn resolve_redirects(field: &Field<u32>, context: &mut ToolContext<'_, '_>) -> u32 {
+fn resolve_redirects(field: &Field<u32>, context: &mut ToolContext<'_>) -> u32 {
     let Some(redirects) = field.spanned() else {
         return 0;
     };
     if redirects.value > MAX_REDIRECTS {
         context.diagnostics.error(
-            redirects.span,
+            (redirects.span, "at most 10"),
             format!("{} redirects are too many", redirects.value),
-            "at most 10",
             "3 are usually enough",
         );
     }
@@ -250,7 +246,7 @@ fn resolve_redirects(field: &Field<u32>, context: &mut ToolContext<'_, '_>) -> u
 }
 
 /// Reports an invalid JSON pointer (RFC 6901, section 3).
-fn check_json_pointer(pointer: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
+fn check_json_pointer(pointer: &Spanned<String>, context: &mut ToolContext<'_>) {
     let text = &pointer.value;
     let has_valid_escapes = text
         .split('~')
@@ -260,8 +256,6 @@ fn check_json_pointer(pointer: &Spanned<String>, context: &mut ToolContext<'_, '
         context.diagnostics.error(
             pointer.span,
             format!("`{text}` isn't a JSON pointer"),
-            "",
-            "put `/` before each name: `/rate`, `/items/0`; in a name, write `~1` for `/` and `~0` for `~`",
-        );
+            "put `/` before each name: `/rate`, `/items/0`; in a name, write `~1` for `/` and `~0` for `~`");
     }
 }

@@ -116,7 +116,7 @@ pub(crate) fn layer_limits(upper: &Spanned<LimitsFile>, lower: &Spanned<LimitsFi
 const MAX_RETRIES: u32 = 100;
 
 /// Reports durations that no call could meet.
-pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagnostics) {
     let Some(table) = field.spanned().map(timeout_table) else {
         return;
     };
@@ -126,9 +126,8 @@ pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagno
         .filter(|duration| duration.value.0 < Duration::from_millis(1))
     {
         diagnostics.error(
-            duration.span,
+            (duration.span, "at least 1ms"),
             "no call can finish within this time",
-            "at least 1ms",
             "leave the key out for the default",
         );
     }
@@ -136,16 +135,15 @@ pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagno
         && total.value.0 < after.0
     {
         diagnostics.error(
-            total.span,
+            (total.span, "less than `after`"),
             "`total` is shorter than one attempt",
-            "less than `after`",
             "`total` covers all attempts and the waits between them",
         );
     }
 }
 
 /// Reports values in `retry` that make no sense.
-pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostics) {
     let Some(retry) = field.value() else {
         return;
     };
@@ -155,9 +153,8 @@ pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostic
         .filter(|times| times.value > MAX_RETRIES)
     {
         diagnostics.error(
-            times.span,
+            (times.span, "at most 100"),
             format!("{} retries are too many", times.value),
-            "at most 100",
             "`timeout: {total: …}` limits retries by time",
         );
     }
@@ -165,21 +162,19 @@ pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostic
         && first.value.0 > longest.0
     {
         diagnostics.error(
-            first.span,
+            (first.span, "the first wait"),
             "`backoff` is longer than `max_backoff`",
-            "the first wait",
             "`backoff` is the first wait and `max_backoff` the longest",
         );
     }
 }
 
 /// Reports a size of zero.
-pub(crate) fn check_max_output(field: &Field<SizeText>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_max_output(field: &Field<SizeText>, diagnostics: &mut Diagnostics) {
     if let Some(size) = field.spanned().filter(|size| size.value.0 == 0) {
         diagnostics.error(
-            size.span,
+            (size.span, "0 bytes"),
             "`max_output` would let nothing through",
-            "0 bytes",
             "leave it out for the default of 64KiB",
         );
     }
@@ -240,18 +235,15 @@ pub(crate) fn resolve_retry(field: &Field<RetryFile>, effect: Option<Effect>) ->
 }
 
 /// Reports conditions in a tool's own `retry` under which a call with side effects would be repeated.
-pub(crate) fn reject_unsafe_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn reject_unsafe_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostics) {
     let retry = field.value().into_iter();
     for reason in retry
         .flat_map(|retry| retry.on.items())
         .filter(|reason| reason.value.0 != RetryCondition::RateLimited)
     {
-        diagnostics.error(
-            reason.span,
+        diagnostics.error((reason.span, "the call may have run"),
             "a tool with effect `write` may only retry calls that surely did not run",
-            "the call may have run",
-            "only `rate_limited` is certain; set `effect: idempotent` if a call may be repeated, or `effect: read`",
-        );
+            "only `rate_limited` is certain; set `effect: idempotent` if a call may be repeated, or `effect: read`");
     }
 }
 
@@ -259,7 +251,7 @@ pub(crate) fn reject_unsafe_retry(field: &Field<RetryFile>, diagnostics: &mut Di
 const MIN_OPEN_FILES: u64 = 4;
 
 /// Reports limits under which no program could run.
-pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut Diagnostics) {
     let Some(limits) = field.value() else {
         return;
     };
@@ -267,9 +259,8 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
         && (cpu.value.0.subsec_nanos() > 0 || cpu.value.0.is_zero())
     {
         diagnostics.error(
-            cpu.span,
+            (cpu.span, "at least 1s"),
             "CPU time can only be limited in whole seconds",
-            "at least 1s",
             "write `1s`, or limit the elapsed time with `timeout`",
         );
     }
@@ -284,12 +275,11 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
         .filter(|files| files.value < MIN_OPEN_FILES)
     {
         diagnostics.error(
-            files.span,
+            (files.span, "at least 4"),
             format!(
                 "{} file descriptors are fewer than a program starts with",
                 files.value
             ),
-            "at least 4",
             "stdin, stdout, stderr and the status descriptor are open when it starts",
         );
     }
@@ -302,11 +292,10 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
     }
 }
 
-fn report_zero_limit(span: Span, name: &str, diagnostics: &mut Diagnostics<'_>) {
+fn report_zero_limit(span: Span, name: &str, diagnostics: &mut Diagnostics) {
     diagnostics.error(
-        span,
+        (span, "must be greater than 0"),
         format!("no program can run with a `{name}` limit of 0"),
-        "must be greater than 0",
         "leave it out for no limit",
     );
 }

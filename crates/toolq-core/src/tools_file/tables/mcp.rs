@@ -34,14 +34,13 @@ pub(crate) fn resolve_mcp(
     file: &Spanned<McpFile>,
     servers: &ServersByName,
     lock: Option<&ToolLock>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<McpBacking> {
     let mcp = &file.value;
     let Some(server_name) = mcp.server.spanned() else {
         context.diagnostics.error(
             file.key_span,
             "`mcp` has no `server`",
-            "",
             "name a key of `servers`: `mcp: {server: NAME}`",
         );
         return None;
@@ -58,7 +57,6 @@ pub(crate) fn resolve_mcp(
         context.diagnostics.error(
             server_name.span,
             format!("there is no server `{}`", server_name.value),
-            "",
             hint,
         );
     }
@@ -69,7 +67,6 @@ pub(crate) fn resolve_mcp(
         context.diagnostics.error(
             arguments.span,
             "`arguments` must be a table",
-            "",
             "write the name of each argument with its value: `{path: \"{path}\"}`",
         );
     }

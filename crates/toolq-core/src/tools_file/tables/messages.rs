@@ -114,7 +114,7 @@ const MESSAGE_PLACEHOLDERS: [&str; 4] = ["tool", "error", "timeout", "details"];
 /// Returns the templates of the texts in `file`.
 pub(crate) fn resolve_messages(
     file: &Field<MessagesFile>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> MessageTemplates {
     let Some(file) = file.value() else {
         return MessageTemplates::new();
@@ -198,10 +198,7 @@ pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemp
 }
 
 /// Refuses a wording of the built-in tools among the messages of one tool.
-pub(crate) fn refuse_builtin_wording(
-    file: &Field<MessagesFile>,
-    diagnostics: &mut Diagnostics<'_>,
-) {
+pub(crate) fn refuse_builtin_wording(file: &Field<MessagesFile>, diagnostics: &mut Diagnostics) {
     let Some(file) = file.value() else {
         return;
     };
@@ -212,15 +209,14 @@ pub(crate) fn refuse_builtin_wording(
     ];
     for span in spans.into_iter().flatten() {
         diagnostics.error(
-            span,
+            (span, "not a text of this tool"),
             "a tool can't word a built-in tool",
-            "not a text of this tool",
             "write it under the `messages` at the top level",
         );
     }
 }
 
-fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics<'_>) {
+fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let parsed = parse_with_marks(&text.value, VariableMode::Literal);
     for mark in parsed.marks {
         let MarkKind::Part(index) = mark.kind else {
@@ -246,9 +242,8 @@ fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics<'_>) {
         };
         let span = diagnostics.span_within(text, &mark.range);
         diagnostics.error(
-            span,
+            (span, "unknown"),
             format!("messages have no placeholder `{source}`"),
-            "unknown",
             hint,
         );
     }

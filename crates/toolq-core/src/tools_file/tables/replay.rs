@@ -21,7 +21,7 @@ pub struct NormalizeFile {
 /// Returns the normalizers of a tool or a file, and reports those that are incomplete or not regular expressions.
 pub(crate) fn resolve_normalizers(
     normalize: &Field<Vec<Field<NormalizeFile>>>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<TextNormalizer> {
     let mut normalizers = Vec::new();
     for file in normalize.items() {
@@ -30,7 +30,6 @@ pub(crate) fn resolve_normalizers(
                 diagnostics.error(
                     file.span,
                     "`pattern` is missing",
-                    "",
                     "write `{pattern: REGEX, with: TEXT}`",
                 );
             }
@@ -42,9 +41,7 @@ pub(crate) fn resolve_normalizers(
             Err(message) => diagnostics.error(
                 pattern.span,
                 format!("this isn't a regular expression: {message}"),
-                "",
-                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are",
-            ),
+                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are"),
         }
     }
     normalizers
@@ -54,7 +51,7 @@ pub(crate) fn resolve_normalizers(
 pub(crate) fn resolve_ignored(
     ignore: &Field<Vec<Field<String>>>,
     compare: Compare,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<IgnorePattern> {
     let compares_whole = matches!(compare, Compare::Exact | Compare::None);
     let mut parts = Vec::new();
@@ -64,15 +61,13 @@ pub(crate) fn resolve_ignored(
             Err(message) => diagnostics.error(
                 part.span,
                 message,
-                "",
                 "`/meta/took_ms` is a path from the top, `//took_ms` a name at any depth",
             ),
         }
         if compares_whole {
             diagnostics.warning(
-                part.span,
+                (part.span, "has no effect"),
                 "`ignore` does nothing for results that are compared as a whole, or not at all",
-                "has no effect",
                 "write `compare: json`, or remove `ignore`",
             );
         }
@@ -85,14 +80,13 @@ pub(crate) fn resolve_normalize(
     field: &Field<Vec<Field<NormalizeFile>>>,
     compare: Compare,
     shared: &[TextNormalizer],
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<TextNormalizer> {
     let mut own = resolve_normalizers(field, diagnostics);
     if let (Compare::Schema | Compare::None, Some(span)) = (compare, field.key_span()) {
         diagnostics.warning(
-            span,
+            (span, "has no effect"),
             "`normalize` does nothing for results whose texts are not compared",
-            "has no effect",
             "write `compare: json` or `compare: exact`, or remove `normalize`",
         );
     }

@@ -10,14 +10,13 @@ use crate::url::parse_host_pattern;
 pub(crate) fn resolve_allowed_hosts(
     hosts: &Field<Vec<Field<String>>>,
     proxy: &Field<String>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<Vec<HostPattern>> {
     let list = hosts.spanned()?;
     if let Some(proxy) = proxy.spanned() {
         context.diagnostics.error(
-            proxy.span,
+            (proxy.span, "not together with `hosts`"),
             "a proxy looks up hosts itself, so toolq can't check their addresses",
-            "not together with `hosts`",
             "leave `proxy` out, or write the server in `url`",
         );
     }
@@ -25,7 +24,6 @@ pub(crate) fn resolve_allowed_hosts(
         context.diagnostics.warning(
             list.span,
             "no host is listed, so every call is refused",
-            "",
             "list hosts: `[api.example.com, \"*.example.org\"]`",
         );
     }
@@ -33,7 +31,7 @@ pub(crate) fn resolve_allowed_hosts(
     for entry in hosts.items() {
         match parse_host_pattern(&entry.value) {
             Ok(pattern) => patterns.push(pattern),
-            Err((message, hint)) => context.diagnostics.error(entry.span, message, "", hint),
+            Err((message, hint)) => context.diagnostics.error(entry.span, message, hint),
         }
     }
     Some(patterns)
@@ -44,17 +42,14 @@ pub(crate) fn resolve_allowed_hosts(
 pub(crate) fn resolve_url(
     url: &Spanned<String>,
     has_hosts: bool,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Template {
     let template = context.resolve_template(url, TemplatePolicy::WITH_VARIABLES);
     if has_hosts {
         if template.sole_value().is_none() {
-            context.diagnostics.error(
-                url.span,
+            context.diagnostics.error((url.span, "contains other text"),
                 "`hosts` only applies to a URL that is a single input value",
-                "contains other text",
-                "write `url: \"{url}\"`, or leave `hosts` out: a server that is written here is the only one allowed",
-            );
+                "write `url: \"{url}\"`, or leave `hosts` out: a server that is written here is the only one allowed");
         }
         return template;
     }
@@ -62,9 +57,8 @@ pub(crate) fn resolve_url(
     match check_url_prefix(&template) {
         Ok(()) => {}
         Err(ServerUrlError::Malformed(why)) => context.diagnostics.error(
-            url.span,
+            (url.span, "no address"),
             why,
-            "no address",
             "write a URL as `https://host/path`; it may begin with a variable",
         ),
         Err(ServerUrlError::HasUser) => report_user(url, context),
@@ -74,16 +68,13 @@ pub(crate) fn resolve_url(
             let span = context
                 .diagnostics
                 .span_within(url, &(start..start + needle.len() + 1));
-            context.diagnostics.error(
-                span,
+            context.diagnostics.error((span, "before the path"),
                 "an input value can't be part of a URL's scheme, user, host or port",
-                "before the path",
                 if template.sole_value().is_some() {
                     "a tool that takes a whole URL needs `hosts: [api.example.com, \"*.example.org\"]`"
                 } else {
                     "write the server out up to its `/`, and put values after it"
-                },
-            );
+                });
         }
     }
     template
@@ -93,14 +84,13 @@ pub(crate) fn resolve_url(
 pub(crate) fn resolve_fixed_url(
     url: &Spanned<String>,
     policy: TemplatePolicy,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Template {
     let template = context.resolve_template(url, policy);
     match check_url_prefix(&template) {
         Err(ServerUrlError::Malformed(why)) => context.diagnostics.error(
-            url.span,
+            (url.span, "no address"),
             why,
-            "no address",
             "write an endpoint as `https://host`; it may begin with a variable",
         ),
         Err(ServerUrlError::HasUser) => report_user(url, context),
@@ -110,13 +100,11 @@ pub(crate) fn resolve_fixed_url(
 }
 
 /// Reports a user or password in a URL, which wouldn't be sent, and would be shown wherever the URL is.
-fn report_user(url: &Spanned<String>, context: &mut ToolContext<'_, '_>) {
+fn report_user(url: &Spanned<String>, context: &mut ToolContext<'_>) {
     context.diagnostics.error(
         url.span,
         "a user and password can't be part of a URL",
-        "",
-        "put `user:password` in Base64 into a variable, and write `headers: {authorization: \"Basic ${CREDENTIALS}\"}`",
-    );
+        "put `user:password` in Base64 into a variable, and write `headers: {authorization: \"Basic ${CREDENTIALS}\"}`");
 }
 
 /// Why the beginning of a URL doesn't name a server that the author fixes.
@@ -202,14 +190,14 @@ const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// Resolves headers, and lowercases their names.
 pub(crate) fn resolve_headers(
     table: &Field<SpannedTable<String>>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
     policy_for: impl Fn(&str) -> TemplatePolicy,
 ) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
     for (name, value) in table.entries() {
         let lower = name.to_ascii_lowercase();
         let mut refuse =
-            |span, message: String, hint| context.diagnostics.error(span, message, "", hint);
+            |span, message: String, hint| context.diagnostics.error(span, message, hint);
         if !is_token(name) {
             let message = format!("`{name}` isn't a valid header name");
             refuse(

@@ -85,7 +85,7 @@ pub(crate) fn layer_sandboxes(
 }
 
 /// Checks the sandbox of a tool, whose paths may have values.
-pub(crate) fn check_sandbox(field: &Field<SandboxForm>, context: &mut ToolContext<'_, '_>) {
+pub(crate) fn check_sandbox(field: &Field<SandboxForm>, context: &mut ToolContext<'_>) {
     let Some(table) = check_form(field, context.diagnostics) else {
         return;
     };
@@ -97,7 +97,7 @@ pub(crate) fn check_sandbox(field: &Field<SandboxForm>, context: &mut ToolContex
 }
 
 /// Checks a sandbox that isn't about one tool, so that its paths can't have values.
-pub(crate) fn check_shared_sandbox(field: &Field<SandboxForm>, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_shared_sandbox(field: &Field<SandboxForm>, diagnostics: &mut Diagnostics) {
     let Some(table) = check_form(field, diagnostics) else {
         return;
     };
@@ -106,7 +106,6 @@ pub(crate) fn check_shared_sandbox(field: &Field<SandboxForm>, diagnostics: &mut
             diagnostics.error(
                 entry.span,
                 "only the `sandbox` of a tool can have values from its input",
-                "",
                 "write the path out here, or declare the sandbox with the tool",
             );
         }
@@ -115,7 +114,7 @@ pub(crate) fn check_shared_sandbox(field: &Field<SandboxForm>, diagnostics: &mut
 
 fn check_form<'f>(
     field: &'f Field<SandboxForm>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<&'f SandboxTable> {
     let form = field.spanned()?;
     match &form.value {
@@ -124,9 +123,7 @@ fn check_form<'f>(
             diagnostics.error(
                 form.span,
                 "`sandbox: true` doesn't say what the program can reach",
-                "",
-                "write `sandbox: {}` to let it read the root and what programs need, change nothing, and reach no network",
-            );
+                "write `sandbox: {}` to let it read the root and what programs need, change nothing, and reach no network");
             None
         }
         SandboxForm::Table(table) => {
@@ -136,13 +133,12 @@ fn check_form<'f>(
     }
 }
 
-fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics<'_>) {
+fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics) {
     for entry in table.read.items().chain(table.write.items()) {
         if entry.value.is_empty() {
             diagnostics.error(
-                entry.span,
+                (entry.span, "empty"),
                 "there is no path",
-                "empty",
                 "`root` is the working root",
             );
         }
@@ -150,7 +146,6 @@ fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics<'_>) {
             diagnostics.error(
                 entry.span,
                 "a path can't contain a NUL character",
-                "",
                 "remove it",
             );
         }
@@ -160,7 +155,6 @@ fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics<'_>) {
             diagnostics.warning(
                 entry.span,
                 "the program can change what other programs run",
-                "",
                 "list what it has to change",
             );
         }
@@ -169,9 +163,8 @@ fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics<'_>) {
         for port in ports.iter().filter_map(Field::spanned) {
             if port.value == 0 {
                 diagnostics.error(
-                    port.span,
+                    (port.span, "1 to 65535"),
                     "0 isn't a port",
-                    "1 to 65535",
                     "`none` allows no port",
                 );
             }
@@ -180,16 +173,15 @@ fn check_entries(table: &SandboxTable, diagnostics: &mut Diagnostics<'_>) {
 }
 
 /// Reports values that `paths` doesn't keep in the root.
-fn check_values(entry: &Spanned<String>, template: &Template, context: &mut ToolContext<'_, '_>) {
+fn check_values(entry: &Spanned<String>, template: &Template, context: &mut ToolContext<'_>) {
     let is_unjudged = |path: &&[String]| !context.paths.iter().any(|declared| declared == path);
     let Some(unjudged) = template.value_paths().find(is_unjudged) else {
         return;
     };
     let name = unjudged.join(".");
     context.diagnostics.error(
-        entry.span,
+        (entry.span, "not in `paths`"),
         format!("`{name}` could be any path: only inputs named in `paths` can be in a sandbox"),
-        "not in `paths`",
         format!("add `paths: [{name}]` to the tool"),
     );
 }

@@ -29,15 +29,14 @@ pub(crate) fn resolve_input_schema<'f>(
     name: &str,
     file: &'f Spanned<ToolFile>,
     server_tools: &ServerTools<'f>,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Cow<'f, Value> {
     let field = &file.value.input_schema;
     if file.value.describe.spanned().is_some() {
         if let Some(schema) = field.spanned() {
             context.diagnostics.error(
-                schema.key_span,
+                (schema.key_span, "which one applies?"),
                 format!("`{name}` has both `input_schema` and `describe`"),
-                "which one applies?",
                 "remove one of them: `describe` prints the schema",
             );
         }
@@ -54,7 +53,7 @@ fn find_undeclared_schema<'f>(
     name: &str,
     file: &'f Spanned<ToolFile>,
     server_tools: &ServerTools<'f>,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Cow<'f, Value> {
     if server_tools.awaits_list(name, &file.value) {
         return Cow::Owned(json!({"type": "object"}));
@@ -68,7 +67,6 @@ fn find_undeclared_schema<'f>(
             Err(problem) => context.diagnostics.error(
                 file.key_span,
                 format!("the input schema of {owner} can't be used: {problem}"),
-                "",
                 "write an `input_schema` of your own",
             ),
         }
@@ -79,7 +77,6 @@ fn find_undeclared_schema<'f>(
         context.diagnostics.error(
             file.key_span,
             format!("`{name}` has no `input_schema`"),
-            "",
             if gets_input {
                 "write one, or take the server's own: `toolq servers lock` asks for it"
             } else {
@@ -94,7 +91,7 @@ fn find_undeclared_schema<'f>(
 fn check_declared_schema<'f>(
     name: &str,
     field: &'f Spanned<Value>,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Cow<'f, Value> {
     let (schema, file) = match &field.value {
         Value::String(file) => match read_schema_file(file, field.span, context) {
@@ -113,7 +110,6 @@ fn check_declared_schema<'f>(
         context.diagnostics.error(
             context.tree.span_at(&keys, "/type"),
             "an input is an object, so its schema must say `type: object`",
-            "",
             "declare the inputs under `properties`",
         );
     }
@@ -121,7 +117,7 @@ fn check_declared_schema<'f>(
 }
 
 /// Returns the schema in a file, whose path is relative to the file that names it.
-fn read_schema_file(name: &str, span: Span, context: &mut CheckContext<'_, '_>) -> Option<Value> {
+fn read_schema_file(name: &str, span: Span, context: &mut CheckContext<'_>) -> Option<Value> {
     let path = context
         .dir
         .join(context.diagnostics.sources().dir_of(span))
@@ -144,9 +140,7 @@ fn read_schema_file(name: &str, span: Span, context: &mut CheckContext<'_, '_>) 
             context.diagnostics.error(
                 span,
                 format!("the schema in {name} can't be used: {why}"),
-                "",
-                "write a schema here, or the path of a JSON file that holds one, relative to this file",
-            );
+                "write a schema here, or the path of a JSON file that holds one, relative to this file");
             None
         }
     }
@@ -168,14 +162,13 @@ pub(crate) fn resolve_output_schema(
     name: &str,
     tool: &ToolFile,
     output: OutputKind,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Option<Arc<CompiledSchema>> {
     let schema = tool.output_schema.spanned()?;
     if let Some(agent) = tool.agent.spanned() {
         context.diagnostics.error(
             agent.key_span,
             "an agent answers with text, which `output_schema` can't check",
-            "",
             "remove `output_schema`",
         );
         return None;
@@ -184,7 +177,6 @@ pub(crate) fn resolve_output_schema(
         context.diagnostics.error(
             schema.key_span,
             "`output_schema` is only for `output: json`",
-            "",
             "write `output: json` next to it",
         );
         return None;
@@ -209,34 +201,30 @@ const MAX_PORTABLE_NAME_BYTES: usize = 64;
 
 /// Checks a name. Every API accepts letters, digits, `_` and `-`. Some accept more, so other visible characters are
 /// only a warning.
-pub(crate) fn check_tool_name(name: &str, span: Span, context: &mut ToolContext<'_, '_>) {
+pub(crate) fn check_tool_name(name: &str, span: Span, context: &mut ToolContext<'_>) {
     let is_portable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > MAX_TOOL_NAME_BYTES {
         context.diagnostics.error(
             span,
             "a tool's name must have 1 to 128 characters",
-            "",
             "choose another name",
         );
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         context.diagnostics.error(
             span,
             "a tool's name can't contain spaces or control characters",
-            "",
             "write `_` instead",
         );
     } else if !name.chars().all(is_portable) {
         context.diagnostics.warning(
             span,
             format!("some APIs reject the name `{name}`"),
-            "",
             "letters, digits, `_` and `-` are accepted everywhere",
         );
     } else if name.len() > MAX_PORTABLE_NAME_BYTES {
         context.diagnostics.warning(
             span,
             format!("some APIs reject a name of {} characters", name.len()),
-            "",
             "up to 64 are accepted everywhere",
         );
     }
@@ -250,14 +238,13 @@ pub(crate) fn check_tool_schema(
     name: &str,
     schema: &Value,
     span: Span,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) {
     for keyword in TOP_KEYWORDS {
         if schema.get(keyword).is_some() {
             context.diagnostics.warning(
                 span,
                 format!("some APIs reject `{keyword}` at the top of the input schema of `{name}`"),
-                "",
                 "write it into the schema of a property, or leave the check to the tool",
             );
         }
@@ -276,7 +263,6 @@ pub(crate) fn check_tool_schema(
         context.diagnostics.warning(
             span,
             format!("some APIs reject the property `{property}` of the input of `{name}`"),
-            "",
             "up to 64 letters, digits, `_`, `-` and `.` are accepted everywhere",
         );
     }

@@ -1,25 +1,17 @@
 //! `servers`, and the tools that they serve.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
-use crate::tools_file::context::{ProgramDefaults, ToolContext};
+use crate::tools_file::context::ToolContext;
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::arguments::resolve_wrapper;
 use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
 use crate::tools_file::tables::command::{CommandForm, resolve_command};
-use crate::tools_file::tables::mcp::ServersByName;
 use crate::tools_file::tables::request::{resolve_fixed_url, resolve_headers};
-use crate::tools_file::tables::sandbox::{
-    SandboxForm, check_shared_sandbox, layer_sandboxes, resolve_sandbox,
-};
-use crate::tools_file::tables::server_tools::ServerTools;
+use crate::tools_file::tables::sandbox::SandboxForm;
 use crate::tools_file::tables::tool::Defaults;
 use crate::tools_file::tables::values::{Argv, DurationText, IdleText};
 use crate::tools_file::templates::TemplatePolicy;
@@ -78,58 +70,16 @@ const DEFAULT_STARTUP: Duration = Duration::from_secs(30);
 /// How often a server is started again if the file doesn't say.
 const DEFAULT_RESTARTS: u32 = 3;
 
-/// Resolves all servers. One that can't be used is left out, with an error.
-pub(crate) fn resolve_servers(
-    declared: &Field<SpannedTable<ServerFile>>,
-    server_tools: &ServerTools<'_>,
-    defaults: &Defaults,
-    programs: &ProgramDefaults,
-    diagnostics: &mut Diagnostics<'_>,
-) -> ServersByName {
-    // A server serves many calls, so nothing about it can depend on the input of one.
-    let no_input = json!({"type": "object", "properties": {}, "additionalProperties": false});
-    let mut servers = BTreeMap::new();
-    for (name, server) in declared.entries() {
-        let mut context = ToolContext {
-            why_no_input: Some(
-                "a server serves many calls, so nothing about it can come from an input",
-            ),
-            sandbox: resolve_sandbox(
-                &server
-                    .value
-                    .sandbox
-                    .over(&defaults.sandbox, layer_sandboxes),
-            ),
-            ..ToolContext::new(&no_input, programs, diagnostics)
-        };
-        check_shared_sandbox(&server.value.sandbox, context.diagnostics);
-        check_tool_settings(name, server, context.diagnostics);
-        context.wrapper = resolve_wrapper(&server.value.wrapper, &mut context);
-        let lock = server_tools.server_lock(name);
-        let is_unlocked = server_tools.is_unlocked(name, &server.value);
-        if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
-            let config = ServerConfig {
-                compares_tools: lock.is_some() || is_unlocked,
-                was_legacy: config.was_legacy && !server_tools.is_being_written(),
-                ..config
-            };
-            servers.insert(name.to_owned(), Arc::new(config));
-        }
-    }
-    servers
-}
-
 /// Checks the name, and the defaults of the server's tools.
-fn check_tool_settings(
+pub(crate) fn check_tool_settings(
     name: &str,
     server: &Spanned<ServerFile>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     if name == "lock" {
         diagnostics.error(
             server.key_span,
             "no server can be called `lock`",
-            "",
             "choose another name: `toolq servers lock` is a command",
         );
     }
@@ -152,19 +102,18 @@ fn check_tool_settings(
             diagnostics.error(
                 span,
                 format!("`{key}` has no meaning for the tools of a server"),
-                "",
                 hint,
             );
         }
     }
 }
 
-fn resolve_server(
+pub(crate) fn resolve_server(
     name: &str,
     lock: Option<&ServerLock>,
     file: &Spanned<ServerFile>,
     defaults: &Defaults,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<ServerConfig> {
     let server = &file.value;
     check_start_limits(&server.max_parallel, &server.rate, context.diagnostics);
@@ -194,26 +143,21 @@ fn resolve_transport(
     name: &str,
     file: &Spanned<ServerFile>,
     defaults: &Defaults,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<ServerTransport> {
     let server = &file.value;
     match (server.command.spanned(), server.url.spanned()) {
         (None, None) => {
-            context.diagnostics.error(
-                file.key_span,
+            context.diagnostics.error((file.key_span, "no program and no address"),
                 format!("the server `{name}` has neither `command` nor `url`"),
-                "no program and no address",
-                "add the program that serves its tools, `command: [npx, -y, \"PACKAGE@VERSION\"]`, or its address, `url: \"https://host/mcp\"`",
-            );
+                "add the program that serves its tools, `command: [npx, -y, \"PACKAGE@VERSION\"]`, or its address, `url: \"https://host/mcp\"`");
             None
         }
         (Some(_), Some(url)) => {
             context.diagnostics.error(
                 url.key_span,
                 format!("the server `{name}` has both `command` and `url`"),
-                "",
-                "keep `command` for a program that toolq starts, or `url` for a server that is running already",
-            );
+                "keep `command` for a program that toolq starts, or `url` for a server that is running already");
             None
         }
         (Some(form), None) => {
@@ -226,7 +170,6 @@ fn resolve_transport(
                 context.diagnostics.error(
                     sandbox.key_span,
                     "`sandbox` has no meaning for a server with a `url`",
-                    "",
                     "remove it: toolq doesn't start such a server, so it can't confine it",
                 );
             }
@@ -234,7 +177,6 @@ fn resolve_transport(
                 context.diagnostics.error(
                     wrapper.key_span,
                     "`wrapper` has no meaning for a server with a `url`",
-                    "",
                     "remove it: toolq starts no program for it",
                 );
             }
@@ -243,9 +185,7 @@ fn resolve_transport(
                 context.diagnostics.error(
                     restarts.key_span,
                     "`restarts` has no meaning for a server with a `url`",
-                    "",
-                    "remove it: toolq doesn't start such a server, and connects to it again whenever it has to",
-                );
+                    "remove it: toolq doesn't start such a server, and connects to it again whenever it has to");
             }
             Some(ServerTransport::Endpoint(resolve_endpoint(
                 url, server, context,
@@ -257,7 +197,7 @@ fn resolve_transport(
 fn resolve_program(
     form: &Spanned<CommandForm>,
     defaults: &Defaults,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
     report_call_keys(&form.value, context);
     let mut program = resolve_command(form, (&Field::Missing, &defaults.limits), context)?;
@@ -269,7 +209,7 @@ fn resolve_program(
 fn resolve_endpoint(
     url: &Spanned<String>,
     server: &ServerFile,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> ServerEndpoint {
     let url = resolve_fixed_url(url, TemplatePolicy::WITH_VARIABLES, context);
     for (name, header) in server.headers.entries() {
@@ -277,7 +217,6 @@ fn resolve_endpoint(
             context.diagnostics.error(
                 header.key_span,
                 format!("`{name}` is set by toolq itself"),
-                "",
                 "leave it out: the protocol defines its value",
             );
         }
@@ -288,19 +227,17 @@ fn resolve_endpoint(
     }
 }
 
-fn report_key_without_url<T>(headers: &Field<T>, context: &mut ToolContext<'_, '_>) {
+fn report_key_without_url<T>(headers: &Field<T>, context: &mut ToolContext<'_>) {
     if let Some(headers) = headers.spanned() {
         context.diagnostics.error(
             headers.key_span,
             "`headers` has no meaning for a server with a `command`",
-            "",
-            "a program gets its secrets from its environment: `command: {argv: […], env: {TOKEN: \"${TOKEN}\"}}`",
-        );
+            "a program gets its secrets from its environment: `command: {argv: […], env: {TOKEN: \"${TOKEN}\"}}`");
     }
 }
 
 /// Reports the keys of a command that are about one call. A server serves many, and nothing of it is left running.
-fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
+fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_>) {
     let CommandForm::Table(file) = form else {
         return;
     };
@@ -316,9 +253,7 @@ fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_, '_>) {
             context.diagnostics.error(
                 span,
                 format!("`{key}` has no meaning for a server"),
-                "",
-                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it",
-            );
+                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use globset::GlobMatcher;
@@ -10,14 +11,17 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json_schema::{SchemaError, find_schema_errors, leave_out_unusable};
+use crate::tools_file::context::{ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::mcp::McpFile;
-use crate::tools_file::tables::server::ServerFile;
-use crate::tools_file::tables::settings::compile_glob;
+use crate::tools_file::tables::arguments::resolve_wrapper;
+use crate::tools_file::tables::mcp::{McpFile, ServersByName};
+use crate::tools_file::tables::sandbox::{check_shared_sandbox, layer_sandboxes, resolve_sandbox};
+use crate::tools_file::tables::server::{ServerFile, check_tool_settings, resolve_server};
+use crate::tools_file::tables::settings::{Settings, compile_glob};
 use crate::tools_file::tables::tool::{Defaults, ToolFile};
 use crate::tools_lock::{LockUse, ToolsLock};
-use crate::types::{Effect, HintPolicy, ServerLock, Span, ToolLock};
+use crate::types::{Effect, HintPolicy, ServerConfig, ServerLock, Span, ToolLock};
 
 /// How many bytes of a digest tell names apart.
 const DIGEST_BYTES: usize = 3;
@@ -38,6 +42,49 @@ pub(crate) struct UndeclaredTool {
     pub(crate) entry: Spanned<ToolFile>,
     /// The schema of its input.
     pub(crate) schema: Value,
+}
+
+/// Resolves all servers. One that can't be used is left out, with an error.
+pub(crate) fn resolve_servers(
+    server_tools: &ServerTools<'_>,
+    defaults: &Defaults,
+    programs: &ProgramDefaults,
+    diagnostics: &mut Diagnostics,
+) -> ServersByName {
+    // A server serves many calls, so nothing about it can depend on the input of one.
+    let no_input = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let mut servers = BTreeMap::new();
+    for (name, server) in server_tools.servers.entries() {
+        let mut context = ToolContext {
+            why_no_input: Some(
+                "a server serves many calls, so nothing about it can come from an input",
+            ),
+            sandbox: resolve_sandbox(
+                &server
+                    .value
+                    .sandbox
+                    .over(&defaults.sandbox, layer_sandboxes),
+            ),
+            ..ToolContext::new(&no_input, programs, diagnostics)
+        };
+        check_shared_sandbox(&server.value.sandbox, context.diagnostics);
+        check_tool_settings(name, server, context.diagnostics);
+        if let Some(defaults) = server.value.defaults.value() {
+            Settings::from(defaults).check(context.diagnostics);
+        }
+        context.wrapper = resolve_wrapper(&server.value.wrapper, &mut context);
+        let lock = server_tools.server_lock(name);
+        let is_unlocked = server_tools.is_unlocked(name, &server.value);
+        if let Some(config) = resolve_server(name, lock, server, defaults, &mut context) {
+            let config = ServerConfig {
+                compares_tools: lock.is_some() || is_unlocked,
+                was_legacy: config.was_legacy && !server_tools.is_being_written(),
+                ..config
+            };
+            servers.insert(name.to_owned(), Arc::new(config));
+        }
+    }
+    servers
 }
 
 impl<'f> ServerTools<'f> {
@@ -105,7 +152,7 @@ impl<'f> ServerTools<'f> {
 
     /// Lists the tools that are only in the lock, and reports those that can't be used. A tool that is declared is not
     /// offered by its own name, too: that would undo what its declaration narrows.
-    pub(crate) fn list_undeclared(&self, diagnostics: &mut Diagnostics<'_>) -> Vec<UndeclaredTool> {
+    pub(crate) fn list_undeclared(&self, diagnostics: &mut Diagnostics) -> Vec<UndeclaredTool> {
         let declared = self.declared_tools();
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         for (name, _) in self.tools.entries() {
@@ -137,7 +184,6 @@ impl<'f> ServerTools<'f> {
                     diagnostics.error(
                         file.key_span,
                         format!("`{name}` would be {owner}, and is {other}"),
-                        "",
                         "give the server another `prefix`, or leave the tool out of its `tools`",
                     );
                     continue;
@@ -151,7 +197,6 @@ impl<'f> ServerTools<'f> {
                     Err(problem) => diagnostics.warning(
                         file.key_span,
                         format!("{owner} is left out: its input schema can't be used: {problem}"),
-                        "",
                         "declare it under `tools` with a schema of your own",
                     ),
                 }
@@ -176,7 +221,7 @@ impl<'f> ServerTools<'f> {
 fn read_globs(
     tools: &Field<Vec<Field<String>>>,
     lock: &ServerLock,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Vec<GlobMatcher>> {
     tools.spanned()?;
     let mut globs = Vec::new();
@@ -186,9 +231,8 @@ fn read_globs(
         };
         if !lock.tools.keys().any(|tool| glob.is_match(tool)) {
             diagnostics.warning(
-                item.span,
+                (item.span, "matches nothing"),
                 format!("no tool of the server matches `{}`", item.value),
-                "matches nothing",
                 "a glob matches the server's own names, without the prefix",
             );
         }
@@ -257,7 +301,7 @@ pub(crate) fn usable_schema<'l>(
     owner: &str,
     lock: &'l ToolLock,
     place: Span,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Result<Cow<'l, Value>, String> {
     let describe = |error: &SchemaError| {
         let text = format!("{} {}", error.pointer, error.message);
@@ -270,7 +314,6 @@ pub(crate) fn usable_schema<'l>(
             diagnostics.warning(
                 place,
                 format!("{owner} has no input schema, so any object is its input"),
-                "",
                 UNCHECKED_HINT,
             );
             (Cow::Owned(json!({})), Vec::new())
@@ -287,7 +330,6 @@ pub(crate) fn usable_schema<'l>(
         diagnostics.warning(
             place,
             format!("a part of the input schema of {owner} isn't checked: {what}"),
-            "",
             UNCHECKED_HINT,
         );
     }
@@ -374,12 +416,9 @@ pub(crate) fn takes_server_schema(tool: &ToolFile) -> bool {
 pub(crate) fn warn_about_missing_lock(
     server: &str,
     file: &Spanned<ServerFile>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
-    diagnostics.warning(
-        file.key_span,
+    diagnostics.warning((file.key_span, "not locked"),
         format!("tools.lock doesn't have the server `{server}`: it is asked for its tools in each run, and whatever it says then holds"),
-        "not locked",
-        "`toolq servers lock` asks it once, and writes the file",
-    );
+        "`toolq servers lock` asks it once, and writes the file");
 }

@@ -113,7 +113,7 @@ fn first<T: Clone>(upper: &Spanned<T>, _: &Spanned<T>) -> T {
 impl Settings {
     /// Reports values under which no call could run. They are checked once, where they are written, no matter how many tools
     /// inherit them.
-    pub(crate) fn check(&self, diagnostics: &mut Diagnostics<'_>) {
+    pub(crate) fn check(&self, diagnostics: &mut Diagnostics) {
         check_timeout(&self.timeout, diagnostics);
         check_retry(&self.retry, diagnostics);
         check_max_output(&self.max_output, diagnostics);
@@ -121,7 +121,7 @@ impl Settings {
     }
 
     /// Like [`check`](Self::check), for settings that aren't about one tool.
-    pub(crate) fn check_shared(&self, diagnostics: &mut Diagnostics<'_>) {
+    pub(crate) fn check_shared(&self, diagnostics: &mut Diagnostics) {
         self.check(diagnostics);
         check_resource_limits(&self.limits, diagnostics);
         check_shared_sandbox(&self.sandbox, diagnostics);
@@ -170,7 +170,7 @@ impl<'f> ToolRules<'f> {
     /// Reads the rules, and reports those that are incomplete or have an invalid glob.
     pub(crate) fn read(
         rules: &'f Field<Vec<Field<RuleFile>>>,
-        diagnostics: &mut Diagnostics<'_>,
+        diagnostics: &mut Diagnostics,
     ) -> Self {
         Self(
             rules
@@ -181,13 +181,12 @@ impl<'f> ToolRules<'f> {
     }
 
     /// Warns about rules that match no tool.
-    pub(crate) fn warn_about_unused(&self, names: &[&str], diagnostics: &mut Diagnostics<'_>) {
+    pub(crate) fn warn_about_unused(&self, names: &[&str], diagnostics: &mut Diagnostics) {
         for matcher in &self.0 {
             if !names.iter().any(|name| matcher.glob.is_match(name)) {
                 diagnostics.warning(
-                    matcher.span,
+                    (matcher.span, "matches nothing"),
                     format!("no tool name matches `{}`", matcher.glob_text),
-                    "matches nothing",
                     "a rule matches whole names; `*` matches any text",
                 );
             }
@@ -278,7 +277,7 @@ impl<'f> ToolRules<'f> {
 
 fn build_matcher<'f>(
     rule: &'f Spanned<RuleFile>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<RuleMatcher<'f>> {
     let file = &rule.value;
     let settings = Settings::from(file);
@@ -292,9 +291,8 @@ fn build_matcher<'f>(
     ] {
         if is_missing {
             diagnostics.error(
-                rule.span,
+                (rule.span, "this rule"),
                 message,
-                "this rule",
                 "write a rule as `{tools: \"get_*\", concurrency_safe: true}`",
             );
         }
@@ -312,7 +310,7 @@ fn build_matcher<'f>(
 /// Compiles a glob for whole names, or reports why it isn't one.
 pub(crate) fn compile_glob(
     glob: &Spanned<String>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<GlobMatcher> {
     let built = GlobBuilder::new(&glob.value)
         .literal_separator(false)
@@ -321,7 +319,6 @@ pub(crate) fn compile_glob(
         diagnostics.error(
             glob.span,
             format!("`{}` isn't a valid glob: {}", glob.value, error.kind()),
-            "",
             "globs can contain `*`, `?`, `[a-z]` and `{one,other}`",
         );
     }

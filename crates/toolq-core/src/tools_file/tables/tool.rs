@@ -237,14 +237,13 @@ pub struct RuleFile {
 }
 
 /// Reports a wrapper of a tool that has no program.
-pub(crate) fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) {
+pub(crate) fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics) {
     let has_program =
         !(tool.command.is_missing() && tool.describe.is_missing() && tool.probe.is_missing());
     if let Some(wrapper) = tool.wrapper.spanned().filter(|_| !has_program) {
         diagnostics.error(
             wrapper.key_span,
             "this tool has no program that the wrapper could run",
-            "",
             "a server has its own: `servers: {NAME: {command: […], wrapper: […]}}`",
         );
     }
@@ -254,14 +253,13 @@ pub(crate) fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics<'_>) 
 pub(crate) fn resolve_empty_output(
     field: &Field<String>,
     output: OutputKind,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<String> {
     let empty = field.spanned()?;
     if output != OutputKind::Json {
         diagnostics.error(
             empty.key_span,
             "`empty` is only for `output: json`",
-            "",
             "an empty text is answered `(no output)`; `messages: {empty_output: TEXT}` words that",
         );
     }
@@ -269,17 +267,13 @@ pub(crate) fn resolve_empty_output(
         diagnostics.error(
             empty.span,
             format!("`empty` isn't JSON: {error}"),
-            "",
             "write the JSON that stands for no output, such as `'[]'` or `'null'`",
         );
     }
     Some(empty.value.clone())
 }
 
-pub(crate) fn resolve_status(
-    tool: &ToolFile,
-    context: &mut ToolContext<'_, '_>,
-) -> StatusTemplates {
+pub(crate) fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_>) -> StatusTemplates {
     let Some(file) = tool.status.value() else {
         return StatusTemplates::default();
     };
@@ -297,14 +291,13 @@ pub(crate) fn resolve_status(
 pub(crate) fn resolve_destructive(
     field: &Field<bool>,
     effect: Effect,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> Option<bool> {
     let destructive = field.spanned()?;
     if destructive.value && effect == Effect::Read {
         diagnostics.error(
             destructive.span,
             "a tool with `effect: read` changes nothing, so it can't be destructive",
-            "",
             "remove `destructive`, or write `effect: write`",
         );
     }

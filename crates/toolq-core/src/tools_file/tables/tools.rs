@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::tools_file::context::{CheckContext, ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
-use crate::tools_file::spanned::Spanned;
+use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::agent::resolve_agent;
 use crate::tools_file::tables::arguments::resolve_wrapper;
 use crate::tools_file::tables::calls::{resolve_cache, resolve_locks, resolve_once};
@@ -15,7 +15,6 @@ use crate::tools_file::tables::command::{
     resolve_command, resolve_cwd, resolve_describe, resolve_probe,
 };
 use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
-use crate::tools_file::tables::file::ToolsFile;
 use crate::tools_file::tables::http::resolve_http;
 use crate::tools_file::tables::limits::reject_unsafe_retry;
 use crate::tools_file::tables::mcp::{ServersByName, resolve_mcp};
@@ -30,13 +29,14 @@ use crate::tools_file::tables::settings::{Settings, ToolRules};
 use crate::tools_file::tables::tool::{
     Defaults, ToolFile, check_wrapped, resolve_destructive, resolve_empty_output, resolve_status,
 };
-use crate::tools_file::tables::when::{WhenField, check_shared_when, check_when};
+use crate::tools_file::tables::when::check_when;
 use crate::tools_file::templates::resolve_value_names;
 use crate::types::{Backing, Effect, MessageTemplates, Span, TextNormalizer, Tool, ToolLock};
 
 /// What the tools of a file inherit, share and refer to, resolved before them.
 pub(crate) struct ToolParts<'p> {
     pub(crate) defaults: &'p Settings,
+    pub(crate) rules: &'p ToolRules<'p>,
     pub(crate) programs: &'p ProgramDefaults,
     pub(crate) normalizers: &'p [TextNormalizer],
     pub(crate) messages: &'p MessageTemplates,
@@ -48,7 +48,7 @@ pub(crate) struct ToolParts<'p> {
 pub(crate) fn resolve_program_defaults(
     defaults: &Defaults,
     root: PathBuf,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> ProgramDefaults {
     // Accepts any name, so that a placeholder is reported for what it is.
     let any_input = json!({"type": "object"});
@@ -71,30 +71,20 @@ pub(crate) fn resolve_program_defaults(
 
 /// Resolves the tools of the file, in its order, followed by those that its servers announce.
 pub(crate) fn resolve_tools(
-    file: &ToolsFile,
+    declared: &Field<SpannedTable<ToolFile>>,
     parts: &ToolParts<'_>,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Vec<Arc<Tool>> {
-    check_has_tools(file, context);
-    parts.defaults.check_shared(context.diagnostics);
-    check_shared_approvals(file, context);
-    for (_, server) in file.servers.entries() {
-        if let Some(defaults) = server.value.defaults.value() {
-            Settings::from(defaults).check(context.diagnostics);
-        }
-    }
-    let rules = ToolRules::read(&file.rules, context.diagnostics);
     let server_tools = parts.server_tools;
     let undeclared = server_tools.list_undeclared(context.diagnostics);
-    let names: Vec<&str> = file
-        .tools
+    let names: Vec<&str> = declared
         .entries()
         .map(|(name, _)| name)
         .chain(undeclared.iter().map(|tool| &*tool.name))
         .collect();
-    rules.warn_about_unused(&names, context.diagnostics);
+    parts.rules.warn_about_unused(&names, context.diagnostics);
     let mut tools = Vec::new();
-    for (name, tool) in file.tools.entries() {
+    for (name, tool) in declared.entries() {
         let schema = resolve_input_schema(name, tool, server_tools, context);
         let keys = &tool.value;
         check_when(
@@ -103,58 +93,30 @@ pub(crate) fn resolve_tools(
             &schema,
             context,
         );
-        let mut resolved = resolve_tool((name, tool, &schema), &rules, parts, context);
+        let mut resolved = resolve_tool((name, tool, &schema), parts, context);
         resolved.awaits_list = server_tools.awaits_list(name, &tool.value);
         resolved.output_schema = resolve_output_schema(name, &tool.value, resolved.output, context);
         tools.push(Arc::new(resolved));
     }
     for tool in &undeclared {
         let declaration = (&*tool.name, &tool.entry, &tool.schema);
-        tools.push(Arc::new(resolve_tool(declaration, &rules, parts, context)));
+        tools.push(Arc::new(resolve_tool(declaration, parts, context)));
     }
     tools
-}
-
-fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
-    let has_host_tools = context.diagnostics.sources().host_text().is_some();
-    let has_entries = !file.tools.is_missing() || file.servers.entries().next().is_some();
-    // An included file that can't be read has an error of its own.
-    let includes_others = !file.include.is_missing();
-    if !has_entries && !includes_others && !has_host_tools {
-        context.diagnostics.error(
-            Span::default(),
-            "the file has no `tools`",
-            "",
-            "add `tools:` with each tool below it, by name; `toolq init` writes an example",
-        );
-    }
-}
-
-/// Checks the `approve: {when: SCHEMA}` of the defaults and of each rule.
-fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_, '_>) {
-    let defaults = file.defaults.value();
-    if let Some(field) = defaults.and_then(|defaults| WhenField::of_approve(&defaults.approve)) {
-        check_shared_when(&field, &["defaults"], context);
-    }
-    for (index, rule) in file.rules.items().enumerate() {
-        if let Some(field) = WhenField::of_approve(&rule.value.approve) {
-            check_shared_when(&field, &["rules", &index.to_string()], context);
-        }
-    }
 }
 
 /// Resolves a tool: its name, keys, and the schema of its input. Problems are added to the diagnostics; if one of them is an
 /// error, the tool must not be used.
 fn resolve_tool(
     (name, file, schema): (&str, &Spanned<ToolFile>, &Value),
-    rules: &ToolRules<'_>,
     parts: &ToolParts<'_>,
-    file_context: &mut CheckContext<'_, '_>,
+    file_context: &mut CheckContext<'_>,
 ) -> Tool {
     let context = &mut ToolContext::new(schema, parts.programs, file_context.diagnostics);
     check_tool_name(name, file.key_span, context);
     check_tool_schema(name, schema, file.key_span, context);
     let tool = &file.value;
+    let rules = parts.rules;
     let own = Settings::from(tool);
     own.check(context.diagnostics);
     let of_server = parts.server_tools.defaults(&tool.mcp).map(Settings::from);
@@ -211,7 +173,7 @@ fn resolve_tool(
 }
 
 /// Resolves what the tool's programs depend on (its paths, sandbox and wrapper) into the context.
-fn resolve_surroundings(tool: &ToolFile, settings: &Settings, context: &mut ToolContext<'_, '_>) {
+fn resolve_surroundings(tool: &ToolFile, settings: &Settings, context: &mut ToolContext<'_>) {
     context.paths = resolve_value_names(
         tool.paths.items(),
         "only inputs in the schema can be kept inside the root",
@@ -228,7 +190,7 @@ fn resolve_surroundings(tool: &ToolFile, settings: &Settings, context: &mut Tool
 pub(crate) fn report_unused_sandbox(
     tool: &ToolFile,
     backing: Option<&Backing>,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) {
     let runs_program = matches!(backing, Some(Backing::Command(_)) | None)
         || !tool.probe.is_missing()
@@ -244,7 +206,6 @@ pub(crate) fn report_unused_sandbox(
     diagnostics.error(
         field.key_span,
         "`sandbox` has no meaning for a tool that runs no program",
-        "",
         hint,
     );
 }
@@ -253,7 +214,7 @@ pub(crate) fn report_unused_sandbox(
 fn resolve_tool_messages(
     tool: &ToolFile,
     shared: &MessageTemplates,
-    diagnostics: &mut Diagnostics<'_>,
+    diagnostics: &mut Diagnostics,
 ) -> MessageTemplates {
     refuse_builtin_wording(&tool.messages, diagnostics);
     let mut templates = shared.clone();
@@ -275,7 +236,7 @@ fn resolve_backing(
     file: &Spanned<ToolFile>,
     settings: &Settings,
     parts: &ToolParts<'_>,
-    context: &mut ToolContext<'_, '_>,
+    context: &mut ToolContext<'_>,
 ) -> Option<Backing> {
     let tool = &file.value;
     let mut given: Vec<Span> = [
@@ -292,9 +253,8 @@ fn resolve_backing(
     given.sort_unstable();
     for second in given.into_iter().skip(1) {
         context.diagnostics.error(
-            second,
+            (second, "the second one"),
             "a tool can only have one backing",
-            "the second one",
             "keep one of `command`, `http`, `agent` and `mcp`, or declare two tools",
         );
     }
@@ -317,11 +277,7 @@ fn resolve_backing(
 }
 
 /// Returns whether the host process serves the tool. Only tools that it announces itself can say so, and each of them has to.
-fn check_backing_key(
-    name: &str,
-    file: &Spanned<ToolFile>,
-    diagnostics: &mut Diagnostics<'_>,
-) -> bool {
+fn check_backing_key(name: &str, file: &Spanned<ToolFile>, diagnostics: &mut Diagnostics) -> bool {
     let is_announced = diagnostics.sources().is_from_host(file.key_span);
     let given = file.value.backing.spanned();
     match given {
@@ -329,22 +285,16 @@ fn check_backing_key(
         Some(backing) if is_announced => diagnostics.error(
             backing.span,
             format!("`{name}` can't have this backing: it isn't `host`"),
-            "",
-            "write `\"backing\": \"host\"`; tools with another backing are declared in tools.yaml",
-        ),
+            "write `\"backing\": \"host\"`; tools with another backing are declared in tools.yaml"),
         Some(backing) => diagnostics.error(
             backing.key_span,
             "`backing` is only for the tools that a host process announces",
-            "",
             "write what runs the tool: `command`, `http`, `agent` or `mcp`; a host process announces its own tools in the \
-             `tools` line of `toolq run --follow --control`",
-        ),
+             `tools` line of `toolq run --follow --control`"),
         None if is_announced => diagnostics.error(
             file.key_span,
             format!("`{name}` has no backing"),
-            "",
-            "add `\"backing\": \"host\"`",
-        ),
+            "add `\"backing\": \"host\"`"),
         None => {}
     }
     false

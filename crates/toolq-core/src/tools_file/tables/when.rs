@@ -138,7 +138,7 @@ pub(crate) fn check_when(
     name: &str,
     (safety, approve): (&Field<SafetyForm>, &Field<ApproveForm>),
     input_schema: &Value,
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) {
     let fields = [WhenField::of_safety(safety), WhenField::of_approve(approve)];
     for field in fields.into_iter().flatten() {
@@ -159,14 +159,13 @@ pub(crate) fn check_when(
 pub(crate) fn check_shared_when<'f>(
     field: &WhenField<'f>,
     parent: &[&str],
-    context: &mut CheckContext<'_, '_>,
+    context: &mut CheckContext<'_>,
 ) -> Option<&'f Value> {
     let key = field.key;
     if field.when.is_missing() {
         context.diagnostics.error(
             field.key_span,
             format!("`{key}` has no `when`"),
-            "",
             "write `true`, `false`, or `{when: SCHEMA}` with a schema of the input",
         );
     }
@@ -181,9 +180,11 @@ pub(crate) fn check_shared_when<'f>(
     }
     if matches!(when, Value::Bool(_)) || when.as_object().is_some_and(Map::is_empty) {
         context.diagnostics.error(
-            context.tree.key_span_at(&keys, ""),
+            (
+                context.tree.key_span_at(&keys, ""),
+                "the same for every input",
+            ),
             "this `when` checks nothing",
-            "the same for every input",
             format!("write `{key}: true` or `false` if that is meant; {WHEN_HINT}"),
         );
     }
@@ -193,12 +194,14 @@ pub(crate) fn check_shared_when<'f>(
             None => WHEN_HINT.to_owned(),
         };
         context.diagnostics.error(
-            context.tree.key_span_at(&keys, &unknown.pointer),
+            (
+                context.tree.key_span_at(&keys, &unknown.pointer),
+                same_for_all(key),
+            ),
             format!(
                 "`{}` isn't a JSON Schema keyword, so it checks nothing",
                 unknown.key
             ),
-            same_for_all(key),
             hint,
         );
     }
@@ -220,14 +223,14 @@ fn same_for_all(key: &str) -> &'static str {
 const IN_PLACE_APPLICATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
 /// Compares a `when` with the schema of the input.
-struct WhenChecker<'a, 'c, 't> {
+struct WhenChecker<'a, 'c> {
     input_schema: &'a Value,
     /// The keys that lead to `when` in the file.
     when_keys: [&'a str; 4],
-    context: &'a mut CheckContext<'c, 't>,
+    context: &'a mut CheckContext<'c>,
 }
 
-impl WhenChecker<'_, '_, '_> {
+impl WhenChecker<'_, '_> {
     /// Checks `schema`, which is at `pointer` in `when` and applies to the input's value at `path`.
     fn check_subschema(&mut self, schema: &Value, pointer: &str, path: &[String]) {
         let Some(schema) = schema.as_object() else {
@@ -302,11 +305,13 @@ impl WhenChecker<'_, '_, '_> {
                 _ => "`const` and `enum` compare values of any type".to_owned(),
             };
             self.context.diagnostics.error(
-                self.context
-                    .tree
-                    .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
+                (
+                    self.context
+                        .tree
+                        .key_span_at(&self.when_keys, &format!("{pointer}/{keyword}")),
+                    same_for_all(self.when_keys[2]),
+                ),
                 format!("`{keyword}` applies to values of type {kind}, and {subject} isn't one"),
-                same_for_all(self.when_keys[2]),
                 hint,
             );
         }
@@ -339,9 +344,11 @@ impl WhenChecker<'_, '_, '_> {
         }
         let pointer = format!("{pointer}/{keyword}");
         self.context.diagnostics.warning(
-            self.context.tree.key_span_at(&self.when_keys, &pointer),
+            (
+                self.context.tree.key_span_at(&self.when_keys, &pointer),
+                "`input_schema` doesn't allow it",
+            ),
             format!("no input has this `{}`", path.join(".")),
-            "`input_schema` doesn't allow it",
             "write a value that `input_schema` allows",
         );
     }
@@ -361,9 +368,11 @@ impl WhenChecker<'_, '_, '_> {
             None => WHEN_HINT.to_owned(),
         };
         self.context.diagnostics.error(
-            self.context.tree.key_span_at(&self.when_keys, pointer),
+            (
+                self.context.tree.key_span_at(&self.when_keys, pointer),
+                "not in `input_schema`",
+            ),
             format!("the input has no `{}`", full_path.join(".")),
-            "not in `input_schema`",
             hint,
         );
     }

@@ -243,30 +243,3 @@ fn wrappers_are_known_by_what_they_do_with_arguments() {
     );
     assert_eq!(find_handover(&["nice"]), None);
 }
-
-#[test]
-fn programs_and_scripts_are_found_behind_wrappers() {
-    use StartedFile::{Program, Script};
-    for (text, expected) in [
-        ("cat -- {path}", vec![Program("cat")]),
-        ("./tool {x}", vec![Program("./tool")]),
-        (
-            "python3 -u tool.py {x}",
-            vec![Program("python3"), Script("tool.py")],
-        ),
-        ("python3 -m http.server", vec![Program("python3")]),
-        ("python3 -c pass", vec![Program("python3")]),
-        ("sh -c ls", vec![Program("sh")]),
-        ("sh {script}", vec![Program("sh")]),
-        (
-            "nice -n 5 node server.js",
-            vec![Program("nice"), Program("node"), Script("server.js")],
-        ),
-        ("timeout 5 rg {x}", vec![Program("timeout"), Program("rg")]),
-        ("docker run box python3 x.py", vec![Program("docker")]),
-        ("echo bash", vec![Program("echo")]),
-    ] {
-        let argv: Vec<&str> = text.split(' ').collect();
-        assert_eq!(find_started_files(&argv), expected, "{text}");
-    }
-}
