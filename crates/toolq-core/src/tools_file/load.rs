@@ -13,6 +13,7 @@ use crate::tools_file::context::CheckContext;
 use crate::tools_file::include::{HostToolDeclarations, HostToolProblem, include_files};
 use crate::tools_file::sources::{Diagnostics, SourceMap};
 use crate::tools_file::spanned::Field;
+use crate::tools_file::tables::agent_tools::check_agents;
 use crate::tools_file::tables::file::{ToolsFile, resolve_tools_file};
 use crate::tools_file::tables::server_tools::{ServerTools, model_name};
 use crate::tools_file::yaml::YamlNode;
@@ -179,8 +180,13 @@ impl ToolsDocument {
                 diagnostics: &mut diagnostics,
             };
             let mut tools = resolve_tools_file(file, lock, &self.current_dir, &mut context);
-            tools.unlocked =
-                list_unlocked(file, lock, self, &tools.servers, diagnostics.problems());
+            let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
+            let known = diagnostics.problems();
+            tools.unlocked = list_unlocked(&server_tools, self, &tools.servers, known);
+            // What servers announce can't make an agent invalid.
+            if !server_tools.has_announced() {
+                check_agents(&file.tools, &tools, &mut diagnostics);
+            }
             tools
         });
         ResolvedDocument {
@@ -220,13 +226,11 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// Lists the servers that have to be asked for their tools. `known` are the problems that are known already.
 pub(crate) fn list_unlocked(
-    file: &ToolsFile,
-    lock: LockUse<'_>,
+    server_tools: &ServerTools<'_>,
     document: &Arc<ToolsDocument>,
     servers: &[Arc<ServerConfig>],
     known: &[FileProblem],
 ) -> Vec<Arc<UnlockedServer>> {
-    let server_tools = ServerTools::new(&file.tools, &file.servers, lock);
     let unlocked: Vec<_> = server_tools.unlocked_servers().collect();
     if unlocked.is_empty() {
         return Vec::new();

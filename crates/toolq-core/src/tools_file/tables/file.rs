@@ -19,7 +19,6 @@ use crate::tools_file::context::CheckContext;
 use crate::tools_file::sources::{Diagnostics, SourceMap};
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::agent_tools::check_agents;
 use crate::tools_file::tables::builtins::{resolve_builtins, warn_about_unused_wording};
 use crate::tools_file::tables::calls::{HostFile, resolve_hosts};
 use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
@@ -248,7 +247,7 @@ pub(crate) fn resolve_tools_file(
     warn_about_unused_wording(&file.messages, &tools, context.diagnostics);
     let env_file = resolve_env_file(&file.env_file, context);
     let own_files = list_own_files(&env_file, context);
-    let tools = ToolsConfig {
+    ToolsConfig {
         // Listed by what may resolve the file again.
         unlocked: Vec::new(),
         secrets: resolve_secrets(
@@ -270,12 +269,7 @@ pub(crate) fn resolve_tools_file(
         hosts: resolve_hosts(&file.hosts, context.diagnostics),
         prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
-    };
-    // What servers announce can't make an agent invalid.
-    if !server_tools.has_announced() {
-        check_agents(&file.tools, &tools, context.diagnostics);
     }
-    tools
 }
 
 fn check_has_tools(file: &ToolsFile, context: &mut CheckContext<'_>) {
