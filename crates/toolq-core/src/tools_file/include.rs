@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::tools_file::sources::SourceMap;
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::env::read_regular_file;
-use crate::tools_file::tables::file::{ToolsFile, find_key_hint};
+use crate::tools_file::tables::file::{ToolsFile, find_key_hint, version_problem};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::tool::{RuleFile, ToolFile};
 use crate::tools_file::yaml::YamlNode;
@@ -40,11 +40,6 @@ impl IncludedFile {
     pub fn read(tree: &YamlNode, name: &str) -> (Field<Self>, Vec<FileProblem>) {
         deserialize_node(tree, name, find_included_key_hint)
     }
-
-    /// Returns whether the file declares nothing apart from the version.
-    pub fn declares_nothing(&self) -> bool {
-        self.rules.is_missing() && self.servers.is_missing() && self.tools.is_missing()
-    }
 }
 
 /// Like [`find_key_hint`], for a file that another one includes.
@@ -64,10 +59,6 @@ fn find_included_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> {
     }
 }
 
-// Reads the files that `include` names, and adds what they declare to what tools.yaml itself does.
-//
-// All the rest works on the whole, with spans that lead to the right file. An included file doesn't include others.
-
 /// Maximum size of an included file.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -82,37 +73,34 @@ pub(crate) fn include_files(
 ) -> Vec<FileProblem> {
     let names: Vec<Spanned<String>> = file.include.items().cloned().collect();
     let mut problems = Vec::new();
-    let mut seen: HashMap<PathBuf, Span> = HashMap::new();
+    let mut seen = HashSet::new();
     for name in names {
-        match find_file(&name, dir) {
-            Ok(path) if seen.insert(path.clone(), name.span).is_some() => {
-                let message = format!("{} is included twice", path.display());
-                problems.push(
-                    FileProblem::error(name.span, message, "").with_hint("remove one of them"),
-                );
-            }
+        let refuse = |message: String, hint: &str| {
+            vec![FileProblem::error(name.span, message, "").with_hint(hint)]
+        };
+        problems.extend(match find_file(&name.value, dir) {
+            Err(why) => refuse(
+                format!("{} can't be included: {why}", name.value),
+                PLACE_HINT,
+            ),
+            Ok(path) if !seen.insert(path.clone()) => refuse(
+                format!("{} is included twice", path.display()),
+                "remove one of them",
+            ),
             Ok(path) => match read_regular_file(&dir.join(&path), MAX_FILE_BYTES) {
-                Ok(text) => problems.extend(add_file(file, tree, sources, (path, &text))),
-                Err(why) => {
-                    let message = format!("{} can't be read: {why}", name.value);
-                    problems.push(FileProblem::error(name.span, message, "").with_hint(PLACE_HINT));
-                }
+                Ok(text) => add_file(file, tree, sources, (path, &text)),
+                Err(why) => refuse(format!("{} can't be read: {why}", name.value), PLACE_HINT),
             },
-            Err(why) => {
-                let message = format!("{} can't be included: {why}", name.value);
-                problems.push(FileProblem::error(name.span, message, "").with_hint(PLACE_HINT));
-            }
-        }
+        });
     }
     problems
 }
 
 /// Returns the path of a file below `dir`, with symlinks resolved.
-fn find_file(name: &Spanned<String>, dir: &Path) -> Result<PathBuf, String> {
-    let dir = dir.canonicalize().map_err(|error| error.to_string())?;
-    let file = dir.join(&name.value).canonicalize();
-    let file = file.map_err(|error| error.to_string())?;
-    match file.strip_prefix(&dir) {
+fn find_file(name: &str, dir: &Path) -> Result<PathBuf, String> {
+    let resolve = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+    let dir = resolve(dir)?;
+    match resolve(&dir.join(name))?.strip_prefix(&dir) {
         Ok(path) => Ok(path.to_owned()),
         Err(_) => Err("it isn't below the directory of tools.yaml".to_owned()),
     }
@@ -127,96 +115,110 @@ fn add_file(
 ) -> Vec<FileProblem> {
     let name = path.display().to_string();
     let offset = sources.append(path, text);
-    let mut included_tree = match parse_yaml(text) {
+    let included_tree = match parse_at(text, offset) {
         Ok(tree) => tree,
-        Err(mut problems) => {
-            for problem in &mut problems {
-                problem.span.start += offset;
-            }
-            return problems;
-        }
+        Err(problems) => return problems,
     };
-    included_tree.shift_spans(offset);
     let (included, mut problems) = IncludedFile::read(&included_tree, &name);
     let Field::Valid(included) = included else {
         return problems;
     };
     let included = included.value;
-    check_version(&included.version, &mut problems);
-    if included.declares_nothing() {
-        let span = Span {
+    problems.extend(version_problem(&included.version));
+    if included.rules.is_missing() && included.servers.is_missing() && included.tools.is_missing() {
+        let start = Span {
             start: offset,
             len: 0,
         };
-        let problem = FileProblem::error(span, format!("{name} declares nothing"), "");
+        let problem = FileProblem::error(start, format!("{name} declares nothing"), "");
         problems.push(problem.with_hint("an included file has `tools`, `rules` or `servers`"));
     }
-    merge_tables(
-        "tool",
+    problems.extend(merge_tables(
         &mut file.tools,
         included.tools,
-        sources,
-        &mut problems,
-    );
-    merge_tables(
-        "server",
+        |name, first, second| {
+            Some(declared_twice(
+                "tool",
+                name,
+                sources,
+                (first.key_span(), second),
+            ))
+        },
+    ));
+    problems.extend(merge_tables(
         &mut file.servers,
         included.servers,
-        sources,
-        &mut problems,
-    );
+        |name, first, second| {
+            Some(declared_twice(
+                "server",
+                name,
+                sources,
+                (first.key_span(), second),
+            ))
+        },
+    ));
     merge_lists(&mut file.rules, included.rules);
     tree.append_entries(included_tree, &["tools", "servers", "rules"]);
     problems
 }
 
-fn check_version(field: &Field<u32>, problems: &mut Vec<FileProblem>) {
-    if let Some(version) = field.spanned().filter(|version| version.value != 1) {
-        let message = format!("version {} of tools.yaml isn't supported", version.value);
-        let problem = FileProblem::error(version.span, message, "");
-        problems.push(problem.with_hint("this toolq supports version 1"));
+/// Parses a text that begins at `offset` in all texts.
+fn parse_at(text: &str, offset: usize) -> Result<YamlNode, Vec<FileProblem>> {
+    match parse_yaml(text) {
+        Ok(mut tree) => {
+            tree.shift_spans(offset);
+            Ok(tree)
+        }
+        Err(mut problems) => {
+            for problem in &mut problems {
+                problem.span.start += offset;
+            }
+            Err(problems)
+        }
     }
 }
 
-/// Moves all entries of `more` to `table`. An entry whose name is taken is an error that names both places.
+/// Moves all entries of `more` to `table`. An entry whose name is taken is left out; `report` says why.
 fn merge_tables<T>(
-    what: &str,
     table: &mut Field<SpannedTable<T>>,
     more: Field<SpannedTable<T>>,
-    sources: &SourceMap,
-    problems: &mut Vec<FileProblem>,
-) {
+    report: impl Fn(&str, &Field<T>, &Spanned<T>) -> Option<FileProblem>,
+) -> Vec<FileProblem> {
+    let mut problems = Vec::new();
     match (&mut *table, more) {
         (Field::Missing, more) => *table = more,
         (Field::Valid(table), Field::Valid(more)) => {
             for (name, entry) in more.value.0 {
-                let taken = table.value.0.iter().find(|(known, _)| *known == name);
-                match (taken, entry.spanned()) {
-                    (Some((_, first)), Some(second)) => {
-                        let message = format!("the {what} `{name}` is declared twice");
-                        let problem =
-                            FileProblem::error(second.key_span, message, "declared again");
-                        problems.push(problem.with_hint(first_place(first, sources)));
+                match table.value.0.iter().find(|(known, _)| *known == name) {
+                    None => table.value.0.push((name, entry)),
+                    Some((_, first)) => {
+                        let second = entry.spanned();
+                        problems.extend(second.and_then(|second| report(&name, first, second)));
                     }
-                    (Some(_), None) => {}
-                    (None, _) => table.value.0.push((name, entry)),
                 }
             }
         }
         _ => {}
     }
+    problems
 }
 
-fn first_place<T>(first: &Field<T>, sources: &SourceMap) -> String {
-    let Some(first) = first.spanned() else {
-        return "remove one of them".to_owned();
+fn declared_twice<T>(
+    what: &str,
+    name: &str,
+    sources: &SourceMap,
+    (first, second): (Option<Span>, &Spanned<T>),
+) -> FileProblem {
+    let hint = match first.map(|first| sources.locate(first)) {
+        None => "remove one of them".to_owned(),
+        Some(place) => {
+            let file = place.included.map(|path| path.display().to_string());
+            let file = file.unwrap_or("the file that includes this one".to_owned());
+            format!("the first one is on line {} of {file}", place.line())
+        }
     };
-    let place = sources.locate(first.key_span);
-    let line = place.line();
-    match place.included {
-        Some(path) => format!("the first one is on line {line} of {}", path.display()),
-        None => format!("the first one is on line {line} of the file that includes this one"),
-    }
+    let message = format!("the {what} `{name}` is declared twice");
+    FileProblem::error(second.key_span, message, "declared again").with_hint(hint)
 }
 
 fn merge_lists<T>(list: &mut Field<Vec<T>>, more: Field<Vec<T>>) {
@@ -300,24 +302,33 @@ impl HostToolDeclarations {
         sources: &mut SourceMap,
     ) -> Vec<FileProblem> {
         let offset = sources.append_host_tools(&self.text);
-        let mut host_tree = match parse_yaml(&self.text) {
+        let host_tree = match parse_at(&self.text, offset) {
             Ok(tree) => tree,
             Err(mut problems) => {
-                for problem in &mut problems {
-                    problem.span.start += offset;
-                    // It may name a line, which the host process doesn't have.
-                    problem.hint = None;
-                }
+                // It may name a line, which the host process doesn't have.
+                problems.iter_mut().for_each(|problem| problem.hint = None);
                 return problems;
             }
         };
-        host_tree.shift_spans(offset);
         let (announced, mut problems) = IncludedFile::read(&host_tree, "the tools of the host");
         let Field::Valid(announced) = announced else {
             return problems;
         };
-        let announced = announced.value;
-        add_tools(&mut file.tools, announced.tools, sources, &mut problems);
+        problems.extend(merge_tables(
+            &mut file.tools,
+            announced.value.tools,
+            |name, first, second| {
+                let place = sources.locate(first.key_span()?);
+                let file = place.included.map(|path| path.display().to_string());
+                let file = file.unwrap_or("tools.yaml".to_owned());
+                let message = format!("the tool `{name}` is declared in {file}, too");
+                let hint = format!(
+                    "rename one of them; the other one is on line {} there",
+                    place.line()
+                );
+                Some(FileProblem::error(second.key_span, message, "").with_hint(hint))
+            },
+        ));
         tree.append_entries(host_tree, &["tools"]);
         problems
     }
@@ -341,44 +352,6 @@ fn escape_for_yaml(json: &str) -> String {
         }
     }
     escaped
-}
-
-/// Moves the tools of the host to those of the file. One whose name is taken is an error.
-fn add_tools(
-    known: &mut Field<SpannedTable<ToolFile>>,
-    announced: Field<SpannedTable<ToolFile>>,
-    sources: &SourceMap,
-    problems: &mut Vec<FileProblem>,
-) {
-    let Field::Valid(announced) = announced else {
-        return;
-    };
-    let Field::Valid(known) = known else {
-        if matches!(known, Field::Missing) {
-            *known = Field::Valid(announced);
-        }
-        return;
-    };
-    for (name, tool) in announced.value.0 {
-        let mut taken = known.value.0.iter();
-        let taken = taken.find(|(other, _)| *other == name);
-        let Some((_, first)) = taken else {
-            known.value.0.push((name, tool));
-            continue;
-        };
-        if let (Some(first), Some(second)) = (first.spanned(), tool.spanned()) {
-            let place = sources.locate(first.key_span);
-            let file = place
-                .included
-                .map_or("tools.yaml".to_owned(), |path| path.display().to_string());
-            let message = format!("the tool `{name}` is declared in {file}, too");
-            let hint = format!(
-                "rename one of them; the other one is on line {} there",
-                place.line()
-            );
-            problems.push(FileProblem::error(second.key_span, message, "").with_hint(hint));
-        }
-    }
 }
 
 /// A JSON value whose integers of up to 128 bits keep all of their digits.

@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected,
-    IntoDeserializer, MapAccess, SeqAccess, VariantAccess, Visitor,
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer,
+    MapAccess, SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -144,11 +144,9 @@ impl<'de> NodeDeserializer<'de> {
         self,
         entries: &'de [YamlEntry],
         fields: &'static [&'static str],
-    ) -> TableAccess<'de> {
-        let (known, unknown): (Vec<_>, Vec<_>) = entries
-            .iter()
-            .partition(|entry| fields.contains(&entry.key.as_str()));
-        for entry in unknown {
+    ) -> impl MapAccess<'de, Error = FieldError> {
+        let is_known = |entry: &&YamlEntry| fields.contains(&entry.key.as_str());
+        for entry in entries.iter().filter(|entry| !is_known(entry)) {
             let message = format!("unknown key `{}`", escape(&entry.key));
             let label = format!("not a key of `{}`", self.key);
             let problem = FileProblem::error(entry.key_span, message, label);
@@ -165,7 +163,8 @@ impl<'de> NodeDeserializer<'de> {
             let hint = hint.unwrap_or_else(|| suggest_known(&entry.key, fields));
             self.problems.borrow_mut().push(problem.with_hint(hint));
         }
-        TableAccess::new(self, known)
+        let known = entries.iter().filter(is_known);
+        MapDeserializer::new(known.map(move |entry| (&*entry.key, self.for_value(entry))))
     }
 }
 
@@ -182,9 +181,15 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
                 _ => visitor.visit_f64(number.as_f64().unwrap_or_default()),
             },
             YamlContent::Text(text) => visitor.visit_borrowed_str(text),
-            YamlContent::List(items) => visitor.visit_seq(ListAccess::new(self, items)),
+            YamlContent::List(items) => {
+                let items = items.iter().map(|item| self.for_element(item));
+                visitor.visit_seq(SeqDeserializer::new(items))
+            }
             YamlContent::Table(entries) => {
-                visitor.visit_map(TableAccess::new(self, entries.iter().collect()))
+                let entries = entries
+                    .iter()
+                    .map(|entry| (&*entry.key, self.for_value(entry)));
+                visitor.visit_map(MapDeserializer::new(entries))
             }
         }
     }
@@ -195,7 +200,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         visitor: V,
     ) -> Result<V::Value, FieldError> {
         if name == FIELD_MARKER {
-            visitor.visit_seq(FieldAccess::new(self))
+            visitor.visit_seq(FieldAccess {
+                deserializer: self,
+                next_index: 0,
+            })
         } else {
             visitor.visit_newtype_struct(self)
         }
@@ -222,21 +230,24 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, FieldError> {
-        let (variant, otherwise) = if name == KIND_MARKER {
-            if let Some(hint) = self.text_as_boolean_hint(variants) {
-                return Err(self.type_mismatch(&visitor, Some(hint)));
+        if name == KIND_MARKER {
+            let kind = self.node.kind_name();
+            let hint = self.text_as_boolean_hint(variants);
+            if hint.is_some() || !variants.contains(&kind) {
+                return Err(self.type_mismatch(&visitor, hint));
             }
-            (self.node.kind_name(), self.type_mismatch(&visitor, None))
-        } else if let YamlContent::Text(word) = &self.node.content {
-            (word.as_str(), FieldError::unknown_word(word, variants))
-        } else {
-            let expected = format!("one of `{}`", variants.join("`, `"));
-            return Err(self.type_mismatch(&expected.as_str(), None));
-        };
-        if variants.contains(&variant) {
-            visitor.visit_enum(NodeVariantAccess(self, variant))
-        } else {
-            Err(otherwise)
+            let variant = MapDeserializer::new(std::iter::once((kind, self)));
+            return visitor.visit_enum(MapAccessDeserializer::new(variant));
+        }
+        match &self.node.content {
+            YamlContent::Text(word) if variants.contains(&word.as_str()) => {
+                visitor.visit_enum(StrDeserializer::new(word))
+            }
+            YamlContent::Text(word) => Err(FieldError::unknown_word(word, variants)),
+            _ => {
+                let expected = format!("one of `{}`", variants.join("`, `"));
+                Err(self.type_mismatch(&expected.as_str(), None))
+            }
         }
     }
 
@@ -304,6 +315,14 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
     }
 }
 
+impl<'de> IntoDeserializer<'de, FieldError> for NodeDeserializer<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
 // serde's access to the contents of a node. Invalid fields are reported here and skipped.
 
 /// Presents a field as five elements: the start and length of its key, the start and length of its value, and the
@@ -311,15 +330,6 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
 struct FieldAccess<'de> {
     deserializer: NodeDeserializer<'de>,
     next_index: u8,
-}
-
-impl<'de> FieldAccess<'de> {
-    pub(crate) fn new(deserializer: NodeDeserializer<'de>) -> Self {
-        Self {
-            deserializer,
-            next_index: 0,
-        }
-    }
 }
 
 impl<'de> SeqAccess<'de> for FieldAccess<'de> {
@@ -343,118 +353,6 @@ impl<'de> SeqAccess<'de> for FieldAccess<'de> {
             }
         };
         seed.deserialize(number.into_deserializer()).map(Some)
-    }
-}
-
-/// The elements of a list.
-struct ListAccess<'de> {
-    deserializer: NodeDeserializer<'de>,
-    items: std::slice::Iter<'de, YamlNode>,
-}
-
-impl<'de> ListAccess<'de> {
-    pub(crate) fn new(deserializer: NodeDeserializer<'de>, items: &'de [YamlNode]) -> Self {
-        Self {
-            deserializer,
-            items: items.iter(),
-        }
-    }
-}
-
-impl<'de> SeqAccess<'de> for ListAccess<'de> {
-    type Error = FieldError;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, FieldError> {
-        let Some(item) = self.items.next() else {
-            return Ok(None);
-        };
-        seed.deserialize(self.deserializer.for_element(item))
-            .map(Some)
-    }
-}
-
-/// The entries of a table.
-struct TableAccess<'de> {
-    deserializer: NodeDeserializer<'de>,
-    remaining: std::vec::IntoIter<&'de YamlEntry>,
-    current: Option<&'de YamlEntry>,
-}
-
-impl<'de> TableAccess<'de> {
-    pub(crate) fn new(deserializer: NodeDeserializer<'de>, entries: Vec<&'de YamlEntry>) -> Self {
-        Self {
-            deserializer,
-            remaining: entries.into_iter(),
-            current: None,
-        }
-    }
-}
-
-impl<'de> MapAccess<'de> for TableAccess<'de> {
-    type Error = FieldError;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, FieldError> {
-        self.current = self.remaining.next();
-        let key = |entry: &'de YamlEntry| seed.deserialize(StrDeserializer::new(&entry.key));
-        self.current.map(key).transpose()
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<S::Value, FieldError> {
-        let entry = self
-            .current
-            .ok_or_else(|| FieldError::custom("value requested before its key"))?;
-        seed.deserialize(self.deserializer.for_value(entry))
-    }
-}
-
-/// An enum variant: the node is its value, and the text its name.
-struct NodeVariantAccess<'de>(pub(crate) NodeDeserializer<'de>, pub(crate) &'de str);
-
-impl<'de> EnumAccess<'de> for NodeVariantAccess<'de> {
-    type Error = FieldError;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Self), FieldError> {
-        Ok((seed.deserialize(StrDeserializer::new(self.1))?, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for NodeVariantAccess<'de> {
-    type Error = FieldError;
-
-    fn unit_variant(self) -> Result<(), FieldError> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<S::Value, FieldError> {
-        seed.deserialize(self.0)
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, FieldError> {
-        self.0.deserialize_seq(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, FieldError> {
-        self.0.deserialize_struct("", fields, visitor)
     }
 }
 

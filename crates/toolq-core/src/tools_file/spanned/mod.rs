@@ -99,6 +99,13 @@ impl<T> Field<T> {
     }
 }
 
+impl<T: Copy> Field<T> {
+    /// Returns a copy of the value, if it is valid.
+    pub fn copied(&self) -> Option<T> {
+        self.value().copied()
+    }
+}
+
 impl<T> Field<Vec<Field<T>>> {
     /// Returns the valid elements of the list. Without a valid list, it is empty.
     pub fn items(&self) -> impl Iterator<Item = &Spanned<T>> {

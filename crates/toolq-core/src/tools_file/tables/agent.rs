@@ -143,7 +143,7 @@ pub(crate) fn resolve_agent(
         given.map(|text| context.resolve_template(text, policy))
     };
     let model = resolve_text(&agent.model, FIXED_TEXT_POLICY, context);
-    let api = agent.api.value().copied().unwrap_or_default();
+    let api = agent.api.copied().unwrap_or_default();
     Some(AgentBacking {
         api,
         endpoint: endpoint?,
@@ -157,11 +157,7 @@ pub(crate) fn resolve_agent(
         max_tokens: resolve_number(&agent.max_tokens, 1..=u32::MAX, DEFAULT_MAX_TOKENS, context),
         temperature: resolve_temperature(&agent.temperature, context),
         thinking: resolve_object(&agent.thinking, &[], context).map(Value::Object),
-        cache: agent
-            .cache
-            .value()
-            .copied()
-            .unwrap_or(api == Api::Anthropic),
+        cache: agent.cache.copied().unwrap_or(api == Api::Anthropic),
         headers: resolve_headers(&agent.headers, context, |_| FIXED_TEXT_POLICY),
         extra_body: resolve_object(&agent.extra_body, &REQUEST_KEYS, context).unwrap_or_default(),
         budget: resolve_budget(&agent.budget, context),
@@ -290,8 +286,8 @@ fn resolve_budget(field: &Field<AgentBudgetFile>, context: &mut ToolContext<'_>)
         refuse(usd.span);
     }
     AgentBudget {
-        turns: file.turns.value().copied(),
-        tokens: file.tokens.value().copied(),
-        usd: file.usd.value().copied(),
+        turns: file.turns.copied(),
+        tokens: file.tokens.copied(),
+        usd: file.usd.copied(),
     }
 }

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::tools_file::context::ToolContext;
-use crate::tools_file::input_values::{SchemaPresence, find_presence};
+use crate::tools_file::input_values::{SchemaPresence, find_presence, resolve_value_names};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::values::{DurationText, RateText};
 use crate::tools_file::tables::when::SafetyForm;
-use crate::tools_file::templates::{TemplatePolicy, resolve_value_names};
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
     CachePolicy, Effect, HostLimits, LockTemplates, OncePolicy, StartLimits, StartRate,
 };
@@ -161,7 +161,7 @@ pub(crate) fn resolve_start_limits(
 fn resolve_rate(form: &RateForm) -> Option<StartRate> {
     let (RateText { starts, period }, burst) = match form {
         RateForm::Text(rate) => (*rate, None),
-        RateForm::Table(table) => (*table.per.value()?, table.burst.value().copied()),
+        RateForm::Table(table) => (*table.per.value()?, table.burst.copied()),
     };
     Some(StartRate {
         starts,

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::template::parse_template;
 use crate::tools_file::argv::find_stdin_code_reader;
 use crate::tools_file::context::{ProgramDefaults, ToolContext};
+use crate::tools_file::input_values::resolve_value_names;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::arguments::{resolve_arguments, warn_about_unused_dashes};
 use crate::tools_file::tables::env::{resolve_env, resolve_pass_env};
@@ -18,7 +19,7 @@ use crate::tools_file::tables::limits::{
 };
 use crate::tools_file::tables::sandbox::without_values;
 use crate::tools_file::tables::values::Argv;
-use crate::tools_file::templates::{TemplatePolicy, resolve_value_names};
+use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
     Backing, CommandBacking, DescribeCommand, Effect, Leftovers, StderrUse, StdinSource, Template,
 };
@@ -112,7 +113,7 @@ pub(crate) fn resolve_command(
         pass_env: defaults.add_pass_env(&pass_env),
         cwd: resolve_cwd(&file.cwd, context),
         success_exit: resolve_success_exit(&file.success_exit, context),
-        stderr: file.stderr.value().copied().unwrap_or_default(),
+        stderr: file.stderr.copied().unwrap_or_default(),
         leftovers: file
             .leftovers
             .value()

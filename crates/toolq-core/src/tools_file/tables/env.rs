@@ -15,7 +15,7 @@ use crate::tools_file::context::{CheckContext, ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::tools_file::tables::arguments::check_no_nul;
-use crate::tools_file::tables::mcp::ServersByName;
+use crate::tools_file::tables::http::ServersByName;
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{Backing, EnvFile, Span, Template, Tool};
 

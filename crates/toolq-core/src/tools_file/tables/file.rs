@@ -25,11 +25,12 @@ use crate::tools_file::tables::env::{resolve_env_file, resolve_secrets};
 use crate::tools_file::tables::messages::{
     MessagesFile, resolve_builtin_wording, resolve_messages,
 };
-use crate::tools_file::tables::replay::{NormalizeFile, resolve_normalizers};
 use crate::tools_file::tables::server::ServerFile;
 use crate::tools_file::tables::server_tools::{ServerTools, resolve_servers};
 use crate::tools_file::tables::settings::{Settings, ToolRules};
-use crate::tools_file::tables::tool::{Defaults, RuleFile, ToolFile};
+use crate::tools_file::tables::tool::{
+    Defaults, NormalizeFile, RuleFile, ToolFile, resolve_normalizers,
+};
 use crate::tools_file::tables::tools::{ToolParts, resolve_program_defaults, resolve_tools};
 use crate::tools_file::tables::values::PriceNumber;
 use crate::tools_file::tables::when::{WhenField, check_shared_when};
@@ -209,7 +210,9 @@ pub(crate) fn resolve_tools_file(
     current_dir: &Path,
     context: &mut CheckContext<'_>,
 ) -> ToolsConfig {
-    check_version(&file.version, context.diagnostics);
+    if let Some(problem) = version_problem(&file.version) {
+        context.diagnostics.push(problem);
+    }
     let mut messages = resolve_messages(&file.messages, context.diagnostics);
     messages.extend(resolve_builtin_wording(&file.messages));
     let no_defaults = Defaults::default();
@@ -265,7 +268,7 @@ pub(crate) fn resolve_tools_file(
         dir: context.dir.to_owned(),
         own_files,
         messages,
-        formats: file.formats.value().copied().unwrap_or_default(),
+        formats: file.formats.copied().unwrap_or_default(),
         hosts: resolve_hosts(&file.hosts, context.diagnostics),
         prices: resolve_prices(&file.prices, context.diagnostics),
         digest: digest_sources(context.diagnostics.sources()),
@@ -324,14 +327,11 @@ fn digest_sources(sources: &SourceMap) -> String {
     HEXLOWER.encode(&hasher.finalize())
 }
 
-fn check_version(field: &Field<u32>, diagnostics: &mut Diagnostics) {
-    if let Some(version) = field.spanned().filter(|version| version.value != 1) {
-        diagnostics.error(
-            version.span,
-            format!("version {} of tools.yaml isn't supported", version.value),
-            "this toolq supports version 1",
-        );
-    }
+pub(crate) fn version_problem(field: &Field<u32>) -> Option<FileProblem> {
+    let version = field.spanned().filter(|version| version.value != 1)?;
+    let message = format!("version {} of tools.yaml isn't supported", version.value);
+    let problem = FileProblem::error(version.span, message, "");
+    Some(problem.with_hint("this toolq supports version 1"))
 }
 
 fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics) -> NonZeroUsize {

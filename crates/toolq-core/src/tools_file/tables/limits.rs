@@ -227,7 +227,7 @@ pub(crate) fn resolve_retry(field: &Field<RetryFile>, effect: Option<Effect>) ->
         .retain(|reason| effect != Some(Effect::Write) || *reason == RetryCondition::RateLimited);
     let wait = |field: &Field<DurationText>, default| field.value().map_or(default, |wait| wait.0);
     RetryPolicy {
-        max_retries: retry.times.value().copied().unwrap_or(default.max_retries),
+        max_retries: retry.times.copied().unwrap_or(default.max_retries),
         conditions,
         initial_backoff: wait(&retry.backoff, default.initial_backoff),
         max_backoff: wait(&retry.max_backoff, default.max_backoff),
@@ -312,8 +312,8 @@ pub(crate) fn resolve_resource_limits(field: &Field<LimitsFile>) -> CommandLimit
             .value()
             .map(|cpu| Duration::from_secs(cpu.0.as_secs())),
         memory: bytes(&limits.memory),
-        files: limits.files.value().copied(),
-        processes: limits.processes.value().copied(),
+        files: limits.files.copied(),
+        processes: limits.processes.copied(),
         file_size: bytes(&limits.file_size),
     }
 }

@@ -210,7 +210,7 @@ pub(crate) fn resolve_sandbox(field: &Field<SandboxForm>) -> Option<Sandbox> {
                 SandboxNetwork::Ports(ports.copied().collect())
             }
         },
-        missing: table.missing.value().copied().unwrap_or_default(),
+        missing: table.missing.copied().unwrap_or_default(),
         changes_only_root: false,
     })
 }

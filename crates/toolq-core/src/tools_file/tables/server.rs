@@ -126,9 +126,9 @@ pub(crate) fn resolve_server(
             .value()
             .map_or(DEFAULT_STARTUP, |startup| startup.0),
         idle: server.idle.value().and_then(|idle| idle.0),
-        restarts: server.restarts.value().copied().unwrap_or(DEFAULT_RESTARTS),
-        protocol: server.protocol.value().copied().unwrap_or_default(),
-        result: server.result.value().copied().unwrap_or_default(),
+        restarts: server.restarts.copied().unwrap_or(DEFAULT_RESTARTS),
+        protocol: server.protocol.copied().unwrap_or_default(),
+        result: server.result.copied().unwrap_or_default(),
         start_limits: resolve_start_limits(&server.max_parallel, &server.rate),
         was_legacy: lock.is_some_and(|lock| ServerProtocol::is_legacy(&lock.protocol)),
         compares_tools: lock.is_some(),

@@ -15,7 +15,7 @@ use crate::tools_file::context::{ProgramDefaults, ToolContext};
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::arguments::resolve_wrapper;
-use crate::tools_file::tables::mcp::{McpFile, ServersByName};
+use crate::tools_file::tables::http::{McpFile, ServersByName};
 use crate::tools_file::tables::sandbox::{check_shared_sandbox, layer_sandboxes, resolve_sandbox};
 use crate::tools_file::tables::server::{ServerFile, check_tool_settings, resolve_server};
 use crate::tools_file::tables::settings::{Settings, compile_glob};

@@ -135,7 +135,7 @@ impl Settings {
             approve: resolve_approval(self.approve.value(), effect),
             start_limits: resolve_start_limits(&self.max_parallel, &self.rate),
             timeout: resolve_timeout(&self.timeout),
-            output: self.output.value().copied().unwrap_or_default(),
+            output: self.output.copied().unwrap_or_default(),
             max_output: self
                 .max_output
                 .value()
@@ -146,10 +146,10 @@ impl Settings {
                 .map_or(default.max_saved, |size| size.0),
             // Requests to a model's API have no effect.
             retry: resolve_retry(&self.retry, (!is_agent).then_some(effect)),
-            on_failure: self.on_failure.value().copied().unwrap_or_default(),
-            on_doubt: self.on_doubt.value().copied().unwrap_or_default(),
-            pause_after_failures: self.pause_after_failures.value().copied(),
-            coerce: self.coerce.value().copied().unwrap_or(default.coerce),
+            on_failure: self.on_failure.copied().unwrap_or_default(),
+            on_doubt: self.on_doubt.copied().unwrap_or_default(),
+            pause_after_failures: self.pause_after_failures.copied(),
+            coerce: self.coerce.copied().unwrap_or(default.coerce),
             ..default
         }
     }
@@ -201,7 +201,7 @@ impl<'f> ToolRules<'f> {
     /// Returns the effect that a rule gives the tool `name`.
     pub(crate) fn effect(&self, name: &str) -> Option<Effect> {
         self.matching(name)
-            .find_map(|rule| rule.file.effect.value().copied())
+            .find_map(|rule| rule.file.effect.copied())
     }
 
     /// Returns what the tool `name` inherits: the settings of its rules, and below them `defaults`.
@@ -262,7 +262,7 @@ impl<'f> ToolRules<'f> {
                 }))
             })
         };
-        if let Some(policy) = safety_rule(|rule| rule.concurrency_safe.value().copied()) {
+        if let Some(policy) = safety_rule(|rule| rule.concurrency_safe.copied()) {
             return policy;
         }
         let by_effect = |effect: &Effect| SafetyPolicy::Effect(*effect == Effect::Read);

@@ -10,16 +10,17 @@ use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::tools_file::tables::agent::AgentFile;
 use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm, RateForm};
 use crate::tools_file::tables::command::CommandForm;
-use crate::tools_file::tables::http::HttpFile;
+use crate::tools_file::tables::http::{HttpFile, McpFile};
 use crate::tools_file::tables::limits::{LimitsFile, RetryFile, TimeoutForm};
-use crate::tools_file::tables::mcp::McpFile;
 use crate::tools_file::tables::messages::{MessagesFile, tool_messages_schema};
-use crate::tools_file::tables::replay::NormalizeFile;
 use crate::tools_file::tables::sandbox::SandboxForm;
 use crate::tools_file::tables::values::{Argv, DurationText, InputSchema, JsonObject, SizeText};
 use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
 use crate::tools_file::templates::TemplatePolicy;
-use crate::types::{Compare, Effect, Leftovers, OnDoubt, OnFailure, OutputKind, StatusTemplates};
+use crate::types::{
+    Compare, Effect, IgnorePattern, Leftovers, OnDoubt, OnFailure, OutputKind, StatusTemplates,
+    TextNormalizer,
+};
 
 /// A tool that a model may call, and what does its work.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -191,6 +192,17 @@ pub struct Defaults {
     pub wrapper: Field<Argv>,
 }
 
+/// A replacement in texts that `toolq replay` compares.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["pattern"]))]
+pub struct NormalizeFile {
+    /// Regular expression of what is replaced, without look-around.
+    pub pattern: Field<String>,
+    /// Text to put in its place; `$1` is the first group. Default: nothing.
+    pub with: Field<String>,
+}
+
 /// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -302,4 +314,80 @@ pub(crate) fn resolve_destructive(
         );
     }
     Some(destructive.value)
+}
+
+/// Returns the normalizers of a tool or a file, and reports those that are incomplete or not regular expressions.
+pub(crate) fn resolve_normalizers(
+    normalize: &Field<Vec<Field<NormalizeFile>>>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<TextNormalizer> {
+    let mut normalizers = Vec::new();
+    for file in normalize.items() {
+        let Some(pattern) = file.value.pattern.spanned() else {
+            if file.value.pattern.is_missing() {
+                diagnostics.error(
+                    file.span,
+                    "`pattern` is missing",
+                    "write `{pattern: REGEX, with: TEXT}`",
+                );
+            }
+            continue;
+        };
+        let replacement = file.value.with.value().map_or("", String::as_str);
+        match TextNormalizer::new(&pattern.value, replacement) {
+            Ok(normalizer) => normalizers.push(normalizer),
+            Err(message) => diagnostics.error(
+                pattern.span,
+                format!("this isn't a regular expression: {message}"),
+                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are"),
+        }
+    }
+    normalizers
+}
+
+/// Returns the parts of a result that `replay` ignores. Only JSON has parts.
+pub(crate) fn resolve_ignored(
+    ignore: &Field<Vec<Field<String>>>,
+    compare: Compare,
+    diagnostics: &mut Diagnostics,
+) -> Vec<IgnorePattern> {
+    let compares_whole = matches!(compare, Compare::Exact | Compare::None);
+    let mut parts = Vec::new();
+    for part in ignore.items() {
+        match IgnorePattern::parse(&part.value) {
+            Ok(ignored) => parts.push(ignored),
+            Err(message) => diagnostics.error(
+                part.span,
+                message,
+                "`/meta/took_ms` is a path from the top, `//took_ms` a name at any depth",
+            ),
+        }
+        if compares_whole {
+            diagnostics.warning(
+                (part.span, "has no effect"),
+                "`ignore` does nothing for results that are compared as a whole, or not at all",
+                "write `compare: json`, or remove `ignore`",
+            );
+        }
+    }
+    parts
+}
+
+/// Returns what `replay` replaces in the tool's results: its own normalizers, then those of the file.
+pub(crate) fn resolve_normalize(
+    field: &Field<Vec<Field<NormalizeFile>>>,
+    compare: Compare,
+    shared: &[TextNormalizer],
+    diagnostics: &mut Diagnostics,
+) -> Vec<TextNormalizer> {
+    let mut own = resolve_normalizers(field, diagnostics);
+    if let (Compare::Schema | Compare::None, Some(span)) = (compare, field.key_span()) {
+        diagnostics.warning(
+            (span, "has no effect"),
+            "`normalize` does nothing for results whose texts are not compared",
+            "write `compare: json` or `compare: exact`, or remove `normalize`",
+        );
+    }
+    own.extend_from_slice(shared);
+    own
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::tools_file::context::{CheckContext, ProgramDefaults, ToolContext};
+use crate::tools_file::input_values::resolve_value_names;
 use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::agent::resolve_agent;
@@ -15,11 +16,9 @@ use crate::tools_file::tables::command::{
     resolve_command, resolve_cwd, resolve_describe, resolve_probe,
 };
 use crate::tools_file::tables::env::{resolve_default_env, resolve_pass_env};
-use crate::tools_file::tables::http::resolve_http;
+use crate::tools_file::tables::http::{ServersByName, resolve_http, resolve_mcp};
 use crate::tools_file::tables::limits::reject_unsafe_retry;
-use crate::tools_file::tables::mcp::{ServersByName, resolve_mcp};
 use crate::tools_file::tables::messages::{refuse_builtin_wording, resolve_messages};
-use crate::tools_file::tables::replay::{resolve_ignored, resolve_normalize};
 use crate::tools_file::tables::sandbox::{check_sandbox, resolve_sandbox};
 use crate::tools_file::tables::schemas::{
     check_tool_name, check_tool_schema, resolve_input_schema, resolve_output_schema,
@@ -27,10 +26,10 @@ use crate::tools_file::tables::schemas::{
 use crate::tools_file::tables::server_tools::ServerTools;
 use crate::tools_file::tables::settings::{Settings, ToolRules};
 use crate::tools_file::tables::tool::{
-    Defaults, ToolFile, check_wrapped, resolve_destructive, resolve_empty_output, resolve_status,
+    Defaults, ToolFile, check_wrapped, resolve_destructive, resolve_empty_output, resolve_ignored,
+    resolve_normalize, resolve_status,
 };
 use crate::tools_file::tables::when::check_when;
-use crate::tools_file::templates::resolve_value_names;
 use crate::types::{Backing, Effect, MessageTemplates, Span, TextNormalizer, Tool, ToolLock};
 
 /// What the tools of a file inherit, share and refer to, resolved before them.
@@ -124,7 +123,7 @@ fn resolve_tool(
     let settings = own.over(&rules.layer(name, &defaults));
     let lock = parts.server_tools.tool_lock(name, &tool.mcp);
     let locked_effect = parts.server_tools.effect(name, &tool.mcp);
-    let effect = tool.effect.value().copied();
+    let effect = tool.effect.copied();
     let effect = effect
         .or_else(|| rules.effect(name))
         .or(locked_effect)
@@ -134,7 +133,7 @@ fn resolve_tool(
         reject_unsafe_retry(&tool.retry, context.diagnostics);
     }
     let inherited = settings.resolve(effect, is_agent);
-    let compare = tool.compare.value().copied().unwrap_or_default();
+    let compare = tool.compare.copied().unwrap_or_default();
     resolve_surroundings(tool, &settings, context);
     let backing = resolve_backing(name, file, &settings, parts, context);
     report_unused_sandbox(tool, backing.as_ref(), context.diagnostics);
@@ -149,13 +148,13 @@ fn resolve_tool(
         locks: resolve_locks(&tool.locks, is_agent, &tool.concurrency_safe, context),
         rule_settings: rules.list_settings(name, tool),
         destructive: resolve_destructive(&tool.destructive, effect, context.diagnostics),
-        open_world: tool.open_world.value().copied(),
+        open_world: tool.open_world.copied(),
         estimate: tool.estimate.value().map(|estimate| estimate.0),
         paths: context.paths.clone(),
         status: resolve_status(tool, context),
         probe: resolve_probe(&tool.probe, effect, backing.as_ref(), context),
         backing,
-        raw_output: tool.raw.value().copied().unwrap_or_default(),
+        raw_output: tool.raw.copied().unwrap_or_default(),
         empty_output: resolve_empty_output(&tool.empty, inherited.output, context.diagnostics),
         cache: resolve_cache(&tool.cache, effect, context.diagnostics),
         once: resolve_once(&tool.once, effect, file_context.dir, context),
