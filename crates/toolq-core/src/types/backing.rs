@@ -14,7 +14,7 @@ use crate::types::answer::OutputRequest;
 use crate::types::template::{ArgumentList, PartialJson, PartialTemplate, Template};
 
 /// `command`: a program, its arguments, and its environment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CommandBacking {
     /// As declared. A relative path that contains a slash is resolved against the directory of tools.yaml; in a wrapper, it
     /// has been.
@@ -112,11 +112,12 @@ impl LimitKind {
 }
 
 /// What a command reads from stdin.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum StdinSource {
     /// The input as JSON.
     Input,
     /// Nothing: stdin is empty.
+    #[default]
     None,
     /// The text of a template.
     Template(Template),

@@ -151,36 +151,32 @@ impl ProgramDefaults {
 
 /// Resolves `describe` or `probe`: a program that gets the variables, directory and limits of the tool's own command, if
 /// there is one, and the tool's sandbox.
-pub(crate) fn resolve_auxiliary_command(
+fn resolve_auxiliary_command(
     argv: &Spanned<Argv>,
-    tool_command: Option<&CommandBacking>,
+    backing: Option<&Backing>,
     context: &mut ToolContext<'_>,
 ) -> Option<CommandBacking> {
-    let dashes = tool_command.map(|command| command.dashes.clone());
-    let dashes = dashes.unwrap_or_default();
-    let (program, arguments) = resolve_arguments(&argv.value, argv.key_span, &dashes, context)?;
-    let defaults = context.programs;
-    let env = tool_command.map_or(&defaults.env, |command| &command.env);
+    let base = match backing {
+        Some(Backing::Command(command)) => command.clone(),
+        _ => CommandBacking {
+            env: context.programs.env.clone(),
+            pass_env: context.programs.pass_env.clone(),
+            cwd: context.programs.cwd.clone(),
+            ..CommandBacking::default()
+        },
+    };
+    let (program, arguments) =
+        resolve_arguments(&argv.value, argv.key_span, &base.dashes, context)?;
     Some(CommandBacking {
         stdin: default_stdin(use_input(&arguments, &[])),
         program,
         arguments,
-        dashes,
-        env: env.clone(),
-        pass_env: tool_command
-            .map_or(&defaults.pass_env, |command| &command.pass_env)
-            .clone(),
-        cwd: tool_command
-            .map_or(&defaults.cwd, |command| &command.cwd)
-            .clone(),
         success_exit: vec![0],
         stderr: StderrUse::default(),
         leftovers: Leftovers::Kill,
-        limits: tool_command
-            .map(|command| command.limits)
-            .unwrap_or_default(),
         sandbox: context.sandbox.clone(),
         wrapper: context.wrapper.clone(),
+        ..base
     })
 }
 
@@ -314,10 +310,6 @@ pub(crate) fn resolve_describe(
     context: &mut ToolContext<'_>,
 ) -> Option<Box<DescribeCommand>> {
     let argv = field.spanned()?;
-    let tool_command = match backing {
-        Some(Backing::Command(command)) => Some(command),
-        _ => None,
-    };
     // The command runs before any call, so its arguments can't contain values from an input.
     let empty_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let sandbox = context.sandbox.as_ref().map(without_values);
@@ -327,7 +319,7 @@ pub(crate) fn resolve_describe(
         wrapper: context.wrapper.clone(),
         ..ToolContext::new(&empty_schema, context.programs, context.diagnostics)
     };
-    let mut command = resolve_auxiliary_command(argv, tool_command, &mut context)?;
+    let mut command = resolve_auxiliary_command(argv, backing, &mut context)?;
     command.stdin = StdinSource::None;
     // The same goes for variables, so those with a value from the input are left out.
     let has_no_values = |template: &Template| {
@@ -362,9 +354,5 @@ pub(crate) fn resolve_probe(
             "such a call simply runs again; remove the probe",
         );
     }
-    let tool_command = match backing {
-        Some(Backing::Command(command)) => Some(command),
-        _ => None,
-    };
-    resolve_auxiliary_command(argv, tool_command, context)
+    resolve_auxiliary_command(argv, backing, context)
 }

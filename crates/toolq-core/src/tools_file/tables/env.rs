@@ -34,21 +34,13 @@ pub(crate) fn resolve_env(
     field: &Field<SpannedTable<String>>,
     context: &mut ToolContext<'_>,
 ) -> Vec<(String, Template)> {
-    let mut variables = Vec::new();
-    for (name, value) in field.entries() {
-        check_variable_name(name, value.key_span, context);
-        check_no_nul(value, context);
-        let policy = if is_steering_variable(name) {
+    resolve_variables(field, context, |name| {
+        if is_steering_variable(name) {
             STEERING_POLICY
         } else {
             TemplatePolicy::WITH_VARIABLES
-        };
-        context.warn_about_tilde(value);
-        let template = context.resolve_template(value, policy);
-        context.warn_about_unconfined_path(value, &template);
-        variables.push((name.to_owned(), template));
-    }
-    variables
+        }
+    })
 }
 
 /// Resolves `env` of `defaults`, which is the same for every call.
@@ -56,12 +48,21 @@ pub(crate) fn resolve_default_env(
     field: &Field<SpannedTable<String>>,
     context: &mut ToolContext<'_>,
 ) -> Vec<(String, Template)> {
+    resolve_variables(field, context, |_| DEFAULT_POLICY)
+}
+
+fn resolve_variables(
+    field: &Field<SpannedTable<String>>,
+    context: &mut ToolContext<'_>,
+    policy_for: fn(&str) -> TemplatePolicy,
+) -> Vec<(String, Template)> {
     let mut variables = Vec::new();
     for (name, value) in field.entries() {
         check_variable_name(name, value.key_span, context);
         check_no_nul(value, context);
         context.warn_about_tilde(value);
-        let template = context.resolve_template(value, DEFAULT_POLICY);
+        let template = context.resolve_template(value, policy_for(name));
+        context.warn_about_unconfined_path(value, &template);
         variables.push((name.to_owned(), template));
     }
     variables

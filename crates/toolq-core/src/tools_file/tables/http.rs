@@ -110,7 +110,7 @@ pub(crate) fn resolve_http(
         .url
         .spanned()
         .map(|url| resolve_url(url, !http.hosts.is_missing(), context));
-    let query = resolve_pairs(&http.query, context, |_| TemplatePolicy::WITH_VARIABLES);
+    let query = resolve_pairs(&http.query, context);
     let mut headers = resolve_headers(&http.headers, context, header_policy);
     let body = match resolve_form(http, context) {
         Some(form) => {
@@ -147,14 +147,13 @@ pub(crate) fn resolve_http(
 fn resolve_pairs(
     table: &Field<SpannedTable<String>>,
     context: &mut ToolContext<'_>,
-    policy_for: impl Fn(&str) -> TemplatePolicy,
 ) -> Vec<(String, Template)> {
     let mut pairs = Vec::new();
     for (name, value) in table.entries() {
         check_constant_name(name, value.key_span, context);
         pairs.push((
             name.to_owned(),
-            context.resolve_template(value, policy_for(name)),
+            context.resolve_template(value, TemplatePolicy::WITH_VARIABLES),
         ));
     }
     pairs
@@ -181,10 +180,12 @@ fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_>) -> Option<Reques
             "keep one of them",
         );
     }
-    let pairs = resolve_pairs(&http.form, context, |_| TemplatePolicy::WITH_VARIABLES);
-    let fields = pairs.into_iter();
-    let fields = fields.map(|(name, value)| (name, BodyTemplate::Template(value)));
-    Some(RequestBody::Json(BodyTemplate::Object(fields.collect())))
+    let pairs = resolve_pairs(&http.form, context);
+    let fields = pairs
+        .into_iter()
+        .map(|(name, value)| (name, BodyTemplate::Template(value)))
+        .collect();
+    Some(RequestBody::Json(BodyTemplate::Object(fields)))
 }
 
 fn resolve_body(

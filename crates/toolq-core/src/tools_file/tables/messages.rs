@@ -137,17 +137,9 @@ pub(crate) fn resolve_messages(
         (MessageKey::EmptyOutput, &file.empty_output),
         (MessageKey::AlreadyDone, &file.already_done),
     ];
-    let given = texts
+    texts
         .into_iter()
-        .filter_map(|(key, text)| Some((key, text.spanned()?)));
-    given
-        .map(|(key, text)| {
-            check_message(text, diagnostics);
-            (
-                key,
-                parse_with_marks(&text.value, VariableMode::Literal).template,
-            )
-        })
+        .filter_map(|(key, text)| Some((key, resolve_message(text.spanned()?, diagnostics))))
         .collect()
 }
 
@@ -156,45 +148,25 @@ pub(crate) fn resolve_builtin_wording(file: &Field<MessagesFile>) -> MessageTemp
     let Some(file) = file.value() else {
         return MessageTemplates::new();
     };
-    let completion = file.attempt_completion.value();
-    let new_task = file.new_task.value();
-    let read_output = file.read_output.value();
-    let texts = [
-        (
-            MessageKey::CompletionDescription,
-            completion.map(|it| &it.description),
-        ),
-        (
-            MessageKey::CompletionResult,
-            completion.map(|it| &it.result),
-        ),
-        (
-            MessageKey::NewTaskDescription,
-            new_task.map(|it| &it.description),
-        ),
-        (MessageKey::NewTaskAgent, new_task.map(|it| &it.agent)),
-        (MessageKey::NewTaskTask, new_task.map(|it| &it.task)),
-        (
-            MessageKey::ReadOutputDescription,
-            read_output.map(|it| &it.description),
-        ),
-        (MessageKey::ReadOutputId, read_output.map(|it| &it.id)),
-        (
-            MessageKey::ReadOutputOffset,
-            read_output.map(|it| &it.offset),
-        ),
-        (MessageKey::ReadOutputLimit, read_output.map(|it| &it.limit)),
-        (
-            MessageKey::ReadOutputPattern,
-            read_output.map(|it| &it.pattern),
-        ),
-    ];
-    let given = texts
-        .into_iter()
-        .filter_map(|(key, text)| Some((key, text?.value()?)));
-    given
-        .map(|(key, text)| (key, Template::from_text(text)))
-        .collect()
+    let (no_completion, no_task, no_output) = Default::default();
+    let completion = file.attempt_completion.value().unwrap_or(&no_completion);
+    let new_task = file.new_task.value().unwrap_or(&no_task);
+    let read_output = file.read_output.value().unwrap_or(&no_output);
+    [
+        (MessageKey::CompletionDescription, &completion.description),
+        (MessageKey::CompletionResult, &completion.result),
+        (MessageKey::NewTaskDescription, &new_task.description),
+        (MessageKey::NewTaskAgent, &new_task.agent),
+        (MessageKey::NewTaskTask, &new_task.task),
+        (MessageKey::ReadOutputDescription, &read_output.description),
+        (MessageKey::ReadOutputId, &read_output.id),
+        (MessageKey::ReadOutputOffset, &read_output.offset),
+        (MessageKey::ReadOutputLimit, &read_output.limit),
+        (MessageKey::ReadOutputPattern, &read_output.pattern),
+    ]
+    .into_iter()
+    .filter_map(|(key, text)| Some((key, Template::from_text(text.value()?))))
+    .collect()
 }
 
 /// Refuses a wording of the built-in tools among the messages of one tool.
@@ -203,9 +175,9 @@ pub(crate) fn refuse_builtin_wording(file: &Field<MessagesFile>, diagnostics: &m
         return;
     };
     let spans = [
-        file.attempt_completion.spanned().map(|it| it.key_span),
-        file.new_task.spanned().map(|it| it.key_span),
-        file.read_output.spanned().map(|it| it.key_span),
+        file.attempt_completion.key_span(),
+        file.new_task.key_span(),
+        file.read_output.key_span(),
     ];
     for span in spans.into_iter().flatten() {
         diagnostics.error(
@@ -216,7 +188,7 @@ pub(crate) fn refuse_builtin_wording(file: &Field<MessagesFile>, diagnostics: &m
     }
 }
 
-fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics) {
+fn resolve_message(text: &Spanned<String>, diagnostics: &mut Diagnostics) -> Template {
     let parsed = parse_with_marks(&text.value, VariableMode::Literal);
     for mark in parsed.marks {
         let MarkKind::Part(index) = mark.kind else {
@@ -247,4 +219,5 @@ fn check_message(text: &Spanned<String>, diagnostics: &mut Diagnostics) {
             hint,
         );
     }
+    parsed.template
 }

@@ -17,7 +17,7 @@ use crate::tools_file::tables::values::{Argv, DurationText, IdleText};
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
     CommandBacking, HintPolicy, Leftovers, ResultParts, ServerConfig, ServerEndpoint, ServerLock,
-    ServerProtocol, ServerTransport, StdinSource,
+    ServerProtocol, ServerTransport, Span, StdinSource,
 };
 
 /// A program that serves tools by the Model Context Protocol (MCP).
@@ -89,7 +89,7 @@ pub(crate) fn check_tool_settings(
     let of_command =
         "`command` has what is about its program; everything that it started ends with it";
     let of_server = "write it beside `command`: it is about the program of the server";
-    for (key, span, hint) in [
+    let keys = [
         ("leftovers", defaults.leftovers.key_span(), of_command),
         ("limits", defaults.limits.key_span(), of_command),
         ("env", defaults.env.key_span(), of_command),
@@ -97,15 +97,8 @@ pub(crate) fn check_tool_settings(
         ("cwd", defaults.cwd.key_span(), of_command),
         ("sandbox", defaults.sandbox.key_span(), of_server),
         ("wrapper", defaults.wrapper.key_span(), of_server),
-    ] {
-        if let Some(span) = span {
-            diagnostics.error(
-                span,
-                format!("`{key}` has no meaning for the tools of a server"),
-                hint,
-            );
-        }
-    }
+    ];
+    refuse_keys(keys, "for the tools of a server", diagnostics);
 }
 
 pub(crate) fn resolve_server(
@@ -161,32 +154,23 @@ fn resolve_transport(
             None
         }
         (Some(form), None) => {
-            report_key_without_url(&server.headers, context);
+            let from_environment = "a program gets its secrets from its environment: `command: {argv: […], env: {TOKEN: \"${TOKEN}\"}}`";
+            let keys = [("headers", server.headers.key_span(), from_environment)];
+            refuse_keys(keys, "for a server with a `command`", context.diagnostics);
             let program = resolve_program(form, defaults, context)?;
             Some(ServerTransport::Program(Box::new(program)))
         }
         (None, Some(url)) => {
-            if let Some(sandbox) = server.sandbox.spanned() {
-                context.diagnostics.error(
-                    sandbox.key_span,
-                    "`sandbox` has no meaning for a server with a `url`",
-                    "remove it: toolq doesn't start such a server, so it can't confine it",
-                );
-            }
-            if let Some(wrapper) = server.wrapper.spanned() {
-                context.diagnostics.error(
-                    wrapper.key_span,
-                    "`wrapper` has no meaning for a server with a `url`",
-                    "remove it: toolq starts no program for it",
-                );
-            }
-            let restarts = server.restarts.spanned();
-            if let Some(restarts) = restarts {
-                context.diagnostics.error(
-                    restarts.key_span,
-                    "`restarts` has no meaning for a server with a `url`",
-                    "remove it: toolq doesn't start such a server, and connects to it again whenever it has to");
-            }
+            let cannot_confine =
+                "remove it: toolq doesn't start such a server, so it can't confine it";
+            let starts_nothing = "remove it: toolq starts no program for it";
+            let connects_again = "remove it: toolq doesn't start such a server, and connects to it again whenever it has to";
+            let keys = [
+                ("sandbox", server.sandbox.key_span(), cannot_confine),
+                ("wrapper", server.wrapper.key_span(), starts_nothing),
+                ("restarts", server.restarts.key_span(), connects_again),
+            ];
+            refuse_keys(keys, "for a server with a `url`", context.diagnostics);
             Some(ServerTransport::Endpoint(resolve_endpoint(
                 url, server, context,
             )))
@@ -227,33 +211,31 @@ fn resolve_endpoint(
     }
 }
 
-fn report_key_without_url<T>(headers: &Field<T>, context: &mut ToolContext<'_>) {
-    if let Some(headers) = headers.spanned() {
-        context.diagnostics.error(
-            headers.key_span,
-            "`headers` has no meaning for a server with a `command`",
-            "a program gets its secrets from its environment: `command: {argv: […], env: {TOKEN: \"${TOKEN}\"}}`");
-    }
-}
-
 /// Reports the keys of a command that are about one call. A server serves many, and nothing of it is left running.
 fn report_call_keys(form: &CommandForm, context: &mut ToolContext<'_>) {
     let CommandForm::Table(file) = form else {
         return;
     };
+    let hint = "remove it: a server talks over its stdin and stdout, and everything that it started ends with it";
     let keys = [
-        ("stdin", file.stdin.key_span()),
-        ("dashes", file.dashes.key_span()),
-        ("success_exit", file.success_exit.key_span()),
-        ("stderr", file.stderr.key_span()),
-        ("leftovers", file.leftovers.key_span()),
+        ("stdin", file.stdin.key_span(), hint),
+        ("dashes", file.dashes.key_span(), hint),
+        ("success_exit", file.success_exit.key_span(), hint),
+        ("stderr", file.stderr.key_span(), hint),
+        ("leftovers", file.leftovers.key_span(), hint),
     ];
-    for (key, span) in keys {
+    refuse_keys(keys, "for a server", context.diagnostics);
+}
+
+/// Reports those keys that are there, each with a hint.
+fn refuse_keys<const N: usize>(
+    keys: [(&str, Option<Span>, &str); N],
+    of_what: &str,
+    diagnostics: &mut Diagnostics,
+) {
+    for (key, span, hint) in keys {
         if let Some(span) = span {
-            context.diagnostics.error(
-                span,
-                format!("`{key}` has no meaning for a server"),
-                "remove it: a server talks over its stdin and stdout, and everything that it started ends with it");
+            diagnostics.error(span, format!("`{key}` has no meaning {of_what}"), hint);
         }
     }
 }
