@@ -212,8 +212,11 @@ fn declared_twice<T>(
     let hint = match first.map(|first| sources.locate(first)) {
         None => "remove one of them".to_owned(),
         Some(place) => {
-            let file = place.included.map(|path| path.display().to_string());
-            let file = file.unwrap_or("the file that includes this one".to_owned());
+            let file = place
+                .included
+                .map_or("the file that includes this one".to_owned(), |path| {
+                    path.display().to_string()
+                });
             format!("the first one is on line {} of {file}", place.line())
         }
     };
@@ -306,7 +309,9 @@ impl HostToolDeclarations {
             Ok(tree) => tree,
             Err(mut problems) => {
                 // It may name a line, which the host process doesn't have.
-                problems.iter_mut().for_each(|problem| problem.hint = None);
+                for problem in &mut problems {
+                    problem.hint = None;
+                }
                 return problems;
             }
         };

@@ -200,8 +200,10 @@ pub(crate) fn accepts_only_plain_text(schema: &Value) -> bool {
         return true;
     }
     let pattern_is_plain = || {
-        let pattern = schema.get("pattern").and_then(Value::as_str);
-        let syntax = pattern.and_then(PatternSyntax::parse);
+        let syntax = schema
+            .get("pattern")
+            .and_then(Value::as_str)
+            .and_then(PatternSyntax::parse);
         syntax.is_some_and(|syntax| syntax.is_plain())
     };
     let is_plain_type = |name: &str| match name {

@@ -48,20 +48,23 @@ impl HostToolDeclarations {
     /// Returns the errors in these tools, if `loaded` was parsed with them. Others are in the file.
     pub fn find_errors(&self, loaded: &ParsedToolsFile) -> Vec<HostToolProblem> {
         let tree = parse_yaml(&self.text).ok();
-        let errors = loaded.problems.iter().filter(|problem| {
-            problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
-        });
-        let located = errors.map(|problem| {
-            let offset = loaded.sources.locate(problem.span).span.start;
-            let path = tree.as_ref().map(|tree| tree.path_at(offset));
-            HostToolProblem {
-                // The first key is `tools`.
-                at: path.unwrap_or_default().into_iter().skip(1).collect(),
-                message: problem.message.clone(),
-                hint: problem.hint.clone(),
-            }
-        });
-        located.collect()
+        loaded
+            .problems
+            .iter()
+            .filter(|problem| {
+                problem.severity == Severity::Error && loaded.sources.is_from_host(problem.span)
+            })
+            .map(|problem| {
+                let offset = loaded.sources.locate(problem.span).span.start;
+                let path = tree.as_ref().map(|tree| tree.path_at(offset));
+                HostToolProblem {
+                    // The first key is `tools`.
+                    at: path.unwrap_or_default().into_iter().skip(1).collect(),
+                    message: problem.message.clone(),
+                    hint: problem.hint.clone(),
+                }
+            })
+            .collect()
     }
 }
 
@@ -218,8 +221,7 @@ pub(crate) fn guess_secret_names(text: &str) -> Vec<String> {
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| is_variable_name(word))
         .map(str::to_owned)
 }
@@ -243,17 +245,19 @@ pub(crate) fn list_unlocked(
             .map(|problem| problem.message.clone())
             .collect(),
     });
-    let unlocked = unlocked.into_iter().filter_map(|(name, file)| {
-        let prefix = model_name(name, &file.prefix, "");
-        let server = servers.iter().find(|server| server.name == name)?;
-        let resolver = Arc::clone(&resolver) as Arc<dyn ToolResolver>;
-        Some(Arc::new(UnlockedServer::new(
-            Arc::clone(server),
-            prefix,
-            resolver,
-        )))
-    });
-    unlocked.collect()
+    unlocked
+        .into_iter()
+        .filter_map(|(name, file)| {
+            let prefix = model_name(name, &file.prefix, "");
+            let server = servers.iter().find(|server| server.name == name)?;
+            let resolver = Arc::clone(&resolver) as Arc<dyn ToolResolver>;
+            Some(Arc::new(UnlockedServer::new(
+                Arc::clone(server),
+                prefix,
+                resolver,
+            )))
+        })
+        .collect()
 }
 
 /// Resolves a tools file again, as if tools.lock had what a server announces.
@@ -283,25 +287,32 @@ impl ToolResolver for ListingResolver {
         let lock = LockUse::Announced(&with_server);
         let resolved = self.document.resolve(lock, Vec::new());
         let messages = |severity: Severity| -> Vec<String> {
-            let problems = resolved.problems.iter();
-            let new = problems
+            resolved
+                .problems
+                .iter()
                 .filter(|problem| problem.severity == severity)
                 .map(|problem| problem.message.clone())
-                .filter(|message| !self.known.contains(message));
-            new.collect()
+                .filter(|message| !self.known.contains(message))
+                .collect()
         };
         let Some(config) = resolved.tools.as_ref().filter(|_| !resolved.has_errors) else {
             return Err(messages(Severity::Error).join("; "));
         };
         let is_own = |tool: &&Arc<Tool>| matches!(&tool.backing, Some(Backing::Mcp(mcp)) if mcp.server.name == server.name);
-        let own = config.tools.iter().filter(is_own);
-        let own = own.map(|tool| on_server(tool, server));
+        let own = config
+            .tools
+            .iter()
+            .filter(is_own)
+            .map(|tool| on_server(tool, server));
         Ok((own.collect(), messages(Severity::Warning)))
     }
 
     fn keep_lock(&self, server: &str, lock: &ServerLock) {
-        let mut kept = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.servers.insert(server.to_owned(), lock.clone());
+        self.lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .servers
+            .insert(server.to_owned(), lock.clone());
     }
 }
 

@@ -100,9 +100,11 @@ impl SourceMap {
 
     /// Returns the included files: their paths below the directory of tools.yaml, and their texts.
     pub fn included(&self) -> impl Iterator<Item = (&Path, &str)> {
-        let files = self.files.iter().enumerate();
-        let files = files.filter(|(_, file)| Some(file.start) != self.host_start);
-        files.filter_map(|(index, file)| Some((file.name.as_deref()?, self.text_of(index))))
+        self.files
+            .iter()
+            .enumerate()
+            .filter(|(_, file)| Some(file.start) != self.host_start)
+            .filter_map(|(index, file)| Some((file.name.as_deref()?, self.text_of(index))))
     }
 
     /// Returns the tools of the host process, if it has announced some.
@@ -112,14 +114,17 @@ impl SourceMap {
 
     /// Returns where the text of each file begins, with its path as in [`SourcePosition::included`].
     pub(crate) fn files(&self) -> impl Iterator<Item = (Option<&Path>, usize)> {
-        let files = self.files.iter();
-        files.map(|file| (file.name.as_deref(), file.start))
+        self.files
+            .iter()
+            .map(|file| (file.name.as_deref(), file.start))
     }
 
     /// Finds the file in which a span begins.
     pub fn locate(&self, span: Span) -> SourcePosition<'_> {
-        let after = self.files.partition_point(|file| file.start <= span.start);
-        let index = after.saturating_sub(1);
+        let index = self
+            .files
+            .partition_point(|file| file.start <= span.start)
+            .saturating_sub(1);
         let file = &self.files[index];
         SourcePosition {
             included: file.name.as_deref(),
@@ -133,8 +138,10 @@ impl SourceMap {
 
     /// Returns the directory of the file in which a span begins, below that of tools.yaml. Empty for the same directory.
     pub(crate) fn dir_of(&self, span: Span) -> &Path {
-        let included = self.locate(span).included;
-        included.and_then(Path::parent).unwrap_or(Path::new(""))
+        self.locate(span)
+            .included
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""))
     }
 
     fn text_of(&self, index: usize) -> &str {

@@ -84,8 +84,10 @@ impl ToolContext<'_> {
     /// Warns about shell operators among the arguments. `argv` has the elements with their roles, starting with the
     /// program.
     pub(crate) fn warn_about_shell_operators(&mut self, argv: &[(&Spanned<String>, ArgRole)]) {
-        let programs = argv.iter().filter(|(_, role)| *role == ArgRole::Program);
-        let mut programs = programs.map(|(program, _)| base_name(&program.value));
+        let mut programs = argv
+            .iter()
+            .filter(|(_, role)| *role == ArgRole::Program)
+            .map(|(program, _)| base_name(&program.value));
         if programs.any(|program| PROGRAMS_WITH_OPERATOR_ARGS.contains(&program.as_str())) {
             return;
         }

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -120,10 +121,12 @@ pub(super) fn suggest_settings(name: &str, effect: &str, schema: &Value) -> Stri
     } else {
         ("timeout: 30s".to_owned(), "the default")
     });
-    let lines = comments
-        .iter()
-        .map(|(setting, why)| format!("    # {setting:<18}  # {why}\n"));
-    lines.collect()
+    let mut lines = String::new();
+    for (setting, why) in comments {
+        // Writing to a string can't fail.
+        let _ = writeln!(lines, "    # {setting:<18}  # {why}");
+    }
+    lines
 }
 
 /// Returns the inputs whose names say that they are paths, and that are texts or lists of texts.
@@ -139,8 +142,10 @@ fn find_paths(schema: &Value) -> Vec<&str> {
                 .any(|word| PATH_WORDS.contains(&word.as_str()))
             && (is_text(schema) || schema["type"] == "array" && is_text(&schema["items"]))
     };
-    let paths = properties.filter(is_path);
-    paths.map(|(name, _)| name.as_str()).collect()
+    properties
+        .filter(is_path)
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 /// Splits a name into its words, in lowercase: `readFile` and `read_file` into `read` and `file`.

@@ -174,8 +174,10 @@ impl AgentUsage {
 
     /// Returns the tokens of all kinds and models, or `None` if a response didn't report its usage.
     pub fn total_tokens(&self) -> Option<u64> {
-        let mut totals = self.usage.values().map(ReportedUsage::total);
-        totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
+        self.usage
+            .values()
+            .map(ReportedUsage::total)
+            .try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
     }
 }
 

@@ -343,11 +343,14 @@ impl HttpBacking {
 
     /// Whether the request sends a form.
     pub(crate) fn sends_form(&self) -> bool {
-        let mut headers = self.headers.iter();
-        let content_type = headers.find(|(name, _)| name == "content-type");
-        let text = content_type.and_then(|(_, template)| template.sole_text());
-        let media_type = text.unwrap_or_default().split(';').next();
-        media_type.is_some_and(|name| name.trim().eq_ignore_ascii_case(FORM_MEDIA_TYPE))
+        self.headers
+            .iter()
+            .find(|(name, _)| name == "content-type")
+            .and_then(|(_, template)| template.sole_text())
+            .unwrap_or_default()
+            .split(';')
+            .next()
+            .is_some_and(|name| name.trim().eq_ignore_ascii_case(FORM_MEDIA_TYPE))
     }
 }
 
@@ -452,10 +455,11 @@ impl BodyTemplate {
             Self::Literal(_) => Vec::new(),
             Self::Template(template) => vec![template],
             Self::Array(items) => items.iter().flat_map(Self::templates).collect(),
-            Self::Object(pairs) => {
-                let values = pairs.iter().map(|(_, value)| value);
-                values.flat_map(Self::templates).collect()
-            }
+            Self::Object(pairs) => pairs
+                .iter()
+                .map(|(_, value)| value)
+                .flat_map(Self::templates)
+                .collect(),
         }
     }
 }

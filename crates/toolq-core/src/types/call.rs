@@ -213,8 +213,10 @@ impl CallRef {
 
     /// Returns its turn and position, followed by those of the agent calls that it is nested in.
     pub fn path(&self) -> CallPath {
-        let calls = std::iter::once(self).chain(self.ancestors());
-        calls.map(|call| (call.turn, call.position)).collect()
+        std::iter::once(self)
+            .chain(self.ancestors())
+            .map(|call| (call.turn, call.position))
+            .collect()
     }
 }
 
@@ -247,8 +249,8 @@ pub fn is_random_id(id: &str) -> bool {
     if is_generated_id(id) {
         return false;
     }
-    let pieces = id.split(|c: char| !c.is_ascii_alphanumeric());
-    pieces.into_iter().any(is_random_piece)
+    id.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(is_random_piece)
         || uuids_in(id).any(|uuid| is_random_piece(&uuid.replace('-', "")))
 }
 
@@ -297,8 +299,12 @@ impl ContextDigest {
 
     /// Reads a digest as [`fmt::Display`] writes it.
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
-        bytes.try_into().ok().map(Self)
+        BASE64URL_NOPAD
+            .decode(text.as_bytes())
+            .ok()?
+            .try_into()
+            .ok()
+            .map(Self)
     }
 }
 
@@ -483,10 +489,10 @@ impl TraceContext {
 }
 
 fn path_text(path: &[(usize, usize)]) -> String {
-    let steps = path
-        .iter()
-        .map(|(turn, position)| format!("{turn}.{position}"));
-    steps.collect::<Vec<_>>().join("/")
+    path.iter()
+        .map(|(turn, position)| format!("{turn}.{position}"))
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// The longest `tracestate` that is passed on, in bytes. Every participant is expected to propagate that much.

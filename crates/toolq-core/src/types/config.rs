@@ -56,8 +56,8 @@ impl ToolsConfig {
     /// Returns the tool with exactly this name. What a server has announced takes the place of what the file has of its
     /// tool.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        let mut unlocked = self.unlocked.iter();
-        unlocked
+        self.unlocked
+            .iter()
             .find_map(|server| server.tool(name))
             .or_else(|| self.tools.iter().find(|tool| tool.name == name))
     }
@@ -76,22 +76,30 @@ impl ToolsConfig {
             let mut unlocked = self.unlocked.iter();
             unlocked.find_map(|server| server.tool(&tool.name))
         };
-        let declared = self.tools.iter();
-        let declared = declared.map(|tool| announced(tool).unwrap_or(tool));
-        declared.chain(self.undeclared()).cloned().collect()
+        self.tools
+            .iter()
+            .map(|tool| announced(tool).unwrap_or(tool))
+            .chain(self.undeclared())
+            .cloned()
+            .collect()
     }
 
     /// Returns the names of all [`known_tools`](Self::known_tools).
     pub(crate) fn known_names(&self) -> Vec<&str> {
-        let tools = self.tools.iter().chain(self.undeclared());
-        tools.map(|tool| tool.name.as_str()).collect()
+        self.tools
+            .iter()
+            .chain(self.undeclared())
+            .map(|tool| tool.name.as_str())
+            .collect()
     }
 
     /// Returns the tools that servers have announced, and of which the file has none.
     fn undeclared(&self) -> Vec<&Arc<Tool>> {
         let unlocked = self.unlocked.iter();
-        let listings = unlocked.filter_map(|server| server.listing()?.ok());
-        let mut announced: Vec<&Arc<Tool>> = listings.flat_map(|listing| &listing.tools).collect();
+        let mut announced: Vec<&Arc<Tool>> = unlocked
+            .filter_map(|server| server.listing()?.ok())
+            .flat_map(|listing| &listing.tools)
+            .collect();
         if !announced.is_empty() {
             let declared: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
             announced.retain(|tool| !declared.contains(&*tool.name));
@@ -107,8 +115,10 @@ impl ToolsConfig {
                 Some(Backing::Builtin(BuiltinTool::ReadOutput))
             )
         };
-        let reader = self.tools.iter().find(is_reader);
-        reader.map(|tool| tool.name.as_str())
+        self.tools
+            .iter()
+            .find(is_reader)
+            .map(|tool| tool.name.as_str())
     }
 
     /// Returns the servers whose tools must be requested before calls of `tool` can be checked: its own, and others
@@ -155,8 +165,11 @@ impl ToolsConfig {
 /// Builds the mask over the values of environment variables, and over all values of a file. A variable of the file that
 /// the environment has, too, is a secret in both.
 pub fn mask_variables(names: &[String], environment: &Environment, file: &EnvFile) -> Mask {
-    let names = names.iter().map(String::as_str).chain(file.names());
-    let values = names.filter_map(|name| environment.get_os(name));
+    let values = names
+        .iter()
+        .map(String::as_str)
+        .chain(file.names())
+        .filter_map(|name| environment.get_os(name));
     let file_values = file.values().map(OsStr::new);
     Mask::new(values.chain(file_values).map(OsStr::as_bytes))
 }

@@ -296,8 +296,10 @@ impl ToolDefinition {
         } else if claims("idempotentHint") {
             Some(Effect::Idempotent)
         } else {
-            let is_annotated = annotations.get("readOnlyHint").is_some();
-            is_annotated.then_some(Effect::Write)
+            annotations
+                .get("readOnlyHint")
+                .is_some()
+                .then_some(Effect::Write)
         }
     }
 
@@ -322,8 +324,11 @@ impl ToolDefinition {
                 self.annotations != other.annotations,
             ),
         ];
-        let changed = parts.into_iter().filter(|(_, is_changed)| *is_changed);
-        changed.map(|(part, _)| part).collect()
+        parts
+            .into_iter()
+            .filter(|(_, is_changed)| *is_changed)
+            .map(|(part, _)| part)
+            .collect()
     }
 }
 

@@ -64,12 +64,14 @@ impl Template {
     /// Returns the text with `value_at` of each path in place of its values. Environment variables stay as they are
     /// written, without their defaults.
     pub fn fill(&self, value_at: impl Fn(&[String]) -> String) -> String {
-        let parts = self.parts.iter().map(|part| match part {
-            TemplatePart::Text(text) => text.clone(),
-            TemplatePart::Value { path, .. } => value_at(path),
-            TemplatePart::Env { name, .. } => format!("${{{name}}}"),
-        });
-        parts.collect()
+        self.parts
+            .iter()
+            .map(|part| match part {
+                TemplatePart::Text(text) => text.clone(),
+                TemplatePart::Value { path, .. } => value_at(path),
+                TemplatePart::Env { name, .. } => format!("${{{name}}}"),
+            })
+            .collect()
     }
 
     /// Returns the variables without a default that are unset or empty, sorted by name, each once.
@@ -77,8 +79,9 @@ impl Template {
         templates: &[&'t Self],
         environment: &Environment,
     ) -> Vec<&'t str> {
-        let parts = templates.iter().flat_map(|template| &template.parts);
-        let mut missing: Vec<&str> = parts
+        let mut missing: Vec<&str> = templates
+            .iter()
+            .flat_map(|template| &template.parts)
             .filter_map(|part| match part {
                 TemplatePart::Env {
                     name,
@@ -149,11 +152,13 @@ impl Template {
     pub fn query_env_names(&self) -> impl Iterator<Item = &str> {
         let is_before_query =
             |part: &&TemplatePart| !matches!(part, TemplatePart::Text(text) if text.contains('?'));
-        let query = self.parts.iter().skip_while(is_before_query);
-        query.filter_map(|part| match part {
-            TemplatePart::Env { name, .. } => Some(name.as_str()),
-            _ => None,
-        })
+        self.parts
+            .iter()
+            .skip_while(is_before_query)
+            .filter_map(|part| match part {
+                TemplatePart::Env { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
     }
 }
 
@@ -305,8 +310,8 @@ impl<T: AsRef<str>> FromIterator<T> for ArgumentList {
         if text.matches('\0').count() == ends.len() {
             return Self::Text(text.into());
         }
-        let begins = std::iter::once(0).chain(ends.iter().map(|end| end + 1));
-        let arguments = begins
+        let arguments = std::iter::once(0)
+            .chain(ends.iter().map(|end| end + 1))
             .zip(&ends)
             .map(|(begin, end)| text[begin..*end].into());
         Self::WithNul(arguments.collect())

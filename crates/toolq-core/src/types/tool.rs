@@ -475,9 +475,13 @@ impl TextNormalizer {
     /// `pattern` isn't a regular expression. The error says what is wrong with it, in one line.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
         let pattern = Regex::new(pattern).map_err(|error| {
-            let message = error.to_string();
-            let last = message.lines().last().unwrap_or_default();
-            last.trim_start_matches("error: ").to_owned()
+            error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned()
         })?;
         Ok(Self {
             pattern,

@@ -129,11 +129,9 @@ impl PriceTable {
             digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit() || b == b'-')
         };
         let find_dated = || {
-            let dated_entries = self.0.iter().filter(|(name, _)| {
-                let rest = model.strip_prefix(name.as_str());
-                rest.is_some_and(is_date)
-            });
-            dated_entries
+            self.0
+                .iter()
+                .filter(|(name, _)| model.strip_prefix(name.as_str()).is_some_and(is_date))
                 .max_by_key(|(name, _)| name.len())
                 .map(|(_, price)| price)
         };
@@ -155,8 +153,7 @@ impl PriceTable {
 pub fn format_usd(amount: PicoUsd) -> String {
     const PICO_PER_USD: PicoUsd = 1_000_000_000_000;
     let (whole, rest) = (amount / PICO_PER_USD, amount % PICO_PER_USD);
-    let digits = format!("{whole}.{rest:012}");
-    digits
+    format!("{whole}.{rest:012}")
         .trim_end_matches('0')
         .trim_end_matches('.')
         .to_owned()

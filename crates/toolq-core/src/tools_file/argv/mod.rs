@@ -31,9 +31,10 @@ pub fn find_started_files<'a>(argv: &[&'a str]) -> Vec<StartedFile<'a>> {
                 .iter()
                 .filter(move |program| program.position == position)
         };
-        let mut roles = programs().flat_map(|program| &program.roles);
-        let script = roles.find(|(_, role)| *role == ArgRole::Script);
-        let script = script.map(|(position, _)| argv[*position]);
+        let script = programs()
+            .flat_map(|program| &program.roles)
+            .find(|(_, role)| *role == ArgRole::Script)
+            .map(|(position, _)| argv[*position]);
         files.extend(
             script
                 .filter(|script| is_literal(script))
@@ -58,8 +59,10 @@ pub(crate) fn find_stdin_code_reader<'a>(argv: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let reading = ArgvReading::new(argv);
-    let mut programs = reading.programs.iter();
-    let program = programs.find(|program| runs_stdin(program, &reading))?;
+    let program = reading
+        .programs
+        .iter()
+        .find(|program| runs_stdin(program, &reading))?;
     Some(argv[program.position])
 }
 
@@ -86,11 +89,10 @@ fn runs_stdin(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> bool {
 
 /// Returns the text that a program has a shell run.
 fn find_shell_text(program: &ProgramReading<'_>, reading: &ArgvReading<'_>) -> Option<String> {
-    let operand = program
+    let begin = program
         .rule
         .operand
-        .filter(|_| program.rule.makes_shell_text())?;
-    let begin = operand
+        .filter(|_| program.rule.makes_shell_text())?
         .first
         .checked_sub(1)
         .and_then(|index| program.operands.get(index))?;
@@ -102,12 +104,12 @@ fn inserts_stdin_into_code(program: &ProgramReading<'_>, reading: &ArgvReading<'
     let Some(mark) = program.stdin_mark.filter(|mark| !mark.is_empty()) else {
         return false;
     };
-    let mut elements = reading
+    reading
         .argv
         .iter()
         .zip(&reading.roles)
-        .skip(program.position);
-    elements.any(|(element, role)| *role == ArgRole::Code && element.contains(mark))
+        .skip(program.position)
+        .any(|(element, role)| *role == ArgRole::Code && element.contains(mark))
 }
 
 fn is_stdin(file: &str) -> bool {

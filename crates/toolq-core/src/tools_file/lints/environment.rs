@@ -88,8 +88,12 @@ fn is_world_writable(file: &Path) -> bool {
 
 /// Returns one warning for all tools without a backing. Right after `init --from`, that is every tool.
 fn missing_backing_warning(tools: &ToolsConfig, tree: &YamlNode) -> Option<FileProblem> {
-    let unbacked = tools.tools.iter().filter(|tool| tool.backing.is_none());
-    let names: Vec<&str> = unbacked.map(|tool| tool.name.as_str()).collect();
+    let names: Vec<&str> = tools
+        .tools
+        .iter()
+        .filter(|tool| tool.backing.is_none())
+        .map(|tool| tool.name.as_str())
+        .collect();
     let first = names.first()?;
     let shown = names[..names.len().min(MAX_NAMED_TOOLS)].join("`, `");
     let (more, have) = match (names.len(), names.len().saturating_sub(MAX_NAMED_TOOLS)) {
@@ -151,8 +155,11 @@ fn is_api_key_variable(name: &str, backing: Option<&Backing>) -> bool {
     let Some(Backing::Agent(agent)) = backing else {
         return false;
     };
-    let mut names = agent.api_key.iter().flat_map(Template::env_names);
-    names.any(|key_variable| key_variable == name)
+    agent
+        .api_key
+        .iter()
+        .flat_map(Template::env_names)
+        .any(|key_variable| key_variable == name)
 }
 
 /// Returns the templates of a tool's server and of its arguments.
@@ -225,15 +232,19 @@ fn server_warnings(
             .unwrap_or_else(|| "until this is fixed, calls of its tools will fail".to_owned());
         Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
     };
-    let servers = tools.servers.iter();
-    servers.filter_map(|server| warning(server)).collect()
+    tools
+        .servers
+        .iter()
+        .filter_map(|server| warning(server))
+        .collect()
 }
 
 /// Returns the program that toolq itself starts. What a wrapper runs may be somewhere else.
 fn started_program(command: &CommandBacking) -> &str {
     let wrapper = command.wrapper.as_ref();
-    let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
-    wrapper.unwrap_or(&command.program)
+    wrapper
+        .and_then(|wrapper| wrapper.argv.first())
+        .unwrap_or(&command.program)
 }
 
 /// Returns why the program of a command can't be started, or `None` if it can.
@@ -278,10 +289,10 @@ fn program_candidates(
     if name.contains('/') {
         return vec![tools.dir.join(program)];
     }
-    let path = environment.get_own("PATH");
-    let path = path.unwrap_or(OsStr::new("/usr/bin:/bin"));
-    let directories = std::env::split_paths(path);
-    directories
+    let path = environment
+        .get_own("PATH")
+        .unwrap_or(OsStr::new("/usr/bin:/bin"));
+    std::env::split_paths(path)
         .map(|directory| directory.join(program))
         .collect()
 }
@@ -324,8 +335,7 @@ pub(crate) fn late_start_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<F
             && !has_own_effect(tool)
             && !tool.rule_settings.iter().any(|rule| rule.key == "effect")
     };
-    let tools = tools.tools.iter().map(|tool| &**tool);
-    tools
+    tools.tools.iter().map(|tool| &**tool)
         .filter(starts_late)
         .map(|tool| {
             let span = tree.key_span_at(&["tools", &tool.name, "concurrency_safe"], "");

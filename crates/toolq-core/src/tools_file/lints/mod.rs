@@ -18,17 +18,21 @@ pub fn find_header_warnings(
     tree: &YamlNode,
     find_problem: impl Fn(&Value) -> Option<String>,
 ) -> Vec<FileProblem> {
-    let warnings = tools.tools.iter().filter_map(|tool| {
-        let keys = ["tools", &tool.name, "input_schema"];
-        let span = tree.key_span_at(&keys, "");
-        // For a key that is missing, the tree returns the span of the table. Such a schema isn't the author's.
-        if span == tree.key_span_at(&keys[..2], "") {
-            return None;
-        }
-        let why = find_problem(&tool.input_schema)?;
-        let message = format!("`{}` can't be called over HTTP: {why}", tool.name);
-        let hint = "`toolq serve --http` ends because of it; correct `x-mcp-header`, or remove it";
-        Some(FileProblem::warning(span, message, "").with_hint(hint))
-    });
-    warnings.collect()
+    tools
+        .tools
+        .iter()
+        .filter_map(|tool| {
+            let keys = ["tools", &tool.name, "input_schema"];
+            let span = tree.key_span_at(&keys, "");
+            // For a key that is missing, the tree returns the span of the table. Such a schema isn't the author's.
+            if span == tree.key_span_at(&keys[..2], "") {
+                return None;
+            }
+            let why = find_problem(&tool.input_schema)?;
+            let message = format!("`{}` can't be called over HTTP: {why}", tool.name);
+            let hint =
+                "`toolq serve --http` ends because of it; correct `x-mcp-header`, or remove it";
+            Some(FileProblem::warning(span, message, "").with_hint(hint))
+        })
+        .collect()
 }

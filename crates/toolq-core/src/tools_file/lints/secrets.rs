@@ -114,15 +114,16 @@ fn exposed_variables(tool: &Tool) -> Vec<(&'static str, &str)> {
             templates.extend(agent.prompt.iter().map(|text| ("/agent/prompt", text)));
         }
     }
-    let names = templates.into_iter();
-    let names = names.flat_map(|(pointer, part)| part.env_names().map(move |name| (pointer, name)));
-    names.chain(passed).collect()
+    templates
+        .into_iter()
+        .flat_map(|(pointer, part)| part.env_names().map(move |name| (pointer, name)))
+        .chain(passed)
+        .collect()
 }
 
 /// Whether the name of a variable suggests that its value is a secret.
 fn looks_secret(name: &str) -> bool {
-    let mut words = name.split('_');
-    words.any(|word| {
+    name.split('_').any(|word| {
         SECRET_NAME_WORDS
             .iter()
             .any(|known| known.eq_ignore_ascii_case(word))

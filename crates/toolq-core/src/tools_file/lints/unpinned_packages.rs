@@ -56,15 +56,17 @@ const FETCHERS: [Fetcher; 8] = [
 pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     let warning = |server: &ServerConfig| {
         let command = server.program()?;
-        let arguments = command.arguments.iter();
-        let arguments = arguments.map(|argument| argument.sole_text().unwrap_or_default());
+        let arguments = command
+            .arguments
+            .iter()
+            .map(|argument| argument.sole_text().unwrap_or_default());
         let argv: Vec<&str> = std::iter::once(&*command.program)
             .chain(arguments)
             .collect();
         let (index, source) = find_unpinned_package(&argv)?;
         let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
-        let listed = span_at(&format!("/command/{index}"));
-        let span = listed.max(span_at(&format!("/command/argv/{index}")));
+        let span =
+            span_at(&format!("/command/{index}")).max(span_at(&format!("/command/argv/{index}")));
         let message = format!(
             "the server `{}` runs whatever version of this is the newest when it starts",
             server.name
@@ -80,8 +82,11 @@ pub(crate) fn unpinned_package_warnings(tools: &ToolsConfig, tree: &YamlNode) ->
         };
         Some(FileProblem::warning(span, message, "no version").with_hint(hint))
     };
-    let servers = tools.servers.iter();
-    servers.filter_map(|server| warning(server)).collect()
+    tools
+        .servers
+        .iter()
+        .filter_map(|server| warning(server))
+        .collect()
 }
 
 /// Returns the index of the first argument that names a package without a version.
@@ -143,8 +148,12 @@ impl PackageSource {
                         .is_some_and(|version| !version.contains('/') && is_version(version))
             }
             Image => {
-                let name = package.rsplit('/').next().unwrap_or_default();
-                let tag = name.split_once(':').map(|(_, tag)| tag);
+                let tag = package
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or_default()
+                    .split_once(':')
+                    .map(|(_, tag)| tag);
                 package.contains("@sha256:") || tag.is_some_and(is_version)
             }
         }

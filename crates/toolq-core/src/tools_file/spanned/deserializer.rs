@@ -152,15 +152,18 @@ impl<'de> NodeDeserializer<'de> {
             let problem = FileProblem::error(entry.key_span, message, label);
             let key_hint = (self.key_hint)(&entry.key, fields).map(str::to_owned);
             let odd_space = || {
-                let mut spaces = entry.key.chars();
-                let space = spaces.find(|c| *c != ' ' && (c.is_whitespace() || is_hidden(*c)))?;
+                let space = entry
+                    .key
+                    .chars()
+                    .find(|c| *c != ' ' && (c.is_whitespace() || is_hidden(*c)))?;
                 let code = u32::from(space);
                 Some(format!(
                     "its U+{code:04X} looks like a space and isn't one: leave it out"
                 ))
             };
-            let hint = key_hint.or_else(odd_space);
-            let hint = hint.unwrap_or_else(|| suggest_known(&entry.key, fields));
+            let hint = key_hint
+                .or_else(odd_space)
+                .unwrap_or_else(|| suggest_known(&entry.key, fields));
             self.problems.borrow_mut().push(problem.with_hint(hint));
         }
         let known = entries.iter().filter(is_known);
@@ -296,11 +299,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
         match &self.node.content {
             YamlContent::Table(_) => self.deserialize_any(visitor),
             YamlContent::List(items) => {
-                let named = items
+                let hint = items
                     .iter()
                     .flat_map(|item| item.texts_at(&["name"]))
-                    .next();
-                let hint = named.map(|(name, _)| {
+                    .next().map(|(name, _)| {
                     format!("the name is the key: write `{name}:` instead of `- name: {name}`, and the rest below it")
                 });
                 Err(self.type_mismatch(&"a table such as `{name: value}`", hint))

@@ -139,8 +139,9 @@ pub(crate) fn resolve_agent(
         .spanned()
         .map(|key| resolve_api_key(key, context));
     let resolve_text = |field: &Field<String>, policy, context: &mut ToolContext<'_>| {
-        let given = field.spanned();
-        given.map(|text| context.resolve_template(text, policy))
+        field
+            .spanned()
+            .map(|text| context.resolve_template(text, policy))
     };
     let model = resolve_text(&agent.model, FIXED_TEXT_POLICY, context);
     let api = agent.api.copied().unwrap_or_default();
@@ -207,16 +208,23 @@ fn resolve_object(
 /// secrets that are masked.
 fn resolve_api_key(key: &Spanned<String>, context: &mut ToolContext<'_>) -> Template {
     let template = context.resolve_template(key, FIXED_TEXT_POLICY);
-    let texts = template.parts.iter().filter_map(|part| match part {
-        TemplatePart::Text(text) => Some(text.as_str()),
-        TemplatePart::Value { .. } | TemplatePart::Env { .. } => None,
-    });
-    let texts: String = texts.collect();
-    let defaults = template.parts.iter().filter_map(|part| match part {
-        TemplatePart::Env { default, .. } => default.as_deref(),
-        TemplatePart::Value { .. } | TemplatePart::Text(_) => None,
-    });
-    let in_defaults: usize = defaults.map(str::len).sum();
+    let texts: String = template
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            TemplatePart::Text(text) => Some(text.as_str()),
+            TemplatePart::Value { .. } | TemplatePart::Env { .. } => None,
+        })
+        .collect();
+    let in_defaults: usize = template
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            TemplatePart::Env { default, .. } => default.as_deref(),
+            TemplatePart::Value { .. } | TemplatePart::Text(_) => None,
+        })
+        .map(str::len)
+        .sum();
     let (label, hint) = if template.env_names().next().is_none() {
         (
             "no variable",

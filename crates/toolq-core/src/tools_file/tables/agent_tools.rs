@@ -22,15 +22,18 @@ pub fn select_agent_tools(
     agent: &Tool,
     backing: &AgentBacking,
 ) -> Vec<Arc<Tool>> {
-    let named = backing.tools.iter().filter_map(|name| all.find(name));
-    let selected = named.filter_map(|tool| match &tool.backing {
-        Some(Backing::Builtin(BuiltinTool::NewTask(agents))) => {
-            let agents = allowed_delegates(agents, agent, backing);
-            (!agents.is_empty()).then(|| Arc::new(new_task_tool(agents, &tool.messages)))
-        }
-        _ => Some(tool),
-    });
-    selected.collect()
+    backing
+        .tools
+        .iter()
+        .filter_map(|name| all.find(name))
+        .filter_map(|tool| match &tool.backing {
+            Some(Backing::Builtin(BuiltinTool::NewTask(agents))) => {
+                let agents = allowed_delegates(agents, agent, backing);
+                (!agents.is_empty()).then(|| Arc::new(new_task_tool(agents, &tool.messages)))
+            }
+            _ => Some(tool),
+        })
+        .collect()
 }
 
 /// Returns those of `agents` to which `agent` may delegate through `new_task`: the ones on its tool list or, if it
@@ -41,8 +44,7 @@ pub(crate) fn allowed_delegates(
     backing: &AgentBacking,
 ) -> Vec<Arc<Tool>> {
     let filter_agents = |wanted: &dyn Fn(&Tool) -> bool| -> Vec<Arc<Tool>> {
-        let found = agents.iter().filter(|tool| wanted(tool));
-        found.cloned().collect()
+        agents.iter().filter(|tool| wanted(tool)).cloned().collect()
     };
     let own_agents = filter_agents(&|tool| backing.tools.contains(&tool.name));
     if own_agents.is_empty() {
@@ -249,8 +251,7 @@ fn find_shortest_cycle<'t>(agents: &[(&'t Tool, &'t AgentBacking)]) -> Option<Ve
             };
             if to == 0 {
                 let back = |step: &usize| reached[*step].1;
-                let steps = std::iter::successors(Some(next), back);
-                let mut cycle: Vec<&str> = steps
+                let mut cycle: Vec<&str> = std::iter::successors(Some(next), back)
                     .map(|step| agents[reached[step].0].0.name.as_str())
                     .collect();
                 cycle.reverse();

@@ -83,10 +83,10 @@ pub(crate) fn warn_about_unused_wording(
         return;
     };
     let is_builtin = |name: &str| {
-        let mut builtins = tools
+        tools
             .iter()
-            .filter(|tool| matches!(tool.backing, Some(Backing::Builtin(_))));
-        builtins.any(|tool| tool.name == name)
+            .filter(|tool| matches!(tool.backing, Some(Backing::Builtin(_))))
+            .any(|tool| tool.name == name)
     };
     for (name, key_span) in [
         (ATTEMPT_COMPLETION, messages.attempt_completion.key_span()),
@@ -105,8 +105,11 @@ pub(crate) fn warn_about_unused_wording(
 
 /// Returns the author's text, or else `default`.
 fn word(messages: &MessageTemplates, key: MessageKey, default: &str) -> String {
-    let worded = messages.get(&key).and_then(Template::sole_text);
-    worded.unwrap_or(default).to_owned()
+    messages
+        .get(&key)
+        .and_then(Template::sole_text)
+        .unwrap_or(default)
+        .to_owned()
 }
 
 fn list_agents(tools: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
@@ -137,10 +140,11 @@ fn completion_tool(messages: &MessageTemplates) -> Tool {
 /// Returns a `new_task` that delegates to one of `agents`.
 pub(crate) fn new_task_tool(agents: Vec<Arc<Tool>>, messages: &MessageTemplates) -> Tool {
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-    let each = agents
+    let known = agents
         .iter()
-        .map(|agent| format!("- {}: {}", agent.name, agent.description));
-    let known = each.collect::<Vec<_>>().join("\n");
+        .map(|agent| format!("- {}: {}", agent.name, agent.description))
+        .collect::<Vec<_>>()
+        .join("\n");
     let agent = word(
         messages,
         MessageKey::NewTaskAgent,

@@ -144,8 +144,12 @@ impl ProgramDefaults {
 
     /// Adds the names of the variables that are passed to every program.
     fn add_pass_env(&self, own: &[String]) -> Vec<String> {
-        let added = self.pass_env.iter().filter(|name| !own.contains(name));
-        added.chain(own).cloned().collect()
+        self.pass_env
+            .iter()
+            .filter(|name| !own.contains(name))
+            .chain(own)
+            .cloned()
+            .collect()
     }
 }
 

@@ -345,8 +345,9 @@ pub(crate) fn read_regular_file(path: &Path, max_bytes: u64) -> Result<String, S
     }
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    let read = file.take(max_bytes + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
+    file.take(max_bytes + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
     if bytes.len() as u64 > max_bytes {
         return Err(format!("it is larger than {} MiB", max_bytes >> 20));
     }

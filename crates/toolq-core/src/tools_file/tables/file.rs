@@ -132,8 +132,7 @@ impl ToolsFile {
 
 /// Returns the JSON Schema (2020-12) of tools.yaml, for editors.
 pub fn generate_tools_schema() -> Value {
-    let settings = SchemaSettings::draft2020_12();
-    settings
+    SchemaSettings::draft2020_12()
         .into_generator()
         .into_root_schema_for::<ToolsFile>()
         .to_value()
@@ -304,8 +303,12 @@ fn check_shared_approvals(file: &ToolsFile, context: &mut CheckContext<'_>) {
 
 /// Returns the paths of the files that belong to tools.yaml: included files, the file with variables, and schemas.
 fn list_own_files(env_file: &EnvFile, context: &mut CheckContext<'_>) -> Vec<PathBuf> {
-    let included = context.diagnostics.sources().included();
-    let mut files: Vec<PathBuf> = included.map(|(path, _)| context.dir.join(path)).collect();
+    let mut files: Vec<PathBuf> = context
+        .diagnostics
+        .sources()
+        .included()
+        .map(|(path, _)| context.dir.join(path))
+        .collect();
     files.extend(env_file.path().map(Path::to_owned));
     files.extend(std::mem::take(&mut context.schema_files));
     files

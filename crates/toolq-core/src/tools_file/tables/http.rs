@@ -180,8 +180,7 @@ fn resolve_form(http: &HttpFile, context: &mut ToolContext<'_>) -> Option<Reques
             "keep one of them",
         );
     }
-    let pairs = resolve_pairs(&http.form, context);
-    let fields = pairs
+    let fields = resolve_pairs(&http.form, context)
         .into_iter()
         .map(|(name, value)| (name, BodyTemplate::Template(value)))
         .collect();

@@ -192,8 +192,10 @@ pub(crate) fn resolve_sandbox(field: &Field<SandboxForm>) -> Option<Sandbox> {
         return None;
     };
     let entries = |field: &Field<Vec<Field<String>>>| {
-        let items = field.items().map(|entry| resolve_entry(&entry.value));
-        items.collect::<Vec<_>>()
+        field
+            .items()
+            .map(|entry| resolve_entry(&entry.value))
+            .collect::<Vec<_>>()
     };
     Some(Sandbox {
         read: if table.read.is_missing() {

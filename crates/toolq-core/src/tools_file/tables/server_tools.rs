@@ -146,8 +146,9 @@ impl<'f> ServerTools<'f> {
 
     fn server_of(&self, mcp: &Field<McpFile>) -> Option<&'f ServerFile> {
         let name = mcp.value()?.server.value()?;
-        let mut servers = self.servers.entries();
-        servers.find_map(|(key, server)| (key == name).then_some(&server.value))
+        self.servers
+            .entries()
+            .find_map(|(key, server)| (key == name).then_some(&server.value))
     }
 
     /// Lists the tools that are only in the lock, and reports those that can't be used. A tool that is declared is not
@@ -171,11 +172,11 @@ impl<'f> ServerTools<'f> {
                 let globs = globs.as_ref();
                 globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(tool)))
             };
-            let tools = lock
+            let tools: Vec<(&String, &ToolLock)> = lock
                 .tools
                 .iter()
-                .filter(|(tool, _)| is_chosen(tool) && !declared.contains(&(server, tool)));
-            let tools: Vec<(&String, &ToolLock)> = tools.collect();
+                .filter(|(tool, _)| is_chosen(tool) && !declared.contains(&(server, tool)))
+                .collect();
             let own_names = tools.iter().map(|(tool, _)| tool.as_str());
             let own_names = model_names(server, &file.value.prefix, own_names);
             for ((tool, tool_lock), name) in tools.into_iter().zip(own_names) {
@@ -207,13 +208,14 @@ impl<'f> ServerTools<'f> {
 
     /// Returns the tools of servers that are declared under `tools`.
     fn declared_tools(&self) -> BTreeSet<(&'f str, &'f str)> {
-        let entries = self.tools.entries();
-        let tools = entries.filter_map(|(name, tool)| {
-            let mcp = tool.value.mcp.value()?;
-            let tool = mcp.tool.value().map_or(name, String::as_str);
-            Some((mcp.server.value()?.as_str(), tool))
-        });
-        tools.collect()
+        self.tools
+            .entries()
+            .filter_map(|(name, tool)| {
+                let mcp = tool.value.mcp.value()?;
+                let tool = mcp.tool.value().map_or(name, String::as_str);
+                Some((mcp.server.value()?.as_str(), tool))
+            })
+            .collect()
     }
 }
 
@@ -304,8 +306,9 @@ pub(crate) fn usable_schema<'l>(
     diagnostics: &mut Diagnostics,
 ) -> Result<Cow<'l, Value>, String> {
     let describe = |error: &SchemaError| {
-        let text = format!("{} {}", error.pointer, error.message);
-        text.trim_start().to_owned()
+        format!("{} {}", error.pointer, error.message)
+            .trim_start()
+            .to_owned()
     };
     let whole = &lock.definition.input_schema;
     let (schema, unchecked) = match whole {
@@ -365,9 +368,11 @@ impl<'f> ServerTools<'f> {
     /// Returns the servers that have to be asked for what the file doesn't say about their tools.
     pub(crate) fn unlocked_servers(&self) -> impl Iterator<Item = (&'f str, &'f ServerFile)> {
         let is_final = self.is_being_written() || self.has_announced();
-        let servers = self.servers.entries().filter(move |_| !is_final);
-        let unlocked = servers.filter(|(name, server)| self.is_unlocked(name, &server.value));
-        unlocked.map(|(name, server)| (name, &server.value))
+        self.servers
+            .entries()
+            .filter(move |_| !is_final)
+            .filter(|(name, server)| self.is_unlocked(name, &server.value))
+            .map(|(name, server)| (name, &server.value))
     }
 
     /// Returns whether the lock lacks a server of which something has to be known.
@@ -381,12 +386,14 @@ impl<'f> ServerTools<'f> {
     }
 
     fn declared_of(&self, server: &str) -> impl Iterator<Item = &'f ToolFile> {
-        let tools = self.tools.entries().map(|(_, tool)| &tool.value);
-        tools.filter(move |tool| {
-            let mcp = tool.mcp.value();
-            mcp.and_then(|mcp| mcp.server.value())
-                .is_some_and(|name| name == server)
-        })
+        self.tools
+            .entries()
+            .map(|(_, tool)| &tool.value)
+            .filter(move |tool| {
+                let mcp = tool.mcp.value();
+                mcp.and_then(|mcp| mcp.server.value())
+                    .is_some_and(|name| name == server)
+            })
     }
 
     /// Returns whether the definition of a declared tool is what its server will say.

@@ -118,13 +118,18 @@ fn resolve_tool(
     let rules = parts.rules;
     let own = Settings::from(tool);
     own.check(context.diagnostics);
-    let of_server = parts.server_tools.defaults(&tool.mcp).map(Settings::from);
-    let defaults = of_server.unwrap_or_default().over(parts.defaults);
+    let defaults = parts
+        .server_tools
+        .defaults(&tool.mcp)
+        .map(Settings::from)
+        .unwrap_or_default()
+        .over(parts.defaults);
     let settings = own.over(&rules.layer(name, &defaults));
     let lock = parts.server_tools.tool_lock(name, &tool.mcp);
     let locked_effect = parts.server_tools.effect(name, &tool.mcp);
-    let effect = tool.effect.copied();
-    let effect = effect
+    let effect = tool
+        .effect
+        .copied()
         .or_else(|| rules.effect(name))
         .or(locked_effect)
         .unwrap_or_default();
@@ -223,8 +228,9 @@ fn resolve_tool_messages(
 
 /// Returns the tool's own description, or the one that its server had when it was locked.
 fn resolve_description(tool: &ToolFile, lock: Option<&ToolLock>) -> String {
-    let own = tool.description.value();
-    own.or(lock.and_then(|lock| lock.definition.description.as_ref()))
+    tool.description
+        .value()
+        .or(lock.and_then(|lock| lock.definition.description.as_ref()))
         .cloned()
         .unwrap_or_default()
 }
@@ -261,8 +267,10 @@ fn resolve_backing(
     let command = command
         .and_then(|form| resolve_command(form, (&settings.leftovers, &settings.limits), context));
     let http = http.and_then(|file| resolve_http(file, context));
-    let agent = tool.agent.spanned();
-    let agent = agent.and_then(|file| resolve_agent(file, context));
+    let agent = tool
+        .agent
+        .spanned()
+        .and_then(|file| resolve_agent(file, context));
     let mcp = tool.mcp.spanned().and_then(|mcp| {
         let lock = parts.server_tools.tool_lock(name, &tool.mcp);
         resolve_mcp(name, mcp, parts.servers, lock, context)

@@ -58,13 +58,13 @@ impl<T: ParseScalar> Visitor<'_> for ScalarVisitor<T> {
             clippy::cast_precision_loss,
             reason = "only negative numbers get here, and they are rejected"
         )]
-        let fraction = T::from_fraction(number as f64);
-        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
+        T::from_fraction(number as f64)
+            .ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
-        let fraction = T::from_fraction(number);
-        fraction.ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
+        T::from_fraction(number)
+            .ok_or_else(|| E::invalid_type(serde::de::Unexpected::Float(number), &self))
     }
 }
 
@@ -287,14 +287,12 @@ impl ParseScalar for RateText {
     const EXPECTED: &'static str = "a rate such as `10/s`, `600/m` or `100/h`";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/');
-        let rate = parts.and_then(|(starts, period)| {
+        text.split_once('/').and_then(|(starts, period)| {
             Some(Self {
                 starts: starts.trim().parse().ok()?,
                 period: RatePeriod::from_name(period.trim())?,
             })
-        });
-        rate.ok_or_else(|| {
+        }).ok_or_else(|| {
             format!("`{text}` isn't a rate; write whole starts per second, minute or hour: `10/s`, `600/m` or `100/h`")
         })
     }

@@ -240,8 +240,12 @@ impl WhenChecker<'_, '_> {
             return;
         }
         let properties = schema.get("properties").and_then(Value::as_object);
-        let required = schema.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten().filter_map(Value::as_str);
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         for name in required.filter(|name| !properties.is_some_and(|all| all.contains_key(*name))) {
             self.check_property(name, &format!("{pointer}/required"), path);
         }

@@ -120,11 +120,12 @@ impl YamlNode {
             YamlContent::List(items) => items.as_slice(),
             _ => std::slice::from_ref(child),
         };
-        let texts = all.iter().filter_map(|node| match &node.content {
-            YamlContent::Text(text) => Some((text.as_str(), node.span)),
-            _ => None,
-        });
-        texts.collect()
+        all.iter()
+            .filter_map(|node| match &node.content {
+                YamlContent::Text(text) => Some((text.as_str(), node.span)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Returns the kind of the node for use in messages, such as "text" or "a list".

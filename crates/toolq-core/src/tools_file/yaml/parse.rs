@@ -375,16 +375,19 @@ pub(super) fn read_plain_scalar(text: &str) -> Option<YamlContent> {
 fn read_integer(text: &str) -> Option<Number> {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            let integer = u64::from_str_radix(digits, radix).ok().map(Number::from);
-            return integer.filter(|_| digits.chars().all(|digit| digit.is_digit(radix)));
+            return u64::from_str_radix(digits, radix)
+                .ok()
+                .map(Number::from)
+                .filter(|_| digits.chars().all(|digit| digit.is_digit(radix)));
         }
     }
     if !is_decimal_integer(text) {
         return None;
     }
     let signed = text.strip_prefix('+').unwrap_or(text);
-    let positive = signed.parse::<u64>().map(Number::from);
-    positive
+    signed
+        .parse::<u64>()
+        .map(Number::from)
         .or_else(|_| signed.parse::<i64>().map(Number::from))
         .ok()
 }
