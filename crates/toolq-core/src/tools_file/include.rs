@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::json::JsonText;
-use crate::tools_file::sources::SourceMap;
+use crate::tools_file::context::SourceMap;
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::env::read_regular_file;

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::template::is_variable_name;
-use crate::tools_file::context::CheckContext;
+use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
 use crate::tools_file::include::{HostToolDeclarations, HostToolProblem, include_files};
-use crate::tools_file::sources::{Diagnostics, SourceMap};
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::agent_tools::check_agents;
 use crate::tools_file::tables::file::{ToolsFile, resolve_tools_file};

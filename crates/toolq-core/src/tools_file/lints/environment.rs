@@ -9,10 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
+use crate::tools_file::context::SourceMap;
 use crate::tools_file::lints::sandboxes::unreadable_program_warning;
-use crate::tools_file::lints::secrets::{ineffective_secret_warnings, unmasked_variable_warnings};
-use crate::tools_file::lints::unpinned_packages::unpinned_package_warnings;
-use crate::tools_file::sources::SourceMap;
+use crate::tools_file::lints::{
+    ineffective_secret_warnings, unmasked_variable_warnings, unpinned_package_warnings,
+};
 use crate::tools_file::tables::agent_tools::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::text::suggest_name;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::builtins::new_task_tool;
 use crate::tools_file::tables::tool::ToolFile;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::text::suggest_name;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::messages::MessagesFile;
 use crate::types::{

@@ -6,9 +6,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools_file::context::ToolContext;
+use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::input_values::{SchemaPresence, find_presence, resolve_value_names};
-use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::values::{DurationText, RateText};
 use crate::tools_file::tables::when::SafetyForm;

@@ -15,8 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::tools_file::context::CheckContext;
-use crate::tools_file::sources::{Diagnostics, SourceMap};
+use crate::tools_file::context::{CheckContext, Diagnostics, SourceMap};
 use crate::tools_file::spanned::deserializer::deserialize_node;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::builtins::{resolve_builtins, warn_about_unused_wording};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::tables::values::{DurationText, RetryOnText, SizeText};
 use crate::types::{CallTimeouts, CommandLimits, Effect, RetryCondition, RetryPolicy, Span};

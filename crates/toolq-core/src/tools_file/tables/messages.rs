@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::template::{MarkKind, VariableMode, parse_with_marks};
 use crate::text::suggest_name;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::types::{MessageKey, MessageTemplates, Template, TemplatePart};
 

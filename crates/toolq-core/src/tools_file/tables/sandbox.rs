@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::template::{VariableMode, parse_with_marks};
-use crate::tools_file::context::ToolContext;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{MissingProtection, Sandbox, SandboxEntry, SandboxNetwork, Template};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools_file::context::ToolContext;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
 use crate::tools_file::tables::command::{CommandForm, resolve_command};

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json_schema::{SchemaError, find_schema_errors, leave_out_unusable};
-use crate::tools_file::context::{ProgramDefaults, ToolContext};
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::{Diagnostics, ProgramDefaults, ToolContext};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::arguments::resolve_wrapper;
 use crate::tools_file::tables::http::{McpFile, ServersByName};

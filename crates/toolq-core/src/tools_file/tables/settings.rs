@@ -4,7 +4,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::tables::calls::{RateForm, check_start_limits, resolve_start_limits};
 use crate::tools_file::tables::limits::{

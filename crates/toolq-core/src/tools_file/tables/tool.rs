@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tools_file::context::ToolContext;
-use crate::tools_file::sources::Diagnostics;
+use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::spanned::{Field, SpannedTable};
 use crate::tools_file::tables::agent::AgentFile;
 use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm, RateForm};

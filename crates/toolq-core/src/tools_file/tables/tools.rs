@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::tools_file::context::{CheckContext, ProgramDefaults, ToolContext};
+use crate::tools_file::context::{CheckContext, Diagnostics, ProgramDefaults, ToolContext};
 use crate::tools_file::input_values::resolve_value_names;
-use crate::tools_file::sources::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
 use crate::tools_file::tables::agent::resolve_agent;
 use crate::tools_file::tables::arguments::resolve_wrapper;
