@@ -9,6 +9,7 @@ pub(crate) mod deserializer;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::RangeBounds;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{
@@ -103,6 +104,14 @@ impl<T: Copy> Field<T> {
     /// Returns a copy of the value, if it is valid.
     pub fn copied(&self) -> Option<T> {
         self.value().copied()
+    }
+}
+
+impl<T: PartialOrd> Field<T> {
+    /// Returns the value if it is outside of these limits.
+    pub fn outside(&self, limits: impl RangeBounds<T>) -> Option<&Spanned<T>> {
+        self.spanned()
+            .filter(|given| !limits.contains(&given.value))
     }
 }
 

@@ -167,15 +167,14 @@ pub(crate) fn resolve_agent(
 }
 
 fn resolve_temperature(field: &Field<f64>, context: &mut ToolContext<'_>) -> Option<f64> {
-    let given = field.spanned()?;
-    if !(0.0..=2.0).contains(&given.value) {
+    if let Some(given) = field.outside(0.0..=2.0) {
         let message = format!("{} is out of range", given.value);
         let hint = "leave it out for the default of the API";
         context
             .diagnostics
             .error((given.span, "0 to 2"), message, hint);
     }
-    Some(given.value)
+    field.copied()
 }
 
 /// Resolves a JSON object that is sent as it is, without these keys.
@@ -256,10 +255,7 @@ fn resolve_number(
     default: u32,
     context: &mut ToolContext<'_>,
 ) -> u32 {
-    let Some(given) = field.spanned() else {
-        return default;
-    };
-    if !range.contains(&given.value) {
+    if let Some(given) = field.outside(range.clone()) {
         let label = match *range.end() {
             u32::MAX => format!("at least {}", range.start()),
             max => format!("{} to {max}", range.start()),
@@ -270,7 +266,7 @@ fn resolve_number(
             .diagnostics
             .error((given.span, &*label), message, hint);
     }
-    given.value
+    field.copied().unwrap_or(default)
 }
 
 fn resolve_budget(field: &Field<AgentBudgetFile>, context: &mut ToolContext<'_>) -> AgentBudget {
@@ -284,7 +280,7 @@ fn resolve_budget(field: &Field<AgentBudgetFile>, context: &mut ToolContext<'_>)
             .error(span, message, "leave it out for no limit");
     };
     for count in [&file.turns, &file.tokens] {
-        if let Some(zero) = count.spanned().filter(|count| count.value == 0) {
+        if let Some(zero) = count.outside(1..) {
             refuse(zero.span);
         }
     }

@@ -135,7 +135,7 @@ pub(crate) fn check_start_limits(
 }
 
 fn check_not_zero(key: &str, field: &Field<u32>, diagnostics: &mut Diagnostics) {
-    if let Some(zero) = field.spanned().filter(|field| field.value == 0) {
+    if let Some(zero) = field.outside(1..) {
         diagnostics.error(
             (zero.span, "at least 1"),
             format!("`{key}` would let no call start"),

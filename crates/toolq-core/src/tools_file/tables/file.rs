@@ -196,7 +196,7 @@ pub(crate) fn find_key_hint(key: &str, fields: &[&str]) -> Option<&'static str> 
 }
 
 /// Calls that run at once if the file doesn't say.
-const DEFAULT_CONCURRENCY: usize = 10;
+const DEFAULT_CONCURRENCY: u32 = 10;
 
 const MAX_CONCURRENCY: u32 = 10_000;
 
@@ -330,25 +330,22 @@ fn digest_sources(sources: &SourceMap) -> String {
 }
 
 pub(crate) fn version_problem(field: &Field<u32>) -> Option<FileProblem> {
-    let version = field.spanned().filter(|version| version.value != 1)?;
+    let version = field.outside(1..=1)?;
     let message = format!("version {} of tools.yaml isn't supported", version.value);
     let problem = FileProblem::error(version.span, message, "");
     Some(problem.with_hint("this toolq supports version 1"))
 }
 
 fn resolve_concurrency(field: &Field<u32>, diagnostics: &mut Diagnostics) -> NonZeroUsize {
-    let default = NonZeroUsize::new(DEFAULT_CONCURRENCY).unwrap_or(NonZeroUsize::MIN);
-    let Some(given) = field.spanned() else {
-        return default;
-    };
-    if !(1..=MAX_CONCURRENCY).contains(&given.value) {
+    if let Some(given) = field.outside(1..=MAX_CONCURRENCY) {
         diagnostics.error(
             (given.span, "1 to 10000"),
             format!("{} calls can't run at once", given.value),
             "1 turns parallelism off",
         );
     }
-    NonZeroUsize::new(given.value as usize).unwrap_or(default)
+    let given = field.copied().unwrap_or(DEFAULT_CONCURRENCY);
+    NonZeroUsize::new(given as usize).unwrap_or(NonZeroUsize::MIN)
 }
 
 // Resolves `prices` into whole millionths of a dollar, so that sums are exact.

@@ -252,17 +252,14 @@ fn resolve_success_status(field: &Field<Vec<Field<StatusRangeText>>>) -> Vec<Sta
 }
 
 fn resolve_redirects(field: &Field<u32>, context: &mut ToolContext<'_>) -> u32 {
-    let Some(redirects) = field.spanned() else {
-        return 0;
-    };
-    if redirects.value > MAX_REDIRECTS {
+    if let Some(redirects) = field.outside(..=MAX_REDIRECTS) {
         context.diagnostics.error(
             (redirects.span, "at most 10"),
             format!("{} redirects are too many", redirects.value),
             "3 are usually enough",
         );
     }
-    redirects.value
+    field.copied().unwrap_or_default()
 }
 
 /// Reports an invalid JSON pointer (RFC 6901, section 3).

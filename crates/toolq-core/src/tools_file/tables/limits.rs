@@ -112,6 +112,8 @@ pub(crate) fn layer_limits(upper: &Spanned<LimitsFile>, lower: &Spanned<LimitsFi
     }
 }
 
+const MIN_DURATION: DurationText = DurationText(Duration::from_millis(1));
+
 /// More retries than this are most likely a mistake.
 const MAX_RETRIES: u32 = 100;
 
@@ -122,8 +124,7 @@ pub(crate) fn check_timeout(field: &Field<TimeoutForm>, diagnostics: &mut Diagno
     };
     for duration in [&table.after, &table.slow, &table.total]
         .into_iter()
-        .filter_map(Field::spanned)
-        .filter(|duration| duration.value.0 < Duration::from_millis(1))
+        .filter_map(|field| field.outside(MIN_DURATION..))
     {
         diagnostics.error(
             (duration.span, "at least 1ms"),
@@ -147,11 +148,7 @@ pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostic
     let Some(retry) = field.value() else {
         return;
     };
-    if let Some(times) = retry
-        .times
-        .spanned()
-        .filter(|times| times.value > MAX_RETRIES)
-    {
+    if let Some(times) = retry.times.outside(..=MAX_RETRIES) {
         diagnostics.error(
             (times.span, "at most 100"),
             format!("{} retries are too many", times.value),
@@ -171,7 +168,7 @@ pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostic
 
 /// Reports a size of zero.
 pub(crate) fn check_max_output(field: &Field<SizeText>, diagnostics: &mut Diagnostics) {
-    if let Some(size) = field.spanned().filter(|size| size.value.0 == 0) {
+    if let Some(size) = field.outside(SizeText(1)..) {
         diagnostics.error(
             (size.span, "0 bytes"),
             "`max_output` would let nothing through",
@@ -265,15 +262,11 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
         );
     }
     for (size, name) in [(&limits.memory, "memory"), (&limits.file_size, "file_size")] {
-        if let Some(size) = size.spanned().filter(|size| size.value.0 == 0) {
+        if let Some(size) = size.outside(SizeText(1)..) {
             report_zero_limit(size.span, name, diagnostics);
         }
     }
-    if let Some(files) = limits
-        .files
-        .spanned()
-        .filter(|files| files.value < MIN_OPEN_FILES)
-    {
+    if let Some(files) = limits.files.outside(MIN_OPEN_FILES..) {
         diagnostics.error(
             (files.span, "at least 4"),
             format!(
@@ -283,11 +276,7 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
             "stdin, stdout, stderr and the status descriptor are open when it starts",
         );
     }
-    if let Some(processes) = limits
-        .processes
-        .spanned()
-        .filter(|processes| processes.value == 0)
-    {
+    if let Some(processes) = limits.processes.outside(1..) {
         report_zero_limit(processes.span, "processes", diagnostics);
     }
 }

@@ -89,7 +89,7 @@ macro_rules! impl_scalar {
 }
 
 /// A duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurationText(pub Duration);
 
 impl ParseScalar for DurationText {
@@ -142,7 +142,7 @@ impl_scalar!(IdleText, "IdleTime", {
 });
 
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SizeText(pub u64);
 
 impl ParseScalar for SizeText {
