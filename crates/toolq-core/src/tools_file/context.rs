@@ -328,10 +328,12 @@ impl CheckContext<'_> {
                 "the default violates the schema: {} {}",
                 detail.path, detail.message
             );
-            self.diagnostics.warning((self.tree.span_at(place.keys, &pointer), "not filled in where the value is missing"),
+            self.diagnostics.warning(
+                (self.tree.span_at(place.keys, &pointer), "not filled in where the value is missing"),
                 place.message(&pointer, &message),
                 "a call without this value runs without the default, or is refused if the value is required; change the \
-                 default");
+                 default",
+            );
         }
     }
 

@@ -95,12 +95,14 @@ impl ToolContext<'_> {
             *role == ArgRole::Data && SHELL_OPERATORS.contains(&element.value.as_str())
         };
         if let Some((operator, _)) = argv.iter().find(is_operator) {
-            self.diagnostics.warning((operator.span, "an argument"),
+            self.diagnostics.warning(
+                (operator.span, "an argument"),
                 format!(
                     "no shell reads the arguments: `{}` is passed to the program",
                     operator.value
                 ),
-                "run a shell and pass the values separately: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`");
+                "run a shell and pass the values separately: `[sh, -c, 'sort -- \"$1\" | uniq', --, \"{path}\"]`",
+            );
         }
     }
 
@@ -206,9 +208,11 @@ impl ToolContext<'_> {
                 continue;
             }
             let name = path.join(".");
-            self.diagnostics.warning((element.span, "not in `paths`"),
+            self.diagnostics.warning(
+                (element.span, "not in `paths`"),
                 format!("`{name}` may lead anywhere: it isn't kept inside the root"),
-                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant, and a `sandbox` limits what any path can reach"));
+                format!("add `paths: [{name}]` to the tool; `paths: []` says that this is meant, and a `sandbox` limits what any path can reach"),
+            );
             return true;
         }
         false

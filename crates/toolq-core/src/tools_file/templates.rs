@@ -120,14 +120,18 @@ impl ToolContext<'_> {
                 }
                 MarkKind::DoubleBraces => self.warn_about_double_braces(span, source),
                 MarkKind::LiteralVariable | MarkKind::ForeignPlaceholder if policy.is_code => {}
-                MarkKind::LiteralVariable => self.diagnostics.warning((span, "not replaced"),
+                MarkKind::LiteralVariable => self.diagnostics.warning(
+                    (span, "not replaced"),
                     format!("`{source}` stays text: environment variables aren't expanded here"),
-                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`"),
+                    "pass the variable through `env` or `pass_env`; write `$${` if you mean the text `${`",
+                ),
                 MarkKind::ShellVariable => self.warn_about_shell_variable(spanned, mark, policy),
                 MarkKind::ForeignPlaceholder => self.warn_about_foreign_placeholder(span, source),
-                MarkKind::InvalidVariable => self.diagnostics.error((span, "neither `${NAME}` nor `${NAME:-default}`"),
+                MarkKind::InvalidVariable => self.diagnostics.error(
+                    (span, "neither `${NAME}` nor `${NAME:-default}`"),
                     "`${` doesn't begin a variable here",
-                    "write `$${` for the text `${`"),
+                    "write `$${` for the text `${`",
+                ),
             }
         }
         parsed.template

@@ -17,8 +17,8 @@ use crate::tools_file::lints::{
 use crate::tools_file::tables::agent_tools::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
-    Backing, BodyTemplate, CommandBacking, Effect, FileProblem, McpBacking, SafetyPolicy,
-    ServerConfig, Span, Template, Tool, ToolsConfig,
+    Backing, BodyTemplate, CommandBacking, Effect, FileProblem, McpBacking, SafetyPolicy, Span,
+    Template, Tool, ToolsConfig,
 };
 
 /// Maximum number of tools that one warning names.
@@ -180,15 +180,9 @@ fn program_warnings(
     environment: &Environment,
 ) -> Vec<FileProblem> {
     let span_at = |pointer: &str| tree.span_at(&["tools", &tool.name], pointer);
+    let owner = ["tools", &tool.name];
     let program_warning = |command: &CommandBacking, span: Span, hint: &str| {
-        let Some(why) = program_start_obstacle(command, tools, environment) else {
-            let file = find_started_file(command, tools, environment)?;
-            return unreadable_program_warning(command, &file, ["tools", &tool.name], tools, tree);
-        };
-        let hint =
-            program_hint(started_program(command), &tools.dir).unwrap_or_else(|| hint.to_owned());
-        let message = format!("`{}` {why}", started_program(command));
-        Some(FileProblem::warning(span, message, "").with_hint(hint))
+        program_warning(command, (owner, span, hint), tools, tree, environment)
     };
     let mut found = Vec::new();
     if let Some(describe) = &tool.describe {
@@ -219,25 +213,41 @@ fn server_warnings(
     tree: &YamlNode,
     environment: &Environment,
 ) -> Vec<FileProblem> {
-    let warning = |server: &ServerConfig| {
-        let command = server.program()?;
-        let program = started_program(command);
-        let Some(why) = program_start_obstacle(command, tools, environment) else {
-            let file = find_started_file(command, tools, environment)?;
-            let owner = ["servers", &server.name];
-            return unreadable_program_warning(command, &file, owner, tools, tree);
-        };
-        let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
-        let span = span_at("/command/argv/0").max(span_at("/command/0"));
-        let hint = program_hint(program, &tools.dir)
-            .unwrap_or_else(|| "until this is fixed, calls of its tools will fail".to_owned());
-        Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
-    };
     tools
         .servers
         .iter()
-        .filter_map(|server| warning(server))
+        .filter_map(|server| {
+            let owner = ["servers", &server.name];
+            let span_at = |pointer: &str| tree.span_at(&owner, pointer);
+            let span = span_at("/command/argv/0").max(span_at("/command/0"));
+            let hint = "until this is fixed, calls of its tools will fail";
+            program_warning(
+                server.program()?,
+                (owner, span, hint),
+                tools,
+                tree,
+                environment,
+            )
+        })
         .collect()
+}
+
+/// Returns a warning if the program of a command can't be started. `owner` has the keys of the tool or the server.
+fn program_warning(
+    command: &CommandBacking,
+    (owner, span, hint): ([&str; 2], Span, &str),
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    environment: &Environment,
+) -> Option<FileProblem> {
+    let program = started_program(command);
+    match find_program(program, tools, environment) {
+        Ok(file) => unreadable_program_warning(command, &file, owner, tools, tree),
+        Err(why) => {
+            let hint = program_hint(program, &tools.dir).unwrap_or_else(|| hint.to_owned());
+            Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
+        }
+    }
 }
 
 /// Returns the program that toolq itself starts. What a wrapper runs may be somewhere else.
@@ -248,54 +258,32 @@ fn started_program(command: &CommandBacking) -> &str {
         .unwrap_or(&command.program)
 }
 
-/// Returns why the program of a command can't be started, or `None` if it can.
-fn program_start_obstacle(
-    command: &CommandBacking,
+/// Returns the file of a program as it is looked up, or why it can't be started.
+fn find_program(
+    program: &str,
     tools: &ToolsConfig,
     environment: &Environment,
-) -> Option<&'static str> {
-    let candidates = program_candidates(command, tools, environment);
-    let mut files = candidates.iter().filter(|path| path.is_file()).peekable();
-    let is_found = files.peek().is_some();
-    match (files.any(|path| is_executable(path)), is_found) {
-        (true, _) => None,
-        (false, true) => Some("is not executable"),
-        (false, false) => Some("was not found"),
+) -> Result<PathBuf, &'static str> {
+    let candidates = if program.contains('/') {
+        vec![tools.dir.join(program)]
+    } else {
+        let path = environment.get_own("PATH");
+        std::env::split_paths(path.unwrap_or(OsStr::new("/usr/bin:/bin")))
+            .map(|directory| directory.join(program))
+            .collect()
+    };
+    let is_executable = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+    };
+    let mut files = candidates
+        .into_iter()
+        .filter(|path| path.is_file())
+        .peekable();
+    if files.peek().is_none() {
+        return Err("was not found");
     }
-}
-
-/// Returns the file of the program that toolq starts for a command, if it can be executed.
-fn find_started_file(
-    command: &CommandBacking,
-    tools: &ToolsConfig,
-    environment: &Environment,
-) -> Option<PathBuf> {
-    let mut candidates = program_candidates(command, tools, environment).into_iter();
-    candidates.find(|path| path.is_file() && is_executable(path))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-}
-
-/// Returns the files that a command's program may be, in the order in which they are looked up.
-fn program_candidates(
-    command: &CommandBacking,
-    tools: &ToolsConfig,
-    environment: &Environment,
-) -> Vec<PathBuf> {
-    let name = started_program(command);
-    let program = Path::new(name);
-    if name.contains('/') {
-        return vec![tools.dir.join(program)];
-    }
-    let path = environment
-        .get_own("PATH")
-        .unwrap_or(OsStr::new("/usr/bin:/bin"));
-    std::env::split_paths(path)
-        .map(|directory| directory.join(program))
-        .collect()
+    files.find(is_executable).ok_or("is not executable")
 }
 
 /// Returns a hint for a program next to tools.yaml that isn't found because its name has no slash.

@@ -180,7 +180,8 @@ fn check_delegates(
         .iter()
         .find(|other| static_safety(other) != Some(true));
     if let Some(other) = unsafe_one.filter(|_| static_safety(agent) == Some(true)) {
-        diagnostics.error((tool_name.span, "not concurrency-safe"),
+        diagnostics.error(
+            (tool_name.span, "not concurrency-safe"),
             format!(
                 "`{}` runs in parallel with other calls, but may delegate to `{}`, which can't",
                 agent.name, other.name
@@ -188,7 +189,8 @@ fn check_delegates(
             format!(
                 "set `concurrency_safe: false` on `{}`, or list only concurrency-safe agents in its `tools`",
                 agent.name
-            ));
+            ),
+        );
     }
 }
 

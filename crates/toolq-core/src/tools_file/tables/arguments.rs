@@ -193,9 +193,11 @@ pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_>) -> 
 
 /// Reports an argument for which [`chooses_option`] holds.
 pub(crate) fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>) {
-    context.diagnostics.error((element.span, "any text may stand behind this `-`"),
+    context.diagnostics.error(
+        (element.span, "any text may stand behind this `-`"),
         "an input value can't choose an option",
-        "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`");
+        "write the option out here: `--name={x}`; or restrict the value with an `enum`, `type: integer`, or a `pattern` such as `^[a-z]$`",
+    );
 }
 
 /// Warns about a value at the start of an argument that the schema lets begin with `-`: such a call is refused.
@@ -226,9 +228,11 @@ pub(crate) fn warn_about_leading_dash(
             (false, true) => "the keyword `pattern`",
             (false, false) => "`minimum: 0`",
         };
-        context.diagnostics.warning((element.span, "may begin with `-`"),
+        context.diagnostics.warning(
+            (element.span, "may begin with `-`"),
             format!("a call is refused if `{name}` begins with `-`, since the program could take it for an option"),
-            format!("write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"));
+            format!("write `--option={{{name}}}` if the program has such an option, or add {restriction} to the schema; if the program takes it as a value here, allow it with `dashes: [{name}]`"),
+        );
     }
 }
 

@@ -60,14 +60,16 @@ pub(crate) fn resolve_builtins(
                 let tool = read_output_tool(max_output, messages);
                 found.insert(OUTPUT_READER, Arc::new(tool));
             }
-            unknown => diagnostics.error((name.span, "unknown"),
+            unknown => diagnostics.error(
+                (name.span, "unknown"),
                 format!("there is no built-in tool `{unknown}`"),
                 match suggest_name(unknown, BUILTIN_NAMES) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         format!("the built-in tools are `{ATTEMPT_COMPLETION}`, `{NEW_TASK}` and `{OUTPUT_READER}`")
                     }
-                }),
+                },
+            ),
         }
     }
     found.into_values().collect()

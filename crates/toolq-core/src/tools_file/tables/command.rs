@@ -282,17 +282,21 @@ fn report_stdin_code(argv: &Argv, stdin: &Field<String>, context: &mut ToolConte
             let element = argv.iter().filter_map(Field::spanned);
             let element = element.into_iter().find(|element| element.value == program);
             if let Some(element) = element {
-                context.diagnostics.error((element.span, "runs its stdin"),
+                context.diagnostics.error(
+                    (element.span, "runs its stdin"),
                     format!("`{program}` runs what it reads from stdin, and the file doesn't say what that is"),
-                    "name a script or write the code here; `stdin: \"{script}\"` hands over a value to be run, `stdin: none` nothing");
+                    "name a script or write the code here; `stdin: \"{script}\"` hands over a value to be run, `stdin: none` nothing",
+                );
             }
         }
         // Whatever the code is, a sandbox limits what it can do.
         Some(_) if context.sandbox.is_some() => {}
         Some(text) if text.value == "input" || parse_template(&text.value).uses_input() => {
-            context.diagnostics.warning((text.span, "an input value"),
+            context.diagnostics.warning(
+                (text.span, "an input value"),
                 format!("`{program}` runs what it reads from stdin"),
-                "this lets the model run any code; if that is meant, limit what the code can reach with a `sandbox`; if not, name a script and pass the value to it");
+                "this lets the model run any code; if that is meant, limit what the code can reach with a `sandbox`; if not, name a script and pass the value to it",
+            );
         }
         Some(_) => {}
     }

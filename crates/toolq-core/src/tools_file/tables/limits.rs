@@ -238,9 +238,11 @@ pub(crate) fn reject_unsafe_retry(field: &Field<RetryFile>, diagnostics: &mut Di
         .flat_map(|retry| retry.on.items())
         .filter(|reason| reason.value.0 != RetryCondition::RateLimited)
     {
-        diagnostics.error((reason.span, "the call may have run"),
+        diagnostics.error(
+            (reason.span, "the call may have run"),
             "a tool with effect `write` may only retry calls that surely did not run",
-            "only `rate_limited` is certain; set `effect: idempotent` if a call may be repeated, or `effect: read`");
+            "only `rate_limited` is certain; set `effect: idempotent` if a call may be repeated, or `effect: read`",
+        );
     }
 }
 

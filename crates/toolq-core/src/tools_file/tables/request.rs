@@ -47,9 +47,11 @@ pub(crate) fn resolve_url(
     let template = context.resolve_template(url, TemplatePolicy::WITH_VARIABLES);
     if has_hosts {
         if template.sole_value().is_none() {
-            context.diagnostics.error((url.span, "contains other text"),
+            context.diagnostics.error(
+                (url.span, "contains other text"),
                 "`hosts` only applies to a URL that is a single input value",
-                "write `url: \"{url}\"`, or leave `hosts` out: a server that is written here is the only one allowed");
+                "write `url: \"{url}\"`, or leave `hosts` out: a server that is written here is the only one allowed",
+            );
         }
         return template;
     }
@@ -68,13 +70,15 @@ pub(crate) fn resolve_url(
             let span = context
                 .diagnostics
                 .span_within(url, &(start..start + needle.len() + 1));
-            context.diagnostics.error((span, "before the path"),
+            context.diagnostics.error(
+                (span, "before the path"),
                 "an input value can't be part of a URL's scheme, user, host or port",
                 if template.sole_value().is_some() {
                     "a tool that takes a whole URL needs `hosts: [api.example.com, \"*.example.org\"]`"
                 } else {
                     "write the server out up to its `/`, and put values after it"
-                });
+                },
+            );
         }
     }
     template

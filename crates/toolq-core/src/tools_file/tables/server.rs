@@ -140,9 +140,11 @@ fn resolve_transport(
     let server = &file.value;
     match (server.command.spanned(), server.url.spanned()) {
         (None, None) => {
-            context.diagnostics.error((file.key_span, "no program and no address"),
+            context.diagnostics.error(
+                (file.key_span, "no program and no address"),
                 format!("the server `{name}` has neither `command` nor `url`"),
-                "add the program that serves its tools, `command: [npx, -y, \"PACKAGE@VERSION\"]`, or its address, `url: \"https://host/mcp\"`");
+                "add the program that serves its tools, `command: [npx, -y, \"PACKAGE@VERSION\"]`, or its address, `url: \"https://host/mcp\"`",
+            );
             None
         }
         (Some(_), Some(url)) => {

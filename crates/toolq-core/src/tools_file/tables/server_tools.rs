@@ -424,7 +424,9 @@ pub(crate) fn warn_about_missing_lock(
     file: &Spanned<ServerFile>,
     diagnostics: &mut Diagnostics,
 ) {
-    diagnostics.warning((file.key_span, "not locked"),
+    diagnostics.warning(
+        (file.key_span, "not locked"),
         format!("tools.lock doesn't have the server `{server}`: it is asked for its tools in each run, and whatever it says then holds"),
-        "`toolq servers lock` asks it once, and writes the file");
+        "`toolq servers lock` asks it once, and writes the file",
+    );
 }
