@@ -200,7 +200,7 @@ impl ToolsDocument {
 }
 
 /// Returns the names after `secrets:`, up to the next key of the file, and those of all variables in templates.
-pub(crate) fn guess_secret_names(text: &str) -> Vec<String> {
+fn guess_secret_names(text: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut is_in_secrets = false;
     for line in text.lines() {
@@ -226,7 +226,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Lists the servers that have to be asked for their tools. `known` are the problems that are known already.
-pub(crate) fn list_unlocked(
+fn list_unlocked(
     server_tools: &ServerTools<'_>,
     document: &Arc<ToolsDocument>,
     servers: &[Arc<ServerConfig>],

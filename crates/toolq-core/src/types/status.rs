@@ -223,7 +223,7 @@ impl JsonSchema for Status {
     }
 }
 
-/// How a call ended, in a word for people. Its [`Status`](crate::types::status::Status) says why.
+/// How a call ended, in a word for people. Its [`Status`] says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutcomeKind {
     /// It succeeded.

@@ -61,7 +61,7 @@ pub(crate) struct ProgramReading<'a> {
 }
 
 /// Returns the role of each element of `argv`, in order.
-pub(crate) fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
+fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
     ArgvReading::new(argv).roles
 }
 

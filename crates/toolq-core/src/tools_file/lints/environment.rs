@@ -312,7 +312,7 @@ fn cwd_warning(command: &CommandBacking, tools: &ToolsConfig, span: Span) -> Opt
 
 /// Returns a warning for each tool with `concurrency_safe: true` that counts as `write` only because the file doesn't
 /// say. An author who wrote `effect: write` has decided.
-pub(crate) fn late_start_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
+fn late_start_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
     // For a key that is missing, the tree returns the span of the table.
     let has_own_effect = |tool: &Tool| {
         let keys = ["tools", &tool.name, "effect"];

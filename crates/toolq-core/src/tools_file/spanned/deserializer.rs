@@ -16,7 +16,7 @@ use crate::types::{FileProblem, Span};
 
 /// The serde name of enums that are deserialized by the kind of their node. Their variants are named `null`, `boolean`,
 /// `number`, `text`, `list` or `table`.
-pub(crate) const KIND_MARKER: &str = "$kind";
+const KIND_MARKER: &str = "$kind";
 
 /// Returns a hint for an unknown key of a table with these fields, or `None` to suggest the most similar field.
 pub type KeyHint = fn(key: &str, fields: &[&str]) -> Option<&'static str>;

@@ -1,9 +1,5 @@
 //! Deserializes YAML nodes into typed fields that know their position. Every invalid value is reported, and no error
 //! hides another.
-//!
-//! serde stops at the first error. Here each value that may be invalid is wrapped in a [`Field`]: its error becomes a
-//! problem with a span, and deserialization continues with the next value. Unknown keys are found from the field names
-//! that the derived code passes, so a struct definition is all it takes.
 
 pub(crate) mod deserializer;
 
@@ -23,6 +19,10 @@ use crate::types::{FileProblem, Span};
 pub(crate) const FIELD_MARKER: &str = "$setting";
 
 /// The value of a key or list element, which may be missing or invalid.
+///
+/// serde stops at the first error. Here, the error of a field becomes a problem with a span, and deserialization continues
+/// with the next value. Unknown keys are found from the field names that the derived code passes, so a struct definition is
+/// all it takes.
 #[derive(Debug, Clone, Default)]
 pub enum Field<T> {
     /// The key is missing.

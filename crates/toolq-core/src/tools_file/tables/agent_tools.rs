@@ -38,11 +38,7 @@ pub fn select_agent_tools(
 
 /// Returns those of `agents` to which `agent` may delegate through `new_task`: the ones on its tool list or, if it
 /// lists no agent, all except itself.
-pub(crate) fn allowed_delegates(
-    agents: &[Arc<Tool>],
-    agent: &Tool,
-    backing: &AgentBacking,
-) -> Vec<Arc<Tool>> {
+fn allowed_delegates(agents: &[Arc<Tool>], agent: &Tool, backing: &AgentBacking) -> Vec<Arc<Tool>> {
     let filter_agents = |wanted: &dyn Fn(&Tool) -> bool| -> Vec<Arc<Tool>> {
         agents.iter().filter(|tool| wanted(tool)).cloned().collect()
     };
@@ -112,7 +108,7 @@ fn check_prices(
 }
 
 /// Checks a tool that an agent lists.
-pub(crate) fn check_agent_tool(
+fn check_agent_tool(
     agent: &Tool,
     tool_name: &Spanned<String>,
     tools: &ToolsConfig,

@@ -107,7 +107,7 @@ fn resolve_element(
 
 /// Returns a program as it is found from the directory of tools.yaml: a relative path with a slash is relative to the
 /// file that contains it.
-pub(crate) fn place_program(program: &str, key: Span, context: &ToolContext<'_>) -> String {
+fn place_program(program: &str, key: Span, context: &ToolContext<'_>) -> String {
     let dir = context.diagnostics.sources().dir_of(key);
     let is_beside_file = program.contains('/') && !program.starts_with('/');
     if !is_beside_file || dir.as_os_str().is_empty() {
@@ -172,7 +172,7 @@ pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_>
 }
 
 /// Whether the argument is `-` or `--` followed by a value that can be any text.
-pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_>) -> bool {
+fn chooses_option(template: &Template, context: &ToolContext<'_>) -> bool {
     let [
         TemplatePart::Text(text),
         TemplatePart::Value { path, .. },
@@ -192,7 +192,7 @@ pub(crate) fn chooses_option(template: &Template, context: &ToolContext<'_>) -> 
 }
 
 /// Reports an argument for which [`chooses_option`] holds.
-pub(crate) fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>) {
+fn report_chosen_option(element: &Spanned<String>, context: &mut ToolContext<'_>) {
     context.diagnostics.error(
         (element.span, "any text may stand behind this `-`"),
         "an input value can't choose an option",
@@ -201,7 +201,7 @@ pub(crate) fn report_chosen_option(element: &Spanned<String>, context: &mut Tool
 }
 
 /// Warns about a value at the start of an argument that the schema lets begin with `-`: such a call is refused.
-pub(crate) fn warn_about_leading_dash(
+fn warn_about_leading_dash(
     element: &Spanned<String>,
     template: &Template,
     dashes: &[Vec<String>],

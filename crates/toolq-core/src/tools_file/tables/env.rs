@@ -147,7 +147,7 @@ const ASSIGNMENT_HINT: &str = "write each variable as NAME=value, without spaces
 const QUOTE_HINT: &str = "put the whole value in single quotes: NAME='value'";
 
 /// Parses the text of a file. Returns every variable, or every bad line.
-pub(crate) fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, Vec<EnvLineError>> {
+fn parse_env_file(text: &str) -> Result<BTreeMap<String, String>, Vec<EnvLineError>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut variables, mut errors) = (BTreeMap::new(), Vec::new());
     let mut lines_by_name = BTreeMap::new();

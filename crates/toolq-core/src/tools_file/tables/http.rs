@@ -207,10 +207,7 @@ fn resolve_body(
 }
 
 /// Resolves JSON whose strings are templates.
-pub(crate) fn resolve_body_template(
-    node: &Spanned<BodyFile>,
-    context: &mut ToolContext<'_>,
-) -> BodyTemplate {
+fn resolve_body_template(node: &Spanned<BodyFile>, context: &mut ToolContext<'_>) -> BodyTemplate {
     match &node.value {
         BodyFile::Null(()) => BodyTemplate::Literal(Value::Null),
         BodyFile::Boolean(value) => BodyTemplate::Literal((*value).into()),

@@ -110,12 +110,10 @@ impl<'f> ServerTools<'f> {
         matches!(self.use_of_lock, LockUse::Announced(_))
     }
 
-    /// Returns the lock.
     pub(crate) fn lock(&self) -> Option<&'f ToolsLock> {
         self.lock
     }
 
-    /// Returns the lock of a server.
     pub(crate) fn server_lock(&self, server: &str) -> Option<&'f ServerLock> {
         self.lock?.servers.get(server)
     }
@@ -419,7 +417,7 @@ pub(crate) fn takes_server_schema(tool: &ToolFile) -> bool {
 }
 
 /// Says that a server has to be asked in each run.
-pub(crate) fn warn_about_missing_lock(
+fn warn_about_missing_lock(
     server: &str,
     file: &Spanned<ServerFile>,
     diagnostics: &mut Diagnostics,

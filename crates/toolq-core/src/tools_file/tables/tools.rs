@@ -190,7 +190,7 @@ fn resolve_surroundings(tool: &ToolFile, settings: &Settings, context: &mut Tool
 }
 
 /// Reports the sandbox of a tool that runs no program.
-pub(crate) fn report_unused_sandbox(
+fn report_unused_sandbox(
     tool: &ToolFile,
     backing: Option<&Backing>,
     diagnostics: &mut Diagnostics,

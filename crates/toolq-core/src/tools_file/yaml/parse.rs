@@ -435,7 +435,7 @@ pub(super) fn find_rounding(text: &str, span: Span, content: &YamlContent) -> Op
 }
 
 /// Returns a problem for each tab that indents a list or table of `text`, up to the first error of its syntax.
-pub(crate) fn find_indenting_tabs(text: &str) -> Vec<FileProblem> {
+fn find_indenting_tabs(text: &str) -> Vec<FileProblem> {
     if !text.contains('\t') {
         return Vec::new();
     }
