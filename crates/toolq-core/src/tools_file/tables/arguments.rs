@@ -299,7 +299,8 @@ pub(crate) fn resolve_wrapper(
         context.diagnostics.error(
             list.key_span,
             format!("`{program}` makes shell text of its arguments, so a value could become code"),
-            "name a wrapper that runs its arguments as they are, such as `[docker, exec, NAME]`; or make it the tool's own `command`, and pass values in `stdin`");
+            "name a wrapper that runs its arguments as they are, such as `[docker, exec, NAME]`; or make it the tool's own `command`, and pass values in `stdin`",
+        );
     }
     let hands_over_to = find_handover(&texts);
     argv[0] = place_program(&argv[0], list.key_span, context);

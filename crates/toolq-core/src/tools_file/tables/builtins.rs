@@ -52,7 +52,8 @@ pub(crate) fn resolve_builtins(
             NEW_TASK if agents().is_empty() => diagnostics.error(
                 name.span,
                 "`new_task` delegates to agents, and this file has none",
-                "give a tool an `agent`, or leave `new_task` out"),
+                "give a tool an `agent`, or leave `new_task` out",
+            ),
             NEW_TASK => {
                 found.insert(NEW_TASK, Arc::new(new_task_tool(agents(), messages)));
             }

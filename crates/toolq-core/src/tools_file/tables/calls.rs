@@ -207,7 +207,8 @@ pub(crate) fn resolve_locks(
         context.diagnostics.error(
             locks.key_span,
             "`locks` names nothing",
-            "write what calls read or change: `locks: {write: [\"file:{path}\"]}`; leave it out for calls that run alone");
+            "write what calls read or change: `locks: {write: [\"file:{path}\"]}`; leave it out for calls that run alone",
+        );
     }
     if is_agent {
         context.diagnostics.error(

@@ -270,7 +270,8 @@ fn check_json_pointer(pointer: &Spanned<String>, context: &mut ToolContext<'_>) 
         context.diagnostics.error(
             pointer.span,
             format!("`{text}` isn't a JSON pointer"),
-            "put `/` before each name: `/rate`, `/items/0`; in a name, write `~1` for `/` and `~0` for `~`");
+            "put `/` before each name: `/rate`, `/items/0`; in a name, write `~1` for `/` and `~0` for `~`",
+        );
     }
 }
 

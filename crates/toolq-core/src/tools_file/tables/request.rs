@@ -108,7 +108,8 @@ fn report_user(url: &Spanned<String>, context: &mut ToolContext<'_>) {
     context.diagnostics.error(
         url.span,
         "a user and password can't be part of a URL",
-        "put `user:password` in Base64 into a variable, and write `headers: {authorization: \"Basic ${CREDENTIALS}\"}`");
+        "put `user:password` in Base64 into a variable, and write `headers: {authorization: \"Basic ${CREDENTIALS}\"}`",
+    );
 }
 
 /// Why the beginning of a URL doesn't name a server that the author fixes.

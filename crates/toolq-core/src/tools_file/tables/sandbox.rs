@@ -122,7 +122,8 @@ fn check_form<'f>(
             diagnostics.error(
                 form.span,
                 "`sandbox: true` doesn't say what the program can reach",
-                "write `sandbox: {}` to let it read the root and what programs need, change nothing, and reach no network");
+                "write `sandbox: {}` to let it read the root and what programs need, change nothing, and reach no network",
+            );
             None
         }
         SandboxForm::Table(table) => {

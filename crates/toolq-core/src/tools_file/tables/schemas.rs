@@ -140,7 +140,8 @@ fn read_schema_file(name: &str, span: Span, context: &mut CheckContext<'_>) -> O
             context.diagnostics.error(
                 span,
                 format!("the schema in {name} can't be used: {why}"),
-                "write a schema here, or the path of a JSON file that holds one, relative to this file");
+                "write a schema here, or the path of a JSON file that holds one, relative to this file",
+            );
             None
         }
     }

@@ -151,7 +151,8 @@ fn resolve_transport(
             context.diagnostics.error(
                 url.key_span,
                 format!("the server `{name}` has both `command` and `url`"),
-                "keep `command` for a program that toolq starts, or `url` for a server that is running already");
+                "keep `command` for a program that toolq starts, or `url` for a server that is running already",
+            );
             None
         }
         (Some(form), None) => {

@@ -338,7 +338,8 @@ pub(crate) fn resolve_normalizers(
             Err(message) => diagnostics.error(
                 pattern.span,
                 format!("this isn't a regular expression: {message}"),
-                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are"),
+                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are",
+            ),
         }
     }
     normalizers

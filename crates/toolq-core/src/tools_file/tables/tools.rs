@@ -291,16 +291,19 @@ fn check_backing_key(name: &str, file: &Spanned<ToolFile>, diagnostics: &mut Dia
         Some(backing) if is_announced => diagnostics.error(
             backing.span,
             format!("`{name}` can't have this backing: it isn't `host`"),
-            "write `\"backing\": \"host\"`; tools with another backing are declared in tools.yaml"),
+            "write `\"backing\": \"host\"`; tools with another backing are declared in tools.yaml",
+        ),
         Some(backing) => diagnostics.error(
             backing.key_span,
             "`backing` is only for the tools that a host process announces",
             "write what runs the tool: `command`, `http`, `agent` or `mcp`; a host process announces its own tools in the \
-             `tools` line of `toolq run --follow --control`"),
+             `tools` line of `toolq run --follow --control`",
+        ),
         None if is_announced => diagnostics.error(
             file.key_span,
             format!("`{name}` has no backing"),
-            "add `\"backing\": \"host\"`"),
+            "add `\"backing\": \"host\"`",
+        ),
         None => {}
     }
     false
