@@ -65,6 +65,21 @@ pub(crate) fn find_presence<'s>(schema: &'s Value, path: &[String]) -> SchemaPre
     }
 }
 
+/// Returns the schema of the value at `path`, if `schema` lists it.
+pub(crate) fn find_listed<'s>(schema: &'s Value, path: &[String]) -> Option<&'s Value> {
+    find_presence(schema, path).listed()
+}
+
+impl<'s> SchemaPresence<'s> {
+    /// Returns the schema of a value that an input can have.
+    pub(crate) fn listed(&self) -> Option<&'s Value> {
+        match self {
+            Self::Required(schema) | Self::Optional(schema) => Some(schema),
+            Self::Absent { .. } | Self::Unknown => None,
+        }
+    }
+}
+
 fn presence_of_unlisted(schema: &Value, depth: usize) -> SchemaPresence<'_> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_closed = |keyword| schema.get(keyword) == Some(&Value::Bool(false));

@@ -5,7 +5,7 @@ use crate::template::{TemplateMark, VariableMode, foreign_placeholder_path};
 use crate::tools_file::argv::programs::base_name;
 use crate::tools_file::argv::roles::ArgRole;
 use crate::tools_file::context::ToolContext;
-use crate::tools_file::input_values::{SchemaPresence, accepts_only_plain_text, find_presence};
+use crate::tools_file::input_values::{accepts_only_plain_text, find_listed};
 use crate::tools_file::spanned::Spanned;
 use crate::tools_file::templates::{SplatPlace, TemplatePolicy};
 use crate::types::{Span, Template};
@@ -57,9 +57,7 @@ impl ToolContext<'_> {
         let Some(path) = foreign_placeholder_path(inner) else {
             return;
         };
-        if let SchemaPresence::Required(_) | SchemaPresence::Optional(_) =
-            find_presence(self.schema, &path)
-        {
+        if find_listed(self.schema, &path).is_some() {
             let message = format!("`{source}` stays text");
             let hint = format!(
                 "write a value from the input as `{{{}}}`, without spaces or filters; a value that isn't a string becomes JSON",
@@ -113,11 +111,9 @@ impl ToolContext<'_> {
             return false;
         };
         let path = [name.to_owned()];
-        let (SchemaPresence::Required(_) | SchemaPresence::Optional(_)) =
-            find_presence(self.schema, &path)
-        else {
+        if find_listed(self.schema, &path).is_none() {
             return false;
-        };
+        }
         self.diagnostics.warning(
             (argument.span, "not replaced"),
             format!("`${name}` stays text: no shell reads the arguments"),
@@ -197,9 +193,7 @@ impl ToolContext<'_> {
             return false;
         }
         for path in template.value_paths() {
-            let (SchemaPresence::Required(schema) | SchemaPresence::Optional(schema)) =
-                find_presence(self.schema, path)
-            else {
+            let Some(schema) = find_listed(self.schema, path) else {
                 continue;
             };
             let is_confined = self.paths.iter().any(|declared| declared == path);

@@ -3,7 +3,7 @@
 use crate::template::{MarkKind, VariableMode, parse_with_marks};
 use crate::text::suggest_name;
 use crate::tools_file::context::ToolContext;
-use crate::tools_file::input_values::{SchemaPresence, allows_type, find_presence};
+use crate::tools_file::input_values::{SchemaPresence, allows_type, find_listed, find_presence};
 use crate::tools_file::spanned::Spanned;
 use crate::types::{Span, Template, TemplatePart};
 
@@ -173,7 +173,7 @@ impl ToolContext<'_> {
                 "`...` spreads an array over several arguments, and this isn't a whole argument",
                 "without `...`, the array is written as JSON",
             );
-        } else if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) = presence
+        } else if let Some(schema) = presence.listed()
             && !allows_type(schema, "array")
         {
             self.diagnostics.error(
@@ -224,9 +224,7 @@ impl ToolContext<'_> {
     fn warn_about_double_braces(&mut self, span: Span, source: &str) {
         let inner = source.trim_matches(['{', '}']);
         let path: Vec<String> = inner.split('.').map(str::to_owned).collect();
-        if let SchemaPresence::Required(_) | SchemaPresence::Optional(_) =
-            find_presence(self.schema, &path)
-        {
+        if find_listed(self.schema, &path).is_some() {
             self.diagnostics.warning(
                 (span, "not replaced"),
                 format!("`{source}` is the text `{}`", &source[1..]),

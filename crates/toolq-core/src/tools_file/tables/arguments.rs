@@ -8,7 +8,8 @@ use crate::tools_file::argv::roles::{
 };
 use crate::tools_file::context::ToolContext;
 use crate::tools_file::input_values::{
-    SchemaPresence, accepts_only_plain_text, allows_type, find_presence, may_start_with_dash,
+    SchemaPresence, accepts_only_plain_text, allows_type, find_listed, find_presence,
+    may_start_with_dash,
 };
 use crate::tools_file::spanned::{Field, Spanned};
 use crate::tools_file::tables::values::Argv;
@@ -139,15 +140,7 @@ fn require_plain_values(
 ) {
     let is_safe = |path: &[String]| {
         let is_path = context.paths.iter().any(|declared| declared == path);
-        let is_plain = match find_presence(context.schema, path) {
-            SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
-                accepts_only_plain_text(schema)
-            }
-            // The placeholder itself is reported.
-            SchemaPresence::Absent { .. } => true,
-            SchemaPresence::Unknown => false,
-        };
-        is_plain || path_suffices && is_path
+        is_plain_value(path, context) || path_suffices && is_path
     };
     if template.value_paths().all(is_safe) {
         return;
@@ -159,6 +152,17 @@ fn require_plain_values(
         ),
         find_replacement(program),
     );
+}
+
+/// Whether the schema only accepts plain texts for a value. One that no input can have is reported where it is used.
+fn is_plain_value(path: &[String], context: &ToolContext<'_>) -> bool {
+    match find_presence(context.schema, path) {
+        SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
+            accepts_only_plain_text(schema)
+        }
+        SchemaPresence::Absent { .. } => true,
+        SchemaPresence::Unknown => false,
+    }
 }
 
 pub(crate) fn check_no_nul(text: &Spanned<String>, context: &mut ToolContext<'_>) {
@@ -181,14 +185,7 @@ fn chooses_option(template: &Template, context: &ToolContext<'_>) -> bool {
     else {
         return false;
     };
-    let is_free = match find_presence(context.schema, path) {
-        SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) => {
-            !accepts_only_plain_text(schema)
-        }
-        SchemaPresence::Absent { .. } => false,
-        SchemaPresence::Unknown => true,
-    };
-    matches!(text.as_str(), "-" | "--") && is_free
+    matches!(text.as_str(), "-" | "--") && !is_plain_value(path, context)
 }
 
 /// Reports an argument for which [`chooses_option`] holds.
@@ -218,8 +215,7 @@ fn warn_about_leading_dash(
         _ if *splat => allows_type(schema, "array"),
         _ => may_start_with_dash(schema),
     };
-    if let SchemaPresence::Required(schema) | SchemaPresence::Optional(schema) =
-        find_presence(context.schema, path)
+    if let Some(schema) = find_listed(context.schema, path)
         && allows_dash(schema)
     {
         let name = path.join(".");

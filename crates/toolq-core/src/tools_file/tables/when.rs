@@ -11,7 +11,7 @@ use crate::json::escape_pointer_token;
 use crate::json_schema::{CompiledSchema, find_unknown_keywords, type_of_keyword};
 use crate::text::suggest_name;
 use crate::tools_file::context::{CheckContext, SchemaPlace};
-use crate::tools_file::input_values::{SchemaPresence, allows_type, find_presence};
+use crate::tools_file::input_values::{SchemaPresence, allows_type, find_listed, find_presence};
 use crate::tools_file::spanned::Field;
 use crate::tools_file::tables::values::JsonObject;
 use crate::types::{ApprovalPolicy, Effect, Span};
@@ -286,9 +286,7 @@ impl WhenChecker<'_, '_> {
         pointer: &str,
         path: &[String],
     ) -> bool {
-        let (SchemaPresence::Required(value) | SchemaPresence::Optional(value)) =
-            find_presence(self.input_schema, path)
-        else {
+        let Some(value) = find_listed(self.input_schema, path) else {
             return true;
         };
         let mut fits = true;
@@ -334,9 +332,7 @@ impl WhenChecker<'_, '_> {
             (None, Some(Value::Array(values))) => ("enum", values.as_slice()),
             _ => return,
         };
-        let (SchemaPresence::Required(allowed) | SchemaPresence::Optional(allowed)) =
-            find_presence(self.input_schema, path)
-        else {
+        let Some(allowed) = find_listed(self.input_schema, path) else {
             return;
         };
         // A part that refers to another part of its schema can't be compiled by itself.
