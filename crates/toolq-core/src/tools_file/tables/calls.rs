@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::tools_file::context::{Diagnostics, ToolContext};
 use crate::tools_file::input_values::{SchemaPresence, find_presence, resolve_value_names};
 use crate::tools_file::spanned::{Field, Spanned, SpannedTable};
-use crate::tools_file::tables::values::{DurationText, RateText};
+use crate::tools_file::tables::values::{DurationText, Rate, RateText, Scalar};
 use crate::tools_file::tables::when::SafetyForm;
 use crate::tools_file::templates::TemplatePolicy;
 use crate::types::{
@@ -158,7 +158,7 @@ pub(crate) fn resolve_start_limits(
 }
 
 fn resolve_rate(form: &RateForm) -> Option<StartRate> {
-    let (RateText { starts, period }, burst) = match form {
+    let (Scalar(Rate { starts, period }), burst) = match form {
         RateForm::Text(rate) => (*rate, None),
         RateForm::Table(table) => (*table.per.value()?, table.burst.copied()),
     };

@@ -385,7 +385,7 @@ fn resolve_prices(
 }
 
 fn to_micro_usd(price: &Spanned<PriceNumber>, diagnostics: &mut Diagnostics) -> MicroUsd {
-    let PriceNumber(usd) = price.value;
+    let usd = price.value.0;
     if !(0.0..=MAX_PRICE_USD).contains(&usd) {
         diagnostics.error(
             price.span,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::tools_file::context::Diagnostics;
 use crate::tools_file::spanned::{Field, Spanned};
-use crate::tools_file::tables::values::{DurationText, RetryOnText, SizeText};
+use crate::tools_file::tables::values::{DurationText, RetryOnText, Scalar, SizeText};
 use crate::types::{CallTimeouts, CommandLimits, Effect, RetryCondition, RetryPolicy, Span};
 
 /// Time limits.
@@ -112,7 +112,7 @@ pub(crate) fn layer_limits(upper: &Spanned<LimitsFile>, lower: &Spanned<LimitsFi
     }
 }
 
-const MIN_DURATION: DurationText = DurationText(Duration::from_millis(1));
+const MIN_DURATION: DurationText = Scalar(Duration::from_millis(1));
 
 /// More retries than this are most likely a mistake.
 const MAX_RETRIES: u32 = 100;
@@ -168,7 +168,7 @@ pub(crate) fn check_retry(field: &Field<RetryFile>, diagnostics: &mut Diagnostic
 
 /// Reports a size of zero.
 pub(crate) fn check_max_output(field: &Field<SizeText>, diagnostics: &mut Diagnostics) {
-    if let Some(size) = field.outside(SizeText(1)..) {
+    if let Some(size) = field.outside(Scalar(1)..) {
         diagnostics.error(
             (size.span, "0 bytes"),
             "`max_output` would let nothing through",
@@ -264,7 +264,7 @@ pub(crate) fn check_resource_limits(field: &Field<LimitsFile>, diagnostics: &mut
         );
     }
     for (size, name) in [(&limits.memory, "memory"), (&limits.file_size, "file_size")] {
-        if let Some(size) = size.outside(SizeText(1)..) {
+        if let Some(size) = size.outside(Scalar(1)..) {
             report_zero_limit(size.span, name, diagnostics);
         }
     }

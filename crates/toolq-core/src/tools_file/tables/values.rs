@@ -2,6 +2,7 @@
 //! conditions, prices.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -17,6 +18,12 @@ use crate::types::{RatePeriod, RetryCondition, StatusRange};
 pub(crate) trait ParseScalar: Sized {
     /// What is expected, with an example.
     const EXPECTED: &'static str;
+    /// The name of its schema.
+    const NAME: &'static str;
+    /// Whether its schema is written out wherever it is used.
+    const IS_INLINE: bool = false;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema;
 
     /// Parses text. The error says what is wrong and, after `; `, what to do.
     fn from_text(text: &str) -> Result<Self, String>;
@@ -32,8 +39,32 @@ pub(crate) trait ParseScalar: Sized {
     }
 }
 
+/// Such a value, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub struct Scalar<T>(pub T);
+
+impl<'de, T: ParseScalar> Deserialize<'de> for Scalar<T> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(ScalarVisitor(PhantomData)).map(Self)
+    }
+}
+
+impl<T: ParseScalar> JsonSchema for Scalar<T> {
+    fn inline_schema() -> bool {
+        T::IS_INLINE
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::schema(generator)
+    }
+}
+
 /// Reads such a value.
-pub(crate) struct ScalarVisitor<T>(pub(crate) std::marker::PhantomData<T>);
+struct ScalarVisitor<T>(PhantomData<T>);
 
 impl<T: ParseScalar> Visitor<'_> for ScalarVisitor<T> {
     type Value = T;
@@ -68,35 +99,15 @@ impl<T: ParseScalar> Visitor<'_> for ScalarVisitor<T> {
     }
 }
 
-/// Implements `Deserialize` and `JsonSchema` for a [`ParseScalar`] type.
-macro_rules! impl_scalar {
-    ($type:ty, $name:literal, $schema:tt) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-                reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                $name.into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
-    };
-}
-
 /// A duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DurationText(pub Duration);
+pub type DurationText = Scalar<Duration>;
 
-impl ParseScalar for DurationText {
+impl ParseScalar for Duration {
+    const NAME: &'static str = "Duration";
     const EXPECTED: &'static str = "a duration such as `30s` or `500ms`";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        parse_duration(text).map(Self)
+        parse_duration(text)
     }
 
     fn from_number(number: u64) -> Option<Result<Self, String>> {
@@ -104,27 +115,29 @@ impl ParseScalar for DurationText {
             "a duration needs a unit; write `{number}s` for seconds or `{number}ms` for milliseconds"
         )))
     }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A duration: a number with ms, s, m, h or d as its unit, or several of them from the largest to the smallest.",
+            "type": "string",
+            "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*$",
+            "examples": ["500ms", "30s", "10m", "1m30s"],
+        })
+    }
 }
 
-impl_scalar!(DurationText, "Duration", {
-    "description": "A duration: a number with ms, s, m, h or d as its unit, or several of them from the largest to the smallest.",
-    "type": "string",
-    "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*$",
-    "examples": ["500ms", "30s", "10m", "1m30s"],
-});
-
 /// For how long a server may be unused. `None` is `never`: it ends with the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IdleText(pub Option<Duration>);
+pub type IdleText = Scalar<Option<Duration>>;
 
-impl ParseScalar for IdleText {
+impl ParseScalar for Option<Duration> {
+    const NAME: &'static str = "IdleTime";
     const EXPECTED: &'static str = "a duration such as `10m`, or `never`";
 
     fn from_text(text: &str) -> Result<Self, String> {
         if text == "never" {
-            return Ok(Self(None));
+            return Ok(None);
         }
-        parse_duration(text).map(|idle| Self(Some(idle)))
+        parse_duration(text).map(Some)
     }
 
     fn from_number(number: u64) -> Option<Result<Self, String>> {
@@ -132,50 +145,54 @@ impl ParseScalar for IdleText {
             "a duration needs a unit; write `{number}s` for seconds or `{number}m` for minutes"
         )))
     }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A duration, or `never`.",
+            "type": "string",
+            "pattern": r"^(never|[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*)$",
+            "examples": ["never", "10m"],
+        })
+    }
 }
 
-impl_scalar!(IdleText, "IdleTime", {
-    "description": "A duration, or `never`.",
-    "type": "string",
-    "pattern": r"^(never|[0-9]+(\.[0-9]+)? *(ms|s|m|h|d)( *[0-9]+(\.[0-9]+)? *(ms|s|m|h))*)$",
-    "examples": ["never", "10m"],
-});
-
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SizeText(pub u64);
+pub type SizeText = Scalar<u64>;
 
-impl ParseScalar for SizeText {
+impl ParseScalar for u64 {
+    const NAME: &'static str = "Size";
     const EXPECTED: &'static str = "a size such as `64KiB`";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        parse_bytes(text).map(Self)
+        parse_bytes(text)
     }
 
     fn from_number(number: u64) -> Option<Result<Self, String>> {
-        Some(Ok(Self(number)))
+        Some(Ok(number))
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A size: bytes, or a number with KiB, MiB or GiB as its unit (KB, MB and GB are decimal).",
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "pattern": r"^[0-9]+(\.[0-9]+)? *(B|[KMG]iB|[kKMG]B)?$",
+            "examples": ["64KiB", "10MiB"],
+        })
     }
 }
 
-impl_scalar!(SizeText, "Size", {
-    "description": "A size: bytes, or a number with KiB, MiB or GiB as its unit (KB, MB and GB are decimal).",
-    "type": ["integer", "string"],
-    "minimum": 0,
-    "pattern": r"^[0-9]+(\.[0-9]+)? *(B|[KMG]iB|[kKMG]B)?$",
-    "examples": ["64KiB", "10MiB"],
-});
-
 /// An HTTP status, or a range of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StatusRangeText(pub StatusRange);
+pub type StatusRangeText = Scalar<StatusRange>;
 
-impl ParseScalar for StatusRangeText {
+impl ParseScalar for StatusRange {
+    const NAME: &'static str = "Statuses";
     const EXPECTED: &'static str = "an HTTP status such as `200`, or a range such as `200-299`";
 
     fn from_text(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once('-').unwrap_or((text, text));
         match (from.trim().parse(), to.trim().parse()) {
-            (Ok(from), Ok(to)) if (100..=to).contains(&from) && to <= 599 => Ok(Self(from..=to)),
+            (Ok(from), Ok(to)) if (100..=to).contains(&from) && to <= 599 => Ok(from..=to),
             _ => Err(format!(
                 "`{text}` isn't an HTTP status; write a status such as `404`, or a range within 100 to 599 such as `200-299`"
             )),
@@ -185,22 +202,24 @@ impl ParseScalar for StatusRangeText {
     fn from_number(number: u64) -> Option<Result<Self, String>> {
         Some(Self::from_text(&number.to_string()))
     }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An HTTP status, or a range of them.",
+            "type": ["integer", "string"],
+            "minimum": 100,
+            "maximum": 599,
+            "pattern": "^[1-5][0-9][0-9](-[1-5][0-9][0-9])?$",
+            "examples": [404, "200-299"],
+        })
+    }
 }
 
-impl_scalar!(StatusRangeText, "Statuses", {
-    "description": "An HTTP status, or a range of them.",
-    "type": ["integer", "string"],
-    "minimum": 100,
-    "maximum": 599,
-    "pattern": "^[1-5][0-9][0-9](-[1-5][0-9][0-9])?$",
-    "examples": [404, "200-299"],
-});
-
 /// A failure to retry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryOnText(pub RetryCondition);
+pub type RetryOnText = Scalar<RetryCondition>;
 
-impl ParseScalar for RetryOnText {
+impl ParseScalar for RetryCondition {
+    const NAME: &'static str = "RetryOn";
     const EXPECTED: &'static str =
         "`rate_limited`, `unavailable`, `timeout`, `\"exit:75\"` or `\"http:503\"`";
 
@@ -221,22 +240,25 @@ impl ParseScalar for RetryOnText {
                 }
             },
         };
-        Ok(Self(on))
+        Ok(on)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A failure to retry: a word, an exit code or an HTTP status.",
+            "type": "string",
+            "pattern": "^(rate_limited|unavailable|timeout|exit:[0-9]{1,3}|http:[1-5][0-9][0-9])$",
+            "examples": ["rate_limited", "unavailable", "timeout", "exit:75", "http:503"],
+        })
     }
 }
 
-impl_scalar!(RetryOnText, "RetryOn", {
-    "description": "A failure to retry: a word, an exit code or an HTTP status.",
-    "type": "string",
-    "pattern": "^(rate_limited|unavailable|timeout|exit:[0-9]{1,3}|http:[1-5][0-9][0-9])$",
-    "examples": ["rate_limited", "unavailable", "timeout", "exit:75", "http:503"],
-});
-
 /// A price in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PriceNumber(pub f64);
+pub type PriceNumber = Scalar<f64>;
 
-impl ParseScalar for PriceNumber {
+impl ParseScalar for f64 {
+    const NAME: &'static str = "double";
+    const IS_INLINE: bool = true;
     const EXPECTED: &'static str = "a number of dollars per million tokens";
 
     fn from_text(text: &str) -> Result<Self, String> {
@@ -248,51 +270,43 @@ impl ParseScalar for PriceNumber {
 
     #[expect(clippy::cast_precision_loss, reason = "prices are small")]
     fn from_number(number: u64) -> Option<Result<Self, String>> {
-        Some(Ok(Self(number as f64)))
+        Some(Ok(number as f64))
     }
 
     fn from_fraction(number: f64) -> Option<Self> {
-        Some(Self(number))
+        Some(number)
     }
-}
 
-impl<'de> Deserialize<'de> for PriceNumber {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(ScalarVisitor(std::marker::PhantomData))
-    }
-}
-
-impl JsonSchema for PriceNumber {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        f64::schema_name()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        f64::json_schema(generator)
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Self::json_schema(generator)
     }
 }
 
 /// A number of starts per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateText {
+pub struct Rate {
     /// Starts in each period.
     pub starts: NonZeroU32,
     /// The period.
     pub period: RatePeriod,
 }
 
-impl ParseScalar for RateText {
+/// A [`Rate`] as it is written.
+pub type RateText = Scalar<Rate>;
+
+impl ParseScalar for Rate {
+    const NAME: &'static str = "StartsPerPeriod";
     const EXPECTED: &'static str = "a rate such as `10/s`, `600/m` or `100/h`";
 
     fn from_text(text: &str) -> Result<Self, String> {
-        text.split_once('/').and_then(|(starts, period)| {
+        let read = || {
+            let (starts, period) = text.split_once('/')?;
             Some(Self {
                 starts: starts.trim().parse().ok()?,
                 period: RatePeriod::from_name(period.trim())?,
             })
-        }).ok_or_else(|| {
+        };
+        read().ok_or_else(|| {
             format!("`{text}` isn't a rate; write whole starts per second, minute or hour: `10/s`, `600/m` or `100/h`")
         })
     }
@@ -302,14 +316,16 @@ impl ParseScalar for RateText {
             "a rate needs a period; write `{number}/s`, `{number}/m` or `{number}/h`"
         )))
     }
-}
 
-impl_scalar!(RateText, "StartsPerPeriod", {
-    "description": "A number of starts per second, minute or hour.",
-    "type": "string",
-    "pattern": "^ *[1-9][0-9]* */ *[smh] *$",
-    "examples": ["10/s", "600/m", "100/h"],
-});
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of starts per second, minute or hour.",
+            "type": "string",
+            "pattern": "^ *[1-9][0-9]* */ *[smh] *$",
+            "examples": ["10/s", "600/m", "100/h"],
+        })
+    }
+}
 
 /// The program and its arguments. Each is a template; no shell is involved.
 pub type Argv = Vec<Field<String>>;
