@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::types::dialect::Api;
 use crate::types::ending::TransportError;
 use crate::types::template::Template;
 use crate::types::usage::ReportedUsage;
@@ -68,18 +67,6 @@ impl AgentBacking {
             .chain(headers)
             .collect()
     }
-}
-
-/// The wire format of an agent's API.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-pub enum Api {
-    /// Anthropic's Messages API.
-    #[default]
-    #[serde(rename = "anthropic")]
-    Anthropic,
-    /// OpenAI chat completions, which many other servers implement.
-    #[serde(rename = "openai-chat")]
-    OpenAiChat,
 }
 
 /// Budget of one agent call. `None` means unlimited.

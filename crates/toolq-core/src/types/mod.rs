@@ -19,9 +19,7 @@ mod tool;
 mod usage;
 mod verdict;
 
-pub use agent::{
-    AgentBacking, AgentBudget, AgentFailure, AgentUsage, Api, ModelResponse, StopReason,
-};
+pub use agent::{AgentBacking, AgentBudget, AgentFailure, AgentUsage, ModelResponse, StopReason};
 pub use answer::{
     CallAnswer, CallReport, ClientContent, CutOutput, DEFAULT_PAGE_BYTES, MaskedContent,
     MaskedJson, MaskedText, OutputRequest, OutputUnavailable, RecordedResult, ResultContent,
@@ -43,7 +41,7 @@ pub use config::{
     EnvFile, FileProblem, ServerListing, Severity, Span, ToolResolver, ToolsChange, ToolsConfig,
     UnlockedServer, mask_variables,
 };
-pub use dialect::{AnswerForm, Dialect, InputLayout, StreamVendor};
+pub use dialect::{AnswerForm, Api, Dialect, InputLayout, StreamVendor};
 pub use ending::{
     BudgetLimit, CacheHit, CallEnding, CallOutput, CaptureStats, DoubtCause, HaltCause,
     NotExecutedCause, ServerEnd, ServerEndCause, ServerIntroduction, ServerStart, SpawnError,
