@@ -1,30 +1,29 @@
 //! Parses, checks and resolves tools.yaml. The result is the tools that it declares, or every problem in it, each with
-//! a position and a hint.
-//!
-//! ```text
-//! text ── yaml ──► nodes ── spanned ──► keys ── resolve ──► Tools
-//! ```
+//! a position and a hint: text ── `yaml` ──► nodes ── `spanned` ──► `tables` ──► `ToolsConfig`.
 
-mod agent_tools;
 mod argv;
-mod env_file;
-mod keys;
+mod context;
+mod include;
+mod input_values;
 mod lints;
-mod resolve;
-mod secret_names;
-mod source_map;
+mod load;
 mod spanned;
+mod tables;
+mod template_warnings;
+mod templates;
 mod write;
 mod yaml;
 
-pub use agent_tools::select_agent_tools;
 pub use argv::{StartedFile, find_started_files};
-pub use keys::generate_tools_schema;
-pub use lints::{SandboxSurroundings, find_header_warnings, find_sandbox_warnings, find_warnings};
-pub use resolve::{
-    HostToolDeclarations, HostToolProblem, OUTPUT_READER, ParsedToolsFile, parse_locked_tools_file,
-    parse_tools_file, parse_with_host_tools,
-};
-pub use source_map::{SourceMap, SourcePosition};
+pub use context::{SourceMap, SourcePosition};
+pub use include::{HostToolDeclarations, HostToolProblem};
+pub use lints::environment::find_warnings;
+pub use lints::find_header_warnings;
+pub use lints::sandboxes::{SandboxSurroundings, find_sandbox_warnings};
+pub use load::{ParsedToolsFile, parse_locked_tools_file, parse_tools_file, parse_with_host_tools};
+pub use tables::agent_tools::select_agent_tools;
+pub use tables::builtins::OUTPUT_READER;
+pub use tables::file::generate_tools_schema;
 pub use write::{servers_tools_file, starter_tools_file};
-pub use yaml::{YamlContent, parse_yaml};
+pub use yaml::YamlContent;
+pub use yaml::parse::parse_yaml;

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::types::dialect::Api;
+use crate::types::ending::TransportError;
 use crate::types::template::Template;
-use crate::types::transport::TransportError;
 use crate::types::usage::ReportedUsage;
 
 /// `agent`: a model that works on a task turn by turn, with tools of the same file, until it has an answer.
@@ -70,18 +69,6 @@ impl AgentBacking {
     }
 }
 
-/// The wire format of an agent's API.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-pub enum Api {
-    /// Anthropic's Messages API.
-    #[default]
-    #[serde(rename = "anthropic")]
-    Anthropic,
-    /// OpenAI chat completions, which many other servers implement.
-    #[serde(rename = "openai-chat")]
-    OpenAiChat,
-}
-
 /// Budget of one agent call. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AgentBudget {
@@ -91,17 +78,6 @@ pub struct AgentBudget {
     pub tokens: Option<u64>,
     /// US dollars, computed from `prices`.
     pub usd: Option<f64>,
-}
-
-/// A tool that is built into toolq.
-#[derive(Debug, Clone)]
-pub enum BuiltinTool {
-    /// `attempt_completion`: its `result` becomes the answer, and nothing after it runs.
-    AttemptCompletion,
-    /// `new_task`: hands `task` to one of these agents.
-    NewTask(Vec<std::sync::Arc<crate::types::tool::Tool>>),
-    /// `read_output`: returns a part of an earlier output of the same conversation that was cut.
-    ReadOutput,
 }
 
 /// One response of an agent's model.
@@ -144,6 +120,7 @@ pub enum StopReason {
 
 /// How many models the usage of an agent tells apart.
 const MAX_MODELS: usize = 32;
+
 /// What stands for the models beyond that.
 const OTHER_MODELS: &str = "(other)";
 
@@ -184,8 +161,10 @@ impl AgentUsage {
 
     /// Returns the tokens of all kinds and models, or `None` if a response didn't report its usage.
     pub fn total_tokens(&self) -> Option<u64> {
-        let mut totals = self.usage.values().map(ReportedUsage::total);
-        totals.try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
+        self.usage
+            .values()
+            .map(ReportedUsage::total)
+            .try_fold(0_u64, |sum, total| Some(sum.saturating_add(total?)))
     }
 }
 

@@ -1,10 +1,15 @@
-//! The result of a call, in no particular dialect.
+//! The answer to a call, as a model, a client and the log read it.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use redact::Mask;
+use regex::bytes::Regex;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::to_json_line;
 use crate::types::call::CallKind;
 use crate::types::status::Status;
 
@@ -93,5 +98,155 @@ impl Default for CallReport {
             attempts: 0,
             cached_age: None,
         }
+    }
+}
+
+/// How many bytes of an output a call gets that doesn't say how many.
+pub const DEFAULT_PAGE_BYTES: u64 = 16 << 10;
+
+/// What a call of `read_output` asks for.
+#[derive(Debug, Clone)]
+pub struct OutputRequest {
+    /// The id of the call whose output was cut.
+    pub id: String,
+    /// The byte offset where reading begins. With a pattern, where the search begins.
+    pub offset: u64,
+    /// How many bytes of the output to return at most. `None` is the default.
+    pub limit: Option<u64>,
+    /// What to look for. Without one, the output is returned as it is.
+    pub pattern: Option<Regex>,
+}
+
+/// What is left of an output that was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutOutput {
+    /// The name of the file that has it, in the directory for outputs. `None` if it wasn't kept.
+    pub file_name: Option<String>,
+    /// Bytes received.
+    pub total_bytes: u64,
+}
+
+/// Why a call of `read_output` gets nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutputUnavailable {
+    /// The conversation has no call with this id that has ended.
+    UnknownId {
+        /// The id.
+        id: String,
+        /// The ids of the latest calls whose outputs were cut and kept, in the order in which they ended.
+        known: Vec<String>,
+        /// How many earlier ones aren't listed.
+        more: usize,
+    },
+    /// The call's result has the whole output.
+    NotCut {
+        /// The id.
+        id: String,
+    },
+    /// The rest of the output wasn't kept.
+    NotKept {
+        /// The id.
+        id: String,
+    },
+    /// The output was kept, but its file can't be read any more.
+    Gone {
+        /// The id.
+        id: String,
+    },
+    /// The output ends before the offset.
+    PastEnd {
+        /// The offset.
+        offset: u64,
+        /// How many bytes there are.
+        len: u64,
+    },
+    /// The calls can't be assigned to a conversation, so none of their outputs can be read.
+    NoConversation,
+}
+
+/// The result of a call as found in a recording.
+#[derive(Debug, Clone)]
+pub struct RecordedResult {
+    /// What the model received.
+    pub content: ResultContent,
+    /// Whether the model received it as an error, or `None` if the format doesn't say.
+    pub is_error: Option<bool>,
+    /// Whether the call was answered without being run.
+    pub skipped: bool,
+    /// Whether the call was rejected before anything ran, or `None` if the format doesn't say.
+    pub rejected: Option<bool>,
+}
+
+/// A string that is serialized with its secrets masked.
+#[derive(Debug, Clone, Copy)]
+pub struct MaskedText<'a>(pub &'a str, pub &'a Mask);
+
+/// A JSON value that is serialized on one line with its secrets masked. Digits and key order are preserved. Works only
+/// with `serde_json`.
+#[derive(Debug, Clone, Copy)]
+pub struct MaskedJson<'a>(pub &'a RawValue, pub &'a Mask);
+
+/// The content of a result, serialized with its secrets masked as a string or an array of content blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct MaskedContent<'a>(pub &'a ResultContent, pub &'a Mask);
+
+impl Serialize for MaskedText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.1.apply(self.0))
+    }
+}
+
+impl Serialize for MaskedJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let masked = self.1.apply_to_json(self.0.get());
+        let line = to_json_line(&masked);
+        match (&masked, &line) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => self.0.serialize(serializer),
+            _ => RawValue::from_string(line.into_owned())
+                .map_err(S::Error::custom)?
+                .serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for MaskedContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(content, mask) = *self;
+        match content {
+            ResultContent::Text(text) => MaskedText(text, mask).serialize(serializer),
+            ResultContent::Blocks(blocks) => {
+                serializer.collect_seq(blocks.iter().map(|block| MaskedJson(block, mask)))
+            }
+        }
+    }
+}
+
+/// Serialized as a plain string.
+impl JsonSchema for MaskedText<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// The input of a call: an object, or a string if masking a secret would have broken the JSON.
+impl JsonSchema for MaskedJson<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Input".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": ["object", "string"]})
     }
 }

@@ -2,7 +2,20 @@
 
 use std::fmt;
 
-use crate::types::agent::Api;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The wire format of an agent's API.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+pub enum Api {
+    /// Anthropic's Messages API.
+    #[default]
+    #[serde(rename = "anthropic")]
+    Anthropic,
+    /// OpenAI chat completions, which many other servers implement.
+    #[serde(rename = "openai-chat")]
+    OpenAiChat,
+}
 
 /// The wire format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,16 +8,14 @@ use serde_json::value::RawValue;
 use crate::schedule::StartWait;
 use crate::types::agent::{AgentUsage, ModelResponse};
 use crate::types::answer::CallAnswer;
-use crate::types::approval::Approval;
 use crate::types::call::{CallRef, TurnOrigin};
-use crate::types::memory::CallClaim;
+use crate::types::config::{ToolsChange, UnlockedServer};
+use crate::types::ending::{ServerEnd, ServerStart};
+use crate::types::memory::{CallClaim, EmitError};
 use crate::types::outcome::Outcome;
-use crate::types::probe_finding::ProbeFinding;
-use crate::types::server_event::{ServerEnd, ServerStart};
+use crate::types::status::ProbeFinding;
 use crate::types::tool::Tool;
-use crate::types::tools_change::ToolsChange;
-use crate::types::unlocked_server::UnlockedServer;
-use crate::types::verdict::{AcceptedCall, CallRequest, CheckedCall};
+use crate::types::verdict::{AcceptedCall, Approval, CallRequest, CheckedCall};
 
 /// Something that happens to a call, emitted as it happens. One stream feeds the log, the terminal, and `--events`.
 #[derive(Debug, Clone)]
@@ -250,4 +248,19 @@ pub enum Event<'a> {
         /// The turn.
         turn: usize,
     },
+}
+
+/// Receives engine events. The engine knows nothing about logs or terminals beyond this trait.
+pub trait EventSink: Send {
+    /// Handles events in the order in which they happened. Events of one slice happened together.
+    ///
+    /// # Errors
+    /// The sink can't record the events. Calls whose `Started` event is in the slice don't run. All other events still
+    /// reach the remaining sinks.
+    fn emit(&mut self, events: &[Event<'_>]) -> Result<(), EmitError>;
+
+    /// Returns whether the progress of a running call is shown. If not, servers aren't asked to report it.
+    fn shows_progress(&self, _call: &CallRef) -> bool {
+        true
+    }
 }

@@ -1,17 +1,10 @@
 //! The memory, as the engine asks it: whether a call has run before, and the claim without which none that writes starts.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 
-use crate::types::agent::AgentUsage;
-use crate::types::answer::ResultContent;
-use crate::types::approval::Approval;
 use crate::types::call::{Call, CallKey, CallRef, TurnOrigin};
-use crate::types::event_sink::EmitError;
-use crate::types::outcome::Outcome;
-use crate::types::output_request::CutOutput;
-use crate::types::status::Status;
-use crate::types::verdict::AcceptedCall;
+use crate::types::outcome::{Outcome, RestoredResult};
+use crate::types::verdict::{AcceptedCall, Approval};
 
 /// What says whether a call has run before. Its files may be slow, so nothing else waits for its answers.
 pub trait CallHistory: Debug + Send + Sync {
@@ -169,45 +162,7 @@ pub struct Commit {
 /// Called once a commit is done: with whether each claim is ours, or why nothing is durable.
 pub type CommitDone = Box<dyn FnOnce(Result<Vec<bool>, EmitError>) + Send>;
 
-/// A result from the memory.
-#[derive(Debug, Clone)]
-pub struct RestoredResult {
-    /// How the call ended.
-    pub status: Status,
-    /// Whether the model received it as an error.
-    pub is_error: bool,
-    /// What the model received.
-    pub content: ResultContent,
-    /// What is left of its output, if that was cut.
-    pub cut_output: Option<Box<CutOutput>>,
-    /// What the agent used, if the call ran one.
-    pub agent_usage: Option<Box<AgentUsage>>,
-    /// Where it comes from. `None` if a probe has found it.
-    pub source: Option<Box<ResultSource>>,
-}
-
-/// Where a result comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultSource {
-    /// The log of the run that has made the call.
-    pub log: PathBuf,
-    /// When the call ended, in milliseconds since 1970.
-    pub ended_ms: u64,
-    /// The id that the call had then, if it has another one now: its tool runs once for some of its values.
-    pub other_id: Option<String>,
-}
-
-/// Why a call doesn't run: what names it names another call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallConflict {
-    /// The tool of that call.
-    pub tool: String,
-    /// Its input, as JSON, with secrets masked.
-    pub input: String,
-    /// What the model received as its result. `None` if it has none.
-    pub result: Option<String>,
-    /// Whether values name it, and not an id.
-    pub is_once: bool,
-    /// Where it is on record.
-    pub log: PathBuf,
-}
+/// Why a sink couldn't handle an event, as a message for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EmitError(pub String);

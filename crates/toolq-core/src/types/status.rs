@@ -1,4 +1,4 @@
-//! Statuses: how a call ended, in one word.
+//! The words for how a call ended.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -220,6 +220,128 @@ impl JsonSchema for Status {
             "type": "string",
             "examples": Self::WORDS,
         })
+    }
+}
+
+/// How a call ended, in a word for people. Its [`Status`] says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutcomeKind {
+    /// It succeeded.
+    Ok,
+    /// It ran or was about to, and didn't succeed.
+    Failed,
+    /// It was rejected: it can't be run as it is.
+    Rejected,
+    /// It was answered without running. A later run may start it.
+    Skipped,
+    /// It may have had its effect, and nothing says so.
+    InDoubt,
+    /// It has no end yet, or its end isn't known.
+    Unfinished,
+}
+
+impl OutcomeKind {
+    /// All kinds, in the order in which they are listed.
+    pub const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::Failed,
+        Self::Rejected,
+        Self::Skipped,
+        Self::InDoubt,
+        Self::Unfinished,
+    ];
+
+    /// Returns the word.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Skipped => "skipped",
+            Self::InDoubt => "in doubt",
+            Self::Unfinished => "unfinished",
+        }
+    }
+
+    /// Returns whether the call counts as a failure: it failed, or was rejected.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Rejected)
+    }
+
+    /// Returns the word with what says more: `failed: exit 3`. A cause that is the word itself is left out.
+    pub fn with_cause(self, cause: &str) -> String {
+        let label = self.label();
+        if cause.is_empty() || cause == label {
+            label.to_owned()
+        } else {
+            format!("{label}: {cause}")
+        }
+    }
+}
+
+/// What the end of a call says about its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing happened: it wasn't started or sent, or was turned away unseen.
+    Nothing,
+    /// What was called says that it failed: by its exit code, or a status of 4xx.
+    Refused,
+    /// It failed in a way that leaves its effect open: a timeout, a signal, a server's error.
+    Open,
+    /// It was done.
+    Done,
+}
+
+impl Reach {
+    /// The name used in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Refused => "refused",
+            Self::Open => "open",
+            Self::Done => "done",
+        }
+    }
+
+    /// Returns the reach with this name. One that a newer toolq added leaves the effect open.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "nothing" => Self::Nothing,
+            "refused" => Self::Refused,
+            "done" => Self::Done,
+            _ => Self::Open,
+        }
+    }
+}
+
+/// What a probe found out about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeFinding {
+    /// The call took effect. The probe's output is its result.
+    Done,
+    /// The call didn't take effect.
+    NotDone,
+    /// The probe couldn't find out.
+    Unknown,
+}
+
+impl ProbeFinding {
+    /// Returns the finding with this name. A name that a newer toolq added is read as [`Unknown`](Self::Unknown).
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "done" => Self::Done,
+            "not_done" => Self::NotDone,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The name used in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotDone => "not_done",
+            Self::Unknown => "unknown",
+        }
     }
 }
 

@@ -1,9 +1,12 @@
-//! Parsed templates.
+//! Templates: texts with values from the input and from the environment, and what of them is known without the
+//! environment.
 
 use std::fmt;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
 
 use crate::os::Environment;
-use crate::types::invocation::Segment;
 
 /// A text of tools.yaml with placeholders. It is parsed once and filled in for each call; the result is never parsed
 /// again.
@@ -61,12 +64,14 @@ impl Template {
     /// Returns the text with `value_at` of each path in place of its values. Environment variables stay as they are
     /// written, without their defaults.
     pub fn fill(&self, value_at: impl Fn(&[String]) -> String) -> String {
-        let parts = self.parts.iter().map(|part| match part {
-            TemplatePart::Text(text) => text.clone(),
-            TemplatePart::Value { path, .. } => value_at(path),
-            TemplatePart::Env { name, .. } => format!("${{{name}}}"),
-        });
-        parts.collect()
+        self.parts
+            .iter()
+            .map(|part| match part {
+                TemplatePart::Text(text) => text.clone(),
+                TemplatePart::Value { path, .. } => value_at(path),
+                TemplatePart::Env { name, .. } => format!("${{{name}}}"),
+            })
+            .collect()
     }
 
     /// Returns the variables without a default that are unset or empty, sorted by name, each once.
@@ -74,8 +79,9 @@ impl Template {
         templates: &[&'t Self],
         environment: &Environment,
     ) -> Vec<&'t str> {
-        let parts = templates.iter().flat_map(|template| &template.parts);
-        let mut missing: Vec<&str> = parts
+        let mut missing: Vec<&str> = templates
+            .iter()
+            .flat_map(|template| &template.parts)
             .filter_map(|part| match part {
                 TemplatePart::Env {
                     name,
@@ -146,11 +152,13 @@ impl Template {
     pub fn query_env_names(&self) -> impl Iterator<Item = &str> {
         let is_before_query =
             |part: &&TemplatePart| !matches!(part, TemplatePart::Text(text) if text.contains('?'));
-        let query = self.parts.iter().skip_while(is_before_query);
-        query.filter_map(|part| match part {
-            TemplatePart::Env { name, .. } => Some(name.as_str()),
-            _ => None,
-        })
+        self.parts
+            .iter()
+            .skip_while(is_before_query)
+            .filter_map(|part| match part {
+                TemplatePart::Env { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
     }
 }
 
@@ -184,5 +192,162 @@ impl fmt::Display for Template {
             }
         }
         Ok(())
+    }
+}
+
+/// A text in which only environment variables are left to fill in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartialTemplate(pub Vec<Segment>);
+
+/// A piece of a [`PartialTemplate`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Literal text, never parsed again.
+    Text(String),
+    /// An environment variable.
+    Env {
+        /// The name of the variable.
+        name: String,
+        /// Used if the variable is unset or empty.
+        default: Option<String>,
+    },
+}
+
+/// A JSON body in which only environment variables are left to fill in.
+#[derive(Debug, Clone)]
+pub enum PartialJson {
+    /// A value taken verbatim from the input or the file. A whole input is shared.
+    Raw(Arc<RawValue>),
+    /// A string.
+    Text(PartialTemplate),
+    /// An array.
+    Array(Vec<PartialJson>),
+    /// An object.
+    Object(Vec<(String, PartialJson)>),
+}
+
+impl PartialTemplate {
+    /// Fills in every variable, using `env` to look it up, and returns the text.
+    ///
+    /// # Errors
+    /// The name of the first variable that is unset or empty and has no default.
+    pub fn resolve(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+        let mut text = String::new();
+        for piece in &self.0 {
+            match piece {
+                Segment::Text(part) => text.push_str(part),
+                Segment::Env { name, default } => {
+                    let value = env(name).filter(|value| !value.is_empty());
+                    text.push_str(&value.or_else(|| default.clone()).ok_or(name)?);
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// For people and plans. Shows variables by name, never by value.
+impl fmt::Display for PartialTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| piece.fmt(f))
+    }
+}
+
+/// Formats a variable as written in tools.yaml, with its default.
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Env { name, default } => match default {
+                Some(default) => write!(f, "${{{name}:-{default}}}"),
+                None => write!(f, "${{{name}}}"),
+            },
+        }
+    }
+}
+
+/// The program and its arguments.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ArgumentList {
+    /// One after another in a single text, because a turn may have a million calls. Each ends at a NUL character.
+    Text(Box<str>),
+    /// One of them contains a NUL character, so the program can't be started with them.
+    WithNul(Box<[Box<str>]>),
+}
+
+impl ArgumentList {
+    /// Returns the program and its arguments.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (text, list) = match self {
+            Self::Text(text) => (&**text, &[][..]),
+            Self::WithNul(list) => ("", &**list),
+        };
+        text.split_terminator('\0')
+            .chain(list.iter().map(|argument| &**argument))
+    }
+
+    /// Returns the program. Empty if there is none.
+    pub fn program(&self) -> &str {
+        self.iter().next().unwrap_or_default()
+    }
+}
+
+impl Default for ArgumentList {
+    fn default() -> Self {
+        Self::Text(Box::default())
+    }
+}
+
+impl<T: AsRef<str>> FromIterator<T> for ArgumentList {
+    fn from_iter<I: IntoIterator<Item = T>>(arguments: I) -> Self {
+        let mut text = String::new();
+        let mut ends = Vec::new();
+        for argument in arguments {
+            text.push_str(argument.as_ref());
+            ends.push(text.len());
+            text.push('\0');
+        }
+        if text.matches('\0').count() == ends.len() {
+            return Self::Text(text.into());
+        }
+        let arguments = std::iter::once(0)
+            .chain(ends.iter().map(|end| end + 1))
+            .zip(&ends)
+            .map(|(begin, end)| text[begin..*end].into());
+        Self::WithNul(arguments.collect())
+    }
+}
+
+impl<const N: usize> PartialEq<[&str; N]> for ArgumentList {
+    fn eq(&self, other: &[&str; N]) -> bool {
+        self.iter().eq(other.iter().copied())
+    }
+}
+
+impl fmt::Debug for ArgumentList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_stays_one() {
+        for arguments in [&[][..], &[""], &["", ""], &["cat", "", "a b", ""]] {
+            let list: ArgumentList = arguments.iter().collect();
+            assert_eq!(list.iter().collect::<Vec<_>>(), arguments);
+            assert_eq!(format!("{list:?}"), format!("{arguments:?}"));
+        }
+    }
+
+    /// Otherwise, one value could become two arguments, or lose its end.
+    #[test]
+    fn a_nul_character_neither_splits_nor_ends_an_argument() {
+        let arguments = ["cat", "a\0-rf", "", "b\0"];
+        let list: ArgumentList = arguments.iter().collect();
+        assert_eq!(list.iter().collect::<Vec<_>>(), arguments);
     }
 }

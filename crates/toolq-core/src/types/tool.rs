@@ -1,23 +1,24 @@
 //! Tools, as resolved from tools.yaml.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json::unescape_pointer_token;
 use crate::json_schema::CompiledSchema;
-use crate::types::approval::ApprovalPolicy;
-use crate::types::backing::{Backing, CommandBacking};
-use crate::types::cache_policy::CachePolicy;
-use crate::types::compare::{Compare, IgnorePattern, TextNormalizer};
-use crate::types::failure_policy::{CallTimeouts, OnDoubt, OnFailure, RetryPolicy};
-use crate::types::locks::LockTemplates;
-use crate::types::once_policy::OncePolicy;
-use crate::types::safety::{Effect, RuleSetting, SafetyPolicy};
-use crate::types::start_limits::StartLimits;
+use crate::types::agent::AgentBacking;
+use crate::types::backing::{CommandBacking, HttpBacking};
+use crate::types::policies::{
+    ApprovalPolicy, CachePolicy, Effect, LockTemplates, OncePolicy, RuleSetting, SafetyPolicy,
+    StartLimits,
+};
+use crate::types::server::McpBacking;
 use crate::types::template::Template;
 
 /// A named entry of tools.yaml, with the file's defaults applied.
@@ -101,6 +102,52 @@ pub struct Tool {
     pub normalize: Vec<TextNormalizer>,
     /// Texts for the model. The tool's own texts take precedence over the file's.
     pub messages: MessageTemplates,
+}
+
+impl Default for Tool {
+    /// Returns a tool of which tools.yaml says nothing.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            display_name: None,
+            category: None,
+            input_schema: Value::Bool(true),
+            describe: None,
+            awaits_list: false,
+            safety: SafetyPolicy::default(),
+            rule_settings: Vec::new(),
+            effect: Effect::default(),
+            approve: ApprovalPolicy::default(),
+            locks: None,
+            start_limits: StartLimits::default(),
+            destructive: None,
+            open_world: None,
+            timeout: CallTimeouts::default(),
+            estimate: None,
+            paths: Vec::new(),
+            status: StatusTemplates::default(),
+            backing: None,
+            probe: None,
+            output: OutputKind::default(),
+            raw_output: false,
+            empty_output: None,
+            output_schema: None,
+            max_output: 64 << 10,
+            max_saved: 64 << 20,
+            cache: None,
+            once: None,
+            retry: RetryPolicy::default(),
+            on_failure: OnFailure::default(),
+            on_doubt: OnDoubt::default(),
+            pause_after_failures: None,
+            coerce: true,
+            compare: Compare::default(),
+            ignore: Vec::new(),
+            normalize: Vec::new(),
+            messages: MessageTemplates::new(),
+        }
+    }
 }
 
 impl Tool {
@@ -192,10 +239,11 @@ pub struct StatusTemplates {
 }
 
 /// The format of a tool's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
     /// Text, passed on verbatim.
+    #[default]
     Text,
     /// Must parse as JSON, and is passed on in compact form.
     Json,
@@ -236,3 +284,259 @@ pub enum MessageKey {
 
 /// The author's own texts for models. Keys that are missing fall back to the English defaults in `answer`.
 pub type MessageTemplates = BTreeMap<MessageKey, Template>;
+
+/// What does the work of a tool.
+#[derive(Debug, Clone)]
+pub enum Backing {
+    /// Runs a program.
+    Command(CommandBacking),
+    /// Sends an HTTP request.
+    Http(HttpBacking),
+    /// Hands the input to a model that has tools of its own.
+    Agent(Box<AgentBacking>),
+    /// Calls a tool of a server.
+    Mcp(McpBacking),
+    /// Handled by toolq itself.
+    Builtin(BuiltinTool),
+    /// Served by the process that embeds toolq.
+    Host,
+}
+
+/// A tool that is built into toolq.
+#[derive(Debug, Clone)]
+pub enum BuiltinTool {
+    /// `attempt_completion`: its `result` becomes the answer, and nothing after it runs.
+    AttemptCompletion,
+    /// `new_task`: hands `task` to one of these agents.
+    NewTask(Vec<Arc<Tool>>),
+    /// `read_output`: returns a part of an earlier output of the same conversation that was cut.
+    ReadOutput,
+}
+
+/// Time limits of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// Limit of one attempt.
+    pub after: Duration,
+    /// Time between asking a process to terminate and killing it.
+    pub kill_grace: Duration,
+    /// After this time, people see a notice that the call is slow.
+    pub slow_after: Option<Duration>,
+    /// Limit of all attempts together, including the waits between them.
+    pub total: Option<Duration>,
+}
+
+impl Default for CallTimeouts {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(30),
+            kill_grace: Duration::from_secs(2),
+            slow_after: None,
+            total: None,
+        }
+    }
+}
+
+/// When a failed attempt is retried, and after how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Maximum number of attempts after the first.
+    pub max_retries: u32,
+    /// The failures to retry.
+    pub conditions: Vec<RetryCondition>,
+    /// Wait before the first retry. Doubles with each further one.
+    pub initial_backoff: Duration,
+    /// Maximum wait between two attempts.
+    pub max_backoff: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 1,
+            conditions: vec![RetryCondition::RateLimited],
+            initial_backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(30),
+        }
+    }
+}
+
+/// One entry of `retry.on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryCondition {
+    /// HTTP 429, or a connection or process that the system temporarily refused.
+    RateLimited,
+    /// Not started, not sent, connection failed, or HTTP 502, 503, 504, or 529.
+    Unavailable,
+    /// `timeout.after` passed.
+    Timeout,
+    /// `exit:N`.
+    Exit(i32),
+    /// `http:N`.
+    Http(u16),
+}
+
+/// What a failed call does to the other calls of its turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Leave the other calls alone.
+    #[default]
+    Continue,
+    /// Cancel the running calls of its batch.
+    CancelSiblings,
+    /// Don't execute the later calls of the turn.
+    Stop,
+}
+
+/// What a call in doubt does to the later calls of its turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubt {
+    /// Don't execute them until the doubt is resolved: they may build on what isn't known to have happened.
+    #[default]
+    Stop,
+    /// Leave them alone.
+    Continue,
+}
+
+/// How `replay` compares a tool's results with recorded ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compare {
+    /// Compare character by character.
+    Exact,
+    /// Compare JSON as JSON, also inside strings, and other text as text.
+    #[default]
+    Json,
+    /// Compare only the shape of JSON, that is, keys and types. Other text is not compared.
+    Schema,
+    /// Don't compare.
+    None,
+}
+
+/// A part of a result that may differ: `/a/b` (RFC 6901) from the root, or `//a/b` for any `b` inside an `a`, at any
+/// depth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnorePattern {
+    at_any_depth: bool,
+    /// Unescaped. Never empty.
+    parts: Vec<String>,
+}
+
+impl IgnorePattern {
+    /// Parses `/pointer` or `//name`.
+    ///
+    /// # Errors
+    /// `text` is neither. The error says what is expected, in one sentence without a period.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expected = || {
+            format!("`{text}` isn't part of a result: write `/pointer`, or `//name` at any depth")
+        };
+        let rest = text.strip_prefix('/').ok_or_else(expected)?;
+        let (at_any_depth, rest) = match rest.strip_prefix('/') {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        if rest.is_empty() {
+            return Err(expected());
+        }
+        let parts = rest.split('/').map(unescape_pointer_token).collect();
+        Ok(Self {
+            at_any_depth,
+            parts,
+        })
+    }
+
+    /// Whether the pattern matches the part at `path`.
+    pub fn matches<T: AsRef<str>>(&self, path: &[T]) -> bool {
+        let own = self.parts.iter().map(String::as_str);
+        let surplus = path.len().checked_sub(self.parts.len());
+        let Some(prefix_len) = surplus.filter(|prefix_len| self.at_any_depth || *prefix_len == 0)
+        else {
+            return false;
+        };
+        own.eq(path[prefix_len..].iter().map(AsRef::as_ref))
+    }
+}
+
+/// Replaces parts of texts before they are compared, such as times, hashes and durations.
+#[derive(Debug, Clone)]
+pub struct TextNormalizer {
+    pattern: Regex,
+    /// May refer to groups of the pattern: `$1`, `${name}`.
+    replacement: String,
+}
+
+impl TextNormalizer {
+    /// Creates a normalizer that replaces each match of the regular expression `pattern`.
+    ///
+    /// # Errors
+    /// `pattern` isn't a regular expression. The error says what is wrong with it, in one line.
+    pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
+        let pattern = Regex::new(pattern).map_err(|error| {
+            error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned()
+        })?;
+        Ok(Self {
+            pattern,
+            replacement: replacement.to_owned(),
+        })
+    }
+
+    /// Creates a normalizer that removes each match of the regular expression `pattern`.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn removing(pattern: &str) -> Result<Self, String> {
+        Self::new(pattern, "")
+    }
+
+    /// Replaces all matches in `text`.
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.pattern.replace_all(text, &*self.replacement)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_match_is_replaced() {
+        let apply = |pattern: &str, replacement: &str, text: &str| {
+            let normalizer = TextNormalizer::new(pattern, replacement).unwrap();
+            normalizer.apply(text).into_owned()
+        };
+        assert_eq!(apply(r"\d+", "N", "1 of 20"), "N of N");
+        assert_eq!(apply(r"(\w+)=\w+", "$1=X", "a=b c"), "a=X c");
+        assert_eq!(apply(r"(?m)^#.*\n", "", "# x\ny\n"), "y\n");
+        for (wrong, why) in [
+            ("(", "unclosed group"),
+            (
+                "a(?=b)",
+                "look-around, including look-ahead and look-behind, is not supported",
+            ),
+        ] {
+            assert_eq!(TextNormalizer::new(wrong, "").unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn a_part_is_matched_by_its_path() {
+        let at = |text: &str, path: &[&str]| IgnorePattern::parse(text).unwrap().matches(path);
+        assert!(at("/a", &["a"]) && !at("/a", &["b", "a"]) && !at("/a", &["a", "b"]));
+        assert!(at("//a", &["a"]) && at("//a", &["b", "a"]) && !at("//a", &["a", "b"]));
+        assert!(at("//a/0", &["b", "a", "0"]) && !at("//a/0", &["0"]));
+        assert!(at("/a~1b/~0", &["a/b", "~"]));
+        assert!(at("/a/", &["a", ""]));
+        for wrong in ["", "a", "/", "//", "$.a"] {
+            assert!(IgnorePattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,15 +1,13 @@
-//! Verdicts: whether a call may run, decided before anything starts.
+//! Checked calls: whether they may run, and whether somebody approved them.
 
 use std::sync::Arc;
 
 use crate::json::Input;
-use crate::types::approval::Approval;
+use crate::types::backing::{CommandInvocation, Invocation};
 use crate::types::call::{Call, CallRef};
-use crate::types::halt::NotExecutedCause;
-use crate::types::invocation::{CommandInvocation, Invocation};
-use crate::types::locks::CallLocks;
-use crate::types::outcome::Outcome;
-use crate::types::status::Status;
+use crate::types::ending::NotExecutedCause;
+use crate::types::outcome::{Outcome, Rejection};
+use crate::types::policies::CallLocks;
 use crate::types::tool::Tool;
 
 /// A call, and what was decided about it before anything ran.
@@ -160,84 +158,107 @@ impl std::fmt::Display for SafetySource {
     }
 }
 
-/// Why a call may not run.
+/// A call that waits for an approval, as the approver sees it.
+#[derive(Debug, Clone)]
+pub struct ApprovalRequest {
+    /// The call.
+    pub call: CallRef,
+    /// What would run.
+    pub accepted: AcceptedCall,
+}
+
+/// What an approver said about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    /// The kind of rejection.
-    pub reason: RejectionReason,
-    /// The problems found. Never empty.
-    pub details: Vec<ProblemDetail>,
+pub struct Approval {
+    /// Whether the call may start.
+    pub decision: ApprovalDecision,
+    /// How it was decided.
+    pub means: ApprovalMeans,
+    /// The reason for a no, which the model reads; a note for a yes.
+    pub reason: Option<String>,
+    /// The user who was asked.
+    pub user: Option<String>,
 }
 
-/// The kinds of rejection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RejectionReason {
-    /// No tool has this name.
-    UnknownTool,
-    /// The input violates the tool's schema, or the tool can't use a value where its template puts it.
-    InvalidInput,
-    /// The arguments are not a JSON object.
-    InvalidArguments,
-    /// The tool failed to describe its input, or its schema can't be used.
-    UnusableTool,
-    /// The response hit a token limit inside this call.
-    Truncated,
-    /// The stream broke off inside this call.
-    StreamAborted,
-    /// The response with this call was refused, has failed, or was canceled.
-    ResponseRefused,
-    /// The conversation has a result that may be that of this call, but doesn't say so.
-    MisplacedResult,
-    /// A path leads outside the root.
-    PathOutsideRoot,
-    /// A path leads a tool with effects to one of toolq's own files.
-    OwnFile,
-    /// The call would nest agents deeper than `max_depth` allows.
-    TooDeep,
-    /// The calling agent runs concurrently with other calls, and this call isn't concurrency-safe.
-    NotConcurrencySafe,
+/// Whether a call may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalDecision {
+    /// It may.
+    Yes,
+    /// It may not.
+    No,
 }
 
-impl RejectionReason {
-    /// The status of a call that is rejected for this reason.
-    pub fn status(self) -> Status {
+impl ApprovalDecision {
+    /// Returns the decision with this name. Anything but a yes is a no.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "yes" => Self::Yes,
+            _ => Self::No,
+        }
+    }
+
+    /// The name used in the log.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::UnknownTool => Status::UnknownTool,
-            Self::InvalidInput | Self::UnusableTool => Status::InvalidInput,
-            Self::InvalidArguments => Status::InvalidArguments,
-            Self::Truncated | Self::StreamAborted => Status::Truncated,
-            Self::ResponseRefused => Status::ResponseRefused,
-            Self::MisplacedResult => Status::MisplacedResult,
-            Self::PathOutsideRoot | Self::OwnFile => Status::PathOutsideRoot,
-            Self::TooDeep => Status::TooDeep,
-            Self::NotConcurrencySafe => Status::NotConcurrencySafe,
+            Self::Yes => "yes",
+            Self::No => "no",
         }
     }
 }
 
-/// One problem with an input.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct ProblemDetail {
-    /// JSON pointer into the input. An empty pointer is the whole input.
-    pub path: String,
-    /// What is wrong there. Never contains the value itself.
-    pub message: String,
-    /// The keyword of `input_schema` that the input violates, if it is about the schema.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub keyword: Option<String>,
-    /// JSON pointer into the schema, to that keyword.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schema_path: Option<String>,
+/// How a call was approved or denied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalMeans {
+    /// A flag that approves all calls.
+    All,
+    /// A flag that names the call by its id.
+    Named,
+    /// An approval program.
+    Program,
+    /// A person on the terminal.
+    Terminal,
+    /// A plan with this id, which was reviewed and then applied.
+    Plan(Arc<str>),
+    /// The person at a client of `toolq serve`, which calls itself so.
+    Client(Option<Arc<str>>),
+    /// The process that runs `toolq run --follow --control`.
+    Control,
+    /// The program that embeds toolq as a library.
+    Callback,
+    /// `toolq approvals`, after an earlier run had asked.
+    Later,
 }
 
-impl ProblemDetail {
-    /// Creates a problem that no keyword of the schema is about.
-    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            message: message.into(),
-            keyword: None,
-            schema_path: None,
+impl ApprovalMeans {
+    /// Returns the id of the plan, if it was one.
+    pub fn plan(&self) -> Option<&str> {
+        match self {
+            Self::Plan(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns what the client calls itself, if it was one.
+    pub fn client(&self) -> Option<&str> {
+        match self {
+            Self::Client(name) => name.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The name used in the log.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Named => "named",
+            Self::Program => "program",
+            Self::Terminal => "terminal",
+            Self::Plan(_) => "plan",
+            Self::Client(_) => "client",
+            Self::Control => "control",
+            Self::Callback => "callback",
+            Self::Later => "approvals",
         }
     }
 }

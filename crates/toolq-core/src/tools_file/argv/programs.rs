@@ -160,12 +160,11 @@ impl ProgramRule {
     /// Whether the value of the option `element` is the next argument.
     pub(crate) fn takes_next(&self, element: &str) -> bool {
         use OptionValue::{CodeFromStdin, CodeInOperand, OptionalMark};
-        let found = self
-            .find_option(element)
-            .filter(|(_, value)| value.is_none());
-        found.is_some_and(|(known, _)| {
-            !matches!(known.value, CodeInOperand | CodeFromStdin | OptionalMark)
-        })
+        self.find_option(element)
+            .filter(|(_, value)| value.is_none())
+            .is_some_and(|(known, _)| {
+                !matches!(known.value, CodeInOperand | CodeFromStdin | OptionalMark)
+            })
     }
 
     /// Whether it can run code that its arguments contain.
@@ -216,8 +215,9 @@ fn has_one_dash_and_a_word(option: &str) -> bool {
 /// Returns the options in a cluster such as `-lc` or `-e'code'`, each with what follows it.
 fn short_options(element: &str) -> impl Iterator<Item = ([char; 2], &str)> {
     let sign = element.chars().next().filter(|sign| "-+".contains(*sign));
-    let letters = element.char_indices().skip(1);
-    letters
+    element
+        .char_indices()
+        .skip(1)
         .take_while(|(_, letter)| letter.is_ascii_alphanumeric())
         .filter_map(move |(at, letter)| Some(([sign?, letter], &element[at + 1..])))
 }
@@ -234,20 +234,27 @@ struct ProgramTable {
 
 /// Returns what the table says about the program of this name, without directory and version.
 pub(crate) fn find_rules(name: &str) -> impl Iterator<Item = &'static ProgramRule> {
-    let positions = TABLE.by_name.get(name).into_iter().flatten();
-    positions.map(|position| &TABLE.rules[*position])
+    TABLE
+        .by_name
+        .get(name)
+        .into_iter()
+        .flatten()
+        .map(|position| &TABLE.rules[*position])
 }
 
 /// Strips the directory from a program, and the version, unless the table has a name with this number: `python3.12` →
 /// `python`, `/usr/bin/env` → `env`, `sqlite3` → `sqlite3`.
 pub(crate) fn base_name(program: &str) -> String {
-    let name = program.rsplit('/').next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
+    let name = program
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     if TABLE.by_name.contains_key(&*name) {
         return name;
     }
-    let stripped = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    stripped.to_owned()
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
+        .to_owned()
 }
 
 /// Whether a daemon or another host runs what this program is given.
@@ -257,8 +264,7 @@ pub(crate) fn runs_elsewhere(name: &str) -> bool {
 
 /// Returns what to write in place of a value that the program `name` would run.
 pub(crate) fn find_replacement(name: &str) -> &'static str {
-    let hint = find_rules(name).find_map(|rule| rule.instead);
-    hint.unwrap_or(
+    find_rules(name).find_map(|rule| rule.instead).unwrap_or(
         "write the text out here, or pass the value to a script as an argument of its own",
     )
 }

@@ -61,7 +61,7 @@ pub(crate) struct ProgramReading<'a> {
 }
 
 /// Returns the role of each element of `argv`, in order.
-pub(crate) fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
+fn classify_args(argv: &[&str]) -> Vec<ArgRole> {
     ArgvReading::new(argv).roles
 }
 
@@ -73,8 +73,12 @@ pub(crate) fn classify_wrapped_args(
 ) -> Vec<ArgRole> {
     let mut roles = classify_args(argv);
     if let Some(wrapper) = wrapper {
-        let wrapper = wrapper.argv.iter().map(String::as_str);
-        let wrapped: Vec<&str> = wrapper.chain(argv.iter().copied()).collect();
+        let wrapped: Vec<&str> = wrapper
+            .argv
+            .iter()
+            .map(String::as_str)
+            .chain(argv.iter().copied())
+            .collect();
         let in_wrapper = classify_args(&wrapped).split_off(wrapped.len() - argv.len());
         for (role, in_wrapper) in roles.iter_mut().zip(in_wrapper) {
             *role = (*role).max(in_wrapper);
@@ -88,8 +92,10 @@ pub(crate) fn find_code_wrapper<'a>(wrapper: &[&'a str]) -> Option<&'a str> {
     let wrapped = [wrapper, &["{x}"]].concat();
     let reading = ArgvReading::new(&wrapped);
     let makes_code = |program: &&ProgramReading<'_>| {
-        let mut roles = program.roles.iter();
-        roles.any(|(position, role)| *position == wrapper.len() && *role >= ArgRole::Script)
+        program
+            .roles
+            .iter()
+            .any(|(position, role)| *position == wrapper.len() && *role >= ArgRole::Script)
     };
     let program = reading.programs.iter().find(makes_code)?;
     wrapper.get(program.position).copied()
@@ -97,8 +103,10 @@ pub(crate) fn find_code_wrapper<'a>(wrapper: &[&'a str]) -> Option<&'a str> {
 
 /// Returns the program in a wrapper that hands over to a daemon or another host.
 pub(crate) fn find_handover(wrapper: &[&str]) -> Option<String> {
-    let mut names = wrapper.iter().map(|element| base_name(element));
-    names.find(|name| runs_elsewhere(name))
+    wrapper
+        .iter()
+        .map(|element| base_name(element))
+        .find(|name| runs_elsewhere(name))
 }
 
 impl<'a> ArgvReading<'a> {
@@ -156,8 +164,8 @@ impl<'a> ArgvReading<'a> {
 
 /// Whether `element` is an option of the rule with which something behind it is code.
 fn takes_code(rule: &ProgramRule, element: &str) -> bool {
-    let found = rule.find_option(element);
-    found.is_some_and(|(option, _)| option.value.is_code())
+    rule.find_option(element)
+        .is_some_and(|(option, _)| option.value.is_code())
 }
 
 impl<'a> ProgramReading<'a> {
@@ -197,8 +205,10 @@ impl<'a> ProgramReading<'a> {
 
     fn meets_conditions(&self, argv: &[&str]) -> bool {
         let is_there = |options: &[usize], names: &[&str]| {
-            let mut options = options.iter().map(|position| argv[*position]);
-            options.any(|option| is_one_of(option, names))
+            options
+                .iter()
+                .map(|position| argv[*position])
+                .any(|option| is_one_of(option, names))
         };
         let first_operand = self.operands.first().copied().unwrap_or(argv.len());
         let leading = self

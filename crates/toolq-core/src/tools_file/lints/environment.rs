@@ -9,14 +9,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::Environment;
+use crate::tools_file::context::SourceMap;
 use crate::tools_file::lints::sandboxes::unreadable_program_warning;
-use crate::tools_file::lints::{late_start, secrets, unpinned_packages};
-use crate::tools_file::resolve::agent_cycle_warnings;
-use crate::tools_file::source_map::SourceMap;
+use crate::tools_file::lints::{
+    ineffective_secret_warnings, unmasked_variable_warnings, unpinned_package_warnings,
+};
+use crate::tools_file::tables::agent_tools::agent_cycle_warnings;
 use crate::tools_file::yaml::YamlNode;
 use crate::types::{
-    Backing, BodyTemplate, CommandBacking, FileProblem, McpBacking, ServerConfig, Span, Template,
-    Tool, ToolsConfig,
+    Backing, BodyTemplate, CommandBacking, Effect, FileProblem, McpBacking, SafetyPolicy, Span,
+    Template, Tool, ToolsConfig,
 };
 
 /// Maximum number of tools that one warning names.
@@ -53,16 +55,16 @@ pub fn find_warnings(
         );
     }
     found.extend(readable_env_file_warning(tools, tree));
-    found.extend(secrets::ineffective_secret_warnings(tree, environment));
-    found.extend(secrets::unmasked_variable_warnings(tools, tree));
+    found.extend(ineffective_secret_warnings(tree, environment));
+    found.extend(unmasked_variable_warnings(tools, tree));
     found.extend(missing_backing_warning(tools, tree));
     found.extend(agent_cycle_warnings(tools, tree));
-    found.extend(late_start::late_start_warnings(tools, tree));
+    found.extend(late_start_warnings(tools, tree));
     for tool in &tools.tools {
         found.extend(program_warnings(tool, tools, tree, environment));
     }
     found.extend(server_warnings(tools, tree, environment));
-    found.extend(unpinned_packages::unpinned_package_warnings(tools, tree));
+    found.extend(unpinned_package_warnings(tools, tree));
     found.extend(unset_variable_warnings(tools, tree, environment));
     found
 }
@@ -87,8 +89,12 @@ fn is_world_writable(file: &Path) -> bool {
 
 /// Returns one warning for all tools without a backing. Right after `init --from`, that is every tool.
 fn missing_backing_warning(tools: &ToolsConfig, tree: &YamlNode) -> Option<FileProblem> {
-    let unbacked = tools.tools.iter().filter(|tool| tool.backing.is_none());
-    let names: Vec<&str> = unbacked.map(|tool| tool.name.as_str()).collect();
+    let names: Vec<&str> = tools
+        .tools
+        .iter()
+        .filter(|tool| tool.backing.is_none())
+        .map(|tool| tool.name.as_str())
+        .collect();
     let first = names.first()?;
     let shown = names[..names.len().min(MAX_NAMED_TOOLS)].join("`, `");
     let (more, have) = match (names.len(), names.len().saturating_sub(MAX_NAMED_TOOLS)) {
@@ -150,8 +156,11 @@ fn is_api_key_variable(name: &str, backing: Option<&Backing>) -> bool {
     let Some(Backing::Agent(agent)) = backing else {
         return false;
     };
-    let mut names = agent.api_key.iter().flat_map(Template::env_names);
-    names.any(|key_variable| key_variable == name)
+    agent
+        .api_key
+        .iter()
+        .flat_map(Template::env_names)
+        .any(|key_variable| key_variable == name)
 }
 
 /// Returns the templates of a tool's server and of its arguments.
@@ -171,15 +180,9 @@ fn program_warnings(
     environment: &Environment,
 ) -> Vec<FileProblem> {
     let span_at = |pointer: &str| tree.span_at(&["tools", &tool.name], pointer);
+    let owner = ["tools", &tool.name];
     let program_warning = |command: &CommandBacking, span: Span, hint: &str| {
-        let Some(why) = program_start_obstacle(command, tools, environment) else {
-            let file = find_started_file(command, tools, environment)?;
-            return unreadable_program_warning(command, &file, ["tools", &tool.name], tools, tree);
-        };
-        let hint =
-            program_hint(started_program(command), &tools.dir).unwrap_or_else(|| hint.to_owned());
-        let message = format!("`{}` {why}", started_program(command));
-        Some(FileProblem::warning(span, message, "").with_hint(hint))
+        program_warning(command, (owner, span, hint), tools, tree, environment)
     };
     let mut found = Vec::new();
     if let Some(describe) = &tool.describe {
@@ -210,79 +213,77 @@ fn server_warnings(
     tree: &YamlNode,
     environment: &Environment,
 ) -> Vec<FileProblem> {
-    let warning = |server: &ServerConfig| {
-        let command = server.program()?;
-        let program = started_program(command);
-        let Some(why) = program_start_obstacle(command, tools, environment) else {
-            let file = find_started_file(command, tools, environment)?;
+    tools
+        .servers
+        .iter()
+        .filter_map(|server| {
             let owner = ["servers", &server.name];
-            return unreadable_program_warning(command, &file, owner, tools, tree);
-        };
-        let span_at = |pointer: &str| tree.span_at(&["servers", &server.name], pointer);
-        let span = span_at("/command/argv/0").max(span_at("/command/0"));
-        let hint = program_hint(program, &tools.dir)
-            .unwrap_or_else(|| "until this is fixed, calls of its tools will fail".to_owned());
-        Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
-    };
-    let servers = tools.servers.iter();
-    servers.filter_map(|server| warning(server)).collect()
+            let span_at = |pointer: &str| tree.span_at(&owner, pointer);
+            let span = span_at("/command/argv/0").max(span_at("/command/0"));
+            let hint = "until this is fixed, calls of its tools will fail";
+            program_warning(
+                server.program()?,
+                (owner, span, hint),
+                tools,
+                tree,
+                environment,
+            )
+        })
+        .collect()
+}
+
+/// Returns a warning if the program of a command can't be started. `owner` has the keys of the tool or the server.
+fn program_warning(
+    command: &CommandBacking,
+    (owner, span, hint): ([&str; 2], Span, &str),
+    tools: &ToolsConfig,
+    tree: &YamlNode,
+    environment: &Environment,
+) -> Option<FileProblem> {
+    let program = started_program(command);
+    match find_program(program, tools, environment) {
+        Ok(file) => unreadable_program_warning(command, &file, owner, tools, tree),
+        Err(why) => {
+            let hint = program_hint(program, &tools.dir).unwrap_or_else(|| hint.to_owned());
+            Some(FileProblem::warning(span, format!("`{program}` {why}"), "").with_hint(hint))
+        }
+    }
 }
 
 /// Returns the program that toolq itself starts. What a wrapper runs may be somewhere else.
 fn started_program(command: &CommandBacking) -> &str {
     let wrapper = command.wrapper.as_ref();
-    let wrapper = wrapper.and_then(|wrapper| wrapper.argv.first());
-    wrapper.unwrap_or(&command.program)
+    wrapper
+        .and_then(|wrapper| wrapper.argv.first())
+        .unwrap_or(&command.program)
 }
 
-/// Returns why the program of a command can't be started, or `None` if it can.
-fn program_start_obstacle(
-    command: &CommandBacking,
+/// Returns the file of a program as it is looked up, or why it can't be started.
+fn find_program(
+    program: &str,
     tools: &ToolsConfig,
     environment: &Environment,
-) -> Option<&'static str> {
-    let candidates = program_candidates(command, tools, environment);
-    let mut files = candidates.iter().filter(|path| path.is_file()).peekable();
-    let is_found = files.peek().is_some();
-    match (files.any(|path| is_executable(path)), is_found) {
-        (true, _) => None,
-        (false, true) => Some("is not executable"),
-        (false, false) => Some("was not found"),
+) -> Result<PathBuf, &'static str> {
+    let candidates = if program.contains('/') {
+        vec![tools.dir.join(program)]
+    } else {
+        let path = environment.get_own("PATH");
+        std::env::split_paths(path.unwrap_or(OsStr::new("/usr/bin:/bin")))
+            .map(|directory| directory.join(program))
+            .collect()
+    };
+    let is_executable = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+    };
+    let mut files = candidates
+        .into_iter()
+        .filter(|path| path.is_file())
+        .peekable();
+    if files.peek().is_none() {
+        return Err("was not found");
     }
-}
-
-/// Returns the file of the program that toolq starts for a command, if it can be executed.
-fn find_started_file(
-    command: &CommandBacking,
-    tools: &ToolsConfig,
-    environment: &Environment,
-) -> Option<PathBuf> {
-    let mut candidates = program_candidates(command, tools, environment).into_iter();
-    candidates.find(|path| path.is_file() && is_executable(path))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
-}
-
-/// Returns the files that a command's program may be, in the order in which they are looked up.
-fn program_candidates(
-    command: &CommandBacking,
-    tools: &ToolsConfig,
-    environment: &Environment,
-) -> Vec<PathBuf> {
-    let name = started_program(command);
-    let program = Path::new(name);
-    if name.contains('/') {
-        return vec![tools.dir.join(program)];
-    }
-    let path = environment.get_own("PATH");
-    let path = path.unwrap_or(OsStr::new("/usr/bin:/bin"));
-    let directories = std::env::split_paths(path);
-    directories
-        .map(|directory| directory.join(program))
-        .collect()
+    files.find(is_executable).ok_or("is not executable")
 }
 
 /// Returns a hint for a program next to tools.yaml that isn't found because its name has no slash.
@@ -307,4 +308,33 @@ fn cwd_warning(command: &CommandBacking, tools: &ToolsConfig, span: Span) -> Opt
     );
     let hint = "`cwd` is relative to the root; until this is fixed, calls of this tool will fail";
     Some(FileProblem::warning(span, message, "").with_hint(hint))
+}
+
+/// Returns a warning for each tool with `concurrency_safe: true` that counts as `write` only because the file doesn't
+/// say. An author who wrote `effect: write` has decided.
+fn late_start_warnings(tools: &ToolsConfig, tree: &YamlNode) -> Vec<FileProblem> {
+    // For a key that is missing, the tree returns the span of the table.
+    let has_own_effect = |tool: &Tool| {
+        let keys = ["tools", &tool.name, "effect"];
+        tree.key_span_at(&keys, "") != tree.key_span_at(&keys[..2], "")
+    };
+    let starts_late = |tool: &&Tool| {
+        tool.safety == SafetyPolicy::Declared(true)
+            && tool.effect == Effect::Write
+            && !has_own_effect(tool)
+            && !tool.rule_settings.iter().any(|rule| rule.key == "effect")
+    };
+    tools.tools.iter().map(|tool| &**tool)
+        .filter(starts_late)
+        .map(|tool| {
+            let span = tree.key_span_at(&["tools", &tool.name, "concurrency_safe"], "");
+            let message = format!(
+                "`{}` has no `effect`, so its calls wait for the end of a streamed message",
+                tool.name
+            );
+            FileProblem::warning(span, message, "only decides what runs alongside").with_hint(
+                "write `effect: read` if it changes nothing, `effect: idempotent` if it can be repeated, or `effect: write` if neither is true",
+            )
+        })
+        .collect()
 }

@@ -65,15 +65,17 @@ fn find_span(tree: &YamlNode, [section, name]: [&str; 2], key: &str) -> Span {
     let pointer = format!("/sandbox{key}");
     let owner = tree.key_span_at(&[section, name], "");
     let candidates: [&[&str]; 2] = [&[section, name], &["defaults"]];
-    let found = candidates.into_iter().find_map(|keys| {
-        let above = tree.key_span_at(
-            keys,
-            pointer.rsplit_once('/').map_or("", |(above, _)| above),
-        );
-        let span = tree.key_span_at(keys, &pointer);
-        (span != above).then_some(span)
-    });
-    found.unwrap_or(owner)
+    candidates
+        .into_iter()
+        .find_map(|keys| {
+            let above = tree.key_span_at(
+                keys,
+                pointer.rsplit_once('/').map_or("", |(above, _)| above),
+            );
+            let span = tree.key_span_at(keys, &pointer);
+            (span != above).then_some(span)
+        })
+        .unwrap_or(owner)
 }
 
 fn gap_warning(
@@ -112,8 +114,11 @@ fn write_warning(
         .filter_map(|entry| written_place(entry, &tools.root))
         .collect();
     let is_held = |file: &&PathBuf| places.iter().any(|place| holds(place, file));
-    let held = own_files.chain(git_files).filter(is_held);
-    let mut names: Vec<String> = held.map(|file| short_name(file, &tools.root)).collect();
+    let mut names: Vec<String> = own_files
+        .chain(git_files)
+        .filter(is_held)
+        .map(|file| short_name(file, &tools.root))
+        .collect();
     names.sort();
     names.dedup();
     if names.is_empty() {
@@ -177,6 +182,8 @@ fn holds(place: &Path, file: &Path) -> bool {
 }
 
 fn short_name(file: &Path, root: &Path) -> String {
-    let short = file.strip_prefix(root).unwrap_or(file);
-    short.display().to_string()
+    file.strip_prefix(root)
+        .unwrap_or(file)
+        .display()
+        .to_string()
 }

@@ -8,22 +8,25 @@ mod tests;
 
 use std::collections::HashMap;
 
+use serde_json::Number;
 use serde_saphyr::granit_parser::{
-    Event, Parser, ScalarStyle, ScanError, Span as ParserSpan, StrInput,
+    Event, Parser, ScalarStyle, ScanError, Scanner, Span as ParserSpan, StrInput, TokenType,
 };
 
+use crate::json::rounded_integer;
 use crate::text::line_starts;
-use crate::tools_file::yaml::indentation::find_indenting_tabs;
-use crate::tools_file::yaml::plain_scalar::{find_rounding, read_plain_scalar};
-use crate::tools_file::yaml::tree::{YamlContent, YamlEntry, YamlNode};
+use crate::tools_file::yaml::{YamlContent, YamlEntry, YamlNode};
 use crate::types::{FileProblem, Span};
 
 /// Maximum nesting depth of a file.
 const MAX_NESTING_LEVELS: usize = 64;
+
 /// Maximum number of nodes in a file. Nodes reached through an alias count each time.
 const MAX_NODES: usize = 1_000_000;
+
 /// Maximum number of aliases in a file.
 const MAX_ALIASES: usize = 1_000;
+
 /// Maximum number of nodes that all aliases together may repeat.
 const MAX_REPEATED_NODES: usize = 10_000;
 
@@ -352,4 +355,109 @@ fn first_key(line: &str) -> Option<&str> {
 
 fn is_quote(c: char) -> bool {
     c == '"' || c == '\''
+}
+
+/// Returns what the scalar is; `None` if it is a number that JSON doesn't have.
+pub(super) fn read_plain_scalar(text: &str) -> Option<YamlContent> {
+    Some(match text {
+        "" | "~" | "null" | "Null" | "NULL" => YamlContent::Null,
+        "true" | "True" | "TRUE" => YamlContent::Bool(true),
+        "false" | "False" | "FALSE" => YamlContent::Bool(false),
+        _ => match (read_integer(text), read_float(text)) {
+            (Some(integer), _) => YamlContent::Number(integer),
+            (None, Some(float)) => YamlContent::Number(Number::from_f64(float)?),
+            (None, None) => YamlContent::Text(text.to_owned()),
+        },
+    })
+}
+
+/// Returns the integer that `text` is, if 64 bits hold it.
+fn read_integer(text: &str) -> Option<Number> {
+    for (prefix, radix) in [("0o", 8), ("0x", 16)] {
+        if let Some(digits) = text.strip_prefix(prefix) {
+            return u64::from_str_radix(digits, radix)
+                .ok()
+                .map(Number::from)
+                .filter(|_| digits.chars().all(|digit| digit.is_digit(radix)));
+        }
+    }
+    if !is_decimal_integer(text) {
+        return None;
+    }
+    let signed = text.strip_prefix('+').unwrap_or(text);
+    signed
+        .parse::<u64>()
+        .map(Number::from)
+        .or_else(|_| signed.parse::<i64>().map(Number::from))
+        .ok()
+}
+
+/// Whether `text` is a sign and digits, without zeros before them.
+fn is_decimal_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let begins_with_zero = digits.starts_with('0') && digits.len() > 1;
+    !digits.is_empty() && !begins_with_zero && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns the float that `text` is, which also holds larger integers, or infinity for what isn't a number.
+fn read_float(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if [".inf", ".nan"]
+        .iter()
+        .any(|word| unsigned.eq_ignore_ascii_case(word))
+    {
+        return Some(f64::INFINITY);
+    }
+    let begins_number = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let is_of_float = |byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+    let is_of_digits = unsigned.bytes().all(|byte| byte.is_ascii_digit());
+    let is_float = begins_number && unsigned.bytes().all(is_of_float);
+    if !is_float || is_of_digits && !is_decimal_integer(text) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// Returns the problem of an integer that `content` only holds rounded.
+pub(super) fn find_rounding(text: &str, span: Span, content: &YamlContent) -> Option<FileProblem> {
+    let YamlContent::Number(number) = content else {
+        return None;
+    };
+    let float = rounded_integer(text).filter(|_| number.is_f64())?;
+    let problem = FileProblem::error(
+        span,
+        "an integer beyond 64 bits can't keep its digits here",
+        "would be rounded",
+    );
+    Some(problem.with_hint(format!(
+        "put it in quotes if it may be text, or write `{float:e}` if the rounded number will do"
+    )))
+}
+
+/// Returns a problem for each tab that indents a list or table of `text`, up to the first error of its syntax.
+fn find_indenting_tabs(text: &str) -> Vec<FileProblem> {
+    if !text.contains('\t') {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for token in Scanner::new(StrInput::new(text)).map_while(Result::ok) {
+        let begins_block = matches!(
+            token.token_type(),
+            TokenType::BlockSequenceStart | TokenType::BlockMappingStart
+        );
+        let start = token.span().start.byte_offset().filter(|_| begins_block);
+        if let Some(tab) = start.and_then(|start| find_tab_before(text, start)) {
+            let span = Span { start: tab, len: 1 };
+            let problem = FileProblem::error(span, "a tab can't be indentation", "this tab");
+            problems.push(problem.with_hint("indent with spaces"));
+        }
+    }
+    problems
+}
+
+/// Returns where the first tab is among the blanks right before `start`.
+fn find_tab_before(text: &str, start: usize) -> Option<usize> {
+    let before = text.get(..start)?;
+    let blanks_start = before.trim_end_matches([' ', '\t']).len();
+    Some(blanks_start + before[blanks_start..].find('\t')?)
 }

@@ -1,9 +1,10 @@
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use super::*;
-
-use crate::tools_file::resolve::parse_tools_file;
+use crate::tools_file::load::parse_tools_file;
 
 /// What is missing is reported before a model calls the tool.
 #[test]
@@ -90,4 +91,33 @@ fn no_default_is_suggested_for_an_api_key() {
             "set it; don't give a key a default, which would be visible in the file",
         ]
     );
+}
+
+#[test]
+fn a_safe_tool_without_an_effect_is_warned_about_because_it_starts_late() {
+    let text = r#"
+rules:
+  - {tools: "ruled_*", effect: write}
+tools:
+  safe: {input_schema: {type: object}, concurrency_safe: true, command: [date]}
+  safe_read: {input_schema: {type: object}, concurrency_safe: true, effect: read, command: [date]}
+  safe_idempotent: {input_schema: {type: object}, concurrency_safe: true, effect: idempotent, command: [date]}
+  safe_write: {input_schema: {type: object}, concurrency_safe: true, effect: write, command: [date]}
+  ruled_write: {input_schema: {type: object}, concurrency_safe: true, command: [date]}
+  unsafe: {input_schema: {type: object}, concurrency_safe: false, command: [date]}
+  unsaid: {input_schema: {type: object}, command: [date]}
+"#;
+    let loaded = parse_tools_file(text, Path::new("/"), Path::new("/"));
+    assert_eq!(loaded.problems, []);
+    let found = late_start_warnings(&loaded.tools.unwrap(), &loaded.tree.unwrap());
+    let [warning] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        warning.message,
+        "`safe` has no `effect`, so its calls wait for the end of a streamed message"
+    );
+    let line = text[..warning.span.start].lines().count();
+    assert_eq!(text.lines().nth(line - 1), text.lines().nth(4));
+    assert!(text[warning.span.start..].starts_with("concurrency_safe"));
 }

@@ -182,3 +182,66 @@ fn a_long_line_without_spaces_is_read_in_linear_time() {
         assert!(parse_yaml(&format!("{{{}}}", entries.join(","))).is_ok());
     });
 }
+
+/// A wrong digit in an `enum`, `const` or `default` would be a different value.
+#[test]
+fn integers_that_would_lose_digits_are_refused() {
+    for integer in [
+        "18446744073709551616",
+        "18446744073709551617",
+        "-9223372036854775809",
+        "+12345678901234567890123",
+    ] {
+        let problems = parse_yaml(&format!("a: [{integer}]")).expect_err(integer);
+        let span = problems[0].span;
+        assert_eq!((span.start, span.len), (4, integer.len()), "{integer}");
+    }
+    for number in [
+        "18446744073709551615",
+        "-9223372036854775808",
+        "10000000000000000000000",
+        "1.2345678901234567890123",
+        "1.2345678901234568e22",
+        "\"12345678901234567890123\"",
+    ] {
+        assert!(parse_yaml(&format!("a: [{number}]")).is_ok(), "{number}");
+    }
+}
+
+#[test]
+fn a_tab_after_spaces_is_no_indentation() {
+    for (text, tab) in [
+        ("a:\n  \tb: 1\n", 5),
+        ("a:\n \t b: 1\n    c: 2\n", 4),
+        ("a:\n  \t- b\n", 5),
+        ("\ta: 1\n", 0),
+        ("- \tb: 1\n", 2),
+        ("-\tb: 1\n", 1),
+        ("a: \"x\"\nb:\n  \t\"c\": |\n      d\n", 12),
+        ("a:\n  \t&x b: *x\n", 5),
+    ] {
+        let problems = parse_yaml(text).expect_err(text);
+        assert_eq!(problems[0].message, "a tab can't be indentation", "{text}");
+        assert_eq!((problems[0].span.start, problems.len()), (tab, 1), "{text}");
+    }
+}
+
+/// Every tab that separates, or that belongs to a text, is valid.
+#[test]
+fn other_tabs_are_accepted() {
+    for (text, json) in [
+        ("a:\tb\n", r#"{"a":"b"}"#),
+        ("a:\n  \tb\n", r#"{"a":"b"}"#),
+        ("-\tb\n-\t[1]\n", r#"["b",[1]]"#),
+        ("a: |\n  \tb\n", r#"{"a":"\tb\n"}"#),
+        ("a: \"b\n  \tc\"\n", r#"{"a":"b c"}"#),
+        ("a: 1 \t# c\n \t\nb: {c:\t2}\n", r#"{"a":1,"b":{"c":2}}"#),
+        ("a:\n  {b: 1,\n  \tc: 2}\n", r#"{"a":{"b":1,"c":2}}"#),
+    ] {
+        assert_eq!(
+            parse_yaml(text).expect(text).to_json().to_string(),
+            json,
+            "{text}"
+        );
+    }
+}

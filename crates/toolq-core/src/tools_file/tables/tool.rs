@@ -1,0 +1,393 @@
+//! The keys of a tool, and what they mean together, with everything inherited applied.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::tools_file::context::{Diagnostics, ToolContext};
+use crate::tools_file::spanned::{Field, SpannedTable};
+use crate::tools_file::tables::agent::AgentFile;
+use crate::tools_file::tables::calls::{CacheFile, LocksFile, OnceForm, RateForm};
+use crate::tools_file::tables::command::CommandForm;
+use crate::tools_file::tables::http::{HttpFile, McpFile};
+use crate::tools_file::tables::limits::{LimitsFile, RetryFile, TimeoutForm};
+use crate::tools_file::tables::messages::{MessagesFile, tool_messages_schema};
+use crate::tools_file::tables::sandbox::SandboxForm;
+use crate::tools_file::tables::values::{Argv, DurationText, InputSchema, JsonObject, SizeText};
+use crate::tools_file::tables::when::{ApproveForm, SafetyForm};
+use crate::tools_file::templates::TemplatePolicy;
+use crate::types::{
+    Compare, Effect, IgnorePattern, Leftovers, OnDoubt, OnFailure, OutputKind, StatusTemplates,
+    TextNormalizer,
+};
+
+/// A tool that a model may call, and what does its work.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("anyOf" = [{"required": ["input_schema"]}, {"required": ["describe"]}, {"required": ["mcp"]}]))]
+pub struct ToolFile {
+    /// Description for the model: what the tool does and when to use it.
+    pub description: Field<String>,
+    /// Name shown to people.
+    pub display_name: Field<String>,
+    /// Group of the tool in the output of `toolq tools --format markdown`.
+    pub category: Field<String>,
+    /// JSON Schema of the input, whose type must be `object`; or the path of a JSON file that holds one, relative to the file that
+    /// names it.
+    #[schemars(with = "Field<InputSchema>")]
+    pub input_schema: Field<Value>,
+    /// Program that prints `{"description": …, "input_schema": …}`: a list of the program and its arguments. It runs
+    /// before the first call and replaces `input_schema`.
+    pub describe: Field<Argv>,
+    /// What the tool does to the world: `read` (nothing), `idempotent` (changes that may be repeated) or `write`
+    /// (changes that may not; the default).
+    pub effect: Field<Effect>,
+    /// Whether calls may run in parallel with other safe calls: `true`, `false`, or a schema of the inputs that may.
+    pub concurrency_safe: Field<SafetyForm>,
+    /// Whether calls start only after they are approved: `true`, `false`, `writes` (if the tool isn't `read`), or a schema
+    /// of the inputs that need it. Default: false.
+    pub approve: Field<ApproveForm>,
+    /// What calls read and change: `file:PATH`, or any other text. Calls with locks wait only for calls before them that
+    /// lock the same, unless both only read. Templates over the input.
+    pub locks: Field<LocksFile>,
+    /// Maximum number of calls of the tool that run at once. Default: as many as `concurrency` lets run.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often its calls and their retries start: `10/s`, `600/m`, `100/h`, or `{per: 10/s, burst: 20}`. Default: no limit.
+    pub rate: Field<RateForm>,
+    /// Whether it may destroy something, for MCP clients. Default: they aren't told, and assume it of any tool that
+    /// isn't `read`.
+    pub destructive: Field<bool>,
+    /// Whether it reaches systems that nobody here controls, such as the web, for MCP clients. Default: they aren't told,
+    /// and assume it.
+    pub open_world: Field<bool>,
+    /// Time limit of one attempt, or a table of time limits. Default: 30s.
+    pub timeout: Field<TimeoutForm>,
+    /// Expected duration of a call, for `toolq plan`.
+    pub estimate: Field<DurationText>,
+    /// Inputs that are file paths and must stay inside the root.
+    pub paths: Field<Vec<Field<String>>>,
+    /// Progress text shown while the call waits or runs.
+    pub status: Field<StatusFile>,
+    /// What the programs of the tool can reach. Default: what the user who runs toolq can.
+    pub sandbox: Field<SandboxForm>,
+    /// Program to run: a list of the program and its arguments, or a table.
+    pub command: Field<CommandForm>,
+    /// What runs the programs of the tool: a program and its arguments before that, such as `[nice, -n, "5"]`. An empty list
+    /// turns that of `defaults` off.
+    pub wrapper: Field<Argv>,
+    /// HTTP request to send.
+    pub http: Field<HttpFile>,
+    /// Model with tools that works on the input.
+    pub agent: Field<AgentFile>,
+    /// Tool of a server to call.
+    pub mcp: Field<McpFile>,
+    /// `host`, for a tool that the host process serves. Not in a file.
+    #[schemars(skip)]
+    pub backing: Field<String>,
+    /// Program that finds out whether an interrupted call did its work when it is asked for again: a list of the program and its
+    /// arguments. Exit code 0: it did, and the program's output is the result. 1: it didn't. Any other: unknown.
+    pub probe: Field<Argv>,
+    /// Format of the output: `text` (the default), `json`, or `content` blocks.
+    pub output: Field<OutputKind>,
+    /// Whether the model reads a text as it was printed, with colors, cursor movements and overwritten lines. Default: false.
+    pub raw: Field<bool>,
+    /// The JSON that stands for an empty output, such as `'[]'`. Only with `output: json`. Default: an empty output is an
+    /// error.
+    pub empty: Field<String>,
+    /// JSON Schema of the output. Only with `output: json`. A result that violates it is an error, and an MCP client gets
+    /// the result as structured content.
+    #[schemars(with = "Field<JsonObject>")]
+    pub output_schema: Field<Value>,
+    /// Maximum size of the output that reaches the model. Default: 64KiB.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log. Default: 64MiB.
+    pub max_saved: Field<SizeText>,
+    /// For how long the result of a call answers others with the same input. Only for `read` tools. Default: each call runs.
+    pub cache: Field<CacheFile>,
+    /// Inputs whose values name a call: another one with the same values doesn't run, whatever its id, but gets its result.
+    /// Not for `read` tools. Default: the id of a call names it.
+    pub once: Field<OnceForm>,
+    /// When to retry a failed attempt or, for an agent, a failed API request. Default: once, when rate limited.
+    pub retry: Field<RetryFile>,
+    /// What a failure does to the other calls of its turn. Default: `continue`.
+    pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn: `stop` (they don't run until it is resolved) or
+    /// `continue`. Default: `stop`.
+    pub on_doubt: Field<OnDoubt>,
+    /// Number of consecutive failures after which calls of the tool are answered "paused". Default: 0 (never); 3 for
+    /// calls that an agent makes.
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types (`"3"` for 3). Default: true.
+    pub coerce: Field<bool>,
+    /// How `toolq replay` compares a result with the recorded one. Default: `json`.
+    pub compare: Field<Compare>,
+    /// Parts of a result that `toolq replay` ignores: `/pointer`, or `//name` at any depth.
+    pub ignore: Field<Vec<Field<String>>>,
+    /// What `toolq replay` replaces in texts before it compares them, for parts that change every time.
+    pub normalize: Field<Vec<Field<NormalizeFile>>>,
+    /// Texts for the model when a call fails. They take precedence over the file's `messages`.
+    #[schemars(schema_with = "tool_messages_schema")]
+    pub messages: Field<MessagesFile>,
+}
+
+/// Progress texts: templates over the input.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct StatusFile {
+    /// Shown while the call waits.
+    pub wait: Field<String>,
+    /// Shown while the call runs.
+    pub doing: Field<String>,
+}
+
+/// Defaults for keys that a tool leaves out.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub struct Defaults {
+    /// Whether calls start only after they are approved.
+    pub approve: Field<ApproveForm>,
+    /// Maximum number of calls of each tool that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of each tool start.
+    pub rate: Field<RateForm>,
+    /// Time limit of one attempt, or a table of time limits.
+    pub timeout: Field<TimeoutForm>,
+    /// Format of the output.
+    pub output: Field<OutputKind>,
+    /// Maximum size of the output that reaches the model.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log.
+    pub max_saved: Field<SizeText>,
+    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
+    /// apply.
+    pub retry: Field<RetryFile>,
+    /// What a failure does to the other calls of its turn.
+    pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn.
+    pub on_doubt: Field<OnDoubt>,
+    /// Number of consecutive failures after which calls of a tool are answered "paused".
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types.
+    pub coerce: Field<bool>,
+    /// What to do with processes that are still running after a command exits.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits of a command.
+    pub limits: Field<LimitsFile>,
+    /// Environment variables of every program: names with templates for their values, without values from the input. A
+    /// program's own `env` takes precedence by name. Only in the `defaults` of the file.
+    pub env: Field<SpannedTable<String>>,
+    /// Variables to pass to every program from toolq's own environment, in addition to its own `pass_env`. Only in the
+    /// `defaults` of the file.
+    pub pass_env: Field<Vec<Field<String>>>,
+    /// Working directory of every program, inside the root. Only in the `defaults` of the file.
+    pub cwd: Field<String>,
+    /// What the programs of tools and servers can reach.
+    pub sandbox: Field<SandboxForm>,
+    /// What runs every program: a program and its arguments before that. Only in the `defaults` of the file.
+    pub wrapper: Field<Argv>,
+}
+
+/// A replacement in texts that `toolq replay` compares.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["pattern"]))]
+pub struct NormalizeFile {
+    /// Regular expression of what is replaced, without look-around.
+    pub pattern: Field<String>,
+    /// Text to put in its place; `$1` is the first group. Default: nothing.
+    pub with: Field<String>,
+}
+
+/// Settings of all tools with matching names, for whatever these leave out. For each key, the first matching rule counts.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["tools"], "minProperties" = 2))]
+pub struct RuleFile {
+    /// Glob for tool names: `*`, `?`, `[a-z]`, `{get,list}_*`.
+    pub tools: Field<String>,
+    /// Whether their calls may run in parallel with other safe calls.
+    pub concurrency_safe: Field<bool>,
+    /// What they do to the world.
+    pub effect: Field<Effect>,
+    /// Whether their calls start only after they are approved.
+    pub approve: Field<ApproveForm>,
+    /// Maximum number of calls of each tool that run at once.
+    #[schemars(range(min = 1))]
+    pub max_parallel: Field<u32>,
+    /// How often calls of each tool start.
+    pub rate: Field<RateForm>,
+    /// Time limit of one attempt, or a table of time limits.
+    pub timeout: Field<TimeoutForm>,
+    /// Format of the output.
+    pub output: Field<OutputKind>,
+    /// Maximum size of the output that reaches the model.
+    pub max_output: Field<SizeText>,
+    /// Maximum size of a truncated output that is saved next to the session log.
+    pub max_saved: Field<SizeText>,
+    /// When to retry a failed attempt. For a `write` tool, only conditions under which the call surely did not run
+    /// apply.
+    pub retry: Field<RetryFile>,
+    /// What a failure does to the other calls of its turn.
+    pub on_failure: Field<OnFailure>,
+    /// What a call in doubt does to the later calls of its turn.
+    pub on_doubt: Field<OnDoubt>,
+    /// Number of consecutive failures after which calls of a tool are answered "paused".
+    pub pause_after_failures: Field<u32>,
+    /// Whether to convert inputs that are invalid only because of scalar types.
+    pub coerce: Field<bool>,
+    /// What to do with processes that are still running after a command exits.
+    pub leftovers: Field<Leftovers>,
+    /// Resource limits of a command.
+    pub limits: Field<LimitsFile>,
+    /// What their programs can reach.
+    pub sandbox: Field<SandboxForm>,
+}
+
+/// Reports a wrapper of a tool that has no program.
+pub(crate) fn check_wrapped(tool: &ToolFile, diagnostics: &mut Diagnostics) {
+    let has_program =
+        !(tool.command.is_missing() && tool.describe.is_missing() && tool.probe.is_missing());
+    if let Some(wrapper) = tool.wrapper.spanned().filter(|_| !has_program) {
+        diagnostics.error(
+            wrapper.key_span,
+            "this tool has no program that the wrapper could run",
+            "a server has its own: `servers: {NAME: {command: […], wrapper: […]}}`",
+        );
+    }
+}
+
+/// Returns the JSON that replaces an empty output.
+pub(crate) fn resolve_empty_output(
+    field: &Field<String>,
+    output: OutputKind,
+    diagnostics: &mut Diagnostics,
+) -> Option<String> {
+    let empty = field.spanned()?;
+    if output != OutputKind::Json {
+        diagnostics.error(
+            empty.key_span,
+            "`empty` is only for `output: json`",
+            "an empty text is answered `(no output)`; `messages: {empty_output: TEXT}` words that",
+        );
+    }
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&empty.value) {
+        diagnostics.error(
+            empty.span,
+            format!("`empty` isn't JSON: {error}"),
+            "write the JSON that stands for no output, such as `'[]'` or `'null'`",
+        );
+    }
+    Some(empty.value.clone())
+}
+
+pub(crate) fn resolve_status(tool: &ToolFile, context: &mut ToolContext<'_>) -> StatusTemplates {
+    let Some(file) = tool.status.value() else {
+        return StatusTemplates::default();
+    };
+    let mut read = |text: &Field<String>| {
+        text.spanned()
+            .map(|text| context.resolve_template(text, TemplatePolicy::STATUS_TEXT))
+    };
+    StatusTemplates {
+        wait: read(&file.wait),
+        doing: read(&file.doing),
+    }
+}
+
+/// Returns whether the tool is declared to clients as destructive. A tool that changes nothing can't be.
+pub(crate) fn resolve_destructive(
+    field: &Field<bool>,
+    effect: Effect,
+    diagnostics: &mut Diagnostics,
+) -> Option<bool> {
+    let destructive = field.spanned()?;
+    if destructive.value && effect == Effect::Read {
+        diagnostics.error(
+            destructive.span,
+            "a tool with `effect: read` changes nothing, so it can't be destructive",
+            "remove `destructive`, or write `effect: write`",
+        );
+    }
+    Some(destructive.value)
+}
+
+/// Returns the normalizers of a tool or a file, and reports those that are incomplete or not regular expressions.
+pub(crate) fn resolve_normalizers(
+    normalize: &Field<Vec<Field<NormalizeFile>>>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<TextNormalizer> {
+    let mut normalizers = Vec::new();
+    for file in normalize.items() {
+        let Some(pattern) = file.value.pattern.spanned() else {
+            if file.value.pattern.is_missing() {
+                diagnostics.error(
+                    file.span,
+                    "`pattern` is missing",
+                    "write `{pattern: REGEX, with: TEXT}`",
+                );
+            }
+            continue;
+        };
+        let replacement = file.value.with.value().map_or("", String::as_str);
+        match TextNormalizer::new(&pattern.value, replacement) {
+            Ok(normalizer) => normalizers.push(normalizer),
+            Err(message) => diagnostics.error(
+                pattern.span,
+                format!("this isn't a regular expression: {message}"),
+                "see https://docs.rs/regex/latest/regex/#syntax; single quotes keep backslashes as they are",
+            ),
+        }
+    }
+    normalizers
+}
+
+/// Returns the parts of a result that `replay` ignores. Only JSON has parts.
+pub(crate) fn resolve_ignored(
+    ignore: &Field<Vec<Field<String>>>,
+    compare: Compare,
+    diagnostics: &mut Diagnostics,
+) -> Vec<IgnorePattern> {
+    let compares_whole = matches!(compare, Compare::Exact | Compare::None);
+    let mut parts = Vec::new();
+    for part in ignore.items() {
+        match IgnorePattern::parse(&part.value) {
+            Ok(ignored) => parts.push(ignored),
+            Err(message) => diagnostics.error(
+                part.span,
+                message,
+                "`/meta/took_ms` is a path from the top, `//took_ms` a name at any depth",
+            ),
+        }
+        if compares_whole {
+            diagnostics.warning(
+                (part.span, "has no effect"),
+                "`ignore` does nothing for results that are compared as a whole, or not at all",
+                "write `compare: json`, or remove `ignore`",
+            );
+        }
+    }
+    parts
+}
+
+/// Returns what `replay` replaces in the tool's results: its own normalizers, then those of the file.
+pub(crate) fn resolve_normalize(
+    field: &Field<Vec<Field<NormalizeFile>>>,
+    compare: Compare,
+    shared: &[TextNormalizer],
+    diagnostics: &mut Diagnostics,
+) -> Vec<TextNormalizer> {
+    let mut own = resolve_normalizers(field, diagnostics);
+    if let (Compare::Schema | Compare::None, Some(span)) = (compare, field.key_span()) {
+        diagnostics.warning(
+            (span, "has no effect"),
+            "`normalize` does nothing for results whose texts are not compared",
+            "write `compare: json` or `compare: exact`, or remove `normalize`",
+        );
+    }
+    own.extend_from_slice(shared);
+    own
+}
