@@ -11,12 +11,11 @@ use tokio::time::sleep;
 use crate::agent::AgentScope;
 use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::ConversationOutputs;
-use crate::dispatcher::DispatcherHandle;
 use crate::mcp::{ServerAnnouncement, ServerNotice};
 use crate::progress::ProgressSender;
 use crate::run_budget::OutputCounter;
-use crate::scheduler::{AttemptTimeout, CallJob};
 use crate::timing::DROP_DEADLINE;
+use crate::turn::{CallJob, TurnHandle};
 use toolq_core::text::format_duration;
 use toolq_core::types::{CallOutput, CallTrace, Outcome, ServerConfig, ToolsConfig};
 
@@ -34,8 +33,8 @@ pub(crate) struct Attempt {
     /// Resolves when the attempt must stop.
     pub(crate) cancel: oneshot::Receiver<()>,
     pub(crate) progress: ProgressSender,
-    /// How an agent reaches its dispatcher. `None` for all other calls.
-    pub(crate) dispatcher: Option<DispatcherHandle>,
+    /// How an agent reaches the turn of its call. `None` for all other calls.
+    pub(crate) turn: Option<TurnHandle>,
     /// The scope of the agent that made the call. `None` for calls of the input.
     pub(crate) parent_scope: Option<Arc<AgentScope>>,
     /// The outputs that its conversation can read. `None` if the conversation can't be identified.
@@ -44,6 +43,15 @@ pub(crate) struct Attempt {
     pub(crate) output_counter: OutputCounter,
     /// Says when the run is killed, and has the pausable clock that measures timeouts.
     pub(crate) control: RunControl,
+}
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptTimeout {
+    /// The time allowed, from the start of the attempt.
+    pub(crate) duration: Duration,
+    /// The limit in tools.yaml that this comes from.
+    pub(crate) configured: Duration,
 }
 
 /// How an attempt ended.

@@ -1,6 +1,6 @@
 //! Stops, kills, pauses and resumes a run, at any moment and from any thread.
 //!
-//! Stopping and killing are only recorded here; the dispatcher and the attempts act on them. Pausing takes effect at
+//! Stopping and killing are only recorded here; the turns and the attempts act on them. Pausing takes effect at
 //! once.
 
 use std::sync::Arc;

@@ -8,12 +8,12 @@ use crate::attempt::AttemptRunner;
 use crate::backends::BackendRunner;
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
-use crate::dispatcher::{
-    ConcurrentTurns, Dispatcher, SharedDelivery, SharedSink, TurnRequest, TurnSink,
-};
 use crate::mcp::emit_notices;
 use crate::settings::{AnswerDelivery, EngineSettings};
 use crate::state::EngineState;
+use crate::turn::{
+    ConcurrentTurns, RunningTurn, SharedDelivery, SharedSink, TurnRequest, TurnSink,
+};
 use toolq_core::types::{CheckedCall, EmitError, EventSink, TurnArrival, TurnOrigin};
 
 /// Runs turns, one after another.
@@ -81,9 +81,8 @@ impl Engine {
         delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = TurnSink::new(sink, &self.state.runner);
-        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
-            .with_calls(calls)
-            .run_known()
+        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
+            .run_known(calls)
             .await;
     }
 
@@ -97,7 +96,7 @@ impl Engine {
         delivery: &mut dyn AnswerDelivery,
     ) {
         let sink = TurnSink::new(sink, &self.state.runner);
-        Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery)
+        RunningTurn::new(&self.state, number, SharedSink(&sink), delivery)
             .run(arrivals)
             .await;
     }

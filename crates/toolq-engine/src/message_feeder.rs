@@ -8,10 +8,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::control::RunControl;
 use crate::discovery::SchemaDiscovery;
-use crate::dispatcher::{Dispatcher, SharedSink, TurnSink};
 use crate::engine::Engine;
 use crate::recall::{RememberedWrites, open_calls, recall_calls};
 use crate::settings::AnswerDelivery;
+use crate::turn::{RunningTurn, SharedSink, TurnSink};
 use toolq_core::check::{CallChecker, StreamAdmission, undescribed_tools};
 use toolq_core::transcript::{InputError, PartialCall, StreamEvent};
 use toolq_core::types::{
@@ -68,8 +68,8 @@ impl Engine {
             origin: self.state.turn_origin.clone(),
             writes: RememberedWrites::default(),
         };
-        let dispatcher = Dispatcher::new(&mut self.state, number, SharedSink(&sink), delivery);
-        let (end, _) = tokio::join!(feeder.run(), dispatcher.run(arrivals));
+        let turn = RunningTurn::new(&self.state, number, SharedSink(&sink), delivery);
+        let (end, _) = tokio::join!(feeder.run(), turn.run(arrivals));
         end
     }
 }
@@ -81,7 +81,7 @@ enum MessageProgress {
     Aborted(InputError),
 }
 
-/// Carries the events of one message to the dispatcher of its turn. Dropping it ends the turn.
+/// Carries the events of one message to its turn. Dropping it ends the turn.
 struct MessageFeeder<'f, S> {
     source: &'f mut S,
     tools: &'f Arc<ToolsConfig>,
@@ -240,7 +240,7 @@ impl<S: MessageSource> MessageFeeder<'_, S> {
     }
 
     fn send(&self, arrival: TurnArrival) {
-        // The dispatcher receives until this sender is dropped, so sending can't fail.
+        // The turn receives until this sender is dropped, so sending can't fail.
         let _ = self.sender.send(arrival);
     }
 }

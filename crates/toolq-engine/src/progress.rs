@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-/// The maximum number of progress updates that wait for the dispatcher. Further ones are dropped: people couldn't read
+/// The maximum number of progress updates that wait to be shown. Further ones are dropped: people couldn't read
 /// that many, and they must not fill up memory.
 pub(crate) const MAX_QUEUED_PROGRESS: usize = 256;
 
@@ -22,8 +22,7 @@ pub(crate) struct Progress {
 /// Sends the progress updates of an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressSender {
-    pub(crate) call_number: usize,
-    pub(crate) updates: mpsc::Sender<(usize, Progress)>,
+    pub(crate) updates: mpsc::Sender<Progress>,
     /// Whether the updates are shown.
     pub(crate) is_shown: bool,
 }
@@ -31,7 +30,7 @@ pub(crate) struct ProgressSender {
 impl ProgressSender {
     pub(crate) fn send(&self, progress: Progress) {
         // When the queue is full, the update is dropped on purpose.
-        let _ = self.updates.try_send((self.call_number, progress));
+        let _ = self.updates.try_send(progress);
     }
 
     pub(crate) fn send_message(&self, message: String) {

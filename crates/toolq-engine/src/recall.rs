@@ -1,4 +1,4 @@
-//! Asks the memory about calls before they come to a dispatcher: what is known of them, they needn't wait for.
+//! Asks the memory about calls before their turn runs: what is known of them, they needn't wait for.
 
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@ use crate::control::{RunControl, Suspendable};
 use crate::conversation_outputs::ConversationOutputs;
 use crate::result_cache::SharedResultCache;
 use crate::run_budget::RunBudget;
-use crate::scheduler::{
-    CallJob, CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter,
-};
+use crate::scheduler::{CallLimits, CircuitBreakers, ConcurrencyLimit, SharedStartLimiter};
 use crate::settings::EngineSettings;
+use crate::turn::CallJob;
 use std::sync::Arc;
+use toolq_core::schedule::{AppliedLimits, applied_limits};
 use toolq_core::types::{ToolsConfig, TurnOrigin};
 
 /// The settings of an engine, its runner, and the limits and budgets that apply across turns.
@@ -96,13 +96,25 @@ impl EngineState {
         }
     }
 
+    /// Returns what limits when this call starts.
+    pub(crate) fn limits_of(&self, job: &CallJob) -> AppliedLimits {
+        let depth = self.agent_depth();
+        let env = |name: &str| self.settings.environment.get(name);
+        applied_limits(&job.accepted, &self.settings.tools, depth, &env)
+    }
+
     /// Returns the limit that a call of the current turn counts toward.
     pub(crate) fn limit_for(&self, job: &CallJob) -> ConcurrencyLimit {
         if !job.is_agent() {
             return self.call_limits.calls.clone();
         }
-        let depth = self.agent_scope.as_ref().map_or(0, |scope| scope.depth);
-        self.call_limits.agents_at_depth(depth as usize)
+        self.call_limits.agents_at_depth(self.agent_depth())
+    }
+
+    /// Returns how many agents the turns of this engine are nested in.
+    fn agent_depth(&self) -> usize {
+        let scope = self.agent_scope.as_ref();
+        scope.map_or(0, |scope| scope.depth as usize)
     }
 }
 

@@ -54,7 +54,7 @@ impl AgentRunner {
             output_counter,
             control,
             progress,
-            dispatcher: Some(dispatcher),
+            turn: Some(handle),
             parent_scope,
             idempotency_key,
             trace: _,
@@ -63,7 +63,7 @@ impl AgentRunner {
             number: _,
         } = attempt
         else {
-            return Outcome::InternalError("an agent has no dispatcher".to_owned()).into();
+            return Outcome::InternalError("an agent has no turn".to_owned()).into();
         };
         let tool = &job.accepted.tool;
         let Some(Backing::Agent(backing)) = &tool.backing else {
@@ -77,14 +77,14 @@ impl AgentRunner {
         ));
         // The model's last text is kept outside the conversation, so that it survives a cancellation or timeout.
         let mut text_so_far = String::new();
-        let any_call_started = dispatcher.any_call_started();
+        let any_call_started = handle.any_call_started();
         let conversation = AgentConversation {
             runner: self,
             job: &job,
             backing,
             toolset: self.toolsets.get_or_create(tool, backing),
             scope,
-            dispatcher,
+            handle,
             progress,
             deadline: control.now().saturating_add(timeout.duration),
             control: control.clone(),

@@ -28,8 +28,8 @@ use crate::http::response_headers::{content_encoding, parse_retry_after};
 use crate::http::send_guard::SendGuard;
 use crate::output::OutputCollector;
 use crate::partial_values::resolve_text;
-use crate::scheduler::CallJob;
 use crate::settings::EngineSettings;
+use crate::turn::CallJob;
 
 /// Sends the requests of a tools.yaml.
 #[derive(Debug)]

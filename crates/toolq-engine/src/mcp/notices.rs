@@ -1,4 +1,4 @@
-//! What happened to servers. Only dispatchers emit events, so it waits here for the next one.
+//! What happened to servers. Only turns emit events, so it waits here for the next one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -28,6 +28,11 @@ impl ConcurrencyLimit {
         Self(Arc::new(Semaphore::new(permits)))
     }
 
+    /// Waits for a permit, in line with others.
+    pub(crate) async fn acquire(&self) -> Option<Permit> {
+        Arc::clone(&self.0).acquire_owned().await.ok()
+    }
+
     /// Takes a permit, if one is free.
     pub fn try_acquire(&self) -> Option<Permit> {
         Arc::clone(&self.0).try_acquire_owned().ok()
@@ -60,10 +65,10 @@ impl AwaitedPermits {
         }
         let permit = limit.try_acquire();
         if permit.is_none() {
-            let semaphore = Arc::clone(&limit.0);
+            let awaited = limit.clone();
             self.0.push(AwaitedPermit {
                 limit: limit.clone(),
-                acquire: Box::pin(async move { semaphore.acquire_owned().await.ok() }),
+                acquire: Box::pin(async move { awaited.acquire().await }),
                 granted: None,
                 is_wanted: true,
             });

@@ -100,7 +100,7 @@ impl PlannedRunner {
                 .or_default(),
         );
         gauge.enter();
-        let dispatcher = attempt.dispatcher.unwrap();
+        let handle = attempt.turn.unwrap();
         let tools = Arc::new(engine_settings(&[&self.tool], 1).tools.as_ref().clone());
         for (number, turn) in turns.iter().enumerate() {
             let (sender, arrivals) = mpsc::unbounded_channel();
@@ -108,7 +108,7 @@ impl PlannedRunner {
                 sender.send(TurnArrival::Call(Box::new(checked))).unwrap();
             }
             drop(sender);
-            let answers = dispatcher.run_sub_turn(
+            let answers = handle.run_sub_turn(
                 (number, TurnOrigin::default()),
                 arrivals,
                 Arc::clone(&tools),

@@ -18,8 +18,8 @@ use crate::command::program_lookup;
 use crate::command::runner::CommandRunner;
 use crate::command::sandbox::{self, SandboxContext};
 use crate::command::spec::{CommandSpec, ProgramInput, not_started_outcome};
-use crate::scheduler::CallJob;
 use crate::timing::SERVER_GRACE;
+use crate::turn::CallJob;
 
 impl<'a> CommandSpec<'a> {
     /// Resolves the program of a call and everything it is started with.

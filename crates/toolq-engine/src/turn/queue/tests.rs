@@ -2,7 +2,8 @@
 
 use super::*;
 
-use crate::scheduler::running_call::tests::{job, running_call};
+use crate::turn::call::tests::job;
+use toolq_core::types::HaltCause;
 use toolq_testing::{sample_answer, sample_call};
 
 fn call_ref(position: usize, batch: Option<usize>) -> CallRef {
@@ -28,7 +29,7 @@ fn a_call_keeps_its_number_when_earlier_ones_are_delivered() {
     assert_eq!(numbers(&queue), [Some(0), Some(1), Some(2)]);
     assert!(queue.pop_answered().is_none());
     for number in [1, 0] {
-        queue.take_state(number);
+        queue.begin_answer(number);
         let answer = sample_answer(&call_ref(0, None), "done", false);
         queue.set_answer(number, answer, Durability::Unneeded);
     }
@@ -107,18 +108,21 @@ fn only_running_calls_are_running() {
     let answer = sample_answer(&call_ref(0, None), "done", false);
     queue.set_answer(0, answer, Durability::Unneeded);
     for number in [1, 2] {
-        assert!(queue.running_call(number).is_none());
-        queue.set_running(number, running_call(None, "key"));
-        let (call, _) = queue.running_call(number).unwrap();
-        assert_eq!(call.position, number);
+        assert!(!queue.is_running(number));
+        queue.set_running(number, CallStop::new(oneshot::channel().0));
+        assert!(queue.is_running(number));
     }
     let batches = |queue: &mut CallQueue| -> Vec<Option<usize>> {
         queue.running_calls().map(|(batch, _)| batch).collect()
     };
     assert_eq!(batches(&mut queue), [Some(0), Some(0)]);
-    let taken = queue.take_state(1);
-    assert!(matches!(taken, Some((_, CallState::Running(_)))));
+    assert_eq!(queue.begin_answer(1).unwrap().position, 1);
+    assert!(queue.begin_answer(1).is_none());
     assert_eq!(batches(&mut queue), [Some(0)]);
+    for (_, stop) in queue.running_calls() {
+        stop.send(&StopCause::Halted(HaltCause::OutputLost));
+    }
+    assert!(!queue.is_running(2));
     assert!(!queue.is_empty());
     assert!(CallQueue::default().is_empty());
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use crate::dispatcher::finish::CallStats;
-use crate::dispatcher::turn_loop::Dispatcher;
 use crate::recall::may_write;
-use crate::scheduler::{CallJob, CallState};
+use crate::turn::RunningTurn;
+use crate::turn::call::{CallJob, CallStats};
+use crate::turn::queue::CallState;
 use toolq_core::schedule::CallAccess;
 use toolq_core::types::{
     AcceptedCall, Approval, Call, CallRef, CallRequest, CheckedCall, Event, Invocation,
-    NotExecutedCause, Outcome, Rejection, TurnArrival, Verdict,
+    NotExecutedCause, OnFailure, Outcome, Rejection, TurnArrival, Verdict,
 };
 
-impl Dispatcher<'_> {
+impl RunningTurn<'_> {
     /// Handles one arrival.
-    pub(crate) fn handle_arrival(&mut self, arrival: TurnArrival) {
+    pub(super) fn handle_arrival(&mut self, arrival: TurnArrival) {
         match arrival {
             TurnArrival::Call(checked) => {
                 self.queue.keep_answers();
@@ -27,10 +27,10 @@ impl Dispatcher<'_> {
                 call,
                 input_so_far: text,
             } => {
-                let tool = self.engine.settings.tools.get(&call.tool_name).cloned();
+                let tool = self.engine.settings.tools.get(&call.tool_name);
                 self.emit(&Event::PartialInput {
                     call: &call,
-                    tool: tool.as_deref(),
+                    tool: tool.map(|tool| &**tool),
                     input_so_far: &text,
                 });
             }
@@ -85,7 +85,8 @@ impl Dispatcher<'_> {
         match (known, verdict) {
             (Some(outcome), verdict) => {
                 let completed = !outcome.is_error() && verdict.is_completion();
-                self.answer_known(&call_ref, request(verdict.accepted()), &outcome);
+                self.note_known_failure(&call_ref, &outcome);
+                self.answer_on_arrival(&call_ref, request(verdict.accepted()), &outcome);
                 if completed {
                     let tool = call.name.to_string();
                     // The calls after it haven't arrived yet.
@@ -142,7 +143,7 @@ impl Dispatcher<'_> {
                 };
                 self.gate.push(number, access);
                 if needs_approval {
-                    self.unapproved.insert(number);
+                    self.approvals.unapproved.insert(number);
                 }
             }
             Some(cause) => self.finish_call(number, Outcome::NotExecuted(cause)),
@@ -164,13 +165,10 @@ impl Dispatcher<'_> {
     /// Rejects a waiting call after all. A call that has started continues.
     fn revoke_call(&mut self, position: usize, rejection: Rejection) {
         let number = self.queue.number_at_position(position);
-        let is_withdrawn = |dispatcher: &mut Self, number| {
-            dispatcher.gate.remove(number)
-                || !dispatcher
-                    .withdraw_throttled(|other| other == number)
-                    .is_empty()
-        };
-        if let Some(number) = number.filter(|number| is_withdrawn(self, *number)) {
+        if let Some(number) = number
+            && (self.gate.remove(number)
+                || !self.withdraw_throttled(|other| other == number).is_empty())
+        {
             self.stats.rejected += 1;
             self.finish_call(number, Outcome::Rejected(rejection));
         }
@@ -179,28 +177,50 @@ impl Dispatcher<'_> {
     /// Skips the calls that are waiting, and those that still arrive.
     fn end_arrivals(&mut self, cause: &NotExecutedCause) {
         self.arrivals_ended_by.get_or_insert_with(|| cause.clone());
-        let outcome = Outcome::NotExecuted(cause.clone());
-        let waiting = self.withdraw_waiting(|_| true);
-        self.skip_calls(waiting, &outcome);
+        self.skip_waiting(cause, |_| true);
+        self.apply_effects();
+    }
+
+    /// Lets the failure of a call that ended in an earlier run affect its siblings as it did then. Some of them haven't arrived yet.
+    fn note_known_failure(&mut self, call: &CallRef, outcome: &Outcome) {
+        let failed = outcome.is_error() && !outcome.is_stopped_externally();
+        if let (true, Some(batch), Some(tool)) = (
+            failed,
+            call.batch,
+            self.engine.settings.tools.get(&call.tool_name),
+        ) && tool.on_failure == OnFailure::CancelSiblings
+        {
+            self.canceled_batches.insert(batch, tool.name.clone());
+        }
     }
 
     /// Answers a call that was rejected, or whose outcome the memory knows. If it names a known tool, its outcome counts
     /// for the policies of that tool.
-    pub(crate) fn answer_on_arrival(
+    pub(super) fn answer_on_arrival(
         &mut self,
         call_ref: &Arc<CallRef>,
         request: CallRequest<'_>,
         outcome: &Outcome,
     ) {
-        let tool = self.engine.settings.tools.get(&request.call.name).cloned();
+        let tool = self.engine.settings.tools.get(&request.call.name);
         let number = self.queue.push(Arc::clone(call_ref), CallState::Finishing);
         let agent = match outcome {
             Outcome::Restored(restored) => restored.agent_usage.clone(),
             _ => None,
         };
-        let stats = CallStats::default().with_agent_usage(agent);
-        self.answer_call(number, call_ref, request, tool.as_deref(), outcome, stats);
-        if let Some(tool) = &tool {
+        let stats = CallStats {
+            agent_usage: agent,
+            ..CallStats::default()
+        };
+        self.answer_call(
+            number,
+            call_ref,
+            request,
+            tool.map(|tool| &**tool),
+            outcome,
+            stats,
+        );
+        if let Some(tool) = tool {
             let ticket = self.engine.circuit_breakers.take_ticket(tool);
             self.engine
                 .circuit_breakers

@@ -4,27 +4,27 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::scheduler::running_call::{CallJob, RunningCall};
-use toolq_core::types::{CallAnswer, CallRef, Outcome};
+use crate::turn::call::{CallJob, StopCause};
+use tokio::sync::oneshot;
+use toolq_core::types::{CallAnswer, CallRef};
 
 /// A call in the queue.
 #[derive(Debug)]
-pub(crate) struct QueueEntry {
-    pub(crate) call: Arc<CallRef>,
-    pub(crate) state: CallState,
+pub(super) struct QueueEntry {
+    pub(super) call: Arc<CallRef>,
+    pub(super) state: CallState,
 }
 
 /// The state of a call in the queue. Most calls of a long turn wait, so the others are in boxes.
 #[derive(Debug)]
-pub(crate) enum CallState {
+pub(super) enum CallState {
     /// It waits at the gate.
     Waiting(Arc<CallJob>),
-    /// It runs: from its first start record to its end.
-    Running(Box<RunningCall>),
+    /// It has its place in the order, and runs until it has its outcome.
+    Running(CallStop),
     /// Its answer is being built. No call stays in this state.
     Finishing,
     /// It has its answer, which can't be delivered before those of earlier calls, nor before it is durable.
@@ -33,9 +33,26 @@ pub(crate) enum CallState {
     Repeats(usize),
 }
 
+/// Stops a call that runs, once.
+#[derive(Debug)]
+pub(super) struct CallStop(Option<oneshot::Sender<StopCause>>);
+
+impl CallStop {
+    pub(super) fn new(stop: oneshot::Sender<StopCause>) -> Self {
+        Self(Some(stop))
+    }
+
+    /// Only the first cause counts. A call that has already ended keeps its own outcome.
+    pub(super) fn send(&mut self, cause: &StopCause) {
+        if let Some(stop) = self.0.take() {
+            let _ = stop.send(cause.clone());
+        }
+    }
+}
+
 /// What an answer waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub(super) enum Durability {
     /// Nothing: losing it costs no more than the time to repeat the call.
     Unneeded,
     /// It must be durable before anybody reads it, and that wasn't requested yet.
@@ -51,21 +68,11 @@ impl CallState {
             Self::Finishing | Self::Answered(..) | Self::Repeats(_)
         )
     }
-
-    /// Returns what becomes of the call if it is left alone, because of an earlier start that nothing is known of yet.
-    pub(crate) fn unsettled(&self) -> Option<&Outcome> {
-        match self {
-            Self::Waiting(job) => job.unsettled.as_deref(),
-            // A claim of its own shows that the earlier start is settled.
-            Self::Running(run) if run.claim.is_none() => run.job.unsettled.as_deref(),
-            Self::Running(_) | Self::Finishing | Self::Answered(..) | Self::Repeats(_) => None,
-        }
-    }
 }
 
 /// The calls of a turn by number, counted from 0 in call order.
 #[derive(Debug, Default)]
-pub(crate) struct CallQueue {
+pub(super) struct CallQueue {
     delivered_count: usize,
     entries: VecDeque<QueueEntry>,
     /// Answers that later calls may have, too, by position. `None` if no later call can repeat one.
@@ -79,21 +86,21 @@ pub(crate) struct CallQueue {
 
 impl CallQueue {
     /// Keeps answers from now on, because a later call may repeat one.
-    pub(crate) fn keep_answers(&mut self) {
+    pub(super) fn keep_answers(&mut self) {
         self.kept.get_or_insert_default();
     }
 
     /// Appends a call and returns its number.
-    pub(crate) fn push(&mut self, call: Arc<CallRef>, state: CallState) -> usize {
+    pub(super) fn push(&mut self, call: Arc<CallRef>, state: CallState) -> usize {
         self.entries.push_back(QueueEntry { call, state });
         self.delivered_count + self.entries.len() - 1
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    pub(crate) fn get(&self, number: usize) -> Option<&QueueEntry> {
+    pub(super) fn get(&self, number: usize) -> Option<&QueueEntry> {
         self.entries.get(number.checked_sub(self.delivered_count)?)
     }
 
@@ -103,13 +110,13 @@ impl CallQueue {
     }
 
     /// Returns the number of the call at this position of the turn, unless it has been delivered.
-    pub(crate) fn number_at_position(&self, position: usize) -> Option<usize> {
+    pub(super) fn number_at_position(&self, position: usize) -> Option<usize> {
         let is_at_position = |entry: &QueueEntry| entry.call.position == position;
         Some(self.delivered_count + self.entries.iter().position(is_at_position)?)
     }
 
     /// Returns the job of the call with this number, if it hasn't started.
-    pub(crate) fn waiting_job(&self, number: usize) -> Option<Arc<CallJob>> {
+    pub(super) fn waiting_job(&self, number: usize) -> Option<Arc<CallJob>> {
         match &self.get(number)?.state {
             CallState::Waiting(job) => Some(Arc::clone(job)),
             _ => None,
@@ -117,47 +124,40 @@ impl CallQueue {
     }
 
     /// Marks a call as running.
-    pub(crate) fn set_running(&mut self, number: usize, run: RunningCall) {
+    pub(super) fn set_running(&mut self, number: usize, stop: CallStop) {
         if let Some(entry) = self.get_mut(number) {
-            entry.state = CallState::Running(Box::new(run));
+            entry.state = CallState::Running(stop);
         }
     }
 
-    /// Returns the running calls, each with its batch.
-    pub(crate) fn running_calls(
-        &mut self,
-    ) -> impl Iterator<Item = (Option<usize>, &mut RunningCall)> {
+    /// Returns whether a call runs, and nothing has stopped it.
+    pub(super) fn is_running(&self, number: usize) -> bool {
+        let entry = self.get(number);
+        entry.is_some_and(|entry| matches!(entry.state, CallState::Running(CallStop(Some(_)))))
+    }
+
+    /// Returns what stops the running calls, each with its batch.
+    pub(super) fn running_calls(&mut self) -> impl Iterator<Item = (Option<usize>, &mut CallStop)> {
         self.entries
             .iter_mut()
-            .filter_map(move |entry| match &mut entry.state {
-                CallState::Running(run) => Some((entry.call.batch, &mut **run)),
+            .filter_map(|entry| match &mut entry.state {
+                CallState::Running(stop) => Some((entry.call.batch, stop)),
                 _ => None,
             })
     }
 
-    /// Returns the running call with this number.
-    pub(crate) fn running_call(
-        &mut self,
-        number: usize,
-    ) -> Option<(&Arc<CallRef>, &mut RunningCall)> {
-        match self.get_mut(number)? {
-            QueueEntry {
-                call,
-                state: CallState::Running(run),
-            } => Some((call, run)),
-            _ => None,
-        }
-    }
-
-    /// Takes the state of a call that is about to get its answer.
-    pub(crate) fn take_state(&mut self, number: usize) -> Option<(Arc<CallRef>, CallState)> {
+    /// Marks a waiting or running call as about to get its answer, and returns it.
+    pub(super) fn begin_answer(&mut self, number: usize) -> Option<Arc<CallRef>> {
         let entry = self.get_mut(number)?;
-        let state = mem::replace(&mut entry.state, CallState::Finishing);
-        Some((Arc::clone(&entry.call), state))
+        if entry.state.is_finished() {
+            return None;
+        }
+        entry.state = CallState::Finishing;
+        Some(Arc::clone(&entry.call))
     }
 
     /// Stores the answer of a call.
-    pub(crate) fn set_answer(&mut self, number: usize, answer: CallAnswer, durability: Durability) {
+    pub(super) fn set_answer(&mut self, number: usize, answer: CallAnswer, durability: Durability) {
         self.has_unrequested |= durability == Durability::Unrequested;
         if let Some(entry) = self.get_mut(number) {
             entry.state = CallState::Answered(Box::new(answer), durability);
@@ -165,12 +165,12 @@ impl CallQueue {
     }
 
     /// Returns whether answers have to become durable, and nobody has requested that.
-    pub(crate) fn has_unrequested(&self) -> bool {
+    pub(super) fn has_unrequested(&self) -> bool {
         self.has_unrequested
     }
 
     /// Makes all answers wait for a request that the caller makes. Returns its number.
-    pub(crate) fn request_sync(&mut self) -> u64 {
+    pub(super) fn request_sync(&mut self) -> u64 {
         self.has_unrequested = false;
         self.sync_requests += 1;
         for entry in &mut self.entries {
@@ -182,21 +182,12 @@ impl CallQueue {
     }
 
     /// Notes that the requests up to this one are done.
-    pub(crate) fn note_synced(&mut self, request: u64) {
+    pub(super) fn note_synced(&mut self, request: u64) {
         self.synced = self.synced.max(request);
     }
 
-    /// Returns the numbers of the calls whose state is such.
-    pub(crate) fn numbers_of(&self, matches: impl Fn(&CallState) -> bool) -> Vec<usize> {
-        let numbered = (self.delivered_count..).zip(&self.entries);
-        numbered
-            .filter(|(_, entry)| matches(&entry.state))
-            .map(|(number, _)| number)
-            .collect()
-    }
-
     /// Removes and returns the next call in call order, if it has its answer.
-    pub(crate) fn pop_answered(&mut self) -> Option<(Arc<CallRef>, CallAnswer)> {
+    pub(super) fn pop_answered(&mut self) -> Option<(Arc<CallRef>, CallAnswer)> {
         let answer = match &self.entries.front()?.state {
             CallState::Repeats(position) => Some(self.kept.as_ref()?.get(position)?.clone()),
             CallState::Answered(_, Durability::Unneeded) => None,
@@ -218,7 +209,7 @@ impl CallQueue {
 
     /// Returns the numbers from the first to the last undelivered call of the batch of this call. The calls of a batch
     /// are consecutive, except that calls that don't run may be between them.
-    pub(crate) fn batch_range(&self, number: usize) -> Range<usize> {
+    pub(super) fn batch_range(&self, number: usize) -> Range<usize> {
         let Some(batch) = self.get(number).and_then(|entry| entry.call.batch) else {
             return number..number;
         };
@@ -235,7 +226,7 @@ impl CallQueue {
     }
 
     /// Returns the unfinished calls of the batch of this call.
-    pub(crate) fn batch_calls(&self, number: usize) -> Vec<CallRef> {
+    pub(super) fn batch_calls(&self, number: usize) -> Vec<CallRef> {
         let Range { start, end } = self.batch_range(number);
         self.entries
             .range(start - self.delivered_count..end - self.delivered_count)

@@ -1,7 +1,7 @@
-//! The handle by which an agent talks to the dispatcher of its call. The agent reports its conversation, and submits
+//! The handle by which an agent talks to the turn of its call. The agent reports its conversation, and submits
 //! turns to run.
 //!
-//! The dispatcher confirms each message and progress report, so an agent continues only after these have been emitted.
+//! The turn confirms each message and progress report, so an agent continues only after these have been emitted.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use toolq_core::types::{
 /// The result of emitting an event: an error if a sink refused it.
 pub(crate) type EmitResult = Result<(), EmitError>;
 
-/// A request of an agent to its dispatcher.
+/// A request of an agent to the turn of its call.
 #[derive(Debug)]
 pub(crate) enum AgentRequest {
     /// Report that the agent is about to request its model's response for this turn, counted from 0.
@@ -61,26 +61,19 @@ pub(crate) struct SubTurnRequest {
     pub(crate) reply: oneshot::Sender<SubTurnAnswers>,
 }
 
-/// The handle by which an agent talks to its dispatcher.
+/// The handle by which an agent talks to the turn of its call.
 #[derive(Debug, Clone)]
-pub(crate) struct DispatcherHandle {
-    call_number: usize,
+pub(crate) struct TurnHandle {
     /// The call that the agent works on.
     pub(crate) call: Arc<CallRef>,
-    requests: mpsc::UnboundedSender<(usize, AgentRequest)>,
+    requests: mpsc::UnboundedSender<AgentRequest>,
     /// One of the agent's own calls has started, or may have.
     any_call_started: Arc<AtomicBool>,
 }
 
-impl DispatcherHandle {
-    /// Creates a handle for the call with this number in the dispatcher's queue.
-    pub(crate) fn new(
-        call_number: usize,
-        call: Arc<CallRef>,
-        requests: mpsc::UnboundedSender<(usize, AgentRequest)>,
-    ) -> Self {
+impl TurnHandle {
+    pub(crate) fn new(call: Arc<CallRef>, requests: mpsc::UnboundedSender<AgentRequest>) -> Self {
         Self {
-            call_number,
             call,
             requests,
             any_call_started: Arc::default(),
@@ -126,8 +119,8 @@ impl DispatcherHandle {
         self.send_and_wait(message, replied).await
     }
 
-    /// Asks the dispatcher to run a turn whose calls arrive on `arrivals`. The receiver resolves when all calls are
-    /// answered. It fails only if the dispatcher is gone, in which case the caller is being dropped, too.
+    /// Asks for a turn to be run whose calls arrive on `arrivals`. The receiver resolves when all calls are
+    /// answered. It fails only if the turn of its call is gone, in which case the caller is being dropped, too.
     pub(crate) fn run_sub_turn(
         &self,
         (turn_number, origin): (usize, TurnOrigin),
@@ -144,7 +137,7 @@ impl DispatcherHandle {
             scope,
             reply,
         });
-        let _ = self.requests.send((self.call_number, turn));
+        let _ = self.requests.send(turn);
         answers
     }
 
@@ -153,7 +146,7 @@ impl DispatcherHandle {
         request: AgentRequest,
         replied: oneshot::Receiver<EmitResult>,
     ) -> EmitResult {
-        let _ = self.requests.send((self.call_number, request));
+        let _ = self.requests.send(request);
         replied.await.unwrap_or(Ok(()))
     }
 }

@@ -2,9 +2,12 @@
 
 use std::num::NonZeroUsize;
 
+use futures_util::FutureExt as _;
+
 use super::*;
 
-use crate::scheduler::permits::ConcurrencyLimit;
+use crate::scheduler::ConcurrencyLimit;
+use crate::turn::queue::CallStop;
 use toolq_core::types::{AgentInvocation, Tool, Verdict};
 use toolq_testing::{accepted_call, sample_tool};
 
@@ -33,10 +36,11 @@ pub(crate) fn job(total: Option<Duration>) -> Arc<CallJob> {
 }
 
 /// Returns a call that starts 100 seconds after the engine.
-pub(crate) fn running_call(total: Option<u64>, key: &str) -> RunningCall {
+fn running_call(total: Option<u64>, key: &str) -> RunningCall {
     let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
     let job = job(total.map(Duration::from_secs));
     RunningCall::new(
+        (0, CallRef::new(&job.call, None).into()),
         job,
         key.to_owned(),
         Duration::from_secs(100),
@@ -76,14 +80,27 @@ fn jitter_follows_from_the_idempotency_key() {
     }
 }
 
-#[test]
-fn an_attempt_is_canceled_once() {
-    let mut run = running_call(None, "key");
-    let (cancel, mut canceled) = oneshot::channel();
-    run.cancel = Some(cancel);
-    run.cancel_attempt();
-    assert_eq!(canceled.try_recv(), Ok(()));
-    run.cancel_attempt();
+/// A call may be stopped by what fails beside it, and by a halt. It is canceled once, and the first cause counts.
+#[tokio::test]
+async fn a_call_is_stopped_once() {
+    let (send, sent) = oneshot::channel();
+    let (mut stop, mut signal) = (CallStop::new(send), StopSignal::new(sent));
+    let before = |signal: &mut StopSignal| {
+        let started = signal.before_start(async { Continue(()) });
+        started.now_or_never().unwrap()
+    };
+    assert!(signal.received().now_or_never().is_none());
+    assert!(before(&mut signal).is_continue());
+    let cause = StopCause::SiblingFailed("t".to_owned());
+    stop.send(&cause);
+    stop.send(&StopCause::Halted(HaltCause::OutputLost));
+    assert_eq!(signal.received().await, cause);
+    assert_eq!(signal.received().await, cause);
+    assert_eq!(signal.poll(), Some(&cause));
+    assert!(matches!(
+        before(&mut signal),
+        Break(Outcome::NotExecuted(_))
+    ));
 }
 
 /// Only the calls of agents count what a model uses.
@@ -97,7 +114,8 @@ fn the_call_of_an_agent_is_known_by_what_it_runs() {
     assert!(of_agent.is_agent());
     let permit = ConcurrencyLimit::new(NonZeroUsize::MIN).try_acquire();
     let key = "key".to_owned();
-    let run = RunningCall::new(Arc::new(of_agent), key, Duration::ZERO, permit.unwrap());
+    let call = (0, CallRef::new(&of_agent.call, None).into());
+    let run = RunningCall::new(call, of_agent.into(), key, Duration::ZERO, permit.unwrap());
     assert!(run.agent_usage.is_some());
     assert!(running_call(None, "key").agent_usage.is_none());
 }

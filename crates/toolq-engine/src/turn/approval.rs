@@ -1,60 +1,106 @@
 //! Asks for approvals. The call that is next in order waits for its approval at the gate, so it keeps its place, while
 //! the calls before it continue to run.
 
+use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
 use tracing::debug;
 
 use crate::approval::{ApprovalReply, Approver, program_reply, question_job};
-use crate::attempt::Attempt;
-use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::{AttemptTimeout, CallJob};
+use crate::attempt::{Attempt, AttemptTimeout};
+use crate::progress::ProgressSender;
+use crate::turn::RunningTurn;
+use crate::turn::attempts::failure_text;
+use crate::turn::call::CallJob;
 use toolq_core::types::{
     Approval, ApprovalDecision, ApprovalMeans, ApprovalRequest, EmitError, Event, HaltCause,
     Outcome, RecalledCall,
 };
 
+/// What was asked about the calls of a turn, and what wasn't answered.
+#[derive(Debug, Default)]
+pub(super) struct Approvals {
+    /// The pending question about the call that is next in order.
+    question: Option<PendingQuestion>,
+    /// What asks, also about calls that no longer wait.
+    tasks: JoinSet<ApprovalReply>,
+    /// The waiting calls that need an approval, and don't have it.
+    pub(super) unapproved: BTreeSet<usize>,
+    /// The first call that ended without the approval that it needs, and its tool.
+    pub(super) never_approved: Option<(usize, String)>,
+}
+
 /// A pending question about the call that is next in order.
 #[derive(Debug)]
-pub(crate) struct PendingQuestion {
+struct PendingQuestion {
     /// The number of the call.
     number: usize,
+    task: Id,
     /// Sending withdraws the question.
     withdraw: oneshot::Sender<()>,
 }
 
-impl Dispatcher<'_> {
-    /// Asks for approval of the next call in order, if it needs one.
-    pub(crate) fn request_approval(&mut self) {
+/// The end of a task that has asked.
+pub(super) type QuestionEnd = Result<(Id, ApprovalReply), JoinError>;
+
+impl Approvals {
+    /// Returns the next reply; `None` while nothing is asked.
+    pub(super) async fn next_reply(&mut self) -> Option<QuestionEnd> {
+        self.tasks.join_next_with_id().await
+    }
+
+    /// Forgets a call that has ended.
+    pub(super) fn forget(&mut self, number: usize) {
+        self.unapproved.remove(&number);
+    }
+
+    fn ask(
+        &mut self,
+        number: usize,
+        withdraw: oneshot::Sender<()>,
+        question: impl Future<Output = ApprovalReply> + Send + 'static,
+    ) {
+        let task = self.tasks.spawn(question).id();
+        self.question = Some(PendingQuestion {
+            number,
+            task,
+            withdraw,
+        });
+    }
+}
+
+impl RunningTurn<'_> {
+    /// Asks for approval of the next call in order, if it needs one. Returns that call if nobody can decide about it.
+    pub(super) fn request_approval(&mut self) -> Option<usize> {
         let next = self.gate.next_waiting();
         let is_stale = |pending: &mut PendingQuestion| Some(pending.number) != next;
-        if let Some(PendingQuestion { withdraw, .. }) = self.question.take_if(is_stale) {
+        if let Some(PendingQuestion { withdraw, .. }) = self.approvals.question.take_if(is_stale) {
             let _ = withdraw.send(());
         }
+        let number = next.filter(|next| self.approvals.unapproved.contains(next))?;
         // Calls before it that are throttled haven't started.
-        let may_ask = self.question.is_none() && !self.throttled.has_unstarted();
-        let next = next.filter(|next| may_ask && self.unapproved.contains(next));
-        let Some(number) = next else {
-            return;
-        };
-        let Some(job) = self.queue.waiting_job(number) else {
-            return;
-        };
-        if self.check_blocked(number, &job.accepted.tool).is_some() {
-            return;
+        if self.approvals.question.is_some() || self.lines.has_unstarted() {
+            return None;
         }
-        let mut approver = self.engine.settings.approver.clone();
-        if self.decide_at_once(number, &job, approver.as_ref()) {
-            return;
+        let job = self.queue.waiting_job(number)?;
+        if self.check_blocked(number, &job.accepted.tool).is_some() {
+            return None;
+        }
+        let mut approver = self.engine.settings.approver.as_ref();
+        if self.decide_at_once(number, &job, approver) {
+            return None;
         }
         while let Some(Approver::Planned { otherwise, .. }) = approver {
-            approver = otherwise.map(|otherwise| (*otherwise).clone());
+            approver = otherwise.as_deref();
         }
-        match approver {
-            Some(approver) => self.ask(number, &job, &approver),
-            None => self.undecidable = Some(number),
-        }
+        let Some(approver) = approver else {
+            return Some(number);
+        };
+        self.ask(number, &job, approver);
+        None
     }
 
     /// Applies what was decided about a call in advance. Returns whether anything was.
@@ -103,34 +149,32 @@ impl Dispatcher<'_> {
 
     /// Returns whether approvals allow the call with this number to start. No call starts while an earlier one is
     /// undecided, unless all are approved in advance.
-    pub(crate) fn is_approved(&mut self, number: usize, job: &Arc<CallJob>) -> bool {
-        let approver = self.engine.settings.approver.clone();
+    pub(super) fn is_approved(&mut self, number: usize, job: &Arc<CallJob>) -> bool {
+        let approver = self.engine.settings.approver.as_ref();
         let are_all_approved = matches!(approver, Some(Approver::All { .. }));
         let is_decided = |first: &usize| *first > number || are_all_approved && *first < number;
-        if self.unapproved.contains(&number)
+        let unapproved = &self.approvals.unapproved;
+        if unapproved.contains(&number)
             && self.check_blocked(number, &job.accepted.tool).is_none()
-            && (are_all_approved || self.unapproved.first() == Some(&number))
+            && (are_all_approved || unapproved.first() == Some(&number))
         {
-            self.decide_at_once(number, job, approver.as_ref());
+            self.decide_at_once(number, job, approver);
         }
-        !self.unapproved.contains(&number) && self.unapproved.first().is_none_or(is_decided)
-    }
-
-    /// Returns whether the call with this number has no approver.
-    pub(crate) fn lacks_approver(&self, number: usize) -> bool {
-        self.undecidable == Some(number)
+        let unapproved = &self.approvals.unapproved;
+        !unapproved.contains(&number) && unapproved.first().is_none_or(is_decided)
     }
 
     /// Ends a call that wasn't approved. Later calls with effects don't run either, so that their order is kept once a
     /// later run has the approval.
-    pub(crate) fn finish_unapproved(&mut self, number: usize) {
+    pub(super) fn finish_unapproved(&mut self, number: usize) {
         let tool = self
             .queue
             .get(number)
             .map(|entry| entry.call.tool_name.to_string());
         let is_first = |first: &mut (usize, String)| first.0 < number;
-        let earlier = self.never_approved.take_if(is_first);
-        self.never_approved = earlier.or(tool.map(|tool| (number, tool)));
+        let never_approved = &mut self.approvals.never_approved;
+        let earlier = never_approved.take_if(is_first);
+        *never_approved = earlier.or(tool.map(|tool| (number, tool)));
         self.gate.remove(number);
         self.note_question(number);
         self.finish_call(number, Outcome::NeedsApproval);
@@ -167,16 +211,16 @@ impl Dispatcher<'_> {
                     Ok(job) => job,
                     Err(why) => return self.stop_for_approver(number, &why),
                 };
-                let attempt = self.question_attempt(number, job, withdrawn);
+                let attempt = self.question_attempt(job, withdrawn);
                 let runner = Arc::clone(&self.engine.runner);
                 let program = program.clone();
-                self.attempt_tasks.spawn_question(number, async move {
+                self.approvals.ask(number, withdraw, async move {
                     program_reply(&program, runner.run(attempt).await)
                 });
             }
             Approver::Person(prompt) => {
                 let prompt = Arc::clone(prompt);
-                self.attempt_tasks.spawn_question(number, async move {
+                self.approvals.ask(number, withdraw, async move {
                     tokio::select! {
                         reply = prompt.ask(&request) => reply,
                         _ = withdrawn => ApprovalReply::withdrawn(),
@@ -184,15 +228,9 @@ impl Dispatcher<'_> {
                 });
             }
         }
-        self.question = Some(PendingQuestion { number, withdraw });
     }
 
-    fn question_attempt(
-        &self,
-        number: usize,
-        job: CallJob,
-        cancel: oneshot::Receiver<()>,
-    ) -> Box<Attempt> {
+    fn question_attempt(&self, job: CallJob, cancel: oneshot::Receiver<()>) -> Box<Attempt> {
         let after = job.accepted.tool.timeout.after;
         Box::new(Attempt {
             job: Arc::new(job),
@@ -205,8 +243,12 @@ impl Dispatcher<'_> {
                 configured: after,
             },
             cancel,
-            progress: self.attempt_tasks.progress_sender(number, false),
-            dispatcher: None,
+            // Nobody sees it.
+            progress: ProgressSender {
+                updates: mpsc::channel(1).0,
+                is_shown: false,
+            },
+            turn: None,
             outputs: None,
             parent_scope: None,
             output_counter: self.engine.run_budget.time_only().output_counter(),
@@ -215,11 +257,17 @@ impl Dispatcher<'_> {
     }
 
     /// Handles the reply about a call. One about a call that no longer waits is ignored.
-    pub(crate) fn handle_reply(&mut self, number: usize, reply: ApprovalReply) {
-        let is_pending = |pending: &mut PendingQuestion| pending.number == number;
-        if self.question.take_if(is_pending).is_none() {
+    pub(super) fn handle_reply(&mut self, end: QuestionEnd) {
+        let task = end.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let is_pending = |pending: &mut PendingQuestion| pending.task == task;
+        let Some(PendingQuestion { number, .. }) = self.approvals.question.take_if(is_pending)
+        else {
             return;
-        }
+        };
+        let reply = end.map_or_else(
+            |error| ApprovalReply::Stopped(failure_text(error)),
+            |(_, reply)| reply,
+        );
         match reply {
             ApprovalReply::Decided(approval) => self.apply_approval(number, &approval),
             ApprovalReply::Unavailable => {
@@ -251,7 +299,7 @@ impl Dispatcher<'_> {
         };
         let outcome = match (self.sink.emit(&[event]), approval.decision) {
             (Ok(()), ApprovalDecision::Yes) => {
-                self.unapproved.remove(&number);
+                self.approvals.unapproved.remove(&number);
                 return;
             }
             (Ok(()), ApprovalDecision::No) => Outcome::Denied {

@@ -1,112 +1,113 @@
-//! Admits calls through the gate, in their order, and answers those that may not run.
+//! Admits calls, in their order: through the gate, then to their limits or permits. Those that may not run are answered.
 
-use std::ops::ControlFlow;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 use tracing::debug;
 
-use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::CallJob;
-use toolq_core::types::{AcceptedCall, Effect, HaltCause, NotExecutedCause, Outcome, Tool};
+use crate::digests::idempotency_key;
+use crate::scheduler::Permit;
+use crate::turn::RunningTurn;
+use crate::turn::call::RunningCall;
+use toolq_core::check::recheck_locks;
+use toolq_core::types::{Effect, HaltCause, NotExecutedCause, Outcome, Tool};
 
-impl Dispatcher<'_> {
-    /// Admits calls through the gate, in their order. Those that may not run after all are answered here.
-    pub(crate) fn admit_calls(&mut self) -> Vec<usize> {
-        let mut admitted = Vec::new();
-        while let Some(number) = self.next_at_gate() {
-            let Some(job) = self.queue.waiting_job(number) else {
-                self.gate.enter();
-                continue;
+impl RunningTurn<'_> {
+    /// Admits the calls that may run now, in their order.
+    pub(super) fn admit_calls(&mut self) {
+        self.start_throttled();
+        loop {
+            self.request_approval();
+            let Some(number) = self.gate.peek() else {
+                break;
             };
-            if self.admit_call(number, job, &mut admitted).is_break() {
+            if self.admit_call(number).is_break() {
                 break;
             }
         }
         self.request_approval();
-        admitted
     }
 
     /// Admits the call that is next at the gate, or answers it. Breaks if it has to wait there, and with it all that follow.
-    fn admit_call(
-        &mut self,
-        number: usize,
-        job: Arc<CallJob>,
-        admitted: &mut Vec<usize>,
-    ) -> ControlFlow<()> {
+    fn admit_call(&mut self, number: usize) -> ControlFlow<()> {
+        let Some(job) = self.queue.waiting_job(number) else {
+            self.gate.enter();
+            return Continue(());
+        };
         let is_blocked = self.check_blocked(number, &job.accepted.tool).is_some();
         if !self.is_approved(number, &job) && !is_blocked {
             return self.hold_for_approval(number);
         }
         if !self.enter_turn_gate(&job) {
-            return ControlFlow::Break(());
+            return Break(());
         }
-        if !is_blocked && let Some(outcome) = self.find_cached(&job.accepted) {
+        let root = &self.engine.settings.tools.root;
+        if !is_blocked && let Some(outcome) = self.engine.result_cache.find(&job.accepted, root) {
             self.gate.enter();
             self.gate.leave(number);
             self.finish_call(number, outcome);
-            return ControlFlow::Continue(());
+            return Continue(());
         }
-        let limits = self.limits_of(&job);
+        let limits = self.engine.limits_of(&job);
         if !limits.is_empty() {
             self.gate.enter();
             self.throttle_call(number, &limits, false);
-            admitted.extend(self.start_throttled());
-            self.request_approval();
-            return ControlFlow::Continue(());
+            self.start_throttled();
+            return Continue(());
         }
-        let limit = self.engine.limit_for(&job);
-        let Some(permit) = self.permits.take(&limit) else {
+        let Some(permit) = self.permits.take(&self.engine.limit_for(&job)) else {
             debug!(
                 id = job.call.id,
                 agent = job.is_agent(),
                 "waits for a place: as many calls run as may"
             );
-            return ControlFlow::Break(());
+            return Break(());
         };
         self.gate.enter();
-        if !self.may_start_with_locks(number, &job) {
-            return ControlFlow::Continue(());
+        if let Some(run) = self.admit_to_run(number, permit) {
+            self.begin_call(run);
         }
-        if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
-            self.gate.leave(number);
-            self.finish_call(number, outcome);
-        } else {
-            let run = self.new_running_call(job, permit);
-            self.queue.set_running(number, run);
-            admitted.push(number);
-        }
-        ControlFlow::Continue(())
+        Continue(())
     }
 
     /// Breaks while a call that isn't approved has to wait, unless it was denied or has no approver.
     fn hold_for_approval(&mut self, number: usize) -> ControlFlow<()> {
+        // If it no longer waits, it was denied.
         if self.queue.waiting_job(number).is_none() {
-            // It was denied.
-            return ControlFlow::Continue(());
+            return Continue(());
         }
-        self.request_approval();
-        if self.lacks_approver(number) {
+        if self.request_approval() == Some(number) {
             self.finish_unapproved(number);
-            return ControlFlow::Continue(());
+            return Continue(());
         }
-        ControlFlow::Break(())
+        Break(())
     }
 
-    /// Returns the call that may enter the gate, if there is one. Whether it needs an approval is known then.
-    fn next_at_gate(&mut self) -> Option<usize> {
-        self.request_approval();
-        self.gate.peek()
-    }
-
-    /// Returns the result of an earlier call that answers this one.
-    fn find_cached(&self, accepted: &AcceptedCall) -> Option<Outcome> {
-        let root = &self.engine.settings.tools.root;
-        self.engine.result_cache.find(accepted, root)
+    /// Admits a call that is through the gate and has its permit, unless it may not run after all, or has to wait again because the
+    /// paths in its locks lead elsewhere now.
+    pub(super) fn admit_to_run(&mut self, number: usize, permit: Permit) -> Option<RunningCall> {
+        let job = self.queue.waiting_job(number)?;
+        let settings = &self.engine.settings;
+        if let Some(locks) = recheck_locks(&job.accepted, &settings.tools.root)
+            && settings.jobs.get() > 1
+            && !self.gate.change_locks(number, locks)
+        {
+            return None;
+        }
+        if let Some(outcome) = self.blocked_outcome(number, &job.accepted.tool) {
+            self.gate.leave(number);
+            self.finish_call(number, outcome);
+            return None;
+        }
+        let call = Arc::clone(&self.queue.get(number)?.call);
+        let key = idempotency_key(&settings.task_id, &job.call, &job.accepted.input);
+        let now = self.engine.control.now();
+        Some(RunningCall::new((number, call), job, key, now, permit))
     }
 
     /// Returns the outcome of a call that may not run, as [`check_blocked`](Self::check_blocked) does, or because the budget
     /// of calls is used up. Charges any other call to that budget.
-    pub(crate) fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
+    fn blocked_outcome(&mut self, number: usize, tool: &Tool) -> Option<Outcome> {
         if let Some(outcome) = self.check_blocked(number, tool) {
             return Some(outcome);
         }
@@ -117,7 +118,7 @@ impl Dispatcher<'_> {
 
     /// Returns the outcome of a call that may not run: its tool hasn't been described, an earlier call has no approval, a
     /// sibling failed in an earlier run, or its tool is paused.
-    pub(crate) fn check_blocked(&self, number: usize, tool: &Tool) -> Option<Outcome> {
+    pub(super) fn check_blocked(&self, number: usize, tool: &Tool) -> Option<Outcome> {
         if tool.needs_describe() {
             let message = if tool.awaits_list {
                 "its input wasn't checked, since its server wasn't asked for its tools"
@@ -126,7 +127,7 @@ impl Dispatcher<'_> {
             };
             return Some(Outcome::InternalError(message.to_owned()));
         }
-        if let Some((first, unapproved)) = &self.never_approved
+        if let Some((first, unapproved)) = &self.approvals.never_approved
             && number > *first
             && tool.effect != Effect::Read
         {

@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 
 use crate::control::RunControl;
 use crate::conversation_outputs::ConversationOutputs;
-use crate::dispatcher::shared_sink::SharedSink;
-use crate::dispatcher::turn_gate::{SharedTurnGate, TurnGate};
-use crate::dispatcher::turn_loop::Dispatcher;
 use crate::recall::RememberedWrites;
 use crate::settings::AnswerDelivery;
 use crate::state::EngineState;
+use crate::turn::RunningTurn;
+use crate::turn::shared_sink::SharedSink;
+use crate::turn::turn_gate::{SharedTurnGate, TurnGate};
 use toolq_core::types::{
     CallAnswer, CallRef, CheckedCall, Event, EventSink, HaltCause, ToolsChange, ToolsConfig,
     TurnOrigin,
@@ -63,10 +63,10 @@ pub(crate) struct ConcurrentTurns<'e> {
     delivery: SharedDelivery<'e>,
     gate: Arc<SharedTurnGate>,
     /// In the order in which they came, so that they come to the gate in this order.
-    running: Vec<RunningTurn<'e>>,
+    running: Vec<ConcurrentTurn<'e>>,
 }
 
-struct RunningTurn<'e> {
+struct ConcurrentTurn<'e> {
     number: usize,
     control: RunControl,
     future: Pin<Box<dyn Future<Output = ()> + Send + 'e>>,
@@ -153,19 +153,18 @@ impl<'e> ConcurrentTurns<'e> {
         self.engine.circuit_breakers.reset();
     }
 
-    fn start_turn(&mut self, number: usize, calls: Vec<CheckedCall>, mut state: EngineState) {
+    fn start_turn(&mut self, number: usize, calls: Vec<CheckedCall>, state: EngineState) {
         let control = state.control.clone();
         let (sink, mut delivery) = (self.sink, self.delivery);
         let gate = TurnGate::new(&self.gate, calls.len());
         let future = Box::pin(async move {
             let calls = state.recall(calls, &mut RememberedWrites::default()).await;
-            Dispatcher::new(&mut state, number, sink, &mut delivery)
+            RunningTurn::new(&state, number, sink, &mut delivery)
                 .with_turn_gate(gate)
-                .with_calls(calls)
-                .run_known()
+                .run_known(calls)
                 .await;
         });
-        self.running.push(RunningTurn {
+        self.running.push(ConcurrentTurn {
             number,
             control,
             future,
@@ -180,7 +179,7 @@ impl<'e> ConcurrentTurns<'e> {
     }
 
     /// Drives all running turns until one ends. Never resolves if no turn is running.
-    async fn next_ended(&mut self) -> RunningTurn<'e> {
+    async fn next_ended(&mut self) -> ConcurrentTurn<'e> {
         poll_fn(|context| {
             for index in 0..self.running.len() {
                 if self.running[index].future.as_mut().poll(context).is_ready() {

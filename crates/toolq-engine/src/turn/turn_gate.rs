@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::dispatcher::turn_loop::Dispatcher;
-use crate::scheduler::CallJob;
+use crate::turn::RunningTurn;
+use crate::turn::call::CallJob;
 use toolq_core::check::recheck_locks;
 use toolq_core::schedule::{CallAccess, Gate};
 
@@ -132,7 +132,7 @@ impl Drop for TurnGate {
     }
 }
 
-impl Dispatcher<'_> {
+impl RunningTurn<'_> {
     /// Lets the turn in to start a call, if other turns run at the same time and let it.
     pub(crate) fn enter_turn_gate(&mut self, job: &CallJob) -> bool {
         let settings = &self.engine.settings;
@@ -160,12 +160,15 @@ impl Dispatcher<'_> {
 
     /// Lets other turns in while no call of this one runs.
     pub(crate) fn leave_turn_gate(&mut self) {
-        let has_work = self.gate.has_admitted() || self.permits.is_waiting();
+        if self.turn_gate.is_none() || self.gate.has_admitted() || self.permits.is_waiting() {
+            return;
+        }
         let next = self.gate.next_waiting();
         let next = next.and_then(|number| Some((number, self.queue.waiting_job(number)?)));
         let is_ready = next.is_some_and(|(number, job)| self.is_approved(number, &job));
-        let gate = self.turn_gate.as_mut().filter(|_| !has_work);
-        if let Some(gate) = gate.filter(|gate| !gate.is_waiting() || !is_ready) {
+        if let Some(gate) = &mut self.turn_gate
+            && !(gate.is_waiting() && is_ready)
+        {
             gate.leave();
         }
     }

@@ -1,4 +1,4 @@
-//! The sink of a turn, shared with the turns of agents that the same dispatcher drives.
+//! The sink of a turn, shared with its calls and with the turns of their agents.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
